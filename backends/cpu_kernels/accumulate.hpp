@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulator types. For floats they are so much wider than the element that a sum of any practical
-// length stays within accuracy class S; for integers they wrap.
+// Accumulator types. For floats they are wide enough to keep a sum of any practical length within
+// accuracy class S. For integers they wrap.
 #pragma once
 
 #include <backplane/kit/types.hpp>

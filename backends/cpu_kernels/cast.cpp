@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cast: every dtype to every dtype, each result rounded once.
+// cast from every dtype to every dtype. Each result is rounded once.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -8,8 +8,8 @@ namespace {
 
 using namespace kit;
 
-// An f64 that rounds to f16 or bf16 as `value` does. Bits that do not fit into 53 become a sticky
-// bit.
+// An f64 that rounds to f16 or bf16 in the same way as `value`. Bits that do not fit into 53 bits
+// become a sticky bit.
 double to_sticky(int64_t value) {
   constexpr int64_t kExact = int64_t{1} << 53;
   if (value >= -kExact && value <= kExact) return static_cast<double>(value);
@@ -17,12 +17,12 @@ double to_sticky(int64_t value) {
   return static_cast<double>(kept) * 2048.0;
 }
 
-// Truncates and saturates; NaN gives 0. Free of branches, so that it vectorises.
+// Truncates and saturates; NaN gives 0. The code has no branches, so that loops vectorise.
 template <std::integral To, std::floating_point From>
 To saturate(From value) {
   using Limits = std::numeric_limits<To>;
   constexpr From kLow = static_cast<From>(Limits::min());
-  // The maximum + 1.
+  // One more than the maximum of To.
   constexpr From kEnd = static_cast<From>(uint64_t{1} << (Limits::digits - 1)) * 2;
   const bool high = value >= kEnd;
   const From inside = value >= kLow && !high ? value : From{0};

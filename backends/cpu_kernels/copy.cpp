@@ -37,7 +37,7 @@ double add_to_odd(double a, double b) {
   return std::bit_cast<double>(bits);
 }
 
-// start + i * step. The product is exact in f64 up to i = 2^29 for the types below f64.
+// start + i * step. For types narrower than f64, the product is exact in f64 up to i = 2^29.
 template <class T>
 T iota_value(T start, T step, int64_t i) {
   if constexpr (std::integral<T>) {

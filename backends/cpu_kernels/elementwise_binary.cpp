@@ -8,11 +8,11 @@ namespace {
 
 using namespace kit;
 
-// Unsigned and at least as wide as int, so that arithmetic wraps instead of overflowing.
+// An unsigned type, at least as wide as int, so that arithmetic wraps instead of overflowing.
 template <std::integral T>
 using Wrap = std::make_unsigned_t<std::common_type_t<T, int>>;
 
-// The divisor: 1 in place of b if a / b has no result.
+// Returns the divisor b, or 1 if a / b is undefined.
 template <std::integral T>
 T guarded(T a, T b) {
   const bool no_result =
@@ -120,7 +120,7 @@ void add(Kernels& kernels, uint32_t op, Set set) {
             [&]<class T>() { kernels.add(op, kDtypeOf<T>, [](const Call& call) { map_binary<T, T, T>(call, F{}); }); });
 }
 
-// For operators whose result bits are the same for signed, unsigned and bool types.
+// Adds an operator whose result has the same bits for signed, unsigned and bool types.
 template <class F, class Set>
 void add_words(Kernels& kernels, uint32_t op, Set set) {
   for_types(set, [&]<class T>() {

@@ -34,7 +34,7 @@ struct Floor {
     return std::floor(x);
   }
 };
-// Ties to even: streams run in the default rounding mode.
+// Rounds ties to even, because streams run in the default rounding mode.
 struct Rint {
   template <class T>
   T operator()(T x) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The micro-kernel of matmul: a tile of accumulators in registers. Every variant adds the products
-// of one element in the order of k and rounds after each, so all variants give the same bits.
+// of an output in the order of k and rounds after each operation, so all variants give the same
+// bits.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ namespace {
 
 using namespace kit;
 
-// `view` with the extents of `shape` and stride 0 along `axis`. The index supplies the offset along
-// the axis.
+// `view` with the extents of `shape` and stride 0 along `axis`, because the index gives the offset
+// along this axis.
 View pinned(const View& view, uint32_t axis, const View& shape) {
   View out = view;
   std::copy_n(shape.shape, shape.rank, out.shape);
@@ -44,7 +44,7 @@ void gather(const Call& call) {
   const View base = pinned(x, axis, out);
   LoopNest<3>({&out, &index, &base}).rows([&](const auto& at, const auto& strides, int64_t count) {
     if (strides[1] == 0 && strides[0] == sizeof(Word) &&
-        strides[2] == sizeof(Word)) {  // whole rows, as in an embedding
+        strides[2] == sizeof(Word)) {  // copies whole rows, as in an embedding
       const int64_t i = read(at[1]);
       if (inside(i, extent)) {
         std::memcpy(at[0], at[2] + i * axis_stride, static_cast<std::size_t>(count) * sizeof(Word));
@@ -82,7 +82,7 @@ void scatter_each(const Call& call, const Merge& merge) {
   });
 }
 
-// Float addition along one lane at a time: each element's sum is kept in a wider type and rounded
+// Adds floats along one lane at a time. Each element's sum is kept in a wider type and rounded
 // once.
 template <class T>
 void scatter_add(const Call& call) {

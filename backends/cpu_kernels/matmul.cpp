@@ -12,8 +12,8 @@ namespace {
 
 using namespace kit;
 
-// Block extents: the accumulators and both packed blocks fit a second-level cache. Multiples of
-// every tile's extents.
+// Extents of a block. The accumulators and both packed blocks fit a second-level cache. The extents
+// are multiples of every tile's.
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockCols = 256;
 constexpr int64_t kBlockDepth = 256;
@@ -27,8 +27,8 @@ struct Matrix {
   int64_t row_stride, col_stride;
 };
 
-// Packs the block at (row, col) into panels of `width` rows, k-major: out[panel][k][width], zeros
-// beyond the last row.
+// Packs the block at (row, col) into panels of `width` rows as out[panel][k][width], with zeros
+// past the last row.
 template <class Sum, class T>
 void pack(const Matrix<const T>& from, int64_t row, int64_t rows, int64_t col, int64_t depth, int64_t width, Sum* out) {
   for (int64_t panel = 0; panel < rows; panel += width, out += width * depth) {

@@ -39,7 +39,7 @@ void philox(const Call& call) {
                            key);
     }
     *at = block[n % 4];
-    for (uint32_t d = out.rank; d-- > 0;) {  // advance to the next logical element
+    for (uint32_t d = out.rank; d-- > 0;) {  // advances to the next logical element
       at += out.strides[d];
       if (++index[d] < out.shape[d]) break;
       at -= out.strides[d] * out.shape[d];

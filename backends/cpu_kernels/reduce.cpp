@@ -83,8 +83,8 @@ void reduce_each(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   });
 }
 
-// Reduces many outputs at once, for inputs with a smaller stride along a kept than along a reduced
-// dimension.
+// Reduces many outputs at once, for inputs whose stride along a kept dimension is smaller than
+// along a reduced one.
 template <class R>
 void reduce_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   using In = typename R::In;
@@ -121,7 +121,7 @@ void reduce(const Call& call) {
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   View kept = in, reduced = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? kept : reduced).shape[i] = 1;
-  if (in.elements() == 0) std::fill_n(kept.strides, kept.rank, 0);  // there is no address to move
+  if (in.elements() == 0) std::fill_n(kept.strides, kept.rank, 0);  // without elements there is no address to advance
   const LoopNest<2> outer({&kept, &out});
   const LoopNest<1> inner({&reduced});
   const bool columns = outer.inner_count() > 1 && (inner.inner_count() <= 1 || std::abs(outer.inner_strides()[0]) <
@@ -129,7 +129,7 @@ void reduce(const Call& call) {
   columns ? reduce_columns<R>(outer, inner) : reduce_each<R>(outer, inner);
 }
 
-// The lowest index on ties; the first NaN wins. -0 equals +0.
+// Returns the lowest index on ties. The first NaN wins, and -0 equals +0.
 template <class T, bool kMax>
 int32_t extremum(const std::byte* lane, int64_t stride, int64_t length) {
   Wide<T> best{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort: stable, one lane at a time; values keep their bits.
+// A stable sort, one lane at a time. Values keep their bits.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -24,7 +24,8 @@ bool below(T a, T b) {
 template <class T, bool kDescending>
 void sort_lanes(const Call& call, uint32_t axis) {
   const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
-  // Without indices the loop nest takes `values` in their place and writes nothing there.
+  // If there is no output for indices, the loop nest has `values` in its position, and no index is
+  // written.
   const View &in = call.in(0), &values = call.out(0), &indices = indexed ? call.out(1) : values;
   if (in.elements() == 0) return;
   const int64_t length = in.shape[axis];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of the onednn plugin: the host's processor as a device with every primitive.
+// The driver of the onednn plugin. Its device is the host's processor and has every primitive.
 #pragma once
 
 #include <backplane/cpu_kernels/ops.hpp>
@@ -14,8 +14,8 @@
 
 namespace backplane::onednn {
 
-// The team size of each stream: the device option `threads`, else this variable, else every available
-// processor.
+// Each stream's team size is the device option `threads`, else this environment variable, else the
+// number of available processors.
 inline constexpr const char* kThreadsVariable = "BACKPLANE_ONEDNN_THREADS";
 inline constexpr const char* kThreadsOption = "threads";
 inline constexpr int kMaxThreads = 1024;
@@ -29,7 +29,7 @@ class Device : public kit::HostDevice {
   kit::Result<Stream*> create_stream(const bp_stream_desc&) {
     return make_stream([threads = threads_] { set_team_size(threads); });
   }
-  // oneDNN divides work when it creates a primitive, by the team size of the creating thread.
+  // When oneDNN creates a primitive, it divides the work by the team size of the creating thread.
   kit::Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
     const TeamSize team(threads_);
     return HostDevice::create_plan(desc, out, info);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites with shape rules of their own reject every wrong shape, at plan creation and at
-// execution.
+// Tests that composites with their own shape rules reject every wrong shape, at plan creation and
+// at execution.
 #include <memory>
 
 #include "driver.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guarantees of every plugin made with the kit: errors, struct roles, negotiation, plans,
-// memory.
+// Tests the guarantees of every plugin made with the kit: errors, struct roles, version
+// negotiation, plans and memory.
 #include <sys/mman.h>
 #include <array>
 
@@ -44,7 +44,7 @@ TEST(Error, ExceptionsStopAtTheBoundary) {
   EXPECT_EQ(fence(&error, []() -> Status { throw 1; }), BP_INTERNAL);
 }
 
-// A struct at the end of a page: any access beyond it faults.
+// A struct at the end of a page, so that any access past its end faults.
 class Guarded {
  public:
   explicit Guarded(size_t bytes) {
@@ -188,7 +188,7 @@ TEST_F(KitTest, APreparedKernelServesItsSizesAlone) {
   EXPECT_EQ(op.info.stage_inputs, 1u);
   EXPECT_EQ(op.info.workspace_bytes, 64u);
 
-  op.in[0].strides[0] = 1;  // as core describes a staged operand
+  op.in[0].strides[0] = 1;  // the strides that core gives a staged operand
   std::fill_n(map(x), 4, 8.0f);
   ASSERT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
   EXPECT_EQ(wait(a), BP_OK);
@@ -221,7 +221,7 @@ TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
   ASSERT_EQ(prepare(BP_OP_FILL, op), BP_OK);
   bp_buffer *x = buffer(), *value = buffer();
   map(value)[2] = 1;
-  enqueue(a, BP_OP_NEG, x, x);  // the value is read when the work runs
+  enqueue(a, BP_OP_NEG, x, x);  // x is read when the work runs
   enqueue(a, BP_OP_FILL, nullptr, value, 6);
   ASSERT_EQ(execute(a, op, {}, {x, 0, 0}, {{value, 8, 0}}), BP_OK) << error.message;
   ASSERT_EQ(wait(a), BP_OK);

@@ -46,7 +46,7 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
       map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
     });
-    // Prepared for one size: also divides by the number of elements that it was prepared for.
+    // If prepared for one size, div also divides by the number of elements of that size.
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
     // Kernels that do nothing, for each composite with shape rules of its own.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
@@ -104,7 +104,7 @@ inline const bp_host* host() {
 inline bp_tensor_desc view(std::initializer_list<int64_t> shape) {
   bp_tensor_desc out{};
   out.dtype = BP_F32;
-  uint64_t stride = 1;  // wraps if a test describes an impossible size
+  uint64_t stride = 1;  // may wrap if a test describes an impossible size
   for (const int64_t extent : shape) out.shape[out.rank++] = extent;
   for (int d = out.rank - 1; d >= 0; stride *= static_cast<uint64_t>(out.shape[d--]))
     out.strides[d] = static_cast<int64_t>(stride);
@@ -177,7 +177,8 @@ class KitTest : public testing::Test {
     if (made.plan != nullptr) plans_.push_back(made.plan);
     return status;
   }
-  // i8 by i8, 4x4, with scales of weights and rows. The zero point between the scales is absent.
+  // Creates a plan for i8 by i8, 4x4, with scales of weights and of rows. The zero point, an input
+  // between the scales, is absent.
   bp_status prepare_quantized_matmul(Op& op) {
     static constexpr bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
     op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};
@@ -196,7 +197,7 @@ class KitTest : public testing::Test {
     execution.workspace_bytes = workspace == nullptr ? 0 : 256;
     return api->plan_execute(device, s, op.plan, &execution, &error);
   }
-  // Destroys the plan created last.
+  // Destroys the plan of `made`, which must be the last one created.
   void forget(const Op& made) {
     api->plan_destroy(device, made.plan);
     plans_.pop_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guard restores what a driver changes while it starts.
+// Tests that the guard restores the process state that a driver changes while it starts.
 #include <gtest/gtest.h>
 
 #include <backplane/kit/driver_guard.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An execution that is not of its plan's class is rejected, so that kernels can rely on the class.
+// Tests that an execution outside its plan's class is rejected, so that kernels can rely on the
+// class.
 #include "driver.hpp"
 
 namespace backplane::kit::test {
@@ -20,7 +21,7 @@ TEST_F(KitTest, ExecutionsAreChecked) {
   EXPECT_EQ(execute(a, op, {{wide, 2, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "not aligned";
 }
 
-// A plan of `mul` with any strides, on vectors of 4. Tests change the first one before the
+// A plan of `mul` with any strides, on vectors of 4. Tests change the first vector before the
 // execution.
 class PlanClass : public KitTest {
  protected:
@@ -81,7 +82,7 @@ TEST_F(PlanClass, ReachIsCheckedWithoutOverflow) {
   }
   const auto broadcast = [](Op& op) { op.in[0].strides[0] = 0; };
   EXPECT_EQ(execute_changed(broadcast, as_made), BP_OK) << error.message;
-  // The view reaches few bytes, but a loop over so many elements would not end.
+  // The view spans few bytes, but has so many elements that a loop over them would not end.
   const auto planes = [](Op& op) {
     op.in[0] = op.in[1] = op.out[0] = view({2, 2});
     for (bp_tensor_desc* each : {&op.in[0], &op.in[1], &op.out[0]}) each->strides[0] = each->strides[1] = 0;
@@ -107,7 +108,7 @@ TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "an immediate is staged";
   op.in[0].flags = 0;
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "a broadcast is staged";
-  op.in[0].strides[0] = 1;  // as core describes a staged operand
+  op.in[0].strides[0] = 1;  // the strides that core gives a staged operand
   EXPECT_EQ(run(), BP_OK) << error.message;
   op.in[1].strides[0] = 2;
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "packed when the plan was made";
@@ -137,11 +138,11 @@ TEST_F(KitTest, APlanForOneSizeServesStagedOperandsWithoutElements) {
   op.in[0].strides[0] = 2;
   ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK) << error.message;
   ASSERT_EQ(op.info.flags & BP_PLAN_ANY_SIZE, 0u);
-  op.in[0].strides[0] = 1;  // as core describes a staged operand
+  op.in[0].strides[0] = 1;  // the strides that core gives a staged operand
   EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
 }
 
-// The path of a release build, which relies on core's checks.
+// Tests the binding of a release build, which relies on core's checks.
 class Unchecked : public testing::Test {
  protected:
   Unchecked() { plan.op = &op; }
@@ -203,7 +204,7 @@ TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
 }
 
 TEST_F(Unchecked, ScalarsThatTheHostLacksAreZero) {
-  op.scalars_max = 3;  // as in a later version
+  op.scalars_max = 3;  // as a later version may define
   call.scalar_bits[2] = 7;
   call.scalar_at[2] = address(0);
   bind(0, {view({2})}, {{at(0), 0, 0}}, {{nullptr, 0, 5}, {at(1), 8, 0}});

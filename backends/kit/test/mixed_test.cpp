@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel is found for exactly the dtypes that its plugin registered.
+// Tests that a kernel is found for exactly the dtypes that its plugin registered.
 #include <backplane/kit/plan.hpp>
 
 #include "driver.hpp"
@@ -38,10 +38,10 @@ TEST(Kernels, OperatorsAndDtypesDoNotMeetInOneKey) {
   EXPECT_EQ(kernels.find(5, {BP_F32 + 1, 8}), nullptr);
 }
 
-// A descriptor, its departure from the plain form, and a word of the error message.
+// An operator, its deviation from the plain form, and a word of the error message.
 struct Departure {
   uint32_t op;
-  uint32_t dtype;  // of the kernel that serves the plain form
+  uint32_t dtype;  // dtype of the kernel that serves the plain form
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
   uint32_t mixed;
@@ -120,7 +120,7 @@ class MixedDtypes : public testing::Test {
     info.struct_size = sizeof(info);
     return make_plan(kernels, &desc, plan, info);
   }
-  // The status, and its message in `error`.
+  // Returns the status of plan creation, with the message in `error`.
   bp_status answer(const Departure& one, uint32_t served) {
     error = {};
     error.struct_size = sizeof(error);
@@ -140,7 +140,7 @@ TEST_F(MixedDtypes, AreServedWhereTheKernelSaysSoOnly) {
   }
 }
 
-// Statistics of f16 and bf16 are f32 and nothing else; parameters are t or f32, all alike.
+// For f16 and bf16, statistics must be f32. Parameters must be T or f32, and all of the same dtype.
 TEST_F(MixedDtypes, WhatIsNoMixtureIsRefused) {
   const Departure good = departures()[0];
   const auto refused = [&](const auto& change, const char* word) {

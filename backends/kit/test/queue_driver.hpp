@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A native queue whose commands run on a test's request, and helpers to call a device over it.
+// A native queue whose commands run when a test requests it, and helpers to call a device over this
+// queue.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -10,7 +11,7 @@
 
 namespace backplane::kit::test {
 
-// Set by the thread that runs the queue, polled by others.
+// A flag that the thread that runs the queue sets and other threads poll.
 class Fence {
  public:
   void end(const Status& result) {
@@ -40,7 +41,7 @@ struct ManualQueue {
   }
 };
 
-// The arguments of a launch, and whether it has ended.
+// The arguments of a launch, and whether the launch has completed.
 struct Launch {
   std::array<QueueView<int>, 3> views;
   std::array<QueueScalar<int>, 2> scalars;
@@ -154,7 +155,7 @@ class QueueTest : public testing::Test {
     rules::make_dense(out);
     return out;
   }
-  // Null with a status if the plugin refuses.
+  // Creates a plan. Returns null and sets `status` if the plugin rejects the descriptor.
   Device::Plan* plan(uint32_t op, std::vector<bp_tensor_desc> in, uint64_t flags = 0, uint32_t scalars = 0) {
     inputs = std::move(in);
     output = view({4});
@@ -192,7 +193,7 @@ class QueueTest : public testing::Test {
     return buffers.back().get();
   }
   bp_operand operand(uint64_t offset = 0) { return {reinterpret_cast<bp_buffer*>(buffer()), offset, 0}; }
-  // Runs the commands that a test left in the queue.
+  // Its destructor runs the commands that a test left in the queue.
   struct RunToTheEnd {
     ManualQueue* queue = nullptr;
     void operator()(Device::Stream* stream) const {
@@ -204,7 +205,7 @@ class QueueTest : public testing::Test {
     Device::Stream* made = device->create_stream({sizeof(bp_stream_desc), 0}).value();
     return {made, RunToTheEnd{ManualNative::queues.back()}};
   }
-  // A copy that ends with ManualNative::outcome.
+  // Enqueues a copy that completes with ManualNative::outcome.
   Status command(Device::Stream& on) {
     Device::Buffer *dst = buffer(), *src = buffer();
     return device->copy(on, *dst, 0, *src, 0, 4);

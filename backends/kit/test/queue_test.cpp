@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events, failures and lifetimes of a queue device, over a queue whose commands the test
-// runs.
+// Tests streams, events, failures and lifetimes of a queue device. Its native queue runs commands
+// only when a test requests it.
 #include "queue_driver.hpp"
 
 namespace backplane::kit::test {
@@ -33,7 +33,7 @@ TEST_F(QueueTest, AStreamWithARecordInFlightIsNotIdle) {
   device->destroy(event);
 }
 
-// A native device that stays open and whose programs depend on the kernel only.
+// A native device that stays open, and whose programs depend only on the kernel.
 class SharingNative : public ManualNative {
  public:
   static constexpr bool kStaysOpen = true;
@@ -131,7 +131,7 @@ TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndOneBehindItFails) {
       << "a record on a failed stream stands for it";
 }
 
-// a fails; b waits for a, c waits for b. The host never waits for a.
+// Stream a fails. b waits for a, and c waits for b. The host never waits for a.
 TEST_F(QueueTest, AFailureTravelsWithEvents) {
   auto a = stream(), b = stream(), c = stream();
   Device::Event of_a(false), of_b(false), of_c(false), early(false);
@@ -167,7 +167,7 @@ TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
   EXPECT_EQ(command(*b).code(), BP_EXECUTION_FAILED);
 }
 
-// Two streams that alternately wait for each other keep neither a chain of records nor each other
+// Two streams that wait for each other alternately keep neither a chain of records nor one another
 // alive.
 TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
   auto a = stream(), b = stream();
@@ -195,7 +195,7 @@ TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
 TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   auto a = stream();
   const bp_operand x = operand();
-  constexpr int kPlans = 400;  // more than one interval keeps
+  constexpr int kPlans = 400;  // more plans than one interval keeps
   for (int i = 0; i < kPlans; ++i) {
     const std::unique_ptr<Device::Plan> once(add());
     ASSERT_NE(once, nullptr) << status.message();
@@ -210,7 +210,7 @@ TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   run(0);
   EXPECT_TRUE(device->wait(*a, 0).ok());
   EXPECT_EQ(alive(), 0);
-  // A plan that is used again is kept again.
+  // The program of a plan that is executed again is kept again.
   std::unique_ptr<Device::Plan> twice(add());
   ASSERT_TRUE(execute(*a, *twice, {x, x, x}).ok());
   run(0);

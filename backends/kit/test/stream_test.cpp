@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events of the kit's host device: order, waits, timeouts, failures, lifetimes.
+// Tests streams and events of the kit's host device: order, waits, timeouts, failures and
+// lifetimes.
 #include <cfenv>
 
 #include "driver.hpp"

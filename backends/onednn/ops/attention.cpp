@@ -16,7 +16,7 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kQueries = 64, kKeys = 512;  // per block: its scores fit the second-level cache
+constexpr int64_t kQueries = 64, kKeys = 512;  // per block, whose scores fit the second-level cache
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
 // Rows of f32 that sgemm can read.
@@ -25,8 +25,8 @@ struct Rows {
   int64_t stride;
 };
 
-// Rows [begin, begin + count) of matrix (b, h) of a rank-4 view: in place if they are f32 and
-// contiguous, else widened into `buffer`.
+// Rows [begin, begin + count) of matrix (b, h) of a rank-4 view. Returns the rows in place if they
+// are contiguous f32, else widens them into `buffer`.
 Rows rows_of(const View& view, const F32Cast& widen, int64_t b, int64_t h, int64_t begin, int64_t count,
              float* buffer) {
   const int64_t cols = view.shape[3], bytes = static_cast<int64_t>(dtype_bytes(view.dtype));
@@ -58,7 +58,7 @@ class Attention {
 
   int64_t blocks() const { return q_.shape[0] * q_.shape[1] * ((queries() + kQueries - 1) / kQueries); }
   int64_t work() const { return q_.shape[0] * q_.shape[1] * queries() * keys() * (depth() + width()); }
-  // Throws if a product of block() failed.
+  // Throws if an sgemm that block() called has failed.
   void check() const { sgemm_.check(); }
   // Floats of scratch memory per thread.
   int64_t scratch_size() const { return kQueries * (depth() + kKeys + width()) + kKeys * (depth() + width()); }
@@ -108,13 +108,13 @@ class Attention {
   int64_t keys() const { return k_.shape[2]; }
   int64_t depth() const { return q_.shape[3]; }
   int64_t width() const { return v_.shape[3]; }
-  // The last key that a causal query sees. May be negative or beyond the last key.
+  // The index of the last key that a causal query sees. It may be negative, or exceed the last key.
   int64_t last_seen(int64_t query) const {
     if (attributes_.causal == BP_CAUSAL_NONE) return keys() - 1;
     return attributes_.causal == BP_CAUSAL_LOWER_RIGHT ? query + keys() - queries() : query;
   }
 
-  // out = alpha * a * op(b) + beta * out. For depth 0 the product is 0.
+  // out = alpha * a * op(b) + beta * out. If the depth is 0, a * op(b) is 0.
   void multiply(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const Rows& a, const Rows& b,
                 float beta, float* out, int64_t stride) const {
     if (rows == 0 || cols == 0) return;
@@ -160,7 +160,7 @@ class Attention {
       const auto bytes = static_cast<int64_t>(dtype_bytes(view.dtype));
       return view.data + (b * view.strides[0] + h * view.strides[1] + query * view.strides[2]) * bytes;
     };
-    const bool hidden = maximum == kNegativeInfinity;  // all keys
+    const bool hidden = maximum == kNegativeInfinity;  // no key is visible to this query
     steps_.scale(sums, width(), hidden ? 0.0f : static_cast<float>(1 / total));
     if (hidden) std::fill_n(sums, width(), 0.0f);
     if (width() != 0) store(sums, width(), address(y_), y_.strides[3]);
@@ -183,7 +183,7 @@ void run(const Call& call) {
   const int64_t blocks = attention.blocks(), size = attention.scratch_size();
   if (blocks == 0) return;
   float* memory = scratch_floats(*call.scratch, team_size() * size);
-  constexpr int64_t kGrain = int64_t{1} << 22;  // multiplications per thread that repay waking it
+  constexpr int64_t kGrain = int64_t{1} << 22;  // multiplications per thread that justify waking it
   parallel(attention.work(), kGrain, [&](int part, int parts) noexcept {
     const TeamSize alone(1);  // sgemm runs on this thread only
     const Range range = range_of(blocks, part, parts);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv, conv_transpose and the gradients of conv, by oneDNN's direct convolution in the layouts
-// that it prefers. Operands are reordered into the plan's workspace and back. Winograd, which is
-// less accurate, is never chosen.
+// conv, conv_transpose and the gradients of conv. They use oneDNN's direct convolution in the
+// layouts that oneDNN prefers, so operands are reordered into the plan's workspace and back.
+// Winograd is never chosen, because it is less accurate.
 #include <optional>
 
 #include "ops/operators.hpp"
@@ -21,7 +21,7 @@ using dnnl_api::Type;
 constexpr uint64_t kAlignment = 64;
 
 // An operand of the convolution. If oneDNN prefers another layout than the caller's, `reorder`
-// copies it to or from the workspace.
+// copies the operand to or from the workspace.
 struct Reordered {
   Reordered(const Md& given, const Md& wanted, bool is_output, uint64_t& workspace) {
     if (given == wanted) return;
@@ -107,16 +107,16 @@ Md dense_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool tran
   return {dims, type_of(view.dtype), strides};
 }
 
-// The state of a plan; null if oneDNN has no implementation.
+// Creates the state of a plan. Returns null if oneDNN has no implementation.
 std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const bp_op_desc& desc = checked.desc;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
   const uint32_t op = desc.op;
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
-  // oneDNN gives wrong results for great strides and dilations. A single tap needs no dilation. A
-  // single output position needs only the least stride for which it is the only one, which oneDNN
-  // checks.
+  // oneDNN gives wrong results for large strides and dilations. A single tap needs no dilation. A
+  // single output position only needs the smallest stride that yields one position, because oneDNN
+  // checks the number of positions.
   const bp_tensor_desc& positions = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
   const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
   const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
@@ -219,8 +219,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 }  // namespace
 
 void add_conv(Kernels& kernels) {
-  // f32 only: in bf16 oneDNN 2.6 multiplies pairs whose second half may be padding, and 0 times
-  // infinity reaches outputs whose window does not see the infinity.
+  // Only f32 is added. In bf16, oneDNN 2.6 multiplies pairs whose second half may be padding, so 0
+  // times infinity affects outputs whose window does not contain the infinity.
   for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
     kernels.add(op, BP_F32, {.run = run, .dense = true, .prepare = prepare});
   }

@@ -42,7 +42,7 @@ void fill(const Call& call) {
 
 template <int kBytes>
 void copy_elements(const void* const* in, void* out, int64_t count) {
-  // In place both are the same memory.
+  // memmove, because input and output may be the same memory.
   std::memmove(out, in[0], static_cast<std::size_t>(count * kBytes));
 }
 VectorKernel copy_kernel(uint64_t bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Support for operators on dense rows: division of rows among threads, and checks of the axes that
+// Helpers for operators on dense rows: division of rows among threads, and checks of the axes that
 // form a row.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace backplane::onednn {
 
-// Divides rows among threads. Each calls body(begin, end).
+// Divides rows among threads. Each thread calls body(begin, end).
 template <class Body>
 void each_row(int64_t rows, int64_t length, const Body& body) {
-  constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that repay waking it
+  constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that justify waking it
   parallel(std::min(rows * length / kGrain, rows), 1, [&](int part, int parts) noexcept {
     const Range range = range_of(rows, part, parts);
     if (range.begin < range.end) body(range.begin, range.end);
   });
 }
 
-// Adds a kernel for dense operands whose state is its function `kernel`; does nothing if that is
-// null.
+// Adds a kernel for dense operands with the function `kernel` as its state. Does nothing if
+// `kernel` is null.
 template <class Function>
 void add_dense(kit::Kernels& kernels, uint32_t op, uint32_t dtype, kit::Kernel run, kit::Prepare prepare,
                Function kernel) {
@@ -36,7 +36,7 @@ inline int64_t row_length(const kit::View& x, uint32_t axes) {
   return length;
 }
 
-// UNSUPPORTED unless `axis` is the first input's last.
+// Returns UNSUPPORTED unless `axis` is the last axis of the first input.
 inline kit::Status want_last_axis(const kit::CheckedDesc& checked, uint32_t axis) {
   const uint32_t rank = checked.desc.inputs[0].rank;
   if (axis + 1 == rank) return {};
@@ -44,7 +44,7 @@ inline kit::Status want_last_axis(const kit::CheckedDesc& checked, uint32_t axis
                           " is not here, the last one is; permute, or let core decompose it");
 }
 
-// UNSUPPORTED unless `axes` are the trailing axes of x.
+// Returns UNSUPPORTED unless `axes` are the trailing axes of x.
 inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_tensor_desc& x, uint32_t axes) {
   const uint32_t all = (1u << x.rank) - 1;
   uint32_t trailing = 0;  // the smallest trailing set that contains `axes`

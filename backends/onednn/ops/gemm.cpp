@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocking of a GEMM. Threads take blocks of the output. A block is computed from packed panels or,
-// with few rows, from b in place.
+// Blocking of a GEMM. Each thread computes blocks of the output. A block uses packed panels of both
+// inputs or, with few rows, reads b in place.
 #include "ops/gemm.hpp"
 
 #include <backplane/kit/types.hpp>
@@ -15,17 +15,18 @@ namespace {
 
 using namespace kit;
 
-// The accumulators of a block and both packed inputs fit a second-level cache of 1 MiB. Multiples
-// of every tile's extents.
+// Extents of a block. The accumulators of a block and both packed inputs fit a second-level cache
+// of 1 MiB. The extents are multiples of every tile's.
 constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
-// Up to kSkinnyRows rows, reading b takes longer than the multiplications.
+// With up to kSkinnyRows rows, reading b takes longer than the multiplications.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
-constexpr int64_t kGrain = int64_t{1} << 21;  // multiplications per thread that repay waking it
-constexpr int64_t kReading = 8;               // multiplications in the time of one load of b
+constexpr int64_t kGrain = int64_t{1} << 21;  // multiplications per thread that justify waking it
+constexpr int64_t kReading = 8;               // multiplications that take as long as one load from b
 
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
-// The size of blocks that divide `value` evenly, at most `limit` and a multiple of `step`.
+// The block size that divides `value` most evenly, at most `limit`, rounded up to a multiple of
+// `step`.
 constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
   return round_up(blocks_of(value, blocks_of(value, limit)), step);
 }
@@ -51,7 +52,7 @@ class Gemm {
       : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
     const uint32_t r = out.rank - 2, c = out.rank - 1;
     if (epilogue.bias == nullptr && epilogue.activation == nullptr && out.shape[c] < out.shape[r] &&
-        out.shape[c] <= kSkinnyRows) {  // few columns: the transposes have few rows
+        out.shape[c] <= kSkinnyRows) {  // with few columns, computes the transposes, which have few rows
       std::swap(a, b);
       for (View* view : {&a, &b, &out}) {
         std::swap(view->shape[r], view->shape[c]);
@@ -73,7 +74,7 @@ class Gemm {
   }
 
   int64_t blocks() const { return batches_ * row_blocks_ * col_blocks_; }
-  // In multiplications. A skinny product counts the time of reading b instead.
+  // The work in multiplications. A skinny GEMM counts the time of reading b instead.
   int64_t work() const { return batches_ * cols_ * depth_ * (skinny_ ? std::max(rows_, kReading) : rows_); }
   // Floats of scratch memory per thread.
   int64_t scratch_size() const { return acc_size() * 2 + left_floats_ + right_floats_ + 2 * stride_; }
@@ -122,7 +123,7 @@ class Gemm {
     } else {
       block_rows_ = even_block(rows_, kBlockRows, tile_.rows);
       block_cols_ = even_block(cols_, kBlockCols, tile_.cols);
-      // At least one block per thread, unless blocks would be smaller than a tile.
+      // Shrinks blocks until there is at least one per thread, or they are as small as a tile.
       while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < team_size() &&
              block_cols_ > tile_.cols) {
         block_cols_ = round_up(block_cols_ / 2, tile_.cols);
@@ -161,7 +162,7 @@ class Gemm {
       const int64_t depth = std::min(step, depth_ - k);
       const float* a = reinterpret_cast<const float*>(left.at(row, k));
       int64_t a_stride = left.stride;
-      if (!in_place) {  // panels of one line are contiguous rows
+      if (!in_place) {  // a panel of one line is a contiguous row
         left.read.pack(left.at(row, k), left.stride, left.depth_stride, rows, depth, 1, buffers.left);
         a = buffers.left;
         a_stride = depth;
@@ -180,7 +181,8 @@ class Gemm {
     std::fill_n(buffers.acc, rows * stride_, 0.0f);
     if (integer_) std::fill_n(buffers.totals, rows * stride_, 0u);
   }
-  // Adds the accumulators, exact integers so far, to the totals modulo 2^32 and clears them.
+  // Adds the accumulators, which are still exact integers, to the sums modulo 2^32, then clears the
+  // accumulators.
   void carry(int64_t rows, int64_t cols, const Buffers& buffers) const {
     for (int64_t r = 0; r < rows; ++r) {
       float* acc = buffers.acc + r * stride_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul: any size by the plugin's own GEMM; a recurring size of f32, bf16 or 8-bit integers by a
-// oneDNN primitive made for it.
+// matmul. The GEMM of ops/gemm.cpp computes any size. For a recurring size of f32, bf16 or 8-bit
+// integers, a oneDNN primitive is made for that size.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>
@@ -19,16 +19,16 @@ using dnnl_api::Md;
 using dnnl_api::Type;
 
 // oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32, which is exact while sums
-// stay below 2^24. For greater depths this file shifts a itself.
+// stay below 2^24. For larger depths, this file shifts a to u8 and corrects in integers.
 constexpr int64_t kExactDepthOfI8 = 512;
-// Up to this many rows or columns the plugin's own GEMM is as fast.
+// With up to this many rows or columns, the GEMM of ops/gemm.cpp is as fast as oneDNN.
 constexpr int64_t kFewRows = 16;
 
 // A batch of matrices; a stride of 0 repeats one matrix.
 struct Matrices {
   Type type;
   std::vector<int64_t> batch;    // extents, outermost first
-  std::vector<int64_t> strides;  // of the batch, in elements
+  std::vector<int64_t> strides;  // strides of the batch dimensions, in elements
   int64_t rows, cols, row_stride, col_stride;
 
   void transpose() {
@@ -49,8 +49,8 @@ Matrices matrices_of(const bp_tensor_desc& view) {
   return out;
 }
 
-// The layouts of oneDNN's fast implementations: rows or columns contiguous, no element twice within
-// a matrix.
+// Whether oneDNN has fast implementations for the layout: rows or columns are contiguous, and no
+// element occurs twice in a matrix.
 bool is_fast_layout(const Matrices& m) {
   const bool rows_contiguous = m.col_stride == 1 && m.row_stride >= m.cols;
   const bool cols_contiguous = m.row_stride == 1 && m.col_stride >= m.rows;
@@ -105,11 +105,11 @@ struct Matmul {
   bool swapped;
 };
 
-// i8 x i8 of any depth: a * b = (a + 128) * b - 128 * (ones * b). Both products are exact as u8 x
-// i8. A row of ones is appended to a + 128, so that one product gives both.
+// i8 x i8 of any depth, as a * b = (a + 128) * b - 128 * (ones * b). Both products are exact as u8
+// x i8. A row of ones is appended to a + 128, so that one multiplication gives both products.
 struct Shifted {
   int64_t batches, rows, cols, depth;
-  // Parts of the workspace: a + 128 with its row of ones, and the product.
+  // Sizes of the two parts of the workspace: a + 128 with its row of ones, and the product.
   uint64_t left_bytes, sums_bytes;
 
   explicit Shifted(const bp_op_desc& desc) {
@@ -186,7 +186,7 @@ void run(const Call& call) {
   state.primitive.run(call.workspace, {a, b, call.out().data});
 }
 
-// Null if oneDNN has no fast implementation for these layouts.
+// Creates the state of a plan. Returns null if oneDNN has no fast implementation for these layouts.
 std::shared_ptr<const Matmul> make(Matrices a, Matrices b, Matrices out) {
   merge_batch({&a, &b, &out});
   const bool swapped = out.col_stride != 1;
@@ -206,13 +206,13 @@ std::shared_ptr<const Matmul> try_make(const Matrices& a, const Matrices& b, con
   try {
     return make(a, b, out);
   } catch (const dnnl::error& failure) {
-    // oneDNN reports views that overlap themselves in this way.
+    // oneDNN returns these errors for views that overlap themselves.
     if (failure.status == dnnl_invalid_arguments || failure.status == dnnl_unimplemented) return nullptr;
     throw;
   }
 }
 
-// Falls back to the plugin's own GEMM.
+// Falls back to an any-size plan, which uses the GEMM of ops/gemm.cpp.
 Status keep_any_size(Prepared& prepared) {
   prepared.any_size = true;
   return {};
@@ -220,7 +220,8 @@ Status keep_any_size(Prepared& prepared) {
 
 void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
 
-// With one row or one column, memory bandwidth is the limit, and the plugin's own GEMM reaches it.
+// With one row or one column, memory bandwidth is the limit, and the GEMM of ops/gemm.cpp reaches
+// it.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm and rms_norm over trailing axes, group_norm. Core decomposes other axes.
+// layer_norm and rms_norm over trailing axes, and group_norm. Core decomposes layer_norm and
+// rms_norm over other axes.
 #include "simd/norm.hpp"
 
 #include <backplane/kit/plan.hpp>
@@ -18,7 +19,7 @@ using namespace kit;
 // Statistics are f32 for every dtype of x.
 void store_statistic(const View& out, int64_t row, double value) { out.as<float>()[row] = static_cast<float>(value); }
 
-// The statistics of rows without elements: 0 / 0, as core's decomposition gives.
+// Stores the statistics of rows without elements, which are 0 / 0 as in core's decomposition.
 void store_no_statistics(const Call& call) {
   for (const View& out : call.outputs.subspan(1)) {
     for (int64_t i = 0; out.dtype != 0 && i < out.elements(); ++i) {

@@ -35,13 +35,14 @@ void run_norm_bwd(const Call& call) {
     if (rstd != nullptr) found.rstd = load_statistic(*rstd, r);
     return found;
   };
-  Moments* kept = nullptr;  // of all rows, if dgamma or dbeta is wanted
+  Moments* kept = nullptr;  // the moments of all rows; null unless dgamma or dbeta is requested
   if (dgamma != nullptr || dbeta != nullptr) {
     kept = reinterpret_cast<Moments*>(call.scratch->get(static_cast<std::size_t>(rows) * sizeof(Moments)));
     each_row(rows, length, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) kept[r] = moments_of(r);
     });
-    // Before dx, which may share memory with dy or x. Columns are divided by cache lines.
+    // dgamma and dbeta come before dx, which may share memory with dy or x. Threads divide the
+    // columns by cache lines.
     constexpr int64_t kColumns = 64;
     each_row((length + kColumns - 1) / kColumns, rows * kColumns, [&](int64_t begin, int64_t end) {
       kernels.parameters(dy.data, x.data, kept, rows, length, begin * kColumns, std::min(end * kColumns, length),

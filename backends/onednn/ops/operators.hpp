@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators that the onednn plugin implements itself. All other primitives keep the kernels of
+// The operators that the onednn plugin implements itself. All other primitives use the kernels of
 // cpu_kernels.
 #pragma once
 
@@ -7,7 +7,8 @@
 
 namespace backplane::onednn {
 
-// Adds every operator below to `kernels`, which already holds cpu_kernels, and replaces theirs.
+// Adds every operator below to `kernels`. `kernels` already holds those of cpu_kernels, some of
+// which are replaced.
 void add_operators(kit::Kernels& kernels);
 
 void add_elementwise(kit::Kernels& kernels);  // unary, binary, compare, select, gelu, silu, sigmoid

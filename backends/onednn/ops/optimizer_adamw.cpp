@@ -12,7 +12,7 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that repay waking it
+constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that justify waking it
 
 void run(const Call& call) {
   const auto& attributes = call.attributes<bp_adamw_attributes>();

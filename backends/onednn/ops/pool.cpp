@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool. Both are separable: the lines of an image that a line of the output covers
-// are combined into one padded line, which is then combined along itself. max_pool with indices
-// searches element by element.
+// max_pool and avg_pool. Both are separable. First the image lines under a line of the output are
+// combined into one padded line; then the elements under each window of that line are combined.
+// max_pool with indices searches element by element.
 #include "simd/pool.hpp"
 
 #include <backplane/kit/plan.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // combinations per thread that repay waking it
+constexpr int64_t kGrain = int64_t{1} << 16;  // combinations per thread that justify waking it
 
 // A window over an image of up to three dimensions. Missing dimensions come first, with extent 1.
 struct Window {
@@ -34,12 +34,12 @@ struct Window {
       begin[shift + d] = attributes.pad_begin[d], end[shift + d] = attributes.pad_end[d];
     }
     for (int d = 0; d < 3; ++d)
-      stride[d] = result[d] == 1 ? 1 : stride[d];  // with one position the stride has no effect
+      stride[d] = result[d] == 1 ? 1 : stride[d];  // with a single position the stride has no effect
   }
-  // The taps along a dimension that cover the image, for one position of the result.
+  // The taps along a dimension that lie within the image, for one position of the result.
   struct Taps {
     int64_t first, last;  // taps [first, last)
-    int64_t at;           // the image position of tap 0, which may be outside
+    int64_t at;           // the image position of tap 0, which may be outside the image
   };
   Taps taps(int d, int64_t position) const {
     const int64_t at = position * stride[d] - begin[d], step = dilation[d];
@@ -47,8 +47,8 @@ struct Window {
     const int64_t last = at >= image[d] ? 0 : (image[d] - at + step - 1) / step;
     return {std::min(first, kernel[d]), std::max(std::min(first, kernel[d]), std::min(last, kernel[d])), at};
   }
-  // The lengths of a line of the result in whole vectors, and of the padded line that it is
-  // computed from.
+  // steps() is the length of a line of the result, rounded up to whole vectors. padded_line() is
+  // the length of the padded line that it is computed from.
   int64_t steps() const { return (result[2] + kPoolStep - 1) / kPoolStep * kPoolStep; }
   int64_t padded_line() const {
     const int64_t padded = begin[2] + image[2] + end[2];
@@ -119,7 +119,7 @@ class PoolLine {
   }
 
  private:
-  static constexpr int64_t kLines = 16;  // combined at a time
+  static constexpr int64_t kLines = 16;  // number of lines combined at a time
 
   const Window& window_;
   const bool average_, counts_padding_;
@@ -147,8 +147,8 @@ void run(const Call& call) {
   });
 }
 
-// The maximum and its index in its plane: the first of equals, or the first NaN. A window
-// that covers only padding has index 2^31 - 1.
+// Computes the maximum and its index in its plane: the first of equal elements, or the first NaN. A
+// window that covers only padding has index 2^31 - 1.
 template <class T>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();

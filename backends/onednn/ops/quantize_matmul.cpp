@@ -17,11 +17,11 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kFewRows = 16;  // up to this many rows of a use dot products with rows of weights
-// The extents of a tile of weights, whose f32 fit the second-level cache. With few rows of a it has
-// the full depth.
+constexpr int64_t kFewRows = 16;  // with up to this many rows of a, uses dot products with rows of weights
+// The extents of a tile of weights, which fits the second-level cache as f32. With few rows of a, a
+// tile has the full depth.
 constexpr int64_t kFewColumns = 16, kManyColumns = 128, kManyDepth = 512;
-constexpr int64_t kGrain = int64_t{1} << 18;  // weights per thread that repay waking it
+constexpr int64_t kGrain = int64_t{1} << 18;  // weights per thread that justify waking it
 
 struct Problem {
   explicit Problem(const Call& call)
@@ -56,8 +56,8 @@ float number_at(const View& view, int64_t i) {
   }
 }
 
-// The parameter for column c and block b. The view has one element, one per column, or one per
-// block and column.
+// The parameter for column c and block b, or `otherwise` without a view. The view has one element,
+// one per column, or one per block and column.
 float parameter(const View* view, int64_t c, int64_t b, int64_t cols, int64_t blocks, float otherwise) {
   if (view == nullptr) return otherwise;
   const int64_t count = view->elements();
@@ -72,7 +72,7 @@ class QuantizedGemm {
   int64_t tiles() const { return (p_.cols + columns_ - 1) / columns_; }
   // Floats of scratch memory per thread.
   static int64_t scratch_size(const Problem& p) { return columns_of(p) * (depth_of(p) + p.rows); }
-  // Throws if a product of tile() failed.
+  // Throws if an sgemm that tile() called has failed.
   void check() const { sgemm_.check(); }
 
   void tile(int64_t index, float* scratch) const noexcept {
@@ -129,7 +129,7 @@ class QuantizedGemm {
     }
   }
 
-  // Adds the bias and converts to the dtype of y.
+  // Adds the bias, converts to the dtype of y, and stores.
   void store(int64_t begin, int64_t count, float* sums) const {
     const F32Cast narrow = F32Cast::from_f32(p_.y.dtype);
     const auto bytes = static_cast<int64_t>(dtype_bytes(p_.y.dtype));

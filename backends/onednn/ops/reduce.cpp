@@ -12,9 +12,9 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kColumns = 1024;            // outputs at once; their totals fit the L1 cache
-constexpr int64_t kGrain = int64_t{1} << 18;  // elements per thread that repay waking it
-constexpr int64_t kMaxSplits = 64;            // partial results of one output
+constexpr int64_t kColumns = 1024;            // outputs that are computed at once; their sums fit the L1 cache
+constexpr int64_t kGrain = int64_t{1} << 18;  // elements per thread that justify waking it
+constexpr int64_t kMaxSplits = 64;            // maximum partial results per output
 
 template <class T>
 void store_one(double total, std::byte* to) {
@@ -29,7 +29,8 @@ Store store_of(uint32_t dtype) {
   return dtype == BP_F16 ? store_one<f16> : dtype == BP_BF16 ? store_one<bf16> : store_one<float>;
 }
 
-// Reduces a row of any stride, through a contiguous copy in the first-level cache if it is strided.
+// Reduces a row of any stride. A strided row is first copied, in chunks, to a contiguous buffer
+// that fits the first-level cache.
 double reduce_row(const ReduceKernels& by, double total, const std::byte* at, int64_t stride, int64_t bytes,
                   int64_t count) {
   if (stride == bytes) return by.row(total, at, count);
@@ -46,7 +47,7 @@ double reduce_row(const ReduceKernels& by, double total, const std::byte* at, in
   return total;
 }
 
-// One execution: the kernels and the dtypes of its operands.
+// One execution: the kernels, and functions that depend on the operands' dtypes.
 struct Reduction {
   const ReduceKernels& by;
   int64_t bytes;  // size of an element of the input
@@ -59,7 +60,7 @@ struct Reduction {
     });
     return sum;
   }
-  // The totals of `columns` outputs whose inputs are contiguous.
+  // Computes `columns` results, whose inputs are contiguous, into `sums`.
   void totals(const LoopNest<1>& reduced, std::byte* at, double* sums, int64_t columns) const {
     std::fill_n(sums, columns, by.start);
     reduced.rows_at({at}, [&](const auto& from, const auto& step, int64_t length) {
@@ -67,13 +68,13 @@ struct Reduction {
     });
   }
 
-  // One output after the other.
+  // Computes one output after another.
   void by_row(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (int64_t k = 0; k < count; ++k) store(total(reduced, at[0] + k * strides[0]), at[1] + k * strides[1]);
     });
   }
-  // Up to kColumns outputs at once, for inputs that are contiguous along a kept dimension.
+  // Computes up to kColumns outputs at once, for inputs that are contiguous along a kept dimension.
   void by_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       double sums[kColumns];
@@ -89,8 +90,8 @@ struct Reduction {
   }
 };
 
-// Few outputs of many elements: threads reduce splits of the elements, and the partial results are
-// combined in order.
+// For few outputs with many elements each. Threads reduce splits of the elements, and the partial
+// results are combined in order.
 void reduce_split(const Reduction& reduction, const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns,
                   Scratch& scratch) {
   const uint32_t d = reduced.longest();
@@ -123,7 +124,7 @@ void run(const Call& call) {
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   View from = in, along = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? from : along).shape[i] = 1;
-  if (elements == 0) std::fill_n(from.strides, from.rank, 0);  // there is no address to move
+  if (elements == 0) std::fill_n(from.strides, from.rank, 0);  // without elements there is no address to advance
   const LoopNest<2> kept({&from, &out});
   const LoopNest<1> reduced({&along});
   const Reduction reduction{call.prepared<ReduceKernels>(), static_cast<int64_t>(dtype_bytes(in.dtype)),

@@ -17,11 +17,11 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that repay waking it
-constexpr int64_t kKept = int64_t{1} << 16;   // greatest depth whose frequencies a plan stores
+constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that justify waking it
+constexpr int64_t kKept = int64_t{1} << 16;   // maximum depth for which a plan stores the frequencies
 
-// The state of a plan: the frequencies of the size that it was created for, as fill_frequencies()
-// writes them.
+// The state of a plan: the kernels, and the frequencies for the size that the plan was created for,
+// as fill_frequencies() writes them.
 struct Rope {
   RopeKernels kernels;
   int64_t half = -1;
@@ -32,7 +32,7 @@ int64_t half_of(int64_t depth, const bp_rope_attributes& attributes) {
   return (attributes.rotary_extent == 0 ? depth : attributes.rotary_extent) / 2;
 }
 
-// Writes the rests, then the steps, each padded.
+// Writes the remainders, then the steps. Both arrays are padded.
 void fill_frequencies(float* to, int64_t half, float base) {
   constexpr long double two_pi = 2 * std::numbers::pi_v<long double>;
   const long double ratio = std::pow(static_cast<long double>(base), -1 / static_cast<long double>(half));

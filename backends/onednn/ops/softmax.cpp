@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and log_softmax along the last axis. Core decomposes the others.
+// softmax and log_softmax along the last axis. Core decomposes those along other axes.
 #include "simd/softmax.hpp"
 
 #include <backplane/kit/plan.hpp>

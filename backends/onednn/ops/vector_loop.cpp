@@ -18,13 +18,13 @@ namespace {
 using namespace kit;
 
 // Operands that are not contiguous are staged tile by tile. A tile has `kColumns` elements of one
-// row. If an operand is contiguous along another dimension, a tile has `kAcrossBytes` of
-// neighbouring rows, so that each page is used at once.
+// row. If an operand is contiguous along another dimension, a tile has `kAcrossBytes` bytes of
+// adjacent rows, so that all elements of a page are used together.
 constexpr int64_t kColumns = 512;
 constexpr int64_t kAcrossBytes = 256;
 constexpr int64_t kTileBytes = 32 << 10;
 constexpr int64_t kShortRow = 1024;  // bytes
-constexpr int64_t kPadBytes = 64;    // per staged row, so that rows use different cache sets
+constexpr int64_t kPadBytes = 64;    // padding per staged row, so that rows use different cache sets
 
 // Prefetches memory that the hardware prefetcher does not predict.
 void prefetch(const std::byte* from, int64_t bytes) {
@@ -57,7 +57,7 @@ void with_words(int64_t bytes, Byte* at, const F& f) {
   }
 }
 
-// One execution: the kernel, its operands and how their rows are tiled.
+// One execution: the kernel, its operands, and the tiling of their rows.
 template <std::size_t N>
 struct Tiling {
   using Strides = std::array<int64_t, N>;
@@ -71,7 +71,7 @@ struct Tiling {
   bool copies;     // the kernel only moves bytes
   const MemoryMoves& moves = memory_moves();
 
-  // Processes `count` elements of `lines_here` neighbouring rows.
+  // Processes `count` elements of each of `lines_here` adjacent rows.
   void tile(Pointers at, const Strides& strides, int64_t count, int64_t lines_here) const {
     if (strides == bytes && !streams) {
       for (int64_t l = 0; l < lines_here; ++l) {
@@ -91,7 +91,7 @@ struct Tiling {
     for (int64_t i = 0; i < count; i += columns) {
       const int64_t length = std::min(columns, count - i);
       for (std::size_t k = 1; k < N; ++k) {
-        if (i != 0 && strides[k] == 0) continue;  // the same value again
+        if (i != 0 && strides[k] == 0) continue;  // a broadcast value that is already staged
         load(k, at[k] + i * strides[k], strides[k], buffers[k], columns, i == 0 && strides[k] == 0 ? columns : length,
              lines_here);
       }
@@ -120,7 +120,7 @@ struct Tiling {
     }
   }
 
-  // Elements from a row to the next in the buffer of operand k.
+  // The distance between rows in the buffer of operand k, in elements.
   int64_t pitch_of(std::size_t k, int64_t columns) const { return columns + kPadBytes / bytes[k]; }
 
   // Copies operand k's part of a tile into contiguous rows; does nothing if its rows are
@@ -140,8 +140,8 @@ struct Tiling {
   }
 };
 
-// The dimension along which an input is contiguous that is not contiguous along rows. nest.rank()
-// if there is none.
+// Returns the dimension along which some input is contiguous although it is not contiguous along
+// rows. Returns nest.rank() if there is no such input.
 template <std::size_t N>
 uint32_t contiguous_across(const LoopNest<N>& nest, const std::array<int64_t, N>& bytes) {
   const uint32_t inner = nest.rank() - 1;
@@ -159,7 +159,7 @@ void run_tiles(const LoopNest<N>& nest, Tiling<N> each) {
   const uint32_t d = contiguous_across(nest, each.bytes);
   if (d == nest.rank()) {
     each.lines = 1;
-    // Short rows end before the hardware prefetcher has learnt their stride.
+    // Short rows end before the hardware prefetcher has detected their stride.
     const bool is_short = nest.rank() > 1 && nest.inner_count() * each.bytes[0] <= kShortRow;
     nest.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (std::size_t k = 1; k < N && is_short; ++k) {
@@ -225,7 +225,7 @@ void run_vectorised(const Call& call) {
                        .copies = call.op->id == BP_OP_COPY};
   parallel(elements, plan.grain, [&](int part, int parts) noexcept {
     if (parts == 1) return run_tiles(nest, each);
-    constexpr int64_t kLine = 64;  // elements: threads never write to the same cache line
+    constexpr int64_t kLine = 64;  // elements; prevents threads from writing to the same cache line
     const uint32_t d = nest.longest();
     const Range range = range_of(nest.extent(d), part, parts, nest.extent(d) >= kLine * parts ? kLine : 1);
     if (range.begin < range.end) run_tiles(nest.cut(d, range.begin, range.end), each);

@@ -12,32 +12,33 @@ namespace backplane::onednn {
 // The state of a plan that run_vectorised executes.
 struct VectorPlan {
   VectorKernel kernel;
-  int64_t grain;  // elements per thread that repay waking it
+  int64_t grain;  // elements per thread that justify waking it
 };
-// About 0.1 ms of work.
+// Grains that are about 0.1 ms of work.
 inline constexpr int64_t kCheapGrain = int64_t{1} << 18, kCostlyGrain = int64_t{1} << 16;
 
-// Outputs of at least this many bytes are written with non-temporal stores: they would not stay in
-// the caches.
+// Outputs of at least this many bytes are written with non-temporal stores, because they would not
+// stay in the caches.
 inline constexpr int64_t kStreamedBytes = 32 << 20;
 // Makes this thread's non-temporal stores visible to other threads.
 void fence_stores();
 
-// The state for `kernel`; null for null.
+// Creates the plan state for `kernel`. Returns null if `kernel` is null.
 std::shared_ptr<const void> vector_plan(VectorKernel kernel, int64_t grain);
 // Replaces the plain kernel of `op` for `dtypes`; does nothing if `kernel` is null.
 void replace_kernel(kit::Kernels& kernels, uint32_t op, kit::KernelDtypes dtypes, kit::Kernel run, VectorKernel kernel,
                     int64_t grain);
 
-// Runs a plan whose state is a VectorPlan on N operands: the output, then the inputs.
+// Runs a plan whose state is a VectorPlan. N is the number of operands, that is, one output and the
+// inputs.
 template <std::size_t N>
 void run_vectorised(const kit::Call& call);
 extern template void run_vectorised<2>(const kit::Call&);
 extern template void run_vectorised<3>(const kit::Call&);
 extern template void run_vectorised<4>(const kit::Call&);
 
-// to = f(from) for dense memory, as the epilogue of a contraction. `from` is f32 or, if it is to's
-// memory, of its dtype.
+// to = f(from) for dense memory, as the epilogue of a contraction. `from` is f32, or has the dtype
+// of `to` if both are the same memory.
 void run_contiguous(const VectorPlan& plan, const std::byte* from, const kit::View& to);
 
 }  // namespace backplane::onednn

@@ -13,8 +13,8 @@ inline std::string version() {
   return "oneDNN " + std::to_string(is->major) + "." + std::to_string(is->minor) + "." + std::to_string(is->patch);
 }
 
-// Switches off oneDNN's cache of primitives, which is global to the process, unless the user has
-// set its capacity. It would store what plans already store, and keep it after their end.
+// Switches off oneDNN's process-wide cache of primitives, unless the user has set its capacity. The
+// cache would store the same primitives as plans, and keep them after the plans' end.
 inline void leave_caching_to_plans() {
   for (const char* variable : {"DNNL_PRIMITIVE_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}) {
     if (std::getenv(variable) != nullptr) return;
@@ -26,7 +26,7 @@ using Dims = dnnl::memory::dims;
 using Md = dnnl::memory::desc;
 using Type = dnnl::memory::data_type;
 
-// The description of a primitive; empty if no implementation supports the operands. Throws
+// Describes a primitive. The result is empty if no implementation supports the operands. Throws
 // dnnl::error on other failures.
 template <class Primitive, class... Operation>
 typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
@@ -38,7 +38,7 @@ typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dn
 #endif
 }
 
-// The same for a backward primitive, which takes the description of the forward one.
+// The same for a backward primitive, which requires the description of the forward primitive.
 template <class Primitive, class Forward, class... Operation>
 typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
                                                      const Forward& forward, const Operation&... operation) {
@@ -57,7 +57,8 @@ using Softmax = dnnl::softmax_v2_forward;
 using Pooling = dnnl::pooling_v2_forward;
 #endif
 
-// For a source and a target of one layout, which 2.x takes once.
+// Describes an eltwise primitive. Source and target have the same layout, which oneDNN 2.x takes
+// only once.
 inline dnnl::eltwise_forward::primitive_desc describe_eltwise(const dnnl::engine& engine,
                                                               const dnnl::primitive_attr& attributes,
                                                               dnnl::prop_kind kind, dnnl::algorithm algorithm,
@@ -81,7 +82,7 @@ inline dnnl::layer_normalization_forward::primitive_desc describe_layer_norm(con
 }
 
 // out = alpha * op(a) * op(b) + beta * out in f32, row-major; each op is 'N' or 'T'. With a
-// TeamSize of 1 it runs on the calling thread.
+// TeamSize of 1, sgemm runs on the calling thread.
 inline dnnl_status_t sgemm(char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a,
                            int64_t a_stride, const float* b, int64_t b_stride, float beta, float* out, int64_t stride) {
   return dnnl_sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);

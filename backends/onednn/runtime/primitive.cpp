@@ -8,7 +8,7 @@
 namespace backplane::onednn {
 
 const dnnl::engine& engine() {
-  static const auto* const cpu = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // no work at exit
+  static const auto* const cpu = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed
   return *cpu;
 }
 

@@ -13,7 +13,8 @@ namespace backplane::onednn {
 // The CPU engine; lives until the process ends.
 const dnnl::engine& engine();
 
-// Full precision and scratch memory from the caller, regardless of the environment.
+// Attributes that request full precision, and scratch memory from the caller, regardless of the
+// environment.
 dnnl::primitive_attr strict_attributes();
 
 // The status that a plan slot returns for a oneDNN failure.
@@ -30,7 +31,7 @@ class Primitive {
     dnnl_api::Md md;
   };
 
-  // `primitive` was made for teams of `team` threads and runs on as many.
+  // `primitive` was created for teams of `team` threads and runs on such a team.
   Primitive(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl_api::Md& scratchpad, int team);
   ~Primitive();
   Primitive(const Primitive&) = delete;
@@ -38,8 +39,8 @@ class Primitive {
 
   uint64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Runs on the addresses `data` of the arguments, in their order, and returns when done. Throws on
-  // failure.
+  // Runs the primitive and returns when it is done. `data` holds the addresses of the arguments, in
+  // their order. Throws on failure.
   void run(void* workspace, std::initializer_list<void*> data) const;
 
  private:
@@ -50,10 +51,10 @@ class Primitive {
   std::vector<Argument> arguments_;
   uint64_t workspace_bytes_;
   int team_;
-  mutable std::atomic<Launch*> spare_;  // kept for the next run, which then allocates nothing
+  mutable std::atomic<Launch*> spare_;  // kept for the next run, so that it allocates nothing
 };
 
-// `arguments` and, unless it is empty, the bias.
+// Returns `arguments`, followed by the bias unless `bias` is empty.
 std::vector<Primitive::Argument> with_bias(std::vector<Primitive::Argument> arguments, const dnnl_api::Md& bias);
 
 }  // namespace backplane::onednn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's f32 matrix product as an inner step of a kernel, on each thread of a team.
+// oneDNN's sgemm as an inner step of a kernel, which each thread of a team calls.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace backplane::onednn {
 
-// Any number of threads call multiply(), each within a TeamSize of 1. Once all have ended, check()
-// reports failures.
+// Any number of threads may call multiply(), each within a TeamSize of 1. Call check() after all
+// threads have finished.
 class Sgemm {
  public:
   // out = alpha * a * op(b) + beta * out, row-major; op_b is 'N' or 'T' (b transposed).

@@ -11,12 +11,12 @@ namespace backplane::onednn {
 // Processors that this process may run on.
 int available_threads();
 
-// The number of threads for parallel work of the calling thread. The OpenMP runtime keeps it for
-// each thread.
+// The number of threads for parallel work of the calling thread. The OpenMP runtime keeps one
+// number per thread.
 int team_size();
 void set_team_size(int threads);
 
-// Sets another team size for a scope.
+// Sets the calling thread's team size for a scope.
 class TeamSize {
  public:
   explicit TeamSize(int threads) : before_(team_size()) {
@@ -32,8 +32,8 @@ class TeamSize {
   int before_;
 };
 
-// Locked while a team of more than one thread works, so that streams take turns and never
-// oversubscribe the processors.
+// The mutex that is locked while a team of more than one thread works, so that streams take turns
+// and never oversubscribe the processors.
 std::mutex& team_mutex();
 
 namespace detail {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building blocks of kernels that reduce a contiguous row: loops over vectors of f32 with a partial
-// last vector, and sums in two stages, blocks in f32 and totals in f64. Files that Highway compiles
-// once per vector target include this after <hwy/highway.h>.
+// last vector, and sums in two stages. Blocks are summed in f32, and their sums in f64. Files that
+// Highway compiles once per vector target include this after <hwy/highway.h>.
 #if defined(BACKPLANE_ONEDNN_ACCUMULATE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef BACKPLANE_ONEDNN_ACCUMULATE_INL_H
 #undef BACKPLANE_ONEDNN_ACCUMULATE_INL_H
@@ -20,8 +20,8 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 inline constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
 
-// A vector of the first `count` elements, filled up with `rest`; and the store
-// of the first `count` lanes.
+// load_part loads the first `count` elements and fills the other lanes with `rest`. store_part
+// stores the first `count` lanes.
 template <class T>
 HWY_INLINE V load_part(D d, const T* from, int64_t count, float rest) {
   HWY_ALIGN float lanes[kMaxLanes];
@@ -36,7 +36,7 @@ HWY_INLINE void store_part(D d, V value, T* to, int64_t count) {
   std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
 }
 
-// The vector at `i` of a row of `count` elements, zeros beyond its end.
+// Loads the vector at `i` of a row of `count` elements. Lanes past the end are zero.
 template <class T>
 HWY_INLINE V load_at(D d, const T* row, int64_t i, int64_t count) {
   const bool whole = i + static_cast<int64_t>(hn::Lanes(d)) <= count;
@@ -48,7 +48,7 @@ HWY_INLINE void store_at(D d, V value, T* row, int64_t i, int64_t count) {
   whole ? store(d, value, row + i) : store_part(d, value, row + i, count - i);
 }
 
-// Calls step(d, vector, index) for each vector of the row. Lanes beyond the end are `rest`.
+// Calls step(d, vector, index) for each vector of the row. Lanes past the end are `rest`.
 template <class T, class Step>
 HWY_INLINE void each_vector(D d, const T* x, int64_t count, float rest, Step& step) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -66,7 +66,7 @@ struct Write {
   HWY_INLINE void operator()(D d, V x, int64_t i) { store_at(d, value(d, x, i), y, i, count); }
 };
 
-// A sum of vectors: each block of 16 is added to a total in f64.
+// A sum of vectors. Each block of 16 vectors is added to a total in f64.
 class Total {
  public:
   HWY_INLINE explicit Total(D d) : block_(hn::Zero(d)) {}

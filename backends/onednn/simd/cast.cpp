@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// ---- Reads widen to f32; only i32 may round. Writes convert from f32 by the rules of cast.
+// ---- Loads convert to f32, which rounds only i32. Stores convert from f32 by the rules of cast.
 
 template <class D, class T>
 HWY_INLINE hn::Vec<D> read(D d, const T* from) {
@@ -89,7 +89,8 @@ void cast(const void* const* in, void* out, int64_t count) {
   map_vectors(hn::ScalableTag<float>(), Convert(), count, static_cast<To*>(out), static_cast<const From*>(in[0]));
 }
 
-// i32 to f16 or bf16 would round twice, first to f32.
+// Pairs that this file serves. It excludes i32 to f16 or bf16, which would round twice, first to
+// f32.
 template <class From, class To>
 constexpr bool kServed = !std::same_as<From, To> && (kit::Floating<From> || std::same_as<To, float> ||
                                                      (kit::Half<To> && !std::same_as<From, int32_t>));

@@ -6,8 +6,8 @@
 
 namespace backplane::onednn {
 
-// The kernel compiled for this processor; null if the plain kernel serves the
-// pair, and for from == to.
+// The kernel compiled for this processor. Null if the plain kernel serves the pair, or if from ==
+// to.
 VectorKernel cast_kernel(uint32_t from, uint32_t to);
 
 }  // namespace backplane::onednn

@@ -30,7 +30,8 @@ BACKPLANE_BINARY(BP_OP_ADD, Add, hn::Add(a, b))
 BACKPLANE_BINARY(BP_OP_SUB, Sub, hn::Sub(a, b))
 BACKPLANE_BINARY(BP_OP_MUL, Mul, hn::Mul(a, b))
 BACKPLANE_BINARY(BP_OP_DIV, Div, hn::Div(a, b))
-// NaN propagates from either side; the processor's own maximum propagates it from one only.
+// NaN propagates from either operand. The processor's maximum instruction propagates NaN from one
+// operand only.
 BACKPLANE_BINARY(BP_OP_MAX, MaxFloat, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
 BACKPLANE_BINARY(BP_OP_MIN, MinFloat, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
 BACKPLANE_BINARY(BP_OP_MAX, MaxInt, hn::Max(a, b))
@@ -40,7 +41,7 @@ BACKPLANE_BINARY(BP_OP_OR, BitOr, hn::Or(a, b))
 BACKPLANE_BINARY(BP_OP_XOR, BitXor, hn::Xor(a, b))
 #undef BACKPLANE_BINARY
 
-// The kernel of the functor with this id; null if none has it.
+// The kernel of the functor with this id; null if no functor has it.
 template <class T, class... Functors>
 VectorKernel kernel_of(uint32_t id) {
   VectorKernel kernel = nullptr;

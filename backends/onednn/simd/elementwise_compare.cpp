@@ -77,7 +77,7 @@ HWY_INLINE void store_mask(D, M mask, uint8_t* to) {
   }
 }
 
-// One vector of 0 or 1 bytes.
+// Computes one vector of bytes that are 0 or 1.
 template <class F>
 struct Compare {
   template <class D, class T>

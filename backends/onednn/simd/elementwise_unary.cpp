@@ -46,7 +46,7 @@ BACKPLANE_UNARY(BP_ACTIVATION_SILU, Silu, hn::Mul(x, sigmoid_of(d, x)))
 BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, Sigmoid, sigmoid_of(d, x))
 #undef BACKPLANE_UNARY
 
-// The kernel of the functor with this id; null if none has it.
+// The kernel of the functor with this id; null if no functor has it.
 template <class Out, class In, class... Functors>
 VectorKernel kernel_of(uint32_t id) {
   VectorKernel kernel = nullptr;

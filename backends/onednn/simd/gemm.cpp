@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM micro-kernels: a tile of accumulators in registers, packing with 4 x 4 transposes, and
-// skinny kernels for few rows, which read b once.
+// GEMM micro-kernels: a kernel with a tile of accumulators in registers, packing by 4 x 4
+// transposes, and skinny kernels for few rows, which read b only once.
 #include <cmath>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ using V = hn::Vec<D>;
 using D4 = hn::CappedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
-// Rows of two accumulator vectors that fit the registers, with two vectors of b and one of a.
+// Rows per tile. A row has two accumulator vectors; the registers also hold two vectors of b and
+// one of a.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 constexpr int kRows = 12;
 #elif HWY_ARCH_X86
@@ -59,7 +60,7 @@ void tile(const float* a, const float* b, int64_t depth, float* acc, int64_t str
   }
 }
 
-// Widens one vector to f32; 8-bit integers through 32 bits.
+// Loads one vector and widens it to f32. 8-bit integers are first widened to 32 bits.
 template <class Tag, class T>
 HWY_INLINE hn::Vec<Tag> widened(Tag d, const T* from) {
   if constexpr (sizeof(T) == 1) {
@@ -135,8 +136,8 @@ void pack(const void* data, int64_t line_stride, int64_t depth_stride, int64_t l
   }
 }
 
-// kDepth rows of b at a time: as many streams as the hardware prefetcher follows, and one pass over
-// the accumulators.
+// Processes kDepth rows of b at a time, in one pass over the accumulators. The hardware prefetcher
+// can follow that many streams.
 template <class T, int kDepth>
 void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
               int64_t acc_stride) {
@@ -165,7 +166,7 @@ void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_
   }
 }
 
-// One row of a with its accumulators in registers: b is read from beginning to end.
+// Multiplies one row of a, with its accumulators in registers. b is read from beginning to end.
 template <class T, int kVectors>
 void add_narrow(const float* a, const T* b, int64_t b_stride, int64_t depth, float* acc) {
   const D d;
@@ -199,7 +200,7 @@ void by_rows(const float* a, int64_t a_stride, int64_t rows, const void* b, int6
   for (; k < depth; ++k) add_rows<T, 1>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, acc, acc_stride);
 }
 
-// kRowsHere rows of a times four columns of b.
+// Multiplies kRowsHere rows of a by four columns of b.
 template <class T, int kRowsHere>
 void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth, float* acc,
               int64_t acc_stride) {

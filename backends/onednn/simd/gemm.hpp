@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Micro-kernels of the plugin's own GEMM. Inputs of any dtype below f64 are widened to f32, in
-// which sums of products of 8-bit integers are exact up to a depth of kExactDepth.
+// Micro-kernels of the GEMM in ops/gemm.cpp. Inputs of every dtype except f64 are widened to f32.
+// Sums of products of 8-bit integers are exact in f32 up to a depth of kExactDepth.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,21 @@ struct GemmTile {
   void (*run)(const float* a, const float* b, int64_t depth, float* acc, int64_t stride);
 };
 
-// Functions that read one input, by its dtype. A line is a row of a or a column of b; strides are
-// in elements.
+// Functions that read an input of one dtype. A line is a row of a or a column of b. Strides are in
+// elements.
 struct GemmInput {
-  // Packs panels of `width` lines: out[panel][k][width], zeros beyond the last line.
+  // Packs panels of `width` lines as out[panel][k][width], with zeros past the last line.
   void (*pack)(const void* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
                float* out);
-  // acc[m * acc_stride + c] += a * b for few rows of contiguous f32 and an unpacked b, whose rows
-  // or columns are contiguous.
+  // acc[m * acc_stride + c] += (a * b)[m, c]. a has few rows of contiguous f32. b is not packed;
+  // its rows or columns are contiguous.
   using Skinny = void (*)(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride,
                           int64_t depth, int64_t cols, float* acc, int64_t acc_stride);
   Skinny by_rows, by_cols;
 };
 
-// The functions compiled for this processor; those of GemmInput are null for other dtypes.
+// The functions compiled for this processor. Those of GemmInput are null for dtypes without
+// support.
 GemmTile gemm_tile();
 GemmInput gemm_input(uint32_t dtype);
 

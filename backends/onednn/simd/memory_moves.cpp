@@ -19,8 +19,8 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
-// Vectors of 128 bits. Interleaving pairs of lines, then pairs of pairs,
-// transposes a square with as many lines as a vector has words.
+// A vector of 128 bits. Interleaving pairs of lines, then pairs of pairs, transposes a square that
+// has as many lines as a vector has words.
 template <class Word>
 using Square = hn::CappedTag<Word, 16 / sizeof(Word)>;
 
@@ -57,7 +57,7 @@ HWY_INLINE void square(const std::byte* from, int64_t stride, uint32_t* to, int6
                         HWY_ATTR { return hn::LoadU(d, reinterpret_cast<const uint32_t*>(from + i * stride)); };
   store_four(d, d, d8, line(0), line(1), line(2), line(3), to, pitch);
 }
-// Stores a square of eight lines. Each lane of d4 holds a pair of words.
+// Stores a square of eight lines. Each element of `pairs` interleaves the words of two lines.
 template <class D, class V>
 HWY_INLINE void store_eight(D d, const V (&pairs)[8], hn::TFromD<D>* to, int64_t pitch) {
   const Square<uint16_t> d2;
@@ -98,7 +98,8 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   };
   int64_t i = 0;
   for (; i + kSide <= columns; i += kSide) {
-    // Each column may be on another page, which the hardware prefetcher does not cross.
+    // Prefetches the next columns. Each may be on another page, and the hardware prefetcher does
+    // not cross page boundaries.
     for (int64_t ahead = i + 2 * kSide; ahead < i + 3 * kSide && ahead < columns; ++ahead) {
       for (int64_t byte = 0; byte < lines * static_cast<int64_t>(sizeof(Word)); byte += kLine)
         hwy::Prefetch(from + ahead * stride + byte);

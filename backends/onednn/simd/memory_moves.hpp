@@ -8,8 +8,8 @@
 namespace backplane::onednn {
 
 struct MemoryMoves {
-  // Copies with non-temporal stores. Other threads may see the old bytes until
-  // the caller's store fence.
+  // Copies with non-temporal stores. Other threads may see the old bytes until the caller has
+  // executed a store fence.
   void (*stream)(const std::byte* from, std::byte* to, int64_t bytes);
   // to[l * pitch + i] = word l of the line at from + i * stride, for i <
   // columns and l < lines. `stride` is in bytes, `pitch` in words. Indexed by

@@ -31,8 +31,7 @@ struct SumSquares {
   }
 };
 
-// Mean and 1 / sqrt(variance + epsilon) of a row. Without kCentred the mean is
-// 0 and not subtracted.
+// The mean and 1 / sqrt(variance + epsilon) of a row. Unless kCentred, the mean is taken as 0.
 template <bool kCentred, class T>
 Moments moments_of(D d, const T* x, int64_t count, double epsilon) {
   const auto n = static_cast<double>(count);
@@ -42,8 +41,8 @@ Moments moments_of(D d, const T* x, int64_t count, double epsilon) {
     each_vector(d, x, count, 0.0f, sum);
     exact_mean = sum.total.get(d) / n;
   }
-  // Distances are taken from the mean rounded to f32; its squared error is subtracted from the
-  // variance. Lanes beyond the end hold the mean, at distance 0.
+  // Distances are relative to the mean rounded to f32. The square of the rounding error is
+  // subtracted from the variance. Lanes past the end hold the mean, so their distance is 0.
   const auto mean = static_cast<float>(exact_mean);
   SumSquares squares{hn::Set(d, mean), Total(d)};
   each_vector(d, x, count, mean, squares);

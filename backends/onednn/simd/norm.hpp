@@ -11,14 +11,14 @@ struct Moments {
   double mean, rstd;  // rstd = 1 / sqrt(variance + epsilon)
 };
 
-// y = (x - mean) * rstd * gamma + beta along a row. Without `centred`
-// (rms_norm) there is no mean. gamma and beta may be null; x may be y.
+// y = (x - mean) * rstd * gamma + beta along a row. Unless `centred` (rms_norm), the mean is 0.
+// gamma and beta may be null; x may be y.
 using NormKernel = Moments (*)(const void* x, const void* gamma, const void* beta, void* y, int64_t count,
                                double epsilon);
 NormKernel norm_kernel(bool centred, uint32_t dtype);
 
-// The same over one group: `channels` rows of `plane` elements. gamma and beta
-// have one element per channel.
+// The same for one group of `channels` rows with `plane` elements each. gamma and beta have one
+// element per channel.
 using GroupNormKernel = Moments (*)(const void* x, const void* gamma, const void* beta, void* y, int64_t channels,
                                     int64_t plane, double epsilon);
 GroupNormKernel group_norm_kernel(uint32_t dtype);
@@ -29,8 +29,8 @@ struct NormBwdKernels {
   // With g = dy gamma and s = (x - mean) rstd: dx = rstd (g - mean of g - s mean of (g s)).
   // rms_norm omits the mean of g. gamma may be null; dx may be dy or x.
   void (*dx)(const void* dy, const void* x, const void* gamma, void* dx, int64_t count, Moments moments);
-  // Columns [begin, end) of `rows` rows of `count` elements: dgamma = sum of dy
-  // s, dbeta = sum of dy. Either may be null.
+  // For columns [begin, end) of `rows` rows with `count` elements each: dgamma = sum of dy s, dbeta
+  // = sum of dy. Either output may be null.
   void (*parameters)(const void* dy, const void* x, const Moments* moments, int64_t rows, int64_t count, int64_t begin,
                      int64_t end, void* dgamma, void* dbeta);
 };

@@ -35,7 +35,7 @@ void norm_dx(const void* gradient, const void* input, const void* scale, void* t
   const auto normalised = [&](int64_t i) HWY_ATTR { return hn::Mul(hn::Sub(load_at(d, x, i, count), mean), rstd); };
   Total sum_g(d), sum_gs(d);
   for (int64_t i = 0; i < count; i += lanes) {
-    const V g = scaled(i);  // 0 beyond the end
+    const V g = scaled(i);  // 0 past the end
     if constexpr (kCentred) sum_g.add(d, g);
     sum_gs.add(d, hn::Mul(g, normalised(i)));
   }
@@ -48,7 +48,7 @@ void norm_dx(const void* gradient, const void* input, const void* scale, void* t
   }
 }
 
-// The sums of one vector of columns: each block of 64 rows is added to totals in f64.
+// The sums of one vector of columns. The sums of each block of 64 rows are added to totals in f64.
 struct ColumnSums {
   V dgamma, dbeta;
   double dgammas[kMaxLanes] = {}, dbetas[kMaxLanes] = {};

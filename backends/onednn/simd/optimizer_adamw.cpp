@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loop of adamw. It reads gradient, parameter and moments once and writes the last three.
+// The inner loop of adamw. It reads the gradient, the parameter and both moments once, and writes
+// the parameter and the moments once.
 #include <cmath>
 
 #include "simd/optimizer_adamw.hpp"

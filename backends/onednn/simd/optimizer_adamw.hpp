@@ -8,7 +8,7 @@ namespace backplane::onednn {
 
 // The coefficients of one step.
 struct AdamwStep {
-  float keep1, add1, keep2, add2;  // of the moments: beta and 1 - beta
+  float keep1, add1, keep2, add2;  // beta and 1 - beta of each moment
   float correction2, epsilon;
   float rate, decay;  // learning rate / first moment's correction; learning rate * weight decay
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised kernels of reduce_sum, reduce_max and reduce_min for f32, f16 and bf16. They work in
-// two stages: blocks in vectors of f32, totals of blocks in f64.
+// Vectorised kernels of reduce_sum, reduce_max and reduce_min for f32, f16 and bf16. They reduce in
+// two stages: blocks in vectors of f32, then the results of blocks in f64.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ReduceKernels {
   void (*columns)(double* totals, const void* x, int64_t stride, int64_t rows, int64_t columns);
   // Combines two partial results: totals[k] and others[k].
   void (*combine)(double* totals, const double* others, int64_t columns);
-  double start;  // the result for no elements
+  double start;  // the result of reducing no elements
 };
 
 // The kernels compiled for this processor; null if the plain kernel serves the operator or dtype.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised steps of rope. The angle of position p and frequency f must be known modulo 2 pi to
-// 2^-20 for every p, more than f32 can hold. So f / (2 pi) is split into a whole number of 2^-32
-// turns and a rest. p times the first wraps at whole turns in integer arithmetic; p times the
-// second is small.
+// Vectorised steps of rope. The angle of position p and frequency f must be accurate to 2^-20
+// modulo 2 pi for every p, which exceeds the precision of f32. So f / (2 pi) is split into an
+// integer number of 2^-32 turns and a remainder. The product of p and the integer wraps at whole
+// turns; the product of p and the remainder is small.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct RopeTable {
 struct RopeKernels {
   // Computes the cosines and sines for one position.
   void (*angles)(const RopeTable& table, int32_t position);
-  // y = x with its first 2 * half elements rotated: element i with i + half or, if `pairs`, with
-  // its neighbour.
+  // y = x with the first 2 * half elements rotated. Element i is paired with i + half or, if
+  // `pairs`, element 2 i with 2 i + 1.
   void (*rotate)(const RopeTable& table, bool pairs, const float* x, float* y);
 };
-inline constexpr int64_t kRopePadding = 64;  // elements beyond `half` that vectors may touch
+inline constexpr int64_t kRopePadding = 64;  // elements past `half` that vectors may access
 
 // The functions compiled for this processor; null on targets without vectors.
 RopeKernels rope_kernels();

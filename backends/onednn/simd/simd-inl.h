@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building blocks of the vector kernels: loads that widen, stores that round, elementary functions
-// within the bounds of the operator table, and elementwise loops. Files that Highway compiles once
-// per vector target include this after <hwy/highway.h>.
+// Building blocks of the vector kernels: widening loads, rounding stores, elementary functions
+// within the error bounds of the operator table, and elementwise loops. Files that Highway compiles
+// once per vector target include this after <hwy/highway.h>.
 #if defined(BACKPLANE_ONEDNN_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef BACKPLANE_ONEDNN_SIMD_INL_H
 #undef BACKPLANE_ONEDNN_SIMD_INL_H
@@ -50,8 +50,8 @@ using Lane = typename LaneOf<T>::type;
 // The dtypes that most kernels serve.
 using ShortFloats = kit::Types<float, f16, bf16>;
 
-// Returns get.operator()<T>() for the T of `types` whose dtype is `dtype`.
-// Returns an empty Result for other dtypes, and on targets without vectors.
+// Returns get.operator()<T>() for the T of `types` whose dtype is `dtype`. Returns an empty Result
+// for other dtypes and on targets without vectors.
 template <class Result, class... Ts, class Get>
 Result for_dtype([[maybe_unused]] kit::Types<Ts...> types, [[maybe_unused]] uint32_t dtype,
                  [[maybe_unused]] const Get& get) {
@@ -92,7 +92,8 @@ template <class D>
 HWY_INLINE void store(D d, hn::Vec<D> value, b8* to) {
   hn::StoreU(value, d, &to->byte);
 }
-// Rounds to nearest even in integer arithmetic: the conversion instruction flushes subnormals.
+// Rounds to nearest even in integer arithmetic, because the conversion instruction flushes
+// subnormals.
 template <class D>
 HWY_INLINE void store(D, hn::Vec<D> value, bf16* to) {
   const hn::RebindToUnsigned<D> du;
@@ -134,7 +135,8 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, limited));
 }
 
-// Two polynomials by N. Juffa (below 1 ULP with fused multiply-add), joined at 475/512.
+// erf by two polynomials of N. Juffa, which meet at 475/512. The error is below 1 ULP with fused
+// multiply-add.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -158,8 +160,8 @@ HWY_INLINE V erf_of(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(t, c(0.927734375f)), far, near));
 }
 
-// Highway reduces arguments up to 39000 only. A vector with a greater one goes
-// to the C library, lane by lane.
+// Highway reduces only arguments up to 39000. A vector that contains a larger argument is computed
+// by the C library, lane by lane.
 inline constexpr float kReducible = 39000.0f;
 
 template <class D, class V>
@@ -220,15 +222,15 @@ HWY_INLINE V gelu_tanh_of(D d, V x) {
 
 // ---- Elementwise loops over contiguous elements
 
-// A copy of `count` elements, padded with zeros to a full vector.
+// A copy of `count` elements that is padded with zeros to a full vector.
 template <class T, size_t kSize>
 struct Padded {
   HWY_INLINE Padded(const T* from, size_t count) { std::memcpy(elements, from, count * sizeof(T)); }
   T elements[kSize] = {};
 };
 
-// Calls step(d, out, in...) for each vector of elements. The rest of less than
-// a vector goes through padded copies.
+// Calls step(d, out, in...) for each vector of elements. A partial last vector is processed in
+// padded copies.
 template <class D, class Step, class Out, class... In>
 HWY_INLINE void map_vectors(D d, Step step, int64_t count, Out* out, const In*... in) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

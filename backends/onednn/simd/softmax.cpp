@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Step of each_vector: the maximum of each lane. NaN propagates.
+// Step of each_vector: the maximum per lane. NaN propagates.
 struct Maximum {
   V maximum;
   HWY_INLINE void operator()(D, V x, int64_t) {

@@ -16,10 +16,10 @@ SoftmaxKernel softmax_kernel(bool logarithm, uint32_t dtype);
 using SoftmaxBwdKernel = void (*)(const void* dy, const void* y, void* dx, int64_t count);
 SoftmaxBwdKernel softmax_bwd_kernel(bool logarithm, uint32_t dtype);
 
-// The steps of a softmax over a row of f32 that is processed in blocks. Null on
+// The steps of a softmax over a row of f32 that is processed in blocks. The functions are null on
 // targets without vectors.
 struct SoftmaxSteps {
-  // The maximum, -inf for no elements. NaN propagates.
+  // Returns the maximum, or -inf if there are no elements. NaN propagates.
   float (*maximum)(const float* x, int64_t count);
   // x = e^(x - maximum). Returns the sum.
   double (*exponentials)(float* x, int64_t count, float maximum);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of the onednn plugin, and plans that oneDNN makes.
+// Tests the settings of the onednn plugin, and its plans that use oneDNN.
 #include <backplane/plugin.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t 
   EXPECT_EQ(api->stream_create(device, &requested, &stream, &error), BP_OK);
   const bp_execution execution{sizeof(execution), 0, &desc, operands, &result, nullptr, work, 0, info.workspace_bytes};
   EXPECT_EQ(api->plan_execute(device, stream, plan, &execution, &error), BP_OK) << error.message;
-  api->plan_destroy(device, plan);  // while it may be running
+  api->plan_destroy(device, plan);  // the execution may still be running
   EXPECT_EQ(api->stream_wait(device, stream, BP_WAIT_FOREVER, &error), BP_OK) << error.message;
   std::vector<float> values(map(out), map(out) + count);
   api->stream_destroy(device, stream);
@@ -119,7 +119,7 @@ TEST_F(Plugin, BadVariableLeavesTheDeviceShut) {
   unsetenv("BACKPLANE_ONEDNN_THREADS");
 }
 
-// The sums are exact, so every number of threads gives the same bits.
+// The sums are exact, so the result has the same bits with every number of threads.
 TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
   for (const int64_t n : {1, 5, 160}) {
     std::vector<float> expected(static_cast<size_t>(n * n));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul, sort and philox, against naive loops and known answers.
+// Tests matmul, sort and philox against naive loops and known results.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {
@@ -50,8 +50,8 @@ TEST(Matmul, WholeNumbersAreExactAtTheEdgesOfEveryTile) {
       for (const int64_t n : {1, 15, 33}) check_matmul(a, b, to, m, n, 19, true);
     }
   }
-  check_matmul(BP_F32, BP_F32, BP_F32, 195, 259, 17, true);  // beyond a block's rows and columns
-  check_matmul(BP_F32, BP_F32, BP_F32, 3, 5, 600, true);     // beyond a block's depth
+  check_matmul(BP_F32, BP_F32, BP_F32, 195, 259, 17, true);  // more than a block's rows and columns
+  check_matmul(BP_F32, BP_F32, BP_F32, 3, 5, 600, true);     // more than a block's depth
 }
 
 TEST(Matmul, RealNumbersStayInClassD) {
@@ -87,7 +87,7 @@ TEST(Matmul, ZeroTimesInfinityIsNan) {
              Tensor(dtype, {2, 2}));
     EXPECT_TRUE(std::isnan(got.at(0))) << dtype_text(dtype);
     EXPECT_EQ(got.at(1), 3);
-    EXPECT_EQ(got.at(2), kInf);  // neighbouring elements are unaffected
+    EXPECT_EQ(got.at(2), kInf);  // adjacent elements are unaffected
     EXPECT_EQ(got.at(3), 4);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators on every special value, and on every pair of them, against naive
-// arithmetic.
+// Tests elementwise operators on every special value, and on every pair of special values, against
+// naive arithmetic.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {
@@ -115,7 +115,7 @@ TEST(Binary, ShrMasksItsAmountAndKeepsTheSign) {
   });
 }
 
-// Special values and a fine sweep of the whole range.
+// Special values, and values at small intervals over the whole range.
 Tensor sweep(uint32_t dtype) {
   std::vector<uint64_t> bits = corners(dtype);
   if (width_of(dtype) == 16) {
@@ -143,8 +143,8 @@ void check_exact(uint32_t op, const std::vector<uint32_t>& dtypes, uint64_t (*or
   }
 }
 
-// |error| <= ulps for f32 and f64, 1 for the 16-bit types. Infinities, NaN and the sign of zero
-// must equal the oracle's.
+// Checks that the error is at most `ulps` for f32 and f64, and at most 1 ulp for 16-bit types.
+// Infinities, NaN and the sign of zero must equal the oracle's.
 void check_close(uint32_t op, Real ulps, Real (*oracle)(Real x), Real limit = kInf) {
   for (const uint32_t dtype : kFloats) {
     const Tensor x = sweep(dtype), got = run1(op, nullptr, {x}, Tensor(dtype, x.shape));
@@ -251,7 +251,7 @@ TEST(Unary, SubnormalsAreNotFlushed) {
 TEST(Cast, EveryPairOfDtypes) {
   for (const uint32_t from : kAll) {
     std::vector<uint64_t> bits = is_float(from) ? sweep(from).bits : corners(from);
-    // Halfway points and limits of integer types, with their neighbours.
+    // Halfway points and limits of integer types, with adjacent values.
     for (const uint32_t to : kAll) {
       if (from == BP_BOOL) break;
       for (const Real edge : {greatest_of(to), least_of(to), greatest_of(to) + 1, std::ldexp(Real{1}, 53) + 1,
@@ -288,7 +288,7 @@ TEST(Cast, EveryPairOfDtypes) {
 }
 
 TEST(Cast, DoubleRoundingIsAvoided) {
-  // Above a tie of the 16-bit type by less than one ulp of f32.
+  // These values exceed a tie of the 16-bit type by less than one ulp of f32.
   const Tensor f16 = of_values(BP_F64, {1}, {1 + 0x1p-11L + 0x1p-40L}),
                bf16 = of_values(BP_F64, {1}, {1 + 0x1p-8L + 0x1p-40L});
   EXPECT_EQ(run1(BP_OP_CAST, nullptr, {f16}, Tensor(BP_F16, {1})).at(0), 1 + 0x1p-10L);

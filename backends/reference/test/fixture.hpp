@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the built plugin like a host, and tensors in any layout with guard bytes around every
-// element.
+// Loads the built plugin as a host does. Creates tensors in any layout, with guard bytes around
+// every element.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -55,7 +55,7 @@ inline Tensor small_numbers(uint32_t dtype, const Shape& shape, unsigned seed) {
   return out;
 }
 
-// Real numbers of zero mean.
+// Real numbers with mean zero.
 inline Tensor noise(uint32_t dtype, const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -290,7 +290,7 @@ inline Tensor run1(uint32_t op, const void* attributes, const std::vector<Tensor
   return run(op, attributes, in, {out}, scalars, layout)[0];
 }
 
-// Equal bits; any NaN equals any other.
+// Expects equal bits, except that any NaN equals any other.
 inline void expect_same(const Tensor& got, const std::vector<uint64_t>& expected, const std::string& what) {
   ASSERT_EQ(got.bits.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of operands never changes a result: every operator on permuted, reversed, gapped,
-// broadcast and overlapping views, at ranks 0 and 8, without elements, and in place.
+// Tests that the layout of operands never changes a result. Runs every operator on permuted,
+// reversed, gapped, broadcast and overlapping views, at ranks 0 and 8, without elements, and in
+// place.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {
@@ -59,7 +60,7 @@ std::vector<Case> cases() {
     for (const uint32_t index : {BP_I32, BP_I64}) {
       out.push_back({BP_OP_GATHER, {number(t, 1), number(index, 2)}, {Tensor(t, shape)}, axis, {}});
       for (uint32_t mode = 0; mode < (t == BP_BOOL ? 1u : 4u); ++mode) {
-        Tensor order(index, {3, 4, 5});  // no duplicates in a lane: SET is deterministic
+        Tensor order(index, {3, 4, 5});  // a lane has no duplicates, so SET is deterministic
         for (size_t i = 0; i < order.bits.size(); ++i) order.bits[i] = (i / 5 + i % 5) % 4;
         out.push_back({BP_OP_SCATTER,
                        {order, number(t, 3)},
@@ -152,7 +153,7 @@ TEST(Layout, BroadcastAndOverlappingInputs) {
     in->desc.rank = 2;
     in->desc.shape[0] = rows, in->desc.shape[1] = cols, in->desc.strides[0] = s0, in->desc.strides[1] = s1;
   };
-  view(4, 3, 1, 1);  // unfold: windows of three
+  view(4, 3, 1, 1);  // unfolds x into windows of three
   ASSERT_EQ(device().run(BP_OP_COPY, nullptr, {in}, {&out}), BP_OK) << device().error.message;
   EXPECT_EQ(out.read().bits, of_values(BP_F32, {12}, {1, 2, 3, 2, 3, 4, 3, 4, 5, 4, 5, 6}).bits);
   view(4, 3, 0, 1);
@@ -164,8 +165,8 @@ TEST(Layout, BroadcastAndOverlappingInputs) {
 }
 
 TEST(Layout, BroadcastOperandsOfEveryBinaryLoop) {
-  // Vector with scalar, scalar with vector, row with column: each takes another path of the
-  // innermost loop.
+  // A vector with a scalar, a scalar with a vector, and a row with a column each use another path
+  // of the innermost loop.
   const Tensor grid = of_values(BP_I32, {2, 3}, {10, 20, 30, 40, 50, 60}), line = of_values(BP_I32, {3}, {1, 2, 3});
   Placed a(device(), grid, Layout::kDense), b(device(), line, Layout::kDense),
       out(device(), Tensor(BP_I32, {2, 3}), Layout::kDense);

@@ -80,7 +80,7 @@ inline Real decode(uint32_t dtype, uint64_t bits) {
   return sign * std::ldexp(1 + std::ldexp(static_cast<Real>(mantissa), -f.mantissa), exponent - 1 + f.least);
 }
 
-// The distance between x and its neighbours.
+// The distance between adjacent numbers at x.
 inline Real ulp_of(uint32_t dtype, Real x) {
   const Format f = format_of(dtype);
   const int exponent = x == 0 || !std::isfinite(x) ? f.least : std::max(std::ilogb(x), f.least);
@@ -97,7 +97,8 @@ inline Real least_of(uint32_t dtype) {
   return is_float(dtype) ? -greatest_of(dtype) : is_signed(dtype) ? -greatest_of(dtype) - 1 : 0;
 }
 
-// Floats: rounds once, to nearest even. Integers: x must be integral; it wraps.
+// Converts x to bits. Floats are rounded once, to nearest even. For integers, x must be integral,
+// and wraps.
 inline uint64_t encode(uint32_t dtype, Real x) {
   if (!is_float(dtype)) {
     const Real span = std::ldexp(Real{1}, 64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin itself: its exported symbol, its manifest, its set of primitives, its settings.
+// Tests the plugin itself: its exported symbol, manifest, set of primitives and settings.
 #include <cstdio>
 #include <memory>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that are not elementwise: gather, scatter, reductions, scans, against naive loops.
+// Tests gather, scatter, reductions and scans against naive loops.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {
@@ -14,7 +14,7 @@ TEST(Gather, AnIndexOutsideGivesZero) {
   const bp_axis_attributes attributes{sizeof(attributes), 0};
   for (const uint32_t dtype : kAll) {
     for (const uint32_t index : kIndexes) {
-      // 2^32 truncates to 0.
+      // 2^32 would truncate to index 0.
       const uint64_t high = index == BP_I64 ? uint64_t{1} << 32 : 0x7FFFFFFF;
       const Tensor x = list_of(dtype, {1, 1, 1}),
                    i = list_of(index, {0, 3, 2, encode(index, -1), 1, high, encode(index, -3), encode(index, 2 - 4)});
@@ -72,7 +72,7 @@ TEST(Scatter, OutsideIsDroppedAndTheRestStays) {
     for (const uint32_t index : kIndexes) {
       for (uint32_t mode = 0; mode < (dtype == BP_BOOL ? 1u : 4u); ++mode) {
         const auto attributes = scatter_mode(mode);
-        // A NaN that is not written keeps its payload; indices 2^32 and -1 are out of range.
+        // A NaN that is not overwritten keeps its payload. Indices 2^32 and -1 are out of range.
         const uint64_t kept = is_float(dtype) ? nan_bits(dtype) + 1 : 1;
         const uint64_t high = index == BP_I64 ? uint64_t{1} << 32 : 0x7FFFFFFF;
         const Tensor got = run1(BP_OP_SCATTER, &attributes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention without a tensor of scores: one kernel passes once over keys and values
-// (shaders/attention.comp). If rows are few or keys many, it takes the keys in splits, which a
-// second kernel combines.
+// attention without a tensor of scores. One kernel passes once over keys and values
+// (shaders/attention.comp). If there are few rows or many keys, it divides the keys into splits,
+// whose results a second kernel combines.
 #include <cmath>
 
 #include "ops/gemm_algorithm.hpp"
@@ -28,32 +28,31 @@ struct AttentionParams {
   uint32_t causal, mask_kind;
   uint64_t scratch;
   AttentionOperand q, k, v, mask, y, logsumexp;
-  uint64_t immediates[4];  // kernels reach them through the operands' addresses
+  uint64_t immediates[4];  // kernels read them through the operands' addresses
 };
 static_assert(sizeof(AttentionParams) == 344);
 
 constexpr int64_t kTileRows = BACKPLANE_ATTENTION_ROWS;
 constexpr int64_t kMinSubgroup = BACKPLANE_MIN_SUBGROUP, kWorkgroup = BACKPLANE_SUBGROUP_WORKGROUP;
-constexpr int64_t kMaxDepth =
-    65536;  // elements of a query, so that one block of keys stays below the limit of iterations
-constexpr int64_t kMaxWidth = 1024;                              // columns of values in one dispatch
-constexpr int64_t kMinSplitKeys = 256;                           // of a split that is made for occupancy
-constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // subgroups
-constexpr int64_t kMaxIndex = int64_t{1} << 31;                  // kernels count in 32 bits
+constexpr int64_t kMaxDepth = 65536;    // maximum elements of a query; keeps a block of keys below the iteration limit
+constexpr int64_t kMaxWidth = 1024;     // maximum columns of values in one dispatch
+constexpr int64_t kMinSplitKeys = 256;  // minimum keys of a split made for occupancy
+constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // subgroups that keep a device busy
+constexpr int64_t kMaxIndex = int64_t{1} << 31;                  // extents must be smaller
 constexpr auto kScratch = static_cast<int64_t>(Stream::kScratchBytes);
 
-using Shape = std::span<const int64_t>;  // of rank 4
+using Shape = std::span<const int64_t>;  // always of rank 4
 
 // How the work is divided. An item is one tile of rows.
 struct WorkSplit {
-  int64_t tile_rows = 1, tiles = 1, items = 1;  // rows of a tile; tiles of a group, and of all groups
-  int64_t splits = 1, split_keys = 0;           // of the keys, and keys of each split
-  int64_t items_per_subgroup = 1;               // in one dispatch
-  int64_t item_bytes = 1;                       // scratch memory of one split of an item
-  bool one_block = false;                       // all keys fit one block: nothing is stored in between
+  int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile; tiles per group; tiles of all groups
+  int64_t splits = 1, split_keys = 0;           // splits of the keys; keys per split
+  int64_t items_per_subgroup = 1;               // maximum in one dispatch
+  int64_t item_bytes = 1;                       // scratch memory that one split of an item needs
+  bool one_block = false;                       // a split is one block of keys, so nothing is stored between blocks
 
-  // Scratch memory taken at once: by all splits of an item or, without splits, by the subgroups of
-  // a workgroup.
+  // Scratch memory that is in use at once: by all splits of an item or, without splits, by the
+  // subgroups of a workgroup.
   int64_t scratch_bytes(int64_t subgroup_size) const {
     if (splits == 1) return one_block ? 0 : item_bytes * (kWorkgroup / subgroup_size);
     return item_bytes * splits;
@@ -62,18 +61,19 @@ struct WorkSplit {
 
 int64_t tile_rows(Shape q, Shape k) { return q[2] == 1 && q[1] == k[1] ? 1 : kTileRows; }
 
-// For subgroups of this size. Larger ones make no more splits and take no more scratch memory.
+// Divides the work for subgroups of this size. With larger subgroups there are no more splits, and
+// they need no more scratch memory.
 WorkSplit split_work(Shape q, Shape k, Shape v, bool cpu, int64_t subgroup_size) {
   WorkSplit out;
-  const int64_t block = subgroup_size * BACKPLANE_ATTENTION_KEYS;  // keys that a subgroup takes at once
+  const int64_t block = subgroup_size * BACKPLANE_ATTENTION_KEYS;  // keys that a subgroup processes at once
   out.tile_rows = tile_rows(q, k);
   const int64_t rows = k[1] == 0 ? 0 : q[1] / k[1] * q[2];
   out.tiles = ceil_div(rows, out.tile_rows);
   out.items = out.tiles * k[1] * k[0];
   const int64_t keys = k[2], width = ceil_div(std::min(v[3], kMaxWidth), 4) * 4;
   out.item_bytes = out.tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
-  // Iterations of a block of keys: eight elements of a query, or four columns a thread, at once;
-  // and shuffles.
+  // Iterations per block of keys, including shuffles. An iteration processes eight elements of a
+  // query, or four columns per thread.
   const int64_t steps = 64 + q[3] / kMinSubgroup + 20 * ceil_div(width, 4 * subgroup_size);
   const int64_t max_blocks = std::max<int64_t>(2 * kMaxSteps / steps, 1);
   const int64_t wanted = (cpu ? kOccupancyOfCpu : kOccupancyOfGpu) / std::max<int64_t>(out.items, 1);
@@ -86,7 +86,7 @@ WorkSplit split_work(Shape q, Shape k, Shape v, bool cpu, int64_t subgroup_size)
   return out;
 }
 
-// UNSUPPORTED for shapes beyond the kernels' limits.
+// Returns UNSUPPORTED for shapes that exceed the kernels' limits.
 kit::Status check_shapes(Shape q, Shape k, Shape v) {
   const auto counted = [](int64_t extent) { return extent < kMaxIndex; };
   const double heads = k[1] == 0 ? 0 : static_cast<double>(q[1]) / static_cast<double>(k[1]);
@@ -108,7 +108,7 @@ kit::Status check_shapes(Shape q, Shape k, Shape v) {
 }
 Shape shape_of(const View& view) { return {view.shape, 4}; }
 
-// Whether last dimensions are dense, and k, v and y aligned for loads of four elements.
+// Whether the last dimensions are dense, and k, v and y are aligned for accesses of four elements.
 bool is_vec4(const Call& call) {
   const int64_t bytes = element_bytes(call.out()), whole = 4 * bytes;
   const auto fits = [&](const View& view) {
@@ -147,14 +147,14 @@ class Attention : public Operator {
     if (q[0] == 0 || q[1] == 0 || q[2] == 0) return {};
     kit::Status status = check_shapes(q, k, v);
     const WorkSplit work = status.ok() ? split_work(q, k, v, cpu_, subgroup_size_) : WorkSplit{};
-    // Columns of the values are independent.
+    // Each dispatch computes some columns of the values, because columns are independent.
     for (int64_t column = 0; status.ok() && (column == 0 || column < v[3]); column += kMaxWidth)
       status = enqueue_columns(stream, program, call, work, column);
     return status;
   }
 
  private:
-  // kTile: several rows a subgroup; kRow: one.
+  // kTile processes several rows per subgroup, kRow one.
   enum Pipeline : uint32_t { kCombine, kTile, kTileVec4, kRow, kRowVec4 };
 
   // Enqueues at most kMaxWidth columns of the values, from `first_column` on.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, forward and backward, as implicit GEMMs: columns or K are windows of an image,
-// which is never unfolded in memory. shaders/gemm.glsl explains how b is indexed.
+// Convolutions, forward and backward, as implicit GEMMs. The columns or K of the GEMM are windows
+// of an image, and the image is never unfolded in memory. shaders/gemm.glsl explains how b is
+// indexed.
 #include <numeric>
 
 #include "ops/gemm.hpp"
@@ -13,8 +14,8 @@ namespace {
 constexpr uint32_t kSpatial = 3;  // dimensions 1 to 3 of the shader's four; missing ones have extent 1
 constexpr BSource kWindow{.window = 1}, kTransposedWindow{.window = 2};
 
-// Maps spatial dimension `d` of the shader to an axis of `view`, after batch and channel; 0:
-// missing.
+// Maps spatial dimension `d` of the shader to an axis of a view, whose first two axes are batch and
+// channel. Returns 0 if the view lacks that dimension.
 uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
   return d + spatial_rank >= kSpatial + 1 ? d + spatial_rank - kSpatial + 1 : 0;
 }
@@ -30,7 +31,7 @@ int32_t padding_of(const bp_conv_attributes& attributes, uint32_t axis) {
   return axis == 0 ? 0 : static_cast<int32_t>(attributes.pad_begin[axis - 2]);
 }
 
-// Matrices are the groups; rows and terms are channels of a group.
+// Each group is one matrix. Its rows and terms are channels of the group.
 void describe_groups(uint32_t groups, int64_t to, int64_t a, int64_t b, GemmParams& params) {
   params.matrices = params.matrix_shape[0] = groups;
   params.matrix_rank = 1;
@@ -42,7 +43,8 @@ class Convolution : public Gemm {
  public:
   using Gemm::Gemm;
 
-  // Kernels compute image positions in 32 bits. Larger padding is left to core's decomposition.
+  // Kernels compute image positions in 32 bits, so core decomposes convolutions with larger
+  // padding.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     constexpr int64_t kMaxPadding = int64_t{1} << 28;
     const auto& attributes = checked.attributes.as<bp_conv_attributes>();
@@ -57,8 +59,8 @@ class Convolution : public Gemm {
   uint32_t epilogue(const kit::PlanForm& plan) const override {
     return plan.attributes.as<bp_conv_attributes>().activation;
   }
-  // Columns are the positions of `y`, K is the input channels, and segments are the elements of the
-  // kernel.
+  // Columns are the positions of `y`, K runs over the input channels, and segments are the elements
+  // of the kernel.
   static void describe_positions(const Call& call, GemmParams& params) {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const View &x = call.in(0), &w = call.in(1), &y = call.out();
@@ -105,8 +107,8 @@ class Conv : public Convolution {
                     params.b_depth * params.depth, params);
     if (params.segment_shape[kSpatial] > params.depth) put_k_along_image(params);
   }
-  // For few channels and wide kernels, K runs along the image, and segments over channels and the
-  // other dimensions of the kernel.
+  // For few channels and wide kernels. K then runs along the image, and segments run over channels
+  // and the other dimensions of the kernel.
   static void put_k_along_image(GemmParams& params) {
     constexpr uint32_t d = kSpatial;
     params.flags |= GemmParams::kKAlongImage;
@@ -119,7 +121,7 @@ class Conv : public Convolution {
   }
 };
 
-// The inverse of a modulo m, which are coprime (Euclid's algorithm).
+// The inverse of a modulo m, by Euclid's algorithm. a and m must be coprime.
 int32_t inverse_modulo(int64_t a, int64_t m) {
   int64_t x = 0, next = 1, rest = m, divisor = a % m;
   while (divisor != 0) {
@@ -131,8 +133,8 @@ int32_t inverse_modulo(int64_t a, int64_t m) {
 }
 
 // conv_transpose, which is also conv's gradient with respect to its input. An output position sums
-// the elements of x whose window covers it. Positions one stride apart use the same kernel
-// elements, and form a matrix of their own: a phase.
+// the elements of x whose window covers it. Positions that are one stride apart use the same kernel
+// elements. They form a separate matrix, called a phase.
 class ConvTranspose : public Convolution {
  public:
   using Convolution::Convolution;
@@ -148,7 +150,7 @@ class ConvTranspose : public Convolution {
     params.a_row = w[1], params.a_depth = w[0];
     describe_groups(attributes.groups, params.out_row * params.rows, params.a_depth * params.depth,
                     params.b_depth * params.depth, params);
-    params.matrix_rank = 1 + kSpatial;  // and phases
+    params.matrix_rank = 1 + kSpatial;  // matrices of groups and phases
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
       const auto kernel = static_cast<int32_t>(params.segment_shape[d]);

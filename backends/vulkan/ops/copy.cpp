@@ -8,7 +8,7 @@ namespace backplane::vulkan {
 namespace {
 
 // If input and output are contiguous along different dimensions, a copy transposes tiles in shared
-// memory. CPUs do not, because their barriers cost more than strided reads.
+// memory. On a CPU it does not, because barriers cost more there than strided reads.
 class Copy : public Elementwise {
  public:
   Copy(uint32_t dtype, const PhysicalDevice& device)
@@ -31,7 +31,7 @@ class Copy : public Elementwise {
 
  private:
   enum Pipeline : uint32_t { kTransposed = kPipelines };
-  const std::string transpose_;  // empty: copies do not transpose
+  const std::string transpose_;  // empty if copies do not transpose
 };
 
 class Iota : public Operator {

@@ -7,8 +7,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Which input of two broadcasts along rows that are otherwise vec4-aligned. 0: none; negative:
-// there are no such rows.
+// The index of the one input of two that broadcasts along rows, if all other operands are
+// vec4-aligned. 0 if no input broadcasts; negative if rows are not vec4-aligned.
 int broadcast_input(const LoopNest& nest) {
   if (nest.rank - 1 > 1 || nest.shape[nest.rank - 1] % 4 != 0) return -1;
   int broadcast = 0;

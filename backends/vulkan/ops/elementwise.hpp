@@ -8,7 +8,8 @@ namespace backplane::vulkan {
 
 class Elementwise : public Operator {
  public:
-  // `op` is the shader's OP; `elements_per_group` those of a workgroup of its vec4 kernels.
+  // `op` is the shader's OP. `elements_per_group` is the number of elements per workgroup of the
+  // vec4 kernels.
   Elementwise(std::string shader, uint32_t op, uint32_t elements_per_group)
       : shader_(std::move(shader)), op_(op), elements_per_group_(elements_per_group) {}
 
@@ -16,11 +17,11 @@ class Elementwise : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override;
 
  protected:
-  // Pipelines of a plan. The vec4 ones are for dense operands or for rows, as the plan's operands
-  // are; of rows, one input of two may broadcast.
+  // Pipelines of a plan. The vec4 kernels are compiled for dense operands or for rows, depending on
+  // the plan's operands. If they process rows, one input of two may broadcast along them.
   enum Pipeline : uint32_t { kStrided, kVec4, kVec4BroadcastA, kVec4BroadcastB, kPipelines };
 
-  // out, then the inputs, over the output's shape; merged.
+  // The merged loops over the output's shape, with the output as operand 0, then the inputs.
   static LoopNest nest_of(const Call& call);
 
  private:

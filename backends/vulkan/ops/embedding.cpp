@@ -6,7 +6,7 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Rows of a table: a gather whose index broadcasts along them.
+// Looks up rows of a table: a gather whose index broadcasts along each row.
 class Embedding : public Operator {
  public:
   explicit Embedding(std::string shader) : shader_(std::move(shader)) {}

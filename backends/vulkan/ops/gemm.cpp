@@ -12,10 +12,10 @@ namespace {
 
 constexpr int64_t kMinSubgroupTileN = BACKPLANE_THREAD_TILE_N * BACKPLANE_MIN_SUBGROUP;
 constexpr int64_t kMaxSubgroupsPerGroup = BACKPLANE_SUBGROUP_WORKGROUP / BACKPLANE_MIN_SUBGROUP;
-constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // workgroups
+constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // workgroups that keep a device busy
 
-// A dispatch of `groups` workgroups: in two dimensions if one is too short, and of fewer than asked
-// if both are. Kernels stride over the rest.
+// A dispatch of `groups` workgroups. It has two dimensions if one is too short, and fewer
+// workgroups if two are too short, because kernels stride over the rest.
 Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses, double operations) {
   const int64_t lines = std::min<int64_t>(ceil_div(groups, kMaxGroups), kMaxGroups);
   const int64_t line = std::min<int64_t>(ceil_div(groups, lines), kMaxGroups);
@@ -60,8 +60,7 @@ Gemm::Gemm(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device
 
 uint64_t* Gemm::address_of_input(GemmParams& params, uint32_t input) const {
   if (input == 2) return &params.bias.address;
-  return (input == 0) == (source_.window == 0) ? &params.a.address
-                                               : &params.b.address;  // convolutions read images as b
+  return (input == 0) == (source_.window == 0) ? &params.a.address : &params.b.address;  // a convolution's image is b
 }
 
 std::string Gemm::shader(const char* variant) const {
@@ -80,7 +79,7 @@ Kernels Gemm::kernels(const kit::PlanForm& plan, bool) const {
     constants.set(id, value);
     return constants;
   };
-  const bool scaled = source_.quantized && is_byte();  // after the sums
+  const bool scaled = source_.quantized && is_byte();  // integer sums are scaled at the end
   Kernels out;
   out[kSplitKReduce] = {scaled ? shader("_split_k") : shader_name("matmul_split_k", dtype_),
                         with(kIdBSource, source_.window)};
@@ -114,7 +113,8 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
   params.segments = params.matrices = 1;
   describe(call, params);
   params.all_rows = params.rows;
-  // Sums without terms: operands without elements have no address either.
+  // If an input is empty, sums have no terms. Kernels must then read nothing, because the input has
+  // no address.
   if (call.in(0).elements() == 0 || call.in(1).elements() == 0) params.depth = params.segments = 0;
   params.c.address = address_of(call.out());
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {
@@ -136,7 +136,7 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
   return status;
 }
 
-// On a CPU coalesced reads gain nothing.
+// The K-major kernel exists for coalesced reads, which gain nothing on a CPU.
 bool Gemm::has_k_major_kernel() const {
   return source_.window == 0 && algorithm_ != GemmAlgorithm::kSubgroup && algorithm_ != GemmAlgorithm::kDirect;
 }
@@ -159,8 +159,8 @@ Gemm::Tiling Gemm::tiling_of(const Program& program, const GemmParams& params) c
   if (algorithm_ == GemmAlgorithm::kSubgroup)
     return {b_is_vec4_columns(params) ? kSubgroupVec4 : kTiled, BACKPLANE_THREAD_TILE_M, kMinSubgroupTileN};
   if (params.rows <= BACKPLANE_THREAD_TILE_M && has_k_major_kernel() && b_is_k_major(params)) {
-    // Rounds M up to a power of two. M = 1 uses the two-row kernel unless the plan is for a single
-    // row.
+    // Rounds M up to a power of two. M = 1 uses the two-row kernel unless every output of the plan
+    // has a single row.
     const bool single_row = program.pipelines[kKMajor] != VK_NULL_HANDLE;
     const uint32_t index = single_row ? 0 : static_cast<uint32_t>(std::max<int>(std::bit_width(params.rows - 1), 1));
     return {kKMajor + index, kKMajorRows[index], BACKPLANE_K_MAJOR_TILE_N};

@@ -7,7 +7,7 @@
 namespace backplane::vulkan {
 
 struct Matrices {
-  uint64_t address;  // of the first
+  uint64_t address;  // address of the first matrix
   int64_t strides[BP_MAX_RANK];
 };
 
@@ -55,8 +55,8 @@ struct Strides {
 // Writes the rows, columns and batch of `out`. The batch is all dimensions before the last two, or
 // before the last if the rank is 1.
 void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params);
-// Folds the innermost dimensions of the batch into M if b is broadcast over them and the rows of a
-// and out have one stride.
+// Folds the innermost dimensions of the batch into M if b broadcasts over them and the resulting
+// rows of a and out are evenly spaced.
 void fold_batch_into_rows(GemmParams& params);
 
 }  // namespace backplane::vulkan

@@ -8,11 +8,11 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kMaxThreadDepth = kMaxSteps;  // terms that a thread adds up
-constexpr int64_t kMinSplitDepth = 256;         // of a split that is made for occupancy
-constexpr int64_t kSplitAlign = 64;             // keeps splits as aligned as operands are
+constexpr int64_t kMaxThreadDepth = kMaxSteps;  // maximum terms that a thread adds up
+constexpr int64_t kMinSplitDepth = 256;         // minimum terms of a split made for occupancy
+constexpr int64_t kSplitAlign = 64;             // splits of this multiple keep the operands' alignment
 constexpr int64_t kTileRows = BACKPLANE_MATRIX_LARGE_TILE,
-                  kTileColumns = BACKPLANE_SKINNY_TILE_N;  // multiples of every tile's
+                  kTileColumns = BACKPLANE_SKINNY_TILE_N;  // multiples of the rows and columns of every tile
 
 // The product of the extents, saturated.
 int64_t volume_of(std::span<const int64_t> shape) {
@@ -23,7 +23,7 @@ int64_t volume_of(std::span<const int64_t> shape) {
   }
   return volume;
 }
-// The same without one dimension.
+// The product of the extents without that of `dimension`, saturated.
 int64_t volume_without(std::span<const int64_t> shape, std::size_t dimension) {
   const int64_t before = volume_of(shape.first(dimension)), after = volume_of(shape.subspan(dimension + 1));
   return volume_of(std::array{before, after});
@@ -33,7 +33,7 @@ bool in_index_limits(uint32_t op, std::span<const int64_t> second, std::span<con
   switch (op) {
     case BP_OP_CONV_TRANSPOSE:
     case BP_OP_CONV_BWD_INPUT:
-      if (volume_of(out.subspan(1)) >= kMaxCount) return false;  // groups and phases
+      if (volume_of(out.subspan(1)) >= kMaxCount) return false;  // matrices: groups and phases
       [[fallthrough]];
     case BP_OP_CONV:
       return volume_without(out, 1) < kMaxCount && volume_without(second, 1) < kMaxCount;  // output positions, terms

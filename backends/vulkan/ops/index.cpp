@@ -22,7 +22,7 @@ class Gather : public Operator {
     const int64_t along = nest.operand[2].strides[axis];
     nest.operand[2].strides[axis] = 0;
     nest.merge();
-    // An empty or immediate x has no stride.
+    // If x is empty, every index is out of range.
     const int64_t extent = x.elements() == 0 ? 0 : x.shape[axis];
     return launch_elementwise(stream, program.pipelines[0], nest, call, [&](Params& params) {
       params.extra[0] = extent;
@@ -37,7 +37,8 @@ class Gather : public Operator {
 class Scatter : public Operator {
  public:
   explicit Scatter(std::string shader) : shader_(std::move(shader)) {}
-  // Each addition would round to 16 bits, which exceeds the error bound of a sum.
+  // f16 and bf16 are unsupported, because rounding each addition to 16 bits would exceed the error
+  // bound of a sum.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const uint32_t dtype = checked.dtypes.first;
     const bool adds = checked.attributes.as<bp_scatter_attributes>().mode == BP_SCATTER_ADD;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators share: dtypes and names of kernels, and how elementwise ones are launched.
+// Helpers that operators share: dtypes, names of shaders, and the launch of elementwise kernels.
 #pragma once
 
 #include "ops/loop_nest.hpp"
 
 namespace backplane::vulkan {
 
-// Dtypes that kernels compute with; f64 is only moved and cast.
+// The dtypes that kernels compute with. f64 is excluded, because kernels only move and cast it.
 inline constexpr uint64_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
 inline constexpr uint64_t kFloats = BP_SET_FLOATS & kComputed;
 
@@ -24,7 +24,8 @@ void for_dtypes(uint64_t set, const Body& body) {
   }
 }
 
-// The name of a shader of shaders/meson.build's table, for a dtype or for the width of one.
+// The name of a shader in the table of shaders/meson.build, for a dtype or (copy_shader) for its
+// width.
 inline std::string shader_name(const char* name, uint32_t dtype) {
   return kit::text(name, "_", kit::dtype_name(dtype));
 }
@@ -53,9 +54,9 @@ kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNe
       max_count);
 }
 
-// Elements of a workgroup whose threads take four at once (shaders/vec4_loop.glsl). A CPU gets
-// more, to amortise what a thread does once. The limit is its cache, because its threads pass over
-// the same elements one after the other.
+// Elements per workgroup whose threads process four at once (shaders/vec4_loop.glsl). A CPU has
+// more of them, to amortise the setup of each thread. The limit is its cache, because its threads
+// pass over the workgroup's elements one after another.
 inline uint32_t vec4_elements_per_group(const PhysicalDevice& device) { return (device.is_cpu() ? 32 : 4) * kGroup; }
 
 // Maximum number of elements of a dispatch whose kernel takes `steps` iterations for each.

@@ -92,7 +92,7 @@ void LoopNest::fill(Params& params, uint64_t params_address) const {
     const LoopOperand& from = operand[k];
     ParamsOperand& to = params.operands[k];
     to.address = from.address;
-    // Kernels for dense operands read the first stride, whatever the rank.
+    // Kernels for dense operands read the first stride even if the rank is 0.
     std::copy_n(from.strides, std::max(rank, 1u), to.strides);
     if (from.view != nullptr && from.view->is_immediate) {
       const auto bytes = static_cast<std::size_t>(element_bytes(*from.view));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a kernel: dimensions with a stride for each operand, merged where all operands allow
-// it.
+// The loops of a kernel: dimensions with a stride for each operand. Dimensions are merged if all
+// operands allow it.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace backplane::vulkan {
 
-inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // threads of a workgroup, unless a shader has its own
+inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // threads per workgroup, unless a shader has its own number
 // Maximum number of workgroups of a dispatch; kernels stride over the rest. Vulkan guarantees
 // 65,535.
 inline constexpr uint32_t kMaxGroups = 32768;
@@ -21,7 +21,7 @@ constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
 }
 
 struct LoopOperand {
-  const View* view = nullptr;  // null: a counter, whose "address" is the sum of its strides
+  const View* view = nullptr;  // null for a counter, whose "address" is the sum of its strides
   uint64_t address = 0;
   int64_t strides[BP_MAX_RANK] = {};  // bytes
 };
@@ -34,22 +34,23 @@ struct LoopNest {
 
   // Loops over the shape of the first view.
   static LoopNest of(std::initializer_list<const View*> views);
-  // Adds an operand that counts 0, 1, 2, ... along `axis` and is constant along the others.
+  // Adds an operand that counts 0, 1, 2, ... along `axis` and is constant along the other axes.
   void add_counter(uint32_t axis);
 
   int64_t count() const;
-  // Removes dimension `axis`; the kernel handles it itself.
+  // Removes dimension `axis`, which the kernel handles itself.
   void drop(uint32_t axis);
   // Whether kernels can load four elements of operand `k` at once, at every multiple of four in a
   // row. The rank is 1 or 2. True for immediates.
   bool is_vec4(uint32_t k) const;
-  // If operand 0 is contiguous along one dimension and operand 1 along another, both of at least
-  // `extent`, makes these the last two and returns true. This changes the order of elements.
+  // Returns true if operand 0 is contiguous along one dimension and operand 1 along another, and
+  // both dimensions have at least `extent` elements. Makes these the last two dimensions, which
+  // changes the order of elements.
   bool transpose(int64_t extent);
   // Merges dimensions that are contiguous in every operand, and drops those of extent 1. Keeps the
   // order of elements.
   void merge();
-  static constexpr int64_t kMaxCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
+  static constexpr int64_t kMaxCount = int64_t{1} << 30;  // leaves room for strides: kernels count in 32 bits
   // Calls `body(slice, first)` for slices of at most `max_count` elements; `first` is the logical
   // index of a slice's element 0.
   template <class Body>
@@ -84,13 +85,14 @@ struct LoopNest {
 
 int64_t element_bytes(const View& view);
 
-// Adds every byte that a view can reach; nothing for immediates and empty views.
+// Adds the range of bytes that `view` can reach. Adds nothing for immediates and empty views.
 void add_access(Accesses& out, const View& view, bool write);
 
-// Writes the addresses of a call's scalars: in device memory, or of their values in the parameters.
+// Writes the address of each scalar of a call: in device memory, or in the parameters, which then
+// hold its value.
 void fill_scalars(Params& params, uint64_t params_address, const Call& call);
 
-// The accesses of a call: inputs, outputs, and scalars on the device.
+// The accesses of a call to its inputs, its outputs and its scalars in device memory.
 Accesses accesses_of(const Call& call);
 
 }  // namespace backplane::vulkan

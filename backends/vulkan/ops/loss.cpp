@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy with its gradient. Scratch memory keeps the rows' losses as f32 for a reduction
-// over them.
+// cross_entropy with its gradient. Scratch memory holds the losses of rows as f32, which a second
+// kernel sums.
 #include <utility>
 
 #include "ops/operators.hpp"
@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t kOperands = 6;
 using LossParams = ReductionParams<kOperands>;
 
-// After the partials come two numbers, then the losses.
+// Scratch memory holds the partial results, then the sum and the divisor, then the losses. kLosses
+// is the offset from the sum to the losses.
 constexpr uint64_t kLosses = 64;
 constexpr auto kMaxLosses = static_cast<int64_t>((Stream::kScratchBytes - kPartialBytes - kLosses) / sizeof(float));
 
@@ -24,7 +25,7 @@ class CrossEntropy : public Operator {
         shader_(caps.shader("loss_cross_entropy", dtype)),
         register_shader_(caps.shader("loss_cross_entropy_registers", dtype)) {}
 
-  // Kernels compare 32 bits.
+  // Kernels compare targets with ignore_index in 32 bits.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const int64_t index = checked.attributes.as<bp_cross_entropy_attributes>().ignore_index;
     if (std::in_range<int32_t>(index)) return {};
@@ -60,7 +61,8 @@ class CrossEntropy : public Operator {
     const uint64_t losses = sum + kLosses;
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // Exact as two floats; targets have 31 bits.
+    // The number of classes is passed as two floats, which represent it exactly. It is capped,
+    // because targets have 31 bits.
     const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31), high = counted / 65536, low = counted % 65536;
     const auto count_classes = [high, low](LossParams& params) {
       params.numbers[2] = static_cast<float>(high);
@@ -142,8 +144,8 @@ class CrossEntropy : public Operator {
   }
 
  private:
-  // For rows, the sums over rows, and rows by vec4. After kRegisters: one for each of
-  // register_rows_.
+  // The kernels of rows, two sums over rows, and the vec4 kernel of rows. From kRegisters on there
+  // is one for each of register_rows_.
   enum Pipeline : uint32_t { kRows, kWeights, kTotal, kVec4, kRegisters };
 
   const ReductionCaps caps_;

@@ -37,7 +37,7 @@ class Norm : public Operator {
     const View& x = call.in(0);
     float epsilon = 0, momentum = 0;
     Geometry geometry;
-    bool sees_all = true;  // the kernel reads the whole row before it normalises
+    bool sees_all = true;  // the kernel reads the whole row before it normalises it
     if (op == BP_OP_GROUP_NORM) {
       const auto& attributes = call.attributes<bp_group_norm_attributes>();
       epsilon = attributes.epsilon;
@@ -68,7 +68,7 @@ class Norm : public Operator {
       nest.add(batch ? given(call.outputs, i) : nullptr, &Dimension::parameter);
     const ReductionNest& rows = nest.merged();
     const auto length = static_cast<float>(rows.length());
-    // A vec4 kernel is compiled for the operands that are present, and none for beta alone.
+    // A vec4 kernel is compiled for gamma, or for gamma and beta, but not for beta alone.
     const bool beta_alone = !rms && given(call.inputs, 1) == nullptr && given(call.inputs, 2) != nullptr;
     const ReductionKernel kernel{.pipeline = program.pipelines[kStrided],
                                  .line_pipeline = program.pipelines[kLine],
@@ -88,11 +88,12 @@ class Norm : public Operator {
   }
 
  private:
-  // For rows of any rank, of one dimension, and by vec4. After kRegisters: one for each of
-  // register_rows_.
+  // kStrided takes rows of any rank, kLine rows of one dimension. From kRegisters on there is one
+  // for each of register_rows_.
   enum Pipeline : uint32_t { kStrided, kLine, kVec4, kRegisters };
 
-  // Rows of the other norms have channels, and the plane within each.
+  // Whether rows have one dimension. Rows of the other norms have channels, and a plane per
+  // channel.
   static bool lines(uint32_t op) { return op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM; }
 
   const ReductionCaps caps_;

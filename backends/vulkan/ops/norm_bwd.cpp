@@ -15,7 +15,7 @@ Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
                                             : Geometry::by_axes(x, attributes.axes);
 }
 
-// A view of the mean or rstd of each row, dense f32.
+// A dense f32 view of the mean or rstd of all rows.
 View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& place) {
   View out;
   out.dtype = BP_F32;
@@ -44,7 +44,7 @@ class NormBackward : public Operator {
         register_shader_(caps.shader("norm_bwd_registers", dtype)) {}
 
   // Missing statistics are computed into the workspace for all rows, because dgamma and dbeta need
-  // them all.
+  // every row's.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     const bp_op_desc& desc = checked.desc;
     const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
@@ -132,7 +132,8 @@ class NormBackward : public Operator {
                                  .register_pipelines = &program.pipelines[kRegisters],
                                  .registers_need_lines = lines(attributes.norm)};
     kit::Status status;
-    // A kernel that reads whole rows computes their statistics itself.
+    // A kernel that reads whole rows computes their statistics itself; split rows need a separate
+    // dispatch.
     if (own && rows.rows() != 0 && ReductionLaunch::of(rows, kernel).distribution.row_splits != 1) {
       status = launch_reduction<kNormBwdOperands>(stream,
                                                   {.pipeline = program.pipelines[kStatistics],
@@ -157,7 +158,8 @@ class NormBackward : public Operator {
   }
 
  private:
-  // For rows of any rank and of one dimension. After kRegisters: one for each of register_rows_.
+  // The kernels with "Line" take rows of one dimension. From kRegisters on there is one for each of
+  // register_rows_.
   enum Pipeline : uint32_t {
     kGradient,
     kGradientLine,

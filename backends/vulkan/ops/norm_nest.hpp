@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of norms: the elements that are normalised together, and where parameters and statistics
-// belong to them.
+// The rows of norms: the elements that are normalised together, and the parameters and statistics
+// that belong to them.
 #pragma once
 
 #include "ops/reduction.hpp"
 
 namespace backplane::vulkan {
 
-// A dimension of x, and the dimension of each other operand that corresponds to it; -1: the operand
-// broadcasts. Group norm splits the channel dimension into groups and channels within a group; the
-// group's stride is the operand's times `factor`.
+// A dimension of the loops, and the axis of each operand that corresponds to it; -1 if the operand
+// broadcasts along it. Group norm splits the channel axis into groups and the channels of a group.
+// The stride of the groups is the axis's stride times `factor`.
 struct Dimension {
   int64_t extent;
   int axis;       // of x
@@ -58,7 +58,7 @@ struct Geometry {
 
 using Role = int Dimension::*;
 
-// There is one row for each element of operands with role `outer`.
+// The loops of a norm's kernel.
 class NormNest {
  public:
   NormNest(const Geometry& geometry, Role outer) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators of the plugin, a function for each family or part of one.
+// The operators of the plugin. There is a function for each family or part of a family.
 #pragma once
 
 #include "ops/gemm_algorithm.hpp"
@@ -7,7 +7,8 @@
 
 namespace backplane::vulkan {
 
-// Adds every operator that `device` can run. UNSUPPORTED if a setting requests what it lacks.
+// Adds every operator that `device` can run. UNSUPPORTED if a setting requests an algorithm that
+// the device lacks.
 kit::Status add_operators(Operators& operators, const PhysicalDevice& device);
 
 void add_attention(Operators& operators, const PhysicalDevice& device);

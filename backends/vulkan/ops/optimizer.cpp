@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw: reads and writes parameter and moments once.
+// adamw. The parameter and the moments are read and written once.
 #include <bit>
 
 #include "ops/kernels.hpp"

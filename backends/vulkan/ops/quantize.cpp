@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize and dequantize: 8 bits, or two 4-bit values in a byte.
+// quantize and dequantize of 8-bit values, or of two 4-bit values per byte.
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 
@@ -30,7 +30,7 @@ class Quantize : public Operator {
     const View& bytes = forward ? call.out() : call.in(0);
     const View* zero = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
     LoopNest nest = LoopNest::of({&floats});
-    nest.operands = 0;  // it only gave the shape
+    nest.operands = 0;  // the first operand only gave the shape
     add(nest, call.out(), floats.rank);
     add(nest, call.in(0), floats.rank);
     add(nest, call.in(1), floats.rank);
@@ -38,8 +38,8 @@ class Quantize : public Operator {
     if (zero != nullptr) add(nest, *zero, floats.rank);
     nest.operands = 4;
     if (call.attributes<bp_quantize_attributes>().bits == 8) return run(stream, program, call, nest, {});
-    // Bytes along the last dimension: first those that hold a pair, then one for an odd last
-    // element.
+    // Loops over bytes along the last dimension: first the bytes that hold a pair, then a byte for
+    // an odd last element.
     const uint32_t last = floats.rank - 1, own = forward ? 1 : 0;
     const int64_t extent = floats.shape[last], pairs = extent / 2;
     const int64_t along[] = {nest.operand[own].strides[last], nest.operand[2].strides[last],
@@ -59,7 +59,7 @@ class Quantize : public Operator {
  private:
   enum Pipeline : uint32_t { kStrided, kVec4 };
 
-  // Adds an operand with the dimensions of the floats, or with one element for all.
+  // Adds an operand that has the dimensions of the floats, or a single element for all.
   static void add(LoopNest& nest, const View& view, uint32_t rank) {
     LoopOperand& operand = nest.operand[nest.operands++];
     operand = {&view, address_of(view), {}};
@@ -80,7 +80,7 @@ class Quantize : public Operator {
   }
 
   const std::string shader_;
-  const uint32_t elements_per_group_;  // of the vec4 kernel
+  const uint32_t elements_per_group_;  // elements per workgroup of the vec4 kernel
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantized_matmul with weights of 4 or 8 bits. With float activations, weights are dequantized as
-// the GEMM reads them. Integer activations are multiplied exactly, in integers, and scaled at the
+// the GEMM reads them. With integer activations, the GEMM is exact, and its sums are scaled at the
 // end.
 #include "ops/gemm.hpp"
 #include "ops/operators.hpp"
@@ -47,7 +47,8 @@ class QuantizedMatmul : public Gemm {
   }
 
  private:
-  // One value in all, one per column, or one per block of a column.
+  // Writes the strides of a parameter that has one value in all, one per column, or one per block
+  // of a column.
   static void per_column(const View& view, uint32_t columns, int64_t& column, int64_t& block) {
     const Strides strides(view);
     const bool single = view.elements() == 1 && !(view.rank > 0 && view.shape[0] == columns);
@@ -83,7 +84,7 @@ class IntegerActivations : public QuantizedMatmul {
   IntegerActivations(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device)
       : QuantizedMatmul(dtype, algorithm, device, {.quantized = true}) {}
 
-  // Sums over blocks would be floats.
+  // Blocks are unsupported for integer activations, because sums over blocks would be floats.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
       return kit::unsupported(checked.op->name, " of integer rows with blocks is not here; let core decompose it");

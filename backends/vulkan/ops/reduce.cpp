@@ -44,7 +44,7 @@ class Reduce : public Operator {
   }
 
  private:
-  enum Pipeline : uint32_t { kStrided, kLine, kVec4 };  // for rows of any rank, of one dimension, by vec4
+  enum Pipeline : uint32_t { kStrided, kLine, kVec4 };  // for rows of any rank; for rows of one dimension; by vec4
   const std::string shader_;
   const uint32_t op_;
   const bool tuned_as_cpu_;

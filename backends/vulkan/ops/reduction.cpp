@@ -75,10 +75,10 @@ namespace {
 
 constexpr int64_t kRegisters = BACKPLANE_REDUCTION_REGISTERS;
 constexpr int64_t kOccupancyOfGpu = 128;   // workgroups that occupy a large device
-constexpr uint32_t kInterleavedRows = 32;  // of a workgroup, so that a read is of at least 64 contiguous bytes
-constexpr int64_t kMaxThreadRow = 65536;   // elements; longer rows are shared, even if they are interleaved
+constexpr uint32_t kInterleavedRows = 32;  // rows per workgroup, so that reads have at least 64 contiguous bytes
+constexpr int64_t kMaxThreadRow = 65536;   // elements; threads share longer rows, even interleaved ones
 
-// Whether neighbouring rows are closer in memory than the elements of one row.
+// Whether adjacent rows are closer in memory than adjacent elements of a row.
 bool rows_are_interleaved(const ReductionNest& nest) {
   const int64_t* strides = nest.operand[1].strides;
   const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
@@ -86,7 +86,7 @@ bool rows_are_interleaved(const ReductionNest& nest) {
          stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
 }
 
-// Splits of a row, over all slices of it.
+// The number of splits of a row, over all its slices.
 int64_t count_row_splits(const ReductionNest& nest, const WorkDistribution& distribution) {
   int64_t out = 0;
   (void)nest.for_lengths(kMaxLength, [&](const ReductionNest& slice, int64_t) {
@@ -101,8 +101,8 @@ int64_t split_length_for_occupancy(const ReductionNest& nest, uint32_t rows_per_
   return ceil_div(nest.length(), std::max<int64_t>(kOccupancyOfGpu * rows_per_group / nest.rows(), 1));
 }
 
-// Bounds the rows of a dispatch by the loop iterations that kernels may take, and by the room for
-// partial results.
+// Limits the rows of a dispatch by the iteration limit of kernels, and by the memory for partial
+// results.
 void limit_rows(WorkDistribution& out, int64_t steps, int64_t rows_per_group) {
   const int64_t items = std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * rows_per_group;
   out.max_rows = std::clamp<int64_t>(items / out.row_splits, 1, kMaxLength);
@@ -124,7 +124,8 @@ ReductionCaps ReductionCaps::of(const PhysicalDevice& device) {
 
 std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool interleaved) const {
   if (tuned_as_cpu) return {};
-  // With 65,536 registers a processor, each of 1,024 threads has 64; half of them hold elements.
+  // If a processor has 65,536 registers, each of 1,024 threads has 64 of them. Half of these hold
+  // elements.
   const uint32_t small = std::min(std::bit_floor(max_group_size), 256u),
                  large = std::min(std::bit_floor(max_group_size), 1024u);
   std::vector<RegisterRows> out{{small, 4}};
@@ -139,11 +140,11 @@ std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool int
 }
 
 WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
-  // Elements of a split for each thread. The maximum keeps three loops over them, in up to nine
-  // dimensions, below the 65,535 iterations at which Mesa's CPU driver ends an invocation. Below
-  // the minimum a second dispatch costs more than idle threads.
+  // Limits on the elements of a split per thread. The maximum keeps three loops over these
+  // elements, in up to nine dimensions, below the 65,535 iterations at which Mesa's CPU driver ends
+  // an invocation. Below the minimum, a second dispatch would cost more than idle threads.
   constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
-  constexpr int64_t kManyRows = 64;  // that give a CPU enough work
+  constexpr int64_t kManyRows = 64;  // number of rows that gives a CPU enough work
   const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;
 
   const int64_t rows = nest.rows(), length = nest.length();
@@ -187,7 +188,7 @@ WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, cons
   int64_t splits = ceil_div(length, registers.elements());
   if (splits > 1)
     splits = std::max(splits, length / std::max<int64_t>(split_length_for_occupancy(nest, registers.rows), 1));
-  const int64_t step = std::min<int64_t>(registers.elements(), 1024);  // keeps splits as aligned as rows are
+  const int64_t step = std::min<int64_t>(registers.elements(), 1024);  // multiples of this keep the rows' alignment
   out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), step) * step : length;
   out.row_splits = count_row_splits(nest, out);
   const int64_t steps = 32 + 16 * int64_t{registers.vec4s} * (1 + nest.inner_rank) +
@@ -199,7 +200,7 @@ WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, cons
 void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
                           std::span<const RegisterRows> register_rows, const Constants& constants) {
   for (const RegisterRows& each : register_rows) {
-    Kernel& kernel = out.at(first++) = {shader, constants, true};  // a driver may lack registers for it
+    Kernel& kernel = out.at(first++) = {shader, constants, true};  // optional: a driver may lack registers
     kernel.constants.set(kIdGroupSize, each.group_size);
     kernel.constants.set(kIdVec4s, each.vec4s);
     kernel.constants.set(kIdGroupRows, each.rows);
@@ -225,7 +226,8 @@ const RegisterRows* find_register_rows(const ReductionNest& nest, const Reductio
   if (largest == nullptr ||
       length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
     return nullptr;
-  // The smallest that keeps a split which leaves enough workgroups for a large device.
+  // The smallest workgroup whose registers hold a split that is short enough to occupy a large
+  // device.
   const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
   for (const RegisterRows& each : kernel.register_rows) {
     if (fits(each) && split_length <= each.elements()) return &each;
@@ -244,7 +246,7 @@ ReductionLaunch ReductionLaunch::of(const ReductionNest& nest, const ReductionKe
 }
 
 bool use_vec4_rows(const ReductionNest& nest, uint32_t operands) {
-  constexpr int64_t kMinLength = 32, kMaxVec4Length = 65536;  // longer rows are shared
+  constexpr int64_t kMinLength = 32, kMaxVec4Length = 65536;  // a whole workgroup shares longer rows
   const int64_t length = nest.length();
   return length >= kMinLength && length <= kMaxVec4Length && are_vec4_rows(nest, operands);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that reduce along axes: the loops over an operand, and how the work is distributed over
+// Kernels that reduce along axes: the loops over operands, and the distribution of work over
 // threads and dispatches. Mirrors shaders/reduction.glsl. A *row* is the set of elements that one
 // result is reduced from, or that are normalised together.
 #pragma once
@@ -13,7 +13,7 @@ inline constexpr uint32_t kReductionRank = BACKPLANE_REDUCTION_RANK;
 inline constexpr int64_t kMaxLength = int64_t{1} << 30;
 
 struct ReductionOperand {
-  uint64_t address;  // of element 0 of row 0; 0: absent
+  uint64_t address;  // address of element 0 of row 0; 0 if absent
   int64_t strides[kReductionRank];
 };
 
@@ -34,11 +34,11 @@ struct ReductionParams {
   float numbers[4];
   uint64_t partials;
   ReductionOperand operands[Operands];
-  uint64_t immediates[Operands];  // kernels reach them through the operands' addresses
+  uint64_t immediates[Operands];  // kernels read them through the operands' addresses
 };
 
-// The loops: outer dimensions first, one row per index; then the inner dimensions, the elements of
-// a row.
+// The loops. The outer dimensions come first, with one row per index. The inner dimensions follow;
+// they hold the elements of a row.
 struct ReductionNest {
   struct Operand {
     const View* view = nullptr;
@@ -54,12 +54,12 @@ struct ReductionNest {
 
   // The dimensions of `x` outside the mask `axes`, followed by those inside it.
   static ReductionNest by_axes(const View& x, uint32_t axes);
-  // Appends a dimension; add all outer ones before the first inner one. Operands have stride 0
-  // along it.
+  // Appends a dimension, along which operands have stride 0. Add all outer dimensions before the
+  // first inner one.
   void add_dimension(int64_t extent, bool inner);
 
-  // Adds an operand with the dimensions of by_axes, in the order of x's. Extents of 1 broadcast.
-  // Null or no dtype: absent.
+  // Adds an operand whose dimensions correspond to those of by_axes' x. Extents of 1 broadcast. The
+  // operand is absent if `view` is null or has no dtype.
   void add(const View* view);
   // Adds an operand that broadcasts along every dimension until its strides are set.
   Operand& add_broadcast(const View* view);
@@ -69,8 +69,8 @@ struct ReductionNest {
   // Merges dimensions that are contiguous in every operand, and drops those of extent 1.
   void merge();
 
-  // Calls `body(slice, first)` for slices of at most `max_count` rows, or of as many elements of
-  // all rows.
+  // for_rows calls `body(slice, first)` for slices of at most `max_count` rows, for_lengths for
+  // slices of at most `max_count` elements of all rows.
   template <class Body>
   kit::Status for_rows(int64_t max_count, const Body& body) const {
     return divide(0, outer_rank, max_count, 0, body);
@@ -102,7 +102,7 @@ struct ReductionNest {
   }
 
  private:
-  uint32_t axis_of_[BP_MAX_RANK] = {};  // by_axes: the axis of x that each dimension is
+  uint32_t axis_of_[BP_MAX_RANK] = {};  // for by_axes: the axis of x of each dimension
 
   int64_t count(uint32_t from, uint32_t to) const {
     int64_t out = 1;
@@ -132,16 +132,16 @@ struct ReductionNest {
 
 // A workgroup that keeps rows, or parts of them, in registers (shaders/register_rows.glsl).
 struct RegisterRows {
-  uint32_t group_size, vec4s;  // threads, and groups of four elements that each of them keeps
-  uint32_t rows = 1;           // more than one: the rows are interleaved in memory
+  uint32_t group_size, vec4s;  // threads, and the number of vec4s that each thread keeps
+  uint32_t rows = 1;           // if more than one, the rows are interleaved in memory
   constexpr uint32_t threads_per_row() const { return group_size / rows; }
-  constexpr int64_t elements() const { return int64_t{4} * threads_per_row() * vec4s; }  // of a row
+  constexpr int64_t elements() const { return int64_t{4} * threads_per_row() * vec4s; }  // elements of a row that fits
 };
 
 // The properties of a device that decide how reductions run.
 struct ReductionCaps {
-  bool tuned_as_cpu = false;  // few barriers
-  bool use_vec4 = false;      // vec4 kernels with a subgroup a row: a CPU's vectors need no barrier
+  bool tuned_as_cpu = false;  // use few barriers
+  bool use_vec4 = false;      // use vec4 kernels with a subgroup per row; on a CPU these need no barrier
   bool has_shuffle = false;
   uint32_t max_group_size = 0;
 
@@ -151,8 +151,8 @@ struct ReductionCaps {
     return shader_name(has_shuffle ? kit::text(family, "_subgroups").c_str() : family, dtype);
   }
   // The workgroups that register-resident kernels are compiled for, smaller ones first; none if
-  // tuned as a CPU. A thread keeps `values` numbers for each element. `interleaved`: also for rows
-  // that are interleaved in memory.
+  // tuned as a CPU. A thread keeps `values` numbers per element. With `interleaved`, the list
+  // includes workgroups for rows that are interleaved in memory.
   std::vector<RegisterRows> register_rows(uint32_t values, bool interleaved = false) const;
 };
 
@@ -162,10 +162,10 @@ struct WorkDistribution {
   uint32_t tile_size = 1;        // threads that share a row or a split
   uint32_t group_size = kGroup;  // threads of a workgroup
   int64_t split_length = 0;      // elements of a split
-  int64_t row_splits = 1;        // splits of a row, over all dispatches
-  int64_t max_rows = 1;          // of a dispatch
+  int64_t row_splits = 1;        // splits per row, over all dispatches
+  int64_t max_rows = 1;          // maximum rows of a dispatch
 
-  // `cpu`: barriers cost far more than strided reads.
+  // If `cpu`, barriers cost far more than strided reads.
   static WorkDistribution of(const ReductionNest& nest, bool cpu);
   static WorkDistribution for_vec4(const ReductionNest& nest, uint32_t tile_size);
   static WorkDistribution for_registers(const ReductionNest& nest, const RegisterRows& registers);
@@ -196,15 +196,15 @@ struct ReductionKernel {
   VkPipeline line_pipeline = VK_NULL_HANDLE;  // for rows of one dimension
   ReductionPasses passes = ReductionPasses::kReduce;
   bool tuned_as_cpu = false;
-  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // for rows that are vec4-aligned; null: there is none
+  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // for rows that are vec4-aligned; null if there is none
   uint32_t vec4_operands = 0;                 // a bit for each operand that must be vec4-aligned
-  uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads that the vec4 kernel has for a row
+  uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads per row of the vec4 kernel
   std::span<const RegisterRows> register_rows{};
-  const VkPipeline* register_pipelines = nullptr;  // one for each of register_rows; null: not compiled
-  bool registers_need_lines = true;                // they take rows of one dimension only
+  const VkPipeline* register_pipelines = nullptr;  // one for each of register_rows; null if not compiled
+  bool registers_need_lines = true;                // register-resident kernels take only rows of one dimension
 };
 
-// The constants of a vec4 kernel.
+// `constants` with the layout and the tile size of a vec4 kernel.
 inline Constants vec4_constants(Constants constants, uint32_t tile_size = BACKPLANE_VEC4_TILE) {
   constants.set(kIdLayout, BACKPLANE_LAYOUT_DENSE);
   constants.set(kIdVec4Tile, tile_size);
@@ -216,26 +216,26 @@ inline Constants vec4_constants(Constants constants, uint32_t tile_size = BACKPL
 void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
                           std::span<const RegisterRows> register_rows, const Constants& constants);
 
-// Whether `operands` (a bit each) are dense along every row, and aligned for moves of four
+// Whether `operands` (one bit each) are dense along every row, and aligned for accesses of four
 // elements.
 bool are_vec4_rows(const ReductionNest& nest, uint32_t operands);
-// Whether they are, and the rows' length suits the vec4 kernel of a CPU.
+// Whether are_vec4_rows, and the length of rows suits a CPU's vec4 kernel.
 bool use_vec4_rows(const ReductionNest& nest, uint32_t operands);
-// The workgroup that keeps rows of `nest`, or splits of them, in registers; null if they are too
-// short or unsuitably laid out.
+// The workgroup that keeps rows of `nest`, or splits of them, in registers. Null if rows are too
+// short or their layout is unsuitable.
 const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel);
 
-// The pipeline of a kernel for a nest that has rows, and how it is launched.
+// The pipeline that a kernel uses for a nest, and its work distribution. The nest must have rows.
 struct ReductionLaunch {
   VkPipeline pipeline;
   WorkDistribution distribution;
-  bool use_vec4;  // a register-resident kernel moves four elements at once
+  bool use_vec4;  // a register-resident kernel accesses four elements at once
 
   static ReductionLaunch of(const ReductionNest& nest, const ReductionKernel& kernel);
 };
 
-// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `fill_extra(params)`
-// writes the kernel's own numbers.
+// Enqueues a kernel over all rows of `nest`, whose operands are in the shader's order.
+// `fill_extra(params)` writes the kernel's own numbers.
 template <uint32_t Operands, class FillExtra>
 kit::Status launch_reduction(Stream& stream, const ReductionKernel& kernel, const ReductionNest& nest,
                              Accesses accesses, const FillExtra& fill_extra) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope, of halves or of neighbouring pairs. The host computes frequencies, and appends them to the
-// parameters.
+// rope, which rotates pairs of adjacent elements, or of elements half a row apart. The host
+// computes the frequencies and appends them to the parameters.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +19,7 @@ constexpr uint32_t kTable = BACKPLANE_ROPE_TABLE;
 struct RopeParams {
   Params base;
   uint32_t steps[kTable];  // frequency / 2 pi, in units of 2^-32 turns
-  float rests[kTable];     // the remainder, in the same units: below 1
+  float rests[kTable];     // the remainder in the same units, below 1
 };
 static_assert(offsetof(RopeParams, steps) == BACKPLANE_PARAMS_BYTES);
 
@@ -102,7 +102,7 @@ class Rope : public Operator {
     return launch_elementwise(stream, program.pipelines[kCopy], nest, call);
   }
 
-  // Caches the latest tables: the layers of a model use few.
+  // Caches the most recently used tables. The layers of a model share a few of them.
   std::shared_ptr<const Table> table_of(int64_t half, float base) const {
     std::lock_guard lock(mutex_);
     const auto known = std::ranges::find_if(

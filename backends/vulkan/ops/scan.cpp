@@ -7,9 +7,9 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kSharedFrom = 256;            // elements of a slice from which on a workgroup shares it
-constexpr int64_t kMaxScanned = kGroup * 8192;  // elements of a slice in one dispatch, which passes over them twice
-constexpr int64_t kCarryBytes = 16;             // of a slice's running sum, passed from dispatch to dispatch
+constexpr int64_t kSharedFrom = 256;            // minimum elements of a slice that a workgroup shares
+constexpr int64_t kMaxScanned = kGroup * 8192;  // maximum elements of a slice per dispatch, which reads them twice
+constexpr int64_t kCarryBytes = 16;             // size of a slice's running sum, which dispatches pass on
 
 class Cumsum : public Operator {
  public:
@@ -63,7 +63,7 @@ class Cumsum : public Operator {
   }
 
  private:
-  enum Pipeline : uint32_t { kThread, kWorkgroup };  // that scans a slice
+  enum Pipeline : uint32_t { kThread, kWorkgroup };  // the unit that scans a slice
   const std::string shader_;
 };
 

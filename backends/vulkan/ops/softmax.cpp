@@ -47,7 +47,7 @@ class Softmax : public Operator {
   }
 
  private:
-  // After kRegisters: one for each of register_rows().
+  // From kRegisters on there is one for each of register_rows().
   enum Pipeline : uint32_t { kLine, kVec4, kRegisters };
 
   std::span<const RegisterRows> register_rows(bool backward) const { return backward ? backward_rows_ : forward_rows_; }

@@ -41,12 +41,12 @@ struct InstanceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
-  // Null if no device's driver has the extension.
+  // Null if no driver has the extension.
   GetCooperativeMatrixProperties vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
   kit::Status load(const Library& library, VkInstance instance);
 };
 
-// The functions of a device, which bypass the loader's dispatch.
+// The functions of a device, looked up from the device so that calls bypass the loader's dispatch.
 struct DeviceApi {
 #define BP_VK_GLOBAL(name)
 #define BP_VK_INSTANCE(name)
@@ -55,11 +55,11 @@ struct DeviceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
-  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;  // null if it is not enabled
+  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;  // null if not enabled
   kit::Status load(const InstanceApi& instance, VkDevice device);
 };
 
-// A Vulkan struct: zero, except for its type and the next struct of its chain.
+// Returns a Vulkan struct that is zero except for its type and the next struct of its chain.
 template <class T>
 T chained(VkStructureType type, void* next = nullptr) {
   T out{};
@@ -68,7 +68,7 @@ T chained(VkStructureType type, void* next = nullptr) {
   return out;
 }
 
-// Converts a result of the call `what`. The VkResult is kept as the vendor's code.
+// Converts the result of the call `what` to a status, with the VkResult as the vendor's code.
 kit::Status status_of(VkResult result, const char* what);
 
 }  // namespace backplane::vulkan

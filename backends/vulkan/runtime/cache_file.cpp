@@ -24,7 +24,7 @@ constexpr char kMagic[8] = {'B', 'P', 'V', 'K', 'P', 'I', 'P', 'E'};
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;  // a larger file is not a cache of this plugin
 
-// In the machine's byte order: caches are not portable.
+// The header of a cache file, in the machine's byte order, because caches are not portable.
 struct Header {
   char magic[8];
   uint32_t version;
@@ -76,7 +76,8 @@ bool write_all(int file, const void* from, std::size_t bytes) {
   return true;
 }
 
-// Makes the folder and its parents with mode 0700, as the XDG base directory specification asks.
+// Creates the folder and its parents with mode 0700, as the XDG base directory specification
+// requires.
 bool make_folder(const std::string& folder) {
   for (std::size_t end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
     if (::mkdir(folder.substr(0, end).c_str(), 0700) != 0 && errno != EEXIST) return false;
@@ -93,7 +94,7 @@ std::string hex(const uint8_t (&bytes)[16]) {
   return out;
 }
 
-// What is wrong with a header; null if nothing is.
+// Why a header is invalid; null if it is valid.
 const char* objection_to(const Header& header, const CacheKey& key, uint64_t data_bytes) {
   if (!std::equal(std::begin(kMagic), std::end(kMagic), header.magic)) return "it is not of this plugin";
   if (header.version != kVersion || header.header_bytes != sizeof(Header)) return "it is of another version";
@@ -135,7 +136,7 @@ std::vector<std::byte> CacheFile::load(std::string& objection) const {
     objection = reason();
     return {};
   }
-  // Drivers trust the data, so other users must not have been able to write it.
+  // Drivers trust the data, so the file must not be writable by other users.
   if (!S_ISREG(about.st_mode) || (about.st_uid != ::geteuid() && about.st_uid != 0) ||
       (about.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     objection = "it is no file, or others than its user may write it";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache in a file. Reads check it, and writes replace it as a whole, from any number of
-// processes.
+// A cache in a file, for any number of processes. Reads check the file, and writes replace it as a
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace backplane::vulkan {
 
-// Identifies what a cache is valid for. It is part of the file's name and of its header.
+// Identifies the device, driver and shaders that a cache is valid for. The key is part of the
+// file's name and of its header.
 struct CacheKey {
   uint8_t device[16] = {};
   uint8_t driver[16] = {};
@@ -19,7 +20,7 @@ struct CacheKey {
   bool operator==(const CacheKey&) const = default;
 };
 
-// Environment: `off`, or the folder of the cache.
+// Environment variable: `off`, or the folder of the cache.
 inline constexpr const char* kCacheSetting = "BACKPLANE_VULKAN_CACHE";
 
 // The folder that the environment requests; by default $XDG_CACHE_HOME/backplane/vulkan, else
@@ -34,12 +35,12 @@ class CacheFile {
   // The data; empty if there is no usable file. `objection` explains why an existing file is not
   // used.
   std::vector<std::byte> load(std::string& objection) const;
-  // Writes a temporary file and renames it, so that readers see the old file or the new one.
-  // Returns why it failed; empty on success.
+  // Writes a temporary file and renames it, so that readers see either the old file or the new one.
+  // Returns the reason of a failure; empty on success.
   std::string store(std::span<const std::byte> data) const;
 
-  // Excludes other processes while this one reads, merges and stores. After a second of waiting it
-  // goes on without the lock.
+  // Excludes other processes while this one reads, merges and stores. After waiting for one second,
+  // the process continues without the lock.
   class Lock {
    public:
     explicit Lock(const CacheFile& file);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cooperative matrices (VK_KHR_cooperative_matrix): the shapes that a device multiplies, and how a
-// kernel tiles its work for them.
+// Cooperative matrices (VK_KHR_cooperative_matrix): the shapes that a device supports, and the
+// tiling of a kernel's work.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace backplane::vulkan {
 
-// The multiplication that a subgroup does at once: m x n sums of k products. Sums are f32, or i32
-// for i8.
+// The shape of the multiplication that a subgroup does at once: m x n sums of k products. Sums are
+// f32, or i32 for i8.
 struct MatrixShape {
   uint32_t dtype;  // of both factors: BP_F16, BP_BF16 or BP_I8
   uint32_t m, n, k;
@@ -22,7 +22,7 @@ struct MatrixShape {
 struct MatrixTiling {
   MatrixShape shape;
   uint32_t subgroup_size;  // of a subgroup
-  uint32_t subgroups_m;    // along the rows
+  uint32_t subgroups_m;    // subgroups along the rows of the tile
   uint32_t tile;
 };
 
@@ -36,16 +36,17 @@ struct CooperativeMatrices {
   static CooperativeMatrices read(const InstanceApi& api, VkPhysicalDevice handle, const VkPhysicalDeviceLimits& limits,
                                   std::span<const VkExtensionProperties> extensions);
 
-  // Uses the largest shape for `dtype` that divides such tiles evenly among subgroups; none if
-  // there is no such shape.
+  // A tiling by the largest shape for `dtype` that divides tile x tile outputs evenly among
+  // subgroups. None if there is no such shape.
   std::optional<MatrixTiling> tiling(uint32_t dtype, uint32_t tile) const;
 };
 
-// The extensions and features to enable when a device is created; none if `matrices` has no shapes.
+// The extensions and features to enable when a device is created. There are none if `matrices` has
+// no shapes.
 class CooperativeRequest {
  public:
-  // Chains its features to `v12`, and enables those of `v12` that kernels need. It must outlive the
-  // device's creation.
+  // Chains feature structs to `v12`, and enables the features of `v12` that kernels need. The
+  // object must live until the device has been created.
   CooperativeRequest(const CooperativeMatrices& matrices, VkPhysicalDeviceVulkan12Features& v12);
   CooperativeRequest(const CooperativeRequest&) = delete;
   CooperativeRequest& operator=(const CooperativeRequest&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declarations of VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16, which vulkan_core.h has
-// from 1.3.255 and 1.4.311 on; Debian 12's is older. Members are in that header's order. The names
-// differ from it, so that both can be included.
+// Declarations of VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16. vulkan_core.h has them from
+// 1.3.255 and 1.4.311 on, but Debian 12's is older. Members are in the order of vulkan_core.h.
+// Names differ from those of vulkan_core.h, so that both headers can be included.
 #pragma once
 
 #define VK_NO_PROTOTYPES
@@ -12,7 +12,7 @@ namespace backplane::vulkan {
 inline constexpr char kCooperativeMatrixExtension[] = "VK_KHR_cooperative_matrix";
 inline constexpr char kBfloat16Extension[] = "VK_KHR_shader_bfloat16";
 
-// The values of VkComponentTypeKHR and VkScopeKHR that are used.
+// The values of VkComponentTypeKHR and VkScopeKHR that the plugin uses.
 enum class MatrixComponent : int32_t { kF16 = 0, kF32 = 1, kI8 = 3, kI32 = 5, kBf16 = 1000141000 };
 inline constexpr int32_t kSubgroupScope = 3;
 

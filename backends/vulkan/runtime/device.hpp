@@ -12,7 +12,7 @@ class Native {
   using Queue = Stream;
   struct Mark {
     Point point;
-    std::shared_ptr<Stamp> stamp;  // null: not timed
+    std::shared_ptr<Stamp> stamp;  // null if not timed
   };
   using Kernel = std::shared_ptr<const Operator>;
   using Program = vulkan::Program;
@@ -67,9 +67,9 @@ class Native {
   kit::Status launch(Stream& stream, const Program& program, const Call& call) const;
 
  private:
-  // What all opens of a physical device share. It is made once in a process and kept until the
-  // device is lost: a second open finds the pipelines compiled, and drivers leak memory with each
-  // device or, in Mesa 22.3, each pipeline that they destroy.
+  // State that all opens of a physical device share. It is created once per process and kept until
+  // the device is lost, so that a second open finds the pipelines compiled. It also limits leaks:
+  // drivers leak memory with each device and, in Mesa 22.3, with each pipeline.
   struct Shared {
     std::unique_ptr<LogicalDevice> logical;
     Operators operators{};

@@ -23,7 +23,7 @@ void add_capability(std::vector<uint32_t>& out, uint32_t capability) {
 }
 
 void add_extension(std::vector<uint32_t>& out) {
-  constexpr char kName[28] = "SPV_KHR_float_controls";  // padded with NULs to whole words
+  constexpr char kName[28] = "SPV_KHR_float_controls";  // padded with zeros to whole words
   constexpr uint32_t kWords = sizeof("SPV_KHR_float_controls") / 4 + 1;
   static_assert(kWords * 4 <= sizeof(kName));
   out.push_back(head(kWords + 1, kOpExtension));

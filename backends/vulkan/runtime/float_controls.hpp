@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests floating-point behaviour beyond Vulkan's minimum, as execution modes in the SPIR-V. They
-// are added when a pipeline is compiled, because a device without a mode rejects modules that name
-// it.
+// Requests floating-point guarantees that exceed Vulkan's minimum, by execution modes in the
+// SPIR-V. Modes are added when a pipeline is compiled, because a device that lacks a mode rejects
+// modules that name it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace backplane::vulkan {
 struct FloatControls {
   bool round_to_even_f32 = false;  // results of f32 arithmetic and conversions round to nearest even
   bool preserve_nan_f32 = false;   // signed zeros, infinities and NaN are preserved
-  // Keeps subnormal operands and results. Without it, devices may flush them for speed.
+  // Subnormal operands and results are preserved. Otherwise devices may flush them to zero.
   bool preserve_subnormals_f32 = false;
 };
 

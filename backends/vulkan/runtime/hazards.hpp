@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides where a barrier is needed: tracks the memory that work recorded since the last barrier
-// reads and writes.
+// Decides where a barrier is needed. It tracks the memory accesses of the work that has been
+// recorded since the last barrier.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ struct Access {
   bool write = false;
 };
 
-// The accesses of one command. Once the array is full, further ones widen the last: that orders
-// more than is needed, never less.
+// The accesses of one command. Once the array is full, further accesses widen the last range, which
+// may cause unnecessary barriers but never omits one.
 class Accesses {
  public:
   Accesses() = default;
@@ -46,8 +46,8 @@ class Accesses {
 
 class Hazards {
  public:
-  // Whether `accesses` must wait for the noted ones: their ranges overlap, and one of the two
-  // writes.
+  // Whether `accesses` must wait for the noted ones, because two ranges overlap and at least one of
+  // the two accesses writes.
   bool conflict(std::span<const Access> accesses) const {
     if (noted_.size() >= kMax) return true;
     for (const Access& access : accesses) {
@@ -61,7 +61,7 @@ class Hazards {
   void clear() { noted_.clear(); }
 
  private:
-  static constexpr std::size_t kMax = 96;  // above this, the search costs more than a barrier
+  static constexpr std::size_t kMax = 96;  // for more accesses, the search costs more than a barrier
   std::vector<Access> noted_;
 };
 

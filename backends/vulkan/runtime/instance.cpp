@@ -14,7 +14,7 @@ bool validation_wanted() {
   return given != nullptr && std::string_view(given) == "1";
 }
 
-// Reports an unknown word, rather than taking it for the default.
+// Returns an error for an unknown word in a setting, rather than using the default.
 kit::Status check_settings() {
   constexpr const char* kTwoWords[][3] = {
       {kValidationSetting, "0", "1"}, {kSubgroupsSetting, "on", "off"}, {kReductionsSetting, "cpu", "gpu"}};
@@ -28,7 +28,8 @@ kit::Status check_settings() {
   return {};
 }
 
-// The caller only needs to know that there is no usable driver.
+// Converts every failure to UNAVAILABLE, because the caller only needs to know that there is no
+// usable driver.
 kit::Status unavailable(VkResult result, const char* what) {
   const kit::Status status = status_of(result, what);
   return {BP_UNAVAILABLE, status.message(), status.vendor_code()};
@@ -47,8 +48,8 @@ kit::Status require_layer(const Library& library) {
                                     ", which is not installed; install it or unset the variable")};
 }
 
-// True if VK_KHR_portability_enumeration is needed to see non-conformant drivers. Devices report
-// what they lack.
+// True if the loader hides non-conformant drivers unless VK_KHR_portability_enumeration is enabled.
+// Such devices report the features that they lack.
 kit::Result<bool> hides_portable_drivers(const Library& library) {
   uint32_t count = 0;
   VkResult result = library.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
@@ -61,14 +62,14 @@ kit::Result<bool> hides_portable_drivers(const Library& library) {
   });
 }
 
-// Advice that does not apply here; all other messages count. Newer layers omit the first word of an
-// id.
+// Whether a message is advice that does not apply here. All other messages are failures. Newer
+// layers omit the first word of an id.
 bool is_allowed(const char* id) {
   constexpr std::string_view kAllowed[] = {
-      // The extension delivers the messages, and is enabled only with the layer.
+      // This extension delivers the messages, and is enabled only together with the layer.
       "BestPractices-vkCreateInstance-specialuse-extension-debugging",
-      // Core allocates large buffers and divides them. Small ones come from direct callers of the
-      // plugin's table.
+      // Core allocates large buffers and divides them. Only direct callers of the plugin's table
+      // allocate small buffers.
       "BestPractices-vkAllocateMemory-small-allocation",
       "BestPractices-vkBindMemory-small-dedicated-allocation",
       "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // the name in newer layers
@@ -102,7 +103,7 @@ kit::Status Messages::status() const {
 }
 
 kit::Result<std::shared_ptr<const Instance>> Instance::shared() {
-  // Never destroyed: nothing runs at exit.
+  // Never destroyed, so that nothing runs at exit.
   static auto* const mutex = new std::mutex;
   static auto* const kept = new std::shared_ptr<const Instance>;
   std::lock_guard lock(*mutex);

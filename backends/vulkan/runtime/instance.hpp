@@ -10,8 +10,8 @@
 
 namespace backplane::vulkan {
 
-// Environment: 1 enables the validation layer, with synchronisation validation and best practices.
-// Its first message fails the waits and plans that follow.
+// Environment variable: 1 enables the validation layer, with synchronisation validation and best
+// practices. The layer's first message fails all later waits and plans.
 inline constexpr const char* kValidationSetting = "BACKPLANE_VULKAN_VALIDATION";
 
 // The messages of the validation layer.
@@ -29,12 +29,12 @@ class Messages {
 
 class Instance {
  public:
-  // The process's shared instance, made by the first call and never destroyed: loaders and drivers
-  // (at least 1.3.239 and Mesa 22.3) leak memory with each instance, so the plugin stays mapped and
-  // keeps it. It holds no reference to a host. UNAVAILABLE, with the reasons, if no driver has a
-  // usable device; the next call tries again.
+  // The process's shared instance. The first call creates it; it is never destroyed, because
+  // loaders and drivers (at least 1.3.239 and Mesa 22.3) leak memory with each instance. The plugin
+  // therefore stays mapped. The instance holds no reference to a host. Returns UNAVAILABLE, with
+  // the reasons, if no driver has a usable device; the next call tries again.
   static kit::Result<std::shared_ptr<const Instance>> shared();
-  // A separate instance, made with `library`.
+  // Creates a separate instance from `library`.
   static kit::Result<std::shared_ptr<const Instance>> create(std::shared_ptr<Library> library);
   ~Instance();
   Instance(const Instance&) = delete;
@@ -42,7 +42,7 @@ class Instance {
 
   const InstanceApi& api() const { return api_; }
   const std::vector<PhysicalDevice>& devices() const { return devices_; }  // the usable ones
-  const std::string& refused() const { return refused_; }                  // the others with the reasons, as text
+  const std::string& refused() const { return refused_; }                  // why the others are unusable, as text
   const Messages& messages() const { return messages_; }
 
  private:

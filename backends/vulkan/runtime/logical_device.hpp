@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VkDevice: its functions and queues, its memory accounting, and whether it is lost.
+// A VkDevice with its functions, queues and memory accounting. It records the loss of the device.
 #pragma once
 
 #include <array>
@@ -8,14 +8,15 @@
 
 namespace backplane::vulkan {
 
-// Environment: with "off", copies share the kernels' queue. With "all", even the smallest copy is a
-// batch of its own, on the kernels' queue if there is no other.
+// Environment variable. With "off", copies share the kernels' queue. With "all", even the smallest
+// copy between host and device is a separate batch, on the kernels' queue if there is no copy
+// queue.
 inline constexpr const char* kCopyQueueSetting = "BACKPLANE_VULKAN_COPY_QUEUE";
 
-// A queue, with the stages and accesses of its family's commands.
+// A queue, with the pipeline stages and access flags that its family supports.
 struct Queue {
   VkQueue handle = VK_NULL_HANDLE;
-  std::mutex* mutex = nullptr;  // Vulkan requires that submissions do not overlap
+  std::mutex* mutex = nullptr;  // locked during submissions, which must not overlap
   uint32_t family = 0;
   VkPipelineStageFlags stages = 0;
   VkAccessFlags reads = 0, writes = 0;
@@ -31,7 +32,7 @@ class LogicalDevice {
   const PhysicalDevice& physical() const { return instance_->devices()[index_]; }
   const DeviceApi& api() const { return api_; }
   VkDevice handle() const { return handle_; }
-  VkPipelineLayout pipeline_layout() const { return pipeline_layout_; }  // of every kernel: one address is pushed
+  VkPipelineLayout pipeline_layout() const { return pipeline_layout_; }  // of every kernel: pushes one address
 
   // Converts a result to a status, and records a device loss.
   kit::Status check(VkResult result, const char* what);
@@ -39,29 +40,30 @@ class LogicalDevice {
   kit::Status health() const;
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
-  // The memory type for buffers of a kind of BP_MEMORY_*, or -1.
+  // The memory type for buffers of kind BP_MEMORY_*, or -1 if there is none.
   int memory_type(uint32_t kind) const { return physical().memory_type(kind, buffer_types_); }
-  // The create info of every buffer of `bytes`.
+  // The create info for a buffer of `bytes` bytes.
   VkBufferCreateInfo buffer_info(uint64_t bytes) const;
 
-  // Bytes of a memory heap that buffers occupy.
+  // The bytes of memory heap `heap` that buffers occupy.
   std::atomic<uint64_t>& used(uint32_t heap) { return used_[heap]; }
-  // Live allocations; a device allows maxMemoryAllocationCount.
+  // The number of live allocations. A device allows at most maxMemoryAllocationCount.
   std::atomic<uint32_t>& allocations() { return allocations_; }
 
-  // The next queue for a stream, round robin: one for kernels and the copies between them, and one
-  // for large copies.
+  // The next queue for a stream, round robin. The first function returns a queue for kernels and
+  // the copies between them, the second one for large copies.
   Queue next_queue() { return next(queues_, next_); }
   Queue next_copy_queue() { return next(copy_queues_, next_copy_); }
-  // Copies between host and device of at least this many bytes use the copy queue; UINT64_MAX: none
-  // does.
+  // Copies between host and device of at least this many bytes use the copy queue. UINT64_MAX if
+  // none does.
   uint64_t copy_queue_threshold() const { return copy_queue_threshold_; }
   kit::Status submit(const Queue& queue, const VkSubmitInfo& info);
-  // Waits for all work of all queues. Work of a lost device ends in finite time too.
+  // Waits for all work of all queues. Work of a lost device also ends in finite time.
   void wait_idle();
 
   // A timeline semaphore without pending work, reused or new. Semaphores are destroyed only with
-  // the device, because Mesa 22.3 still accesses one shortly after a wait for it has returned.
+  // the device, because Mesa 22.3 still accesses a semaphore shortly after a wait for it has
+  // returned.
   kit::Result<VkSemaphore> take_semaphore();
   void give_semaphore(VkSemaphore semaphore);
 
@@ -73,7 +75,7 @@ class LogicalDevice {
   LogicalDevice(std::shared_ptr<const Instance> instance, uint32_t index)
       : instance_(std::move(instance)), index_(index) {}
   kit::Status start();
-  static constexpr uint32_t kMaxQueues = 8;  // of a family
+  static constexpr uint32_t kMaxQueues = 8;  // maximum queues used per family
   kit::Status choose_copy_queue();
   void get_queues(uint32_t family, uint32_t count, std::vector<Queue>& queues);
   kit::Status find_buffer_types();

@@ -23,7 +23,8 @@ kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
 }
 
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
-  // If the driver's address is not aligned enough, allocates more and moves the first byte.
+  // If the driver's address is not sufficiently aligned, allocates more bytes and shifts the first
+  // byte.
   auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
   if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());
@@ -147,7 +148,7 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   buffer->heap = kNoHeap;
   if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {
     destroy(buffer.release());
-    // Some drivers only notice here.
+    // Some drivers reject foreign memory only here.
     return status.vendor_code() == VK_ERROR_INVALID_EXTERNAL_HANDLE ? not_taken() : status;
   }
   buffer->offset = first - begin;
@@ -172,7 +173,7 @@ kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
 }
 
 void Memory::destroy(Buffer* buffer) {
-  if (device_.lost()) device_.wait_idle();  // a caller may free memory while a lost device still uses it
+  if (device_.lost()) device_.wait_idle();  // a lost device may still access memory that the caller frees
   const DeviceApi& api = device_.api();
   api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
   api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: each is a VkBuffer with its own memory and a device address. Core caches and divides
-// them. PhysicalDevice::memory_type (physical_device.cpp) chooses the memory type.
+// Buffers. Each is a VkBuffer with its own memory and a device address. Core caches and divides
+// buffers. PhysicalDevice::memory_type (physical_device.cpp) chooses the memory type.
 #pragma once
 
 #include "runtime/logical_device.hpp"
@@ -12,11 +12,11 @@ inline constexpr uint32_t kNoHeap = VK_MAX_MEMORY_HEAPS;
 struct Buffer {
   VkBuffer handle = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
-  uint64_t offset = 0;   // of byte 0 in the VkBuffer
-  uint64_t address = 0;  // of byte 0, for kernels; a multiple of the requested alignment
+  uint64_t offset = 0;   // offset of byte 0 in the VkBuffer
+  uint64_t address = 0;  // device address of byte 0; a multiple of the requested alignment
   std::byte* mapped = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint32_t heap = 0;       // kNoHeap: the memory is imported
+  uint32_t heap = 0;       // kNoHeap if the memory is imported
   uint64_t allocated = 0;  // bytes charged to the heap
 
   bool on_host() const { return kind == BP_MEMORY_HOST || heap == kNoHeap; }
@@ -24,23 +24,24 @@ struct Buffer {
 
 class Memory {
  public:
-  static constexpr uint64_t kAlignment = 256;  // of every buffer; most drivers provide it anyway
+  static constexpr uint64_t kAlignment = 256;  // of every buffer; most drivers provide at least this
   static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
 
   explicit Memory(LogicalDevice& device) : device_(device) {}
 
-  // Of a kind that the device has, as are buffers.
+  // `kind` must be one that the device has; the same holds for buffers.
   kit::Status info(uint32_t kind, bp_memory_info& out) const;
   // `alignment` is a power of two up to kMaxAlignment.
   kit::Result<Buffer*> create(const bp_buffer_desc& desc);
-  // A SHARED buffer over host memory, which the host still owns.
+  // Creates a SHARED buffer over host memory, which the host still owns.
   kit::Result<Buffer*> import(void* address, uint64_t bytes);
   void destroy(Buffer* buffer);
 
  private:
-  // A buffer with `room` extra bytes for alignment; the caller moves its first byte.
+  // Creates a buffer with `room` extra bytes for alignment; the caller shifts its first byte.
   kit::Result<Buffer*> create(const bp_buffer_desc& desc, uint64_t room);
-  // Creates the VkBuffer with its memory and address: new memory, or the pages at `imported`.
+  // Creates the VkBuffer with new memory, or with the pages at `imported` unless it is null, and
+  // gets its address.
   kit::Status allocate(Buffer& buffer, uint32_t type, void* imported);
   kit::Status map(Buffer& buffer) const;
   kit::Status import_type(const void* pages, uint32_t& type) const;

@@ -12,7 +12,7 @@ namespace backplane::vulkan {
 using View = kit::QueueView<Buffer*>;
 using Call = kit::QueueCall<Buffer*>;
 
-// The address for kernels; 0 if there is nothing to read.
+// The device address of a place; 0 if it has no memory.
 inline uint64_t address_of(const kit::Place<Buffer*>& place) {
   return place.memory == nullptr ? 0 : place.memory->address + place.offset;
 }
@@ -20,22 +20,22 @@ inline uint64_t address_of(const View& view) { return address_of(view.place); }
 
 class Operator;
 
-// A pipeline that a plan needs. Without a name the plan does without.
+// A pipeline that a plan needs. If the name is empty, there is no pipeline.
 struct Kernel {
   std::string shader;
   Constants constants{};
-  bool optional = false;  // if the driver does not compile it, the plan does without
+  bool optional = false;  // if the driver cannot compile it, the plan runs without it
 };
-// The kernels of a plan, and their pipelines, at indices that the operator names by an enum of its
-// own.
+// The kernels of a plan. Each operator names the indices of its kernels by an enum; the pipelines
+// have the same indices.
 inline constexpr std::size_t kMaxPipelines = 10;
 using Kernels = std::array<Kernel, kMaxPipelines>;
 
-// A plan, compiled.
+// A compiled plan.
 struct Program {
   std::shared_ptr<const Operator> op;
-  bool dense = false;  // every operand is dense, in one order, or an immediate: kernels need no strides
-  std::array<VkPipeline, kMaxPipelines> pipelines{};  // null: the operator did without
+  bool dense = false;  // operands are immediates or dense in one order, so kernels need no strides
+  std::array<VkPipeline, kMaxPipelines> pipelines{};  // null if the operator runs without it
 };
 
 class Operator {
@@ -45,10 +45,10 @@ class Operator {
   Operator& operator=(const Operator&) = delete;
   virtual ~Operator() = default;
 
-  // Rejects a descriptor (UNSUPPORTED), or says what its plan needs. On entry the plan serves any
-  // size and has no workspace.
+  // Rejects a descriptor (UNSUPPORTED), or changes `needs`. On entry, `needs` describes a plan for
+  // any size without workspace.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
-  // Depends only on what is known when the plan is made.
+  // Returns the kernels of a plan. They depend only on what is known when the plan is made.
   virtual Kernels kernels(const kit::PlanForm& plan, bool dense) const = 0;
   virtual kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const = 0;
 };
@@ -56,7 +56,7 @@ class Operator {
 using OperatorEntry = kit::QueueOperator<std::shared_ptr<const Operator>>;
 using Operators = kit::Operators<OperatorEntry>;
 
-// An entry for operands of any strides, and scalars of the host or of the device.
+// An entry for operands of any strides, with scalars from the host or in device memory.
 template <class Op, class... Arguments>
 OperatorEntry entry_of(Arguments&&... arguments) {
   OperatorEntry entry;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a kernel: a block that the device reads by its address. Mirrors
+// The parameters of a kernel, in a block that the device reads by address. Mirrors
 // shaders/params.glsl.
 #pragma once
 
@@ -12,20 +12,20 @@
 namespace backplane::vulkan {
 
 struct ParamsOperand {
-  uint64_t address;              // of the element at index 0
+  uint64_t address;              // address of the element at index 0
   int64_t strides[BP_MAX_RANK];  // bytes, along the dimensions of `shape`
 };
 
 struct Params {
   static constexpr uint32_t kOperands = 4, kScalars = 3, kExtras = 20;
 
-  uint32_t count;               // elements, or other items of the kernel, in this dispatch
-  uint32_t rank;                // of shape
-  uint32_t shape[BP_MAX_RANK];  // the dimensions of `count`, row-major
+  uint32_t count;               // number of elements, or of other work items, in this dispatch
+  uint32_t rank;                // number of dimensions in `shape`
+  uint32_t shape[BP_MAX_RANK];  // extents, row-major; their product is `count`
   ParamsOperand operands[kOperands];
-  uint64_t scalar_at[kScalars];  // addresses: in `scalar_values`, or in the caller's memory
+  uint64_t scalar_at[kScalars];  // addresses in `scalar_values`, or in the caller's memory
   int64_t extra[kExtras];        // specific to the kernel
-  // Immediates, which kernels reach by address. An operand's value is stored four times, for
+  // The values of immediates, which kernels read by address. Each value is stored four times, for
   // kernels that load four elements at once.
   alignas(16) std::byte operand_values[kOperands][4 * sizeof(uint64_t)];
   uint64_t scalar_values[kScalars];

@@ -10,7 +10,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// The features that every kernel needs; all recent desktop drivers have them.
+// Names the missing features among those that every kernel needs. All recent desktop drivers have
+// them.
 std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysicalDeviceVulkan11Features& v11,
                              const VkPhysicalDeviceVulkan12Features& v12) {
   const std::pair<VkBool32, const char*> needed[] = {
@@ -71,9 +72,9 @@ bool is_tuned_as_cpu(const PhysicalDevice& device) {
   return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
 }
 
-// The subgroup size that kernels with ballots require; 0: they take the `usual` one. Prefers 32 to
-// larger sizes, and 64 to still larger ones. Drivers that report 32 but support 8 have registers
-// for 16.
+// The subgroup size that kernels with ballots require, or 0 if they take the `usual` one. Prefers
+// 32 to larger sizes, and 64 to still larger ones. If the usual size is 32 and
+// 16 is supported, chooses 16, for which such drivers have enough registers.
 uint32_t subgroup_size_to_require(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
   auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
@@ -129,8 +130,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     out.subgroup_size = subgroups.subgroupSize;
   out.has_shuffle = can_shuffle(subgroups);
   out.tuned_as_cpu = is_tuned_as_cpu(out);
-  // If modes must be equal for all widths, none is requested: f16 arithmetic may have modes of its
-  // own.
+  // If modes must be equal for all widths, none is requested, because f16 arithmetic may need other
+  // modes.
   constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   out.float_controls = {
       .round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE && floats.roundingModeIndependence != kNone,
@@ -184,7 +185,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.has_dot = dots.shaderIntegerDotProduct == VK_TRUE;
   if (out.has_dot) find_fast_dot(api, out);
   if (v12.subgroupBroadcastDynamicId == VK_FALSE)
-    out.subgroup_size = 0;  // GEMM kernels broadcast from a computed index
+    out.subgroup_size = 0;  // kernels are unusable: GEMMs broadcast from a computed index
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
@@ -201,14 +202,15 @@ void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> fami
   int best = -1;
   for (uint32_t i = 0; i < families.size(); ++i) {
     const VkQueueFamilyProperties& family = families[i];
-    // Families for video and the like support copies too.
+    // Other families, such as those for video, support copies too, but only a pure transfer family
+    // is chosen.
     if ((family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
       copy_family = i;
       copy_count = family.queueCount;
     }
     if ((family.queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
-    // A queue without graphics does not block the desktop, and may run for longer. A clock counts
-    // for more.
+    // A queue without graphics does not block the desktop, and may run longer. A clock is more
+    // important than that.
     const int rank =
         (family.timestampValidBits != 0 ? 2 : 0) + ((family.queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 1 : 0);
     if (rank <= best) continue;
@@ -227,7 +229,8 @@ int PhysicalDevice::memory_type(uint32_t kind, uint32_t allowed) const {
   if (kind == BP_MEMORY_HOST) needed = kMapped, wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   if (kind == BP_MEMORY_SHARED) {
     needed = kMapped | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-    // The host reads kernels' results in place. Over a bus such memory is never cached.
+    // The host reads the results of kernels directly in SHARED memory, so cached memory is better.
+    // Over a bus such memory is never cached.
     if (unified()) wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   }
   int found = -1;
@@ -268,8 +271,8 @@ void PhysicalDevice::describe(bp_device_info& info) const {
   for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
     if (memory_type(kind) < 0) continue;
     info.memory_kinds |= 1u << kind;
-    // DLPack receives the host's address. DEVICE memory has no address that another framework could
-    // use.
+    // For HOST and SHARED memory, DLPack gets the host address. DEVICE memory has no address that
+    // another framework could use.
     if (kind != BP_MEMORY_DEVICE) info.dlpack_type[kind] = 1;  // kDLCPU
   }
 }

@@ -14,15 +14,15 @@ inline constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFE
                                                    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                                                    VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
 
-// Memory types that need features which are not enabled, or that buffers cannot use.
+// Properties of memory types that need features which are not enabled, or that buffers cannot use.
 inline constexpr VkMemoryPropertyFlags kUnusableMemory =
     VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
-// Environment: with `off`, reductions use shared memory instead of subgroup shuffles.
+// Environment variable: with `off`, reductions use shared memory instead of subgroup shuffles.
 inline constexpr const char* kSubgroupsSetting = "BACKPLANE_VULKAN_SUBGROUPS";
-// Environment: `cpu` or `gpu`, the kind of device that reductions are tuned for, whatever the
-// device is.
+// Environment variable: `cpu` or `gpu`, the kind of device that reductions and copies are tuned
+// for, regardless of the actual device.
 inline constexpr const char* kReductionsSetting = "BACKPLANE_VULKAN_ROWS";
 
 struct PhysicalDevice {
@@ -32,26 +32,26 @@ struct PhysicalDevice {
   uint8_t uuid[16] = {};
   uint8_t driver_uuid[16] = {};
   std::string driver;                   // name and version
-  std::string missing;                  // why it cannot be used; empty: it can
-  uint32_t queue_family = 0;            // supports compute
-  uint32_t queue_count = 0;             // of the family
-  uint32_t copy_family = 0;             // supports copies and nothing else
-  uint32_t copy_count = 0;              // its queues; 0: no such family
-  uint64_t max_allocation = 0;          // bytes, of an allocation and of a buffer
+  std::string missing;                  // what an unusable device lacks; empty if the device is usable
+  uint32_t queue_family = 0;            // the family for kernels, which supports compute
+  uint32_t queue_count = 0;             // number of queues of that family
+  uint32_t copy_family = 0;             // a family that supports only copies
+  uint32_t copy_count = 0;              // number of its queues; 0 if there is no such family
+  uint64_t max_allocation = 0;          // maximum bytes of an allocation and of a buffer
   bool portability = false;             // non-conformant: VK_KHR_portability_subset must be enabled
-  uint64_t import_alignment = 0;        // of imported host memory; 0: not supported
-  uint32_t timestamp_bits = 0;          // of the queue family's clock; 0: it has none
-  FloatControls float_controls;         // supported
-  uint32_t subgroup_size = 0;           // if compute shaders have ballots and broadcasts; else 0
-  uint32_t required_subgroup_size = 0;  // the size that pipelines with ballots require; 0: the device's own
+  uint64_t import_alignment = 0;        // alignment of imported host memory; 0 if not supported
+  uint32_t timestamp_bits = 0;          // valid bits of the queue family's clock; 0 if there is no clock
+  FloatControls float_controls;         // the modes that are supported
+  uint32_t subgroup_size = 0;           // 0 unless compute shaders have ballots and broadcasts
+  uint32_t required_subgroup_size = 0;  // the size that pipelines with ballots require; 0 if the device's size
   CooperativeMatrices matrices;
   bool has_dot = false;            // VK_KHR_shader_integer_dot_product
   bool fast_dot_i8 = false;        // dot products of four packed signed bytes are accelerated
-  bool fast_dot_u8 = false;        // the same for unsigned with signed bytes
-  bool full_subgroups = false;     // supported; otherwise a driver may leave threads of a subgroup inactive
-  bool varying_subgroups = false;  // supported; otherwise a shader may see a larger size than it has
+  bool fast_dot_u8 = false;        // the same for unsigned by signed bytes
+  bool full_subgroups = false;     // subgroups can be full; otherwise some threads may be inactive
+  bool varying_subgroups = false;  // shaders can see their actual subgroup size, not a larger one
   bool has_shuffle = false;        // subgroup shuffles are usable, and subgroups divide a workgroup evenly
-  bool tuned_as_cpu = false;       // reductions and copies suit a CPU, whose barriers cost more than strided reads
+  bool tuned_as_cpu = false;       // tunes reductions and copies for costly barriers
 
   // Reads everything. The device is usable if `missing` is empty.
   static PhysicalDevice read(const InstanceApi& api, VkPhysicalDevice handle);
@@ -60,14 +60,15 @@ struct PhysicalDevice {
   void choose_queues(std::span<const VkQueueFamilyProperties> families);
 
   bool is_cpu() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
-  // The operations of a dispatch or batch that take half a second: at 512 GFLOP/s, at 64 for an
-  // integrated GPU, at 8 for a CPU.
+  // The number of operations that a dispatch or batch may do, about half a second's work. It
+  // assumes 512 GFLOP/s, 64 for an integrated GPU, and 8 for a CPU.
   uint64_t max_operations() const {
     return uint64_t{1} << (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 38 : is_cpu() ? 32 : 35);
   }
   // Whether the device shares its memory with the host.
   bool unified() const { return is_cpu() || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU; }
-  // The memory type for a kind of BP_MEMORY_*, among the types in the mask `allowed`; or -1.
+  // The memory type for a kind of BP_MEMORY_*, among the types in the mask `allowed`, or -1 if
+  // there is none.
   int memory_type(uint32_t kind, uint32_t allowed = UINT32_MAX) const;
   uint64_t heap_bytes(uint32_t kind) const;
   void describe(bp_device_info& info) const;

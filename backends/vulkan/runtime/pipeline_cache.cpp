@@ -10,7 +10,7 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Identifies the shaders: another build with the same shaders can use the cache.
+// Identifies the shaders, so that another build with the same shaders can use the cache.
 uint64_t shaders_digest() {
   static const uint64_t digest = [] {
     uint64_t all = 0;
@@ -66,7 +66,8 @@ kit::Result<VkPipelineCache> PipelineCache::merged(std::vector<std::byte> stored
   auto made = make(stored);
   if (!made.ok()) return made;
   known_ = std::move(stored);
-  // Merges into the new cache, because other threads compile with ours and may not see it change.
+  // Merges into the new cache, because other threads compile with `handle_`, which must not change
+  // meanwhile.
   kit::Status status = device_.check(device_.api().vkMergePipelineCaches(device_.handle(), made.value(), 1, &handle_),
                                      "vkMergePipelineCaches");
   if (status.ok()) return made;
@@ -78,7 +79,7 @@ kit::Result<std::vector<std::byte>> PipelineCache::data_of(VkPipelineCache cache
   std::size_t bytes = 0;
   const auto ask = [&](void* out) {
     const VkResult result = device_.api().vkGetPipelineCacheData(device_.handle(), cache, &bytes, out);
-    // It grew between the two calls; what fits is a valid cache too.
+    // The cache grew between the two calls. The part that fits is also a valid cache.
     return result == VK_INCOMPLETE ? kit::Status() : device_.check(result, "vkGetPipelineCacheData");
   };
   if (kit::Status status = ask(nullptr); !status.ok()) return status;

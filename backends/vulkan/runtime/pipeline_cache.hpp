@@ -9,12 +9,12 @@
 
 namespace backplane::vulkan {
 
-// Logs a line for the user; level is BP_LOG_*.
+// Logs a line for the user. `level` is one of BP_LOG_*.
 using Log = std::function<void(int32_t level, const std::string& line)>;
 
 class PipelineCache {
  public:
-  // Loads the file of this device, driver and build. Problems are logged, and never fatal.
+  // Loads the file of this device, driver and set of shaders. Problems are logged and never fatal.
   PipelineCache(LogicalDevice& device, const Log& log);
   // The key of a device's file.
   static CacheKey key_of(const PhysicalDevice& device);
@@ -26,16 +26,17 @@ class PipelineCache {
   void note_compiled() { compiled_.fetch_add(1, std::memory_order_relaxed); }
 
   // Writes the file if pipelines were compiled since the last call and the driver's data changed.
-  // Merges what another process wrote meanwhile. Logs the first failure. Any thread.
+  // Merges the data that another process wrote meanwhile. Logs the first failure. Any thread may
+  // call it.
   void save(const Log& log);
 
  private:
-  // A driver cache with `data`.
+  // Creates a driver's cache from `data`.
   kit::Result<VkPipelineCache> make(std::span<const std::byte> data);
-  // The driver's cache merged with what another process has stored.
+  // Creates a driver's cache that merges `handle_` with the data that another process has stored.
   kit::Result<VkPipelineCache> merged(std::vector<std::byte> stored);
   kit::Result<std::vector<std::byte>> data_of(VkPipelineCache cache);
-  // Empty, or why the file was not written.
+  // Returns why the file was not written; empty on success.
   std::string store();
 
   LogicalDevice& device_;

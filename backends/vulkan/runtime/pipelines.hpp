@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled kernels of a device. Each is compiled when a plan first needs it, by shader and
-// specialisation constants, never by size.
+// The compiled kernels of a device. A kernel is compiled when a plan first needs it. It depends on
+// the shader and specialisation constants, never on sizes.
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@ extern const std::size_t kShaderCount;
 
 // Null if there is no shader of that name.
 const Shader* find_shader(std::string_view name);
-// Whether a module relies on full subgroups: it uses cooperative matrices or ballots.
+// Whether a module relies on full subgroups because it uses cooperative matrices or ballots.
 bool needs_full_subgroups(std::span<const uint32_t> module);
-// Whether a module uses ballots; its pipelines require a subgroup size.
+// Whether a module uses ballots. If so, its pipelines require a subgroup size.
 bool uses_ballots(std::span<const uint32_t> module);
-// Whether a module shuffles and works with any subgroup size. It must see its actual size, not the
-// device's usual one.
+// Whether a module shuffles and works with any subgroup size. Such a module must see the actual
+// size, not the device's usual one.
 bool uses_any_subgroup_size(std::span<const uint32_t> module);
 
 // Specialisation constants by name; shaders/specialization.h explains them.
@@ -57,7 +57,7 @@ enum ConstantId : uint32_t {
 
 constexpr uint32_t layout_of(bool dense) { return dense ? BACKPLANE_LAYOUT_DENSE : BACKPLANE_LAYOUT_STRIDED; }
 
-// The values of a pipeline's specialisation constants; 0 unless set.
+// The values of a pipeline's specialisation constants. A constant that is not set is 0.
 class Constants {
  public:
   struct Value {
@@ -83,15 +83,15 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  // Pipelines in the driver's cache are not compiled again, even by another process.
+  // The driver's cache, which also saves other processes from compiling the pipelines again.
   PipelineCache& cache() { return cache_; }
 
-  // Compiles on the first call for a shader and its constants. Any thread.
+  // Compiles on the first call for a shader and its constants. Any thread may call it.
   kit::Result<VkPipeline> get(const std::string& shader, const Constants& constants);
 
  private:
   struct Entry {
-    std::mutex mutex;  // held while it compiles, so that other pipelines are not blocked
+    std::mutex mutex;  // held during compilation, which does not block other pipelines
     VkPipeline pipeline = VK_NULL_HANDLE;
   };
   kit::Result<VkPipeline> compile(const Shader& shader, const Constants& constants);

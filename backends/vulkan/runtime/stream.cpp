@@ -16,10 +16,10 @@ kit::Result<std::unique_ptr<Stream>> Stream::create(LogicalDevice& device, Memor
   return stream;
 }
 
-// Allocates all memory of a stream except for its waits, so that enqueueing allocates only command
-// pools, as batches come into use.
+// Allocates the memory of a stream, so that enqueueing allocates only a command pool when a batch
+// is first used. The lists of waits may still grow.
 kit::Status Stream::start() {
-  constexpr std::size_t kWaits = 16;  // streams that a batch waits for; for more, vectors grow
+  constexpr std::size_t kWaits = 16;  // streams that a batch can wait for before vectors grow
   for (Batch& batch : batches_) {
     batch.waits.reserve(kWaits);
     batch.stamps.reserve(kWaits);
@@ -98,7 +98,8 @@ kit::Status Stream::open_batch(QueueKind queue) {
   return {};
 }
 
-// Reuses a batch that has ended; a stream that is waited on often never needs a second.
+// Returns a batch that has ended, or else a new one. If all are in use, waits for the oldest one.
+// A stream that is waited on often needs only one batch.
 kit::Result<Stream::Batch*> Stream::idle_batch() {
   for (uint32_t i = 0; i < made_; ++i) {
     if (timeline_->reached(batches_[i].value)) return &batches_[i];
@@ -107,12 +108,12 @@ kit::Result<Stream::Batch*> Stream::idle_batch() {
     batches_[made_].params_at = uint64_t{made_} * kParamsBytes;
     return &batches_[made_++];
   }
-  Batch* oldest = std::ranges::min_element(batches_, {}, &Batch::value);  // all batches are in use
+  Batch* oldest = std::ranges::min_element(batches_, {}, &Batch::value);
   if (kit::Status status = timeline_->wait(oldest->value, BP_WAIT_FOREVER); !status.ok()) return status;
   return oldest;
 }
 
-// A barrier after everything that the batch has recorded.
+// Records a barrier after all commands of the batch.
 void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access) {
   const Queue& queue = queues_[batch.queue];
   auto memory = chained<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
@@ -142,7 +143,7 @@ kit::Status Stream::after_command() {
 }
 
 kit::Status Stream::flush() {
-  if (open_ == nullptr) return {};  // a wait alone is submitted with the next command
+  if (open_ == nullptr) return {};  // pending waits are submitted with the next command
   Batch& batch = *open_;
   open_ = nullptr;
   kit::Status status = submit(batch);
@@ -156,8 +157,7 @@ kit::Status Stream::submit(Batch& batch) {
   barrier(batch, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   kit::Status status = device_.check(device_.api().vkEndCommandBuffer(batch.commands), "vkEndCommandBuffer");
   if (!status.ok()) return status;
-  // Streams may share a queue, and queue order does not order memory: a batch also waits for its
-  // predecessor.
+  // A batch also waits for its predecessor, because queue order does not order memory accesses.
   if (submitted_ != timeline_->start()) batch.waits.push_back({timeline_, submitted_});
   semaphores_.clear();
   values_.clear();
@@ -165,8 +165,8 @@ kit::Status Stream::submit(Batch& batch) {
     semaphores_.push_back(point.timeline->semaphore());
     values_.push_back(point.value);
   }
-  // Timestamps are written at the end of all stages; a wait at the work's stages alone would let
-  // them pass.
+  // Timestamps are written at the end of all stages. If waits blocked only the stages of the work,
+  // a timestamp could be written before the wait ends.
   stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.queue].stages
                                                           : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT});
   batch.value = submitted_ + 1;
@@ -188,7 +188,7 @@ kit::Status Stream::submit(Batch& batch) {
   if (status.ok()) {
     submitted_ = batch.value;
   } else {
-    batch.value = submitted_;  // nothing will signal the new value
+    batch.value = submitted_;  // nothing will ever signal the new value
   }
   return status;
 }
@@ -208,12 +208,13 @@ kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
 }
 
 kit::Status Stream::wait_for(const Point& point) {
-  // Waits even for a point that has passed: only a wait makes another queue's writes visible here.
+  // Waits even for a point that has passed, because only a wait makes another queue's writes
+  // visible here.
   std::vector<Point>* waits = &waits_;
   if (open_ != nullptr) {
     if (point.timeline->reached(point.value)) {
       waits = &open_->waits;
-    } else if (kit::Status status = flush(); !status.ok()) {  // earlier work need not wait
+    } else if (kit::Status status = flush(); !status.ok()) {  // submits earlier work, which need not wait
       return status;
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of a kit stream. Commands are recorded into batches; a batch is submitted when it is
-// marked or full, or when the device has finished the stream's earlier work.
+// The queue of a kit stream. Commands are recorded into batches. A batch is submitted at a mark,
+// when it is full, or when the device has finished the stream's earlier work.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace backplane::vulkan {
 
-// A device timestamp. Its query returns to the device's list when neither an event nor a batch uses
-// it.
+// A device timestamp. When neither an event nor a batch uses it any more, its query returns to the
+// device's list.
 class Stamp {
  public:
   Stamp(LogicalDevice& device, VkQueryPool pool) : device_(device), pool_(pool) {}
@@ -27,7 +27,7 @@ class Stamp {
   VkQueryPool pool_;
 };
 
-// The status of a call that loses accepted work; it ends the kit's stream.
+// The status of a call that loses accepted work. This status ends the kit's stream.
 kit::Status work_is_lost(const kit::Status& cause);
 
 class Stream {
@@ -37,9 +37,10 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Submits, and returns the point after all work so far. With a `stamp`, records the time there.
+  // Submits all work so far and returns the point after it. If `stamp` is not null, also records
+  // the time at that point.
   kit::Result<Point> mark(const std::shared_ptr<Stamp>& stamp);
-  // Makes later work wait for `point`.
+  // Makes the work that follows wait for `point`.
   kit::Status wait_for(const Point& point);
   // The number of commands enqueued so far.
   uint64_t enqueued() const { return enqueued_; }
@@ -52,7 +53,7 @@ class Stream {
     VkPipeline pipeline = VK_NULL_HANDLE;
     uint32_t groups[3] = {1, 1, 1};
     std::span<const Access> accesses;
-    uint64_t operations = 0;  // if they, not the bytes accessed, determine the time
+    uint64_t operations = 0;  // 0 if the bytes accessed determine the time
   };
   template <class Block = Params, class Fill>
   kit::Status dispatch(const Dispatch& dispatch, const Fill& fill) {
@@ -62,44 +63,44 @@ class Stream {
     fill(*reinterpret_cast<Block*>(params_->mapped + at), params_->address + at);
     return enqueue(dispatch, sizeof(Block));
   }
-  static constexpr uint32_t kMaxParams = 2048;  // bytes of a block
+  static constexpr uint32_t kMaxParams = 2048;  // maximum bytes of a block
   static constexpr uint32_t kParamsAlign = 64;
 
-  // Submits a batch that accesses this many bytes (0.5 s at 16 GB/s), before a driver takes it for
-  // hung. PhysicalDevice::max_operations limits compute likewise.
+  // A batch that accesses this many bytes (0.5 s at 16 GB/s) is submitted, because a driver may
+  // take a longer one for hung. PhysicalDevice::max_operations likewise limits operations.
   static constexpr uint64_t kMaxBytes = uint64_t{8} << 30;
 
-  // The stream's own device memory for intermediate results: kScratchBytes, aligned to 256. A
-  // dispatch lists the bytes that it uses among its accesses, which orders executions that share
-  // them.
+  // The address of the stream's own device memory for intermediate results: kScratchBytes, aligned
+  // to 256. A dispatch lists the bytes that it uses among its accesses, so executions that share
+  // them are ordered.
   uint64_t scratch() const { return scratch_->address; }
   static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 
  private:
-  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };  // which of the stream's queues
+  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };  // one of the stream's queues
 
   struct Commands {
     VkCommandPool pool = VK_NULL_HANDLE;
     VkCommandBuffer buffer = VK_NULL_HANDLE;
   };
-  // A command buffer with what its commands refer to.
+  // A command buffer, with the objects and limits of its commands.
   struct Batch {
-    Commands of[kQueueKinds];  // made on first use
+    Commands of[kQueueKinds];  // per queue; made on first use
     QueueKind queue = kCompute;
-    VkCommandBuffer commands = VK_NULL_HANDLE;  // the queue's
+    VkCommandBuffer commands = VK_NULL_HANDLE;  // the command buffer of `queue`
     VkPipeline bound = VK_NULL_HANDLE;
-    uint64_t params_at = 0;  // offset into the stream's parameters, of kParamsBytes
+    uint64_t params_at = 0;  // offset of this batch's kParamsBytes in params_
     uint32_t params_used = 0;
     uint32_t commands_recorded = 0;
-    uint64_t bytes = 0, operations = 0;          // that its commands access, and do
-    uint64_t value = 0;                          // of the timeline once it has ended
-    std::vector<Point> waits;                    // before it starts
-    std::vector<std::shared_ptr<Stamp>> stamps;  // that it writes
+    uint64_t bytes = 0, operations = 0;          // bytes that the commands access; operations that they do
+    uint64_t value = 0;                          // the timeline's value once this batch has completed
+    std::vector<Point> waits;                    // points that the device waits for before this batch starts
+    std::vector<std::shared_ptr<Stamp>> stamps;  // timestamps that this batch writes
   };
   static constexpr uint32_t kBatches = 8;
   static constexpr uint32_t kParamsBytes = 80 * 1024;
-  static constexpr uint32_t kMaxCommands = 112;  // of a batch
-  static constexpr uint32_t kIdleCheck = 16;     // commands between checks whether the device is idle
+  static constexpr uint32_t kMaxCommands = 112;  // maximum commands of a batch
+  static constexpr uint32_t kIdleCheck = 16;     // number of commands between checks whether the device is idle
 
   Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
       : device_(device),
@@ -109,7 +110,7 @@ class Stream {
         submitted_(timeline_->start()) {}
 
   kit::Status start();
-  // Begins a batch unless one for this queue is open; sets `open_`.
+  // Begins a batch unless one for this queue is open already; sets `open_`.
   kit::Status open_batch(QueueKind queue = kCompute);
   kit::Result<Batch*> idle_batch();
   kit::Status make(Commands& commands, QueueKind queue);
@@ -125,16 +126,16 @@ class Stream {
   Memory& memory_;
   const Queue queues_[kQueueKinds];
   std::shared_ptr<Timeline> timeline_;
-  Buffer* params_ = nullptr;  // of all batches
+  Buffer* params_ = nullptr;  // the parameters of all batches
   Buffer* scratch_ = nullptr;
   std::array<Batch, kBatches> batches_;
   uint32_t made_ = 0;  // batches that have been used
   Batch* open_ = nullptr;
   uint64_t submitted_;
   uint64_t enqueued_ = 0;
-  std::vector<Point> waits_;  // of the next batch
+  std::vector<Point> waits_;  // points that the next batch waits for
   Hazards hazards_;
-  // Members, so that no call allocates: the lists of a submission.
+  // The lists of a submission. They are members, so that no call allocates.
   std::vector<VkSemaphore> semaphores_;
   std::vector<uint64_t> values_;
   std::vector<VkPipelineStageFlags> stages_;

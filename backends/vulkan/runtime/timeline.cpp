@@ -46,7 +46,7 @@ kit::Status Timeline::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
   info.pSemaphores = &semaphore_;
   info.pValues = &value;
   const kit::Deadline deadline(timeout_ns);
-  // If the driver has no memory for a wait, polls the semaphore instead.
+  // If the driver lacks memory for a wait, polls the semaphore instead.
   for (uint64_t time = timeout_ns;; time = 0) {
     if (device_.lost()) return device_.health();
     if (reached(value)) return {};

@@ -14,12 +14,12 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   VkSemaphore semaphore() const { return semaphore_; }
-  // The value before any work. It is not 0 if the semaphore is reused.
+  // The semaphore's value before any work. It is not 0 if the semaphore is reused.
   uint64_t start() const { return start_; }
-  // Waits on the host until the semaphore reaches the submitted `value`; TIMEOUT, or the device's
-  // failure.
+  // Blocks the host until the semaphore reaches the submitted `value`. Returns OK, TIMEOUT, or the
+  // device's failure.
   kit::Status wait(uint64_t value, uint64_t timeout_ns);
-  // Waits until no work up to `value` is running, whatever state the stream and the device are in.
+  // Waits until no work up to `value` is running, regardless of the state of stream and device.
   void drain(uint64_t value);
   // Whether `value` has been reached; does not wait.
   bool reached(uint64_t value);
@@ -34,7 +34,7 @@ class Timeline {
   std::atomic<uint64_t> seen_{0};  // the highest value seen
 };
 
-// A point in a stream. Without a timeline it has passed.
+// A point in a stream. A point without a timeline counts as passed.
 struct Point {
   std::shared_ptr<Timeline> timeline;
   uint64_t value = 0;

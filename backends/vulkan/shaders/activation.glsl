@@ -2,7 +2,7 @@
 // Activations and powers of f32. Needs dtype.glsl.
 #include "math.glsl"
 
-// 1 / (1 + e^-x); below -88 the divisor is infinite.
+// 1 / (1 + e^-x). Below -88 the divisor is infinite, so the result is 0.
 float sigmoid_f32(float x) {
   precise float divisor = 1.0 + exp_f32(-x);
   return divide_f32(1.0, divisor);
@@ -12,8 +12,8 @@ float silu_f32(float x) {
   return divide_f32(x, divisor);
 }
 
-// x times half of erfc(-x / root 2). Its left tail is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a
-// Chebyshev fit (Numerical Recipes, erfcc), because 1 + erf would cancel.
+// x / 2 times erfc(-x / sqrt(2)). erfc of z > 0 is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a
+// Chebyshev fit (Numerical Recipes, erfcc). 1 + erf would cancel for negative x.
 float gelu_erf_f32(float x) {
   const float t = divide_f32(1.0, 1.0 + abs(x) * 0.35355339);
   precise float p = 0.17087277;
@@ -31,8 +31,8 @@ float gelu_erf_f32(float x) {
   precise float y = x * (x < 0.0 ? tail : 1.0 - tail);
   return y;
 }
-// x * sigmoid(2 v), which equals x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x +
-// 0.044715 x^3).
+// x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). This equals x * (1 + tanh v) / 2 but
+// does not cancel.
 float gelu_tanh_f32(float x) {
   precise float divisor = 1.0 + exp_f32(x * (x * x * -0.071354816 + -1.59576912));
   return divide_f32(x, divisor);
@@ -40,7 +40,8 @@ float gelu_tanh_f32(float x) {
 
 bool is_whole_f32(float x) { return floor(x) == x; }
 
-// x^y as e^(y ln |x|), with the sign of an odd power, and the corner cases of the logarithm.
+// x^y as e^(y ln |x|). Negates odd powers of a negative x, and handles the corner cases of the
+// logarithm.
 float pow_f32(float x, float y) {
   const uint bits = floatBitsToUint(x);
   if (x == 1.0 || y == 0.0) return 1.0;

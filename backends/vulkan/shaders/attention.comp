@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention in one pass over keys and values: y = softmax(scale q k^T + mask) v, with an online
-// softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). A subgroup has ROWS queries. Each of
-// its threads has KEYS keys of a block, then four columns of the values, which it weights for all
-// rows. Scores stay in registers. LAYOUT dense: last dimensions are dense, and aligned for loads of
-// four elements. OP: the size of a subgroup.
+// softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). A subgroup processes ROWS queries. Each
+// of its threads first scores KEYS keys of a block, then sums four columns of the weighted values
+// for all rows. Scores stay in registers. LAYOUT dense: the last dimensions are dense and aligned
+// for loads of four elements. OP: the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -15,7 +15,8 @@
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-// Elements of a query that threads read at once, and keys that an unrolled loop weights.
+// The number of query elements that threads read at once, and of keys that an unrolled loop
+// processes.
 #define CHUNK BACKPLANE_MIN_SUBGROUP
 
 #define SUBGROUP_SIZE OP
@@ -31,13 +32,13 @@ vec4 vec4_at(uint64_t at, int64_t step) {
   return four;
 }
 
-float scores[ROWS][KEYS];  // of the block's keys; then e^(score - greatest)
+float scores[ROWS][KEYS];  // the scores of the block's keys, later e^(score - greatest)
 float greatest[ROWS], sums[ROWS], correction[ROWS];
 Row rows[ROWS];
-int seen[ROWS];  // visible keys
+int seen[ROWS];  // number of visible keys per row
 
-// Rotates the next row to index 0. Loops with little work use it: a dynamic index would move the
-// array to memory, and unrolling the loop would take seconds to compile.
+// Rotates the next row to index 0, for loops that are not unrolled. A dynamic index would move the
+// array to memory, and unrolling these loops would take seconds to compile.
 #define ROTATE(TYPE, each)                                                     \
   do {                                                                       \
     const TYPE first_ = each[0];                                             \
@@ -57,8 +58,8 @@ void begin_rows(Tile tile) {
   }
 }
 
-// Multiplies the tile's queries by the block's keys, `first` to `end` - 1; beyond the end the last
-// key is repeated.
+// Multiplies the tile's queries by the block's keys, `first` to `end` - 1. Threads past the end
+// read the last key.
 void multiply(Tile tile, uint first, uint end) {
   uint64_t queries[ROWS], keys[KEYS];
   const int64_t q_step = attention.q.strides[3], k_step = attention.k.strides[3];
@@ -148,8 +149,8 @@ void update_softmax() {
       greatest[0] = here;
       sums[0] *= correction[0];
     }
-    // A row without visible keys subtracts 0. NaN propagates through the scores, whatever max does
-    // with it.
+    // If no key of a row is visible, subtracts 0, because -inf - -inf is NaN. NaN propagates
+    // through the scores, even if max ignores it.
     const float base = greatest[0] == -kInfinity ? 0.0 : greatest[0];
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
       const float e = exp_f32(scores[0][t] - base);
@@ -198,12 +199,12 @@ void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
   }
 }
 
-// Adds the block's values to `scratch`, or stores the rows. Threads take turns at groups of four
-// columns.
+// Adds the block's weighted values to `scratch`, or stores the rows. Each thread handles groups of
+// four columns.
 void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_t scratch) {
   for (uint c = 0u; c < attention.width; c += 4u * SUBGROUP_SIZE) {
     const uint column = c + 4u * SUBGROUP_THREAD, last = attention.width - 1u;
-    int64_t offsets[4];  // columns beyond the end read the last ones
+    int64_t offsets[4];  // columns past the end read the last ones
     [[unroll]] for (uint i = 0u; i < 4u; ++i)
       offsets[i] =
           attention.v.strides[3] * int64_t(min(column + i, LAYOUT == BACKPLANE_LAYOUT_DENSE ? last - 3u : last));
@@ -221,7 +222,8 @@ void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_
       } else {
         [[dont_unroll]] for (uint j = 0u; j < count; ++j) ADD_WEIGHED(j);
       }
-      // Rotates the next keys to index 0; after the loop all are back in place.
+      // Rotates the next key's scores to index 0. After the loop all scores have their original
+      // index.
       [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
         const float done = scores[r][0];
         [[unroll]] for (uint u = 1u; u < KEYS; ++u) scores[r][u - 1u] = scores[r][u];
@@ -241,7 +243,7 @@ void attend(Tile tile, uint split, uint64_t scratch) {
   const uint begin = split * attention.split_keys;
   uint end = min(begin + attention.split_keys, attention.keys);
   begin_rows(tile);
-  if (attention.causal != 0u) {  // the last key that any row sees
+  if (attention.causal != 0u) {  // ends after the last key that any row sees
     int most = 0;
     [[unroll]] for (uint r = 0u; r < ROWS; ++r) most = max(most, seen[r]);
     end = min(end, uint(most));
@@ -249,7 +251,7 @@ void attend(Tile tile, uint split, uint64_t scratch) {
   const bool whole = attention.splits == 1u;
   uint first = begin;
   bool more;
-  do {  // runs once without keys too, to write rows that see none
+  do {  // runs at least once, to write rows that see no key
     [[unroll]] for (uint r = 0u; r < ROWS; ++r)
       [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] = 0.0;
     more = first + KEYS * SUBGROUP_SIZE < end;

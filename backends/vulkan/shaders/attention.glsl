@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameters of attention, and the layout of its rows. Mirrors ops/attention.cpp.
 //
-// Rows are the queries of all heads that share a head of keys and values. A tile is a few rows; an
-// item of work is a tile, or a split of its keys. For each row of a tile, a split leaves the
-// maximum score, the sum of e^(score - maximum), and the values weighted by these terms, padded to
-// a multiple of four.
+// Rows are the queries of all heads that share a head of keys and values. A tile is a few rows. A
+// work item is a tile, or one split of its keys. For each row of a tile, a split stores the maximum
+// score, the sum of e^(score - maximum), and the sum of values weighted by these terms, padded to a
+// multiple of four.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
@@ -21,13 +21,13 @@ struct Operand {
 #define MASK_ADDED 2u
 struct Attention {
   uint queries, keys, depth, width;  // L, S, D, E
-  uint groups, group_heads;          // heads of keys, and heads of queries that share each
-  uint rows, tile_rows, tiles;       // of a group, of a tile; tiles of a group
+  uint groups, group_heads;          // heads of keys; heads of queries that share each head of keys
+  uint rows, tile_rows, tiles;       // rows per group; rows per tile; tiles per group
   uint first_item, items;            // tiles of this dispatch
-  uint splits, split_keys;           // of the keys, and keys of each split
+  uint splits, split_keys;           // splits of the keys; keys per split
   float scale;
   uint causal, mask_kind;
-  uint64_t scratch;  // partial results: of the splits of items or, without splits, of subgroups
+  uint64_t scratch;  // partial results of the splits or, without splits, of subgroups
   Operand q, k, v, mask, y, logsumexp;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Attention attention; };
@@ -75,6 +75,6 @@ uint64_t address_of(Operand operand, uint batch, uint head, uint place) {
 
 void store_logsumexp(uint batch, Row row, float greatest, float sum) {
   if (attention.logsumexp.address == 0ul) return;
-  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // a row without visible keys has no sum
+  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // sum 0: no key is visible
   store32(address_of(attention.logsumexp, batch, row.head, row.query), floatBitsToUint(logarithm));
 }

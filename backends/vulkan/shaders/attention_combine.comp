@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combines the results of attention's splits. A thread has an element of y; that of the first
-// column also stores the row's sum.
+// Combines the results of attention's splits. Each thread computes an element of y. The thread of
+// the first column also stores the logarithm of the row's sum.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "attention.glsl"
@@ -20,7 +20,7 @@ void main() {
     for (uint split = 0u; split < splits; ++split) {
       const uint64_t scratch = scratch_at(item * splits + split), at = statistics_at(scratch, r);
       const float scale = exp_f32(uintBitsToFloat(load32(at)) - base), own = uintBitsToFloat(load32(at + 4ul));
-      if (own == 0.0) continue;  // it saw no key
+      if (own == 0.0) continue;  // this split has no visible key
       sum += own * scale;
       if (attention.width != 0u) weighed += uintBitsToFloat(load32(weighed_at(scratch, r, column))) * scale;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x converted to dtype OP. Uses integers where hardware may flush or truncate, or where a
-// corner case is undefined.
+// out = x converted to dtype OP. Uses integer arithmetic where hardware may flush or truncate, or
+// where a corner case is undefined.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -9,7 +9,8 @@
 
 #define OUT_BYTES (OP == T_I64 || OP == T_F64 ? 8u : OP == T_I32 || OP == T_U32 || OP == T_F32 ? 4u : OP == T_F16 || OP == T_BF16 ? 2u : 1u)
 
-// The nearest f32 to an integer, ties to even; hardware rounding is not relied on.
+// The bits of the f32 that is nearest to an integer, ties to even. Does not rely on the hardware's
+// rounding.
 uint f32_of_magnitude(uint64_t magnitude) {
   if (magnitude == uint64_t(0)) return 0u;
   const uint high = uint(magnitude >> 32);
@@ -20,7 +21,7 @@ uint f32_of_magnitude(uint64_t magnitude) {
   const uint kept = uint(magnitude >> shift);
   const uint64_t rest = magnitude & ((uint64_t(1) << shift) - uint64_t(1)), half_ulp = uint64_t(1) << (shift - 1);
   const uint up = uint(rest > half_ulp || (rest == half_ulp && (kept & 1u) == 1u));
-  return (exponent << 23) + kept - 0x800000u + up;  // a carry increments the exponent, as it must
+  return (exponent << 23) + kept - 0x800000u + up;  // a carry correctly increments the exponent
 }
 
 #if IS_FLOAT
@@ -43,7 +44,7 @@ int top_bit(uint64_t x) {  // x is not 0
   return high != 0u ? findMSB(high) + 32 : findMSB(uint(x));
 }
 
-// x >> shift (at least 1), rounded to nearest even.
+// x >> shift, rounded to nearest even. `shift` is at least 1.
 uint64_t shift_rounded(uint64_t x, int shift) {
   if (shift > 63) return uint64_t(0);
   const uint64_t kept = x >> shift, rest = x & ((uint64_t(1) << shift) - uint64_t(1)),
@@ -67,22 +68,22 @@ uint64_t f64_of_magnitude(uint64_t magnitude, bool negative) {
   if (magnitude == uint64_t(0)) return uint64_t(0);
   const int top = top_bit(magnitude);
   const uint64_t significand = top <= 52 ? magnitude << (52 - top) : shift_rounded(magnitude, top - 52);
-  // A carry out of the significand increments the exponent, as it must.
+  // A carry out of the significand correctly increments the exponent.
   return (uint64_t(negative) << 63) | ((uint64_t(top + 1022) << 52) + significand);
 }
 
 #if T == T_F64
 bool nan64(uint64_t bits) { return (bits & 0x7FFFFFFFFFFFFFFFul) > 0x7FF0000000000000ul; }
 
-// Converts f64 to a float with `bits_kept` explicit significand bits, minimum normal exponent
-// `least`, and `bias`; rounds once.
+// Converts f64 to a narrower float, rounding once. The result has `bits_kept` explicit significand
+// bits, the minimum normal exponent `least`, and the exponent bias `bias`.
 uint narrow(uint64_t bits, int bits_kept, int least, int bias, uint infinity, uint sign) {
   if (nan64(bits)) return infinity | 1u << (bits_kept - 1);
   const int exponent = int(uint(bits >> 52) & 0x7FFu) - 1023;
   if (exponent > bias) return sign | infinity;
   if (exponent < least - bits_kept - 1) return sign;
   const uint64_t significand = (bits & 0xFFFFFFFFFFFFFul) | 0x10000000000000ul;
-  const int below = max(least - exponent, 0);  // subnormal: keeps fewer bits
+  const int below = max(least - exponent, 0);  // a subnormal result keeps fewer bits
   const uint kept = uint(shift_rounded(significand, 52 - bits_kept + below));
   return sign | (below > 0 ? kept : (uint(exponent + bias - 1) << bits_kept) + kept);
 }

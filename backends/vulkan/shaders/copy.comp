@@ -44,7 +44,7 @@
 #endif
 #include "vec4_loop.glsl"
 
-// Copy, fill and select, four elements at once.
+// Copies, fills or selects, four elements at once.
 void run_vec4() {
   const uint64_t scalar = params.scalar_at[0];
   Vec4Loop loop = begin_vec4_loop();

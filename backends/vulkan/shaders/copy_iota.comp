@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = start + i * step, where operand 1 counts i along the axis; scalars 0 and 1.
+// out = start + i * step. Scalars 0 and 1 are start and step; operand 1 counts i along the axis.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

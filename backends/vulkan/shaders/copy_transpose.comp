@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies elements of BYTES bytes if input and output are contiguous along different dimensions:
-// tiles pass through shared memory, so that both reads and writes are coalesced. The last dimension
-// is the output's contiguous one, the one before it the input's.
+// tiles pass through shared memory, so that both reads and writes are coalesced. The output is
+// contiguous along the last dimension, the input along the one before it.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of dtype T, one of the build's T_*: BITS is their representation in memory, VALUE the
-// type that is computed with. f64 has bits only: casts do not use the device's own f64. f16 and
-// bf16 are computed as f32, and converted with integers, so that no device flushes or truncates.
+// Elements of dtype T, one of the build's T_*. BITS is their representation in memory, VALUE the
+// type for computing. f64 has only BITS, because casts do not use the device's f64. f16 and bf16
+// are computed as f32, and converted in integer arithmetic, so that no device flushes or truncates.
 #define IS_FLOAT (T == T_F16 || T == T_BF16 || T == T_F32)
 
 // ---- f16 and bf16 <-> f32, as bits
-// Computes every case and selects one: branches in inner loops cost more, and take seconds to
-// compile.
+// Computes every case and selects one, because branches in inner loops cost more and take seconds
+// to compile.
 uint f32_of_f16(uint bits) {
   const uint exponent = bits & 0x7C00u;
   const uint normal = ((bits & 0x7FFFu) << 13) + 0x38000000u + (exponent == 0x7C00u ? 0x38000000u : 0u);
@@ -18,7 +18,7 @@ uint f16_of_f32(uint bits) {
   const uint magnitude = bits & 0x7FFFFFFFu;
   const uint normal = (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u)) >> 13;
   const uint shift =
-      clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // for subnormal results in f16, and smaller ones
+      clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // 1 to 31: extra bits to drop for subnormal results
   const uint full = (magnitude & 0x7FFFFFu) | 0x800000u;
   const uint kept = full >> shift, rest = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
   const uint small = kept + uint(rest + (kept & 1u) > half_ulp);
@@ -32,7 +32,8 @@ uint bf16_of_f32(uint bits) {
 }
 
 bool nan_bits(uint f32_bits) { return (f32_bits & 0x7FFFFFFFu) > 0x7F800000u; }
-// Orders like the numbers: -0 and +0 are equal, and NaN of either sign is the greatest.
+// An integer that orders like the number. -0 and +0 are equal, and NaN of either sign is the
+// maximum.
 int order_f32(uint bits) {
   if (nan_bits(bits)) return 0x7FFFFFFF;
   if (bits == 0x80000000u) bits = 0u;

@@ -62,7 +62,8 @@ BITS apply(BITS x, BITS y) {
   }
   if (OP == BP_OP_DIV || OP == BP_OP_REM) {
     VALUE divisor = b;
-    // No device divides by zero, nor the smallest integer by -1: both divide by 1 instead.
+    // The divisor is 1 instead of 0, and where the minimum integer would be divided by -1, because
+    // devices differ in these cases.
     if (b == VALUE(0)) divisor = VALUE(1);
 #if T == T_I32
     if (a == int(0x80000000u) && b == -1) divisor = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a predicate b, as bool; OP is the predicate. Compares ordering integers, which flushes
-// nothing.
+// out = whether predicate OP holds for a and b, as bool. Compares integers that order like the
+// numbers, so that nothing is flushed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and products of f32 without rounding: the error is returned beside the result.
+// Sums and products of f32 without rounding. The rounding error is returned together with the
+// result.
 
 // a * b as high + low (Dekker, Veltkamp). If the split would overflow, low is 0.
 void exact_product(float a, float b, out float high, out float low) {

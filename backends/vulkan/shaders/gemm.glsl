@@ -3,20 +3,20 @@
 // ops/gemm_params.hpp.
 //
 // A GEMM is c[m,n] = sum over segments s and k of a[m,s,k] * b[s,k,n], for each matrix of a batch.
-// A matrix product has one segment.
+// A plain matrix multiplication has one segment.
 //
 // Convolutions (WINDOW 1) and their gradients: columns are positions in an image, or elements of
-// the weight, and segments move them. Segments run over elements of the kernel while k runs over
-// channels; or over channels and rows while k runs along the image (FLAG_K_ALONG_IMAGE), where b
-// ends at the edges.
+// the weight, and segments shift them. Segments run over elements of the kernel while k runs over
+// channels. With FLAG_K_ALONG_IMAGE, segments run over channels and rows while k runs along the
+// image, and b ends at the image's edges.
 //
 // Transposed convolutions (WINDOW 2): along a dimension of stride s, every s-th position uses the
-// same elements of the kernel, each s/g-th of them. These positions are a matrix of their own, a
-// phase.
+// same elements of the kernel, namely each (s/g)-th. These positions form a separate matrix, called
+// a phase.
 //
 // QUANTIZED: b holds weights of WEIGHT_BITS bits. With float activations, a segment is a block of k
-// that shares a scale and a zero point; the last block may be shorter. Integer activations have one
-// segment: their sums are exact, and scaled at the end.
+// that shares a scale and a zero point; the last block may be shorter. With integer activations,
+// there is one segment, and the exact sums are scaled at the end.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "activation.glsl"
@@ -45,13 +45,13 @@ struct Gemm {
   uint rows, columns, depth, segments;
   uint matrices, matrix_rank;
   uint matrix_shape[8];
-  uint split_depth, split_segments;  // of a split
-  uint depth_splits;                 // of a segment
-  uint first_split, splits;          // of this dispatch
+  uint split_depth, split_segments;  // depth and segments per split
+  uint depth_splits;                 // splits per segment
+  uint first_split, splits;          // the dispatch's first split and number of splits
   uint flags;
-  int depth_step;                   // of k along the image
-  uint first_matrix, first_column;  // of this dispatch
-  uint all_rows;                    // of a whole matrix
+  int depth_step;                   // the step of k along the image
+  uint first_matrix, first_column;  // the dispatch's first matrix and column
+  uint all_rows;                    // rows of a whole matrix
   Matrices c, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
   uint64_t partials;  // partial sums: [split of the dispatch][matrix][row][column]
@@ -60,12 +60,12 @@ struct Gemm {
   uvec4 column_shape, segment_shape;
   ivec4 column_step, segment_step, offset, extent;
   i64vec4 out_columns, image, a_segments;
-  int64_t b_segment;  // of the first dimension
-  // WINDOW 2: stride s; gcd g of s and the dilation; s / g; the inverse of dilation / g modulo s /
-  // g; elements of the kernel; extents of the output.
+  int64_t b_segment;  // stride of the first dimension of segments
+  // WINDOW 2 only: stride s; gcd g of s and the dilation; s / g; the inverse of dilation / g modulo
+  // s / g; extents of the kernel; extents of the output.
   ivec4 stride, gcd, period, inverse, kernel, out_extent;
-  // Quantized weights only: strides from block to block and, for 4 bits, from byte to byte of a
-  // column; all of k; scales and zero points.
+  // Quantized weights only: strides between blocks of a and b; for 4 bits, the stride between bytes
+  // of a column; the full depth; scales and zero points.
   int64_t a_block, b_block, b_byte;
   uint all_depth, padding;
   uint64_t scale, zero;  // zero may be null
@@ -79,8 +79,8 @@ struct Gemm {
 #define FLAG_K_ALONG_IMAGE 8u
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
 layout(push_constant, scalar) uniform Push { Block block; };
-// Read once, by main: compilers do not move loads out of loops, and Mesa's CPU driver loads thread
-// by thread.
+// main reads the parameters once, because compilers do not move loads out of loops, and Mesa's CPU
+// driver loads separately for each thread.
 Gemm gemm;
 void read_params() { gemm = block.gemm; }
 
@@ -119,11 +119,11 @@ uvec4 split(uint index, uvec4 shape) {
 
 // ---- phases -------------------------------------------------------------------------------------
 struct Phase {
-  ivec3 at;     // its first position
-  ivec3 tap;    // the first element of the kernel that its positions use; beyond the kernel if there is none
-  ivec3 shift;  // from a position's index in the phase to where that element meets the image
+  ivec3 at;     // the phase's first position
+  ivec3 tap;    // the first kernel element that these positions use; the kernel's extent if there is none
+  ivec3 shift;  // added to a position's index in the phase, gives the image position of that element
 };
-Phase phase;  // of the current matrix
+Phase phase;  // the phase of the current matrix
 void begin_matrix(uint matrix) {
   if (WINDOW != 2) return;
   const uvec4 shape = uvec4(1, gemm.matrix_shape[1], gemm.matrix_shape[2], gemm.matrix_shape[3]);
@@ -142,7 +142,7 @@ void begin_matrix(uint matrix) {
 struct Segment {
   uint64_t a, b;   // added to the addresses of rows and columns
   ivec3 position;  // added to the positions of columns, in dimensions 1 to 3
-  bool none;       // there is nothing to add up
+  bool none;       // the segment adds nothing
 #ifdef FLOAT_ACTIVATIONS
   uint block;
   int depth;
@@ -175,7 +175,7 @@ uvec4 first_segment(uint s) { return uvec4(0, 0, 0, s); }
 #else
 uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, gemm.segment_shape); }
 #endif
-// Without a division, which CPU vectors lack.
+// Avoids a division, because CPU vectors lack one.
 uvec4 next_segment(uvec4 index) {
   [[unroll]] for (uint d = 3; d > 0; --d) {
     index[d] += 1u;
@@ -187,8 +187,8 @@ uvec4 next_segment(uvec4 index) {
 }
 
 // ---- columns
-// The index of a column of the dispatch among all columns; for windows, in `column_shape`. Beyond
-// the end it is the last.
+// The index of the dispatch's column `n` among all columns; for windows, its index in
+// `column_shape`. Columns past the end get the last column's index.
 uvec4 column_index(uint n) {
   n = min(n, gemm.columns - 1u) + gemm.first_column;
   return WINDOW == 0 ? uvec4(n) : split(n, gemm.column_shape);
@@ -205,11 +205,11 @@ int64_t out_column_at(uvec4 index) {
   return offset;
 }
 
-// A column of b, independent of the segment.
+// The part of a column of b that does not depend on the segment.
 struct ColumnBase {
-  uint64_t at;     // of k = 0; must not be read outside of the image
+  uint64_t at;     // address of k = 0, which must not be read if it is outside the image
   ivec3 position;  // in the image's dimensions 1 to 3
-  int first, end;  // k for which there is something
+  int first, end;  // the k whose elements exist: first to end - 1
 #ifdef FLOAT_ACTIVATIONS
   uint column;
 #endif
@@ -240,14 +240,14 @@ ColumnBase column_base_at(uint64_t b, uvec4 index) {
 // A column of b in a segment.
 struct Column {
   uint64_t at;     // of k = 0
-  int first, end;  // k for which there is something
+  int first, end;  // the k whose elements exist: first to end - 1
 #ifdef FLOAT_ACTIVATIONS
   float scale, zero;
-  uint first_of_block;  // k
+  uint first_of_block;  // the first k of the block
 #endif
 };
 #ifdef QUANTIZED
-// The value of a weight or zero point: i8, or u8 for 4 bits.
+// The value of a weight or zero point, which is i8, or u8 for 4 bits.
 int whole(uint byte_) { return WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_); }
 uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(gemm.b_byte * int64_t(k >> 1)); }
 uint value_of_4_bits(uint byte_, uint k) { return byte_ >> ((k & 1u) * 4u) & 15u; }
@@ -271,7 +271,7 @@ float weight_at(Column column, int k) {
 Column column_at(ColumnBase base, Segment segment) {
   Column column = Column(base.at + segment.b, base.first, base.end);
   if (WINDOW != 0) {
-    const uvec3 position = uvec3(base.position + segment.position);  // negative positions become large
+    const uvec3 position = uvec3(base.position + segment.position);  // negative positions become large unsigned numbers
     if (any(greaterThanEqual(position, uvec3(gemm.extent.yzw)))) column.end = 0;
   }
   return column;
@@ -279,12 +279,12 @@ Column column_at(ColumnBase base, Segment segment) {
 #endif
 
 #ifdef INTEGER_ACTIVATIONS
-float number_at(uint64_t at) {  // in the output's dtype
+float number_at(uint64_t at) {  // loads a number of the output's dtype
   if (VARIANT == T_F32) return uintBitsToFloat(load32(at));
   const uint bits = load16(at);
   return uintBitsToFloat(VARIANT == T_F16 ? f32_of_f16(bits) : bits << 16);
 }
-// The index of row m of the dispatch's matrix `matrix` among the rows of all matrices.
+// The index of row m of the dispatch's matrix `matrix`, among the rows of all matrices of the GEMM.
 int64_t row_of_all(uint matrix, uint m) {
   return int64_t(gemm.first_matrix + matrix) * int64_t(gemm.all_rows) + int64_t(m);
 }
@@ -359,7 +359,7 @@ ACCUMULATOR load_accumulator(Target target, uint m, uint n) {
   if ((gemm.flags & FLAG_ACCUMULATE) == 0u || m >= gemm.rows || n >= gemm.columns) return ACCUMULATOR(0);
   return FROM_BITS(load32(partial_at(target, m, n)));
 }
-// `column` is the out_column_at of column n.
+// `column` is out_column_at of column n.
 void store_result(Target target, uint m, uint n, int64_t column, ACCUMULATOR sum) {
   if (m >= gemm.rows || n >= gemm.columns) return;
   if ((gemm.flags & FLAG_PARTIAL) != 0u) {

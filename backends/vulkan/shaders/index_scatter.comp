@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // io[index[i]] = (OP 0), += (1), max= (2) or min= (3) source[i]. One thread handles a slice along
 // the axis in order, so that duplicates are applied in the same order in every run. Operands: io,
-// index, source, without the axis. Extra: extent and stride of io, number of indices and their
-// stride, stride of source. VARIANT 8: 64-bit indices.
+// index and source, without the axis. Extra: extent and stride of io, number and stride of indices,
+// stride of source. VARIANT 8: 64-bit indices.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

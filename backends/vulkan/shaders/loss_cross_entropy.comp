@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy. MODE: BACKPLANE_CROSS_ENTROPY_*; the sum of losses continues from dispatch to
-// dispatch. OP 1: losses are stored as f32, to be summed. VARIANT: ignore_index.
+// cross_entropy. MODE: BACKPLANE_CROSS_ENTROPY_*. The sum of losses accumulates over dispatches. OP
+// 1: losses are stored as f32, because they are summed later. VARIANT: ignore_index.
 //
-// Operands, of which each mode has some: dlogits, or the sum; logits, or losses; target; weight,
-// whose last stride is from class to class; loss; the divisor of the result.
+// Operands, some of which a mode lacks: dlogits, or the sum; logits, or losses; target; weight,
+// whose last stride is between classes; loss; the divisor of the result.
 //
-// Numbers: label smoothing of each class; the rest, for the target; the number of classes / 65,536,
-// and its remainder. When summing losses, 0 and 1 say whether a dispatch is the first and the last.
+// Numbers of rows: the smoothing share of each class; the remaining share, for the target; the
+// number of classes divided by 65,536; the remainder of that division. Numbers of the sum of
+// losses: 1 if the dispatch is the first one, else 0; 1 if it is the last one, else 0.
 //
-// A split leaves the key of its maximum m, and sums of e^(x - m), of weight (x - m) and of weights;
-// the last two only for label smoothing.
+// A split stores the key of its maximum m, and the sums of e^(x - m), of weight (x - m) and of
+// weights. The last two are for label smoothing only.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 6
@@ -44,7 +45,8 @@ Row row_of(bool smoothed) {
   return found;
 }
 
-// For rows without weights and smoothing: maximum and sum in one pass, as in softmax.
+// For rows without weights and smoothing. Computes maximum and sum in one pass, as softmax.comp
+// does.
 vec4 logits_of(uint i) {
   const BITS4 bits = load_vec4(vec4_at(1u, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
@@ -90,7 +92,7 @@ void each_row() {
   FOR_EACH_ELEMENT(c) store_bits(at(0u, c), bits_of(gradient_of(slope, c, exp_f32(logit(c) - slope.greatest))));
 }
 
-// The elements of the single row are targets, or losses.
+// Sums the weights of all targets, or all losses, as a single row.
 void total() {
   float sum = 0.0;
   if (params.phase == PHASE_COMBINE) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loss_cross_entropy.comp and loss_cross_entropy_registers.comp share. Include it after
-// defining tile_sum and tile_max.
+// Functions that loss_cross_entropy.comp and loss_cross_entropy_registers.comp share. Define
+// tile_sum and tile_max before including this.
 float logit(uint c) { return value_of(load_bits(at(1u, c))); }
 float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
 float weight_of(uint c) {
@@ -9,15 +9,16 @@ float weight_of(uint c) {
       load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_REDUCTION_RANK - 1] * int64_t(c))));
 }
 uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
-// The weight of a target: 0 if it is ignored, and, if there are weights, if it is no class.
+// The weight of a target. It is 0 if the target is ignored or, with weights, if the target is not a
+// class.
 float target_weight(int target, uint classes) {
   if (target == int(VARIANT)) return 0.0;
   if (target >= 0 && uint(target) < classes) return weight_of(uint(target));
   return present(3u) ? 0.0 : 1.0;
 }
 
-// The key of the maximum m, and sums of e^(x - m), of weight (x - m) and of weights; the last two
-// only for label smoothing.
+// The key of the maximum m, and the sums of e^(x - m), of weight (x - m) and of weights. The last
+// two are for label smoothing only.
 struct Row {
   int key;
   float sum, weighted, weights;
@@ -32,7 +33,7 @@ void store_partials(Row found) {
 
 int partial_key(uint p) { return int(load32(partial_at(p))); }
 
-// The values of a row, combined from its splits.
+// Combines the values of a row's splits.
 Row combined_row(bool smoothed) {
   Row found = Row(kMinKey, 0.0, 0.0, 0.0);
   if (has_row) FOR_EACH_PARTIAL(p) found.key = max(found.key, partial_key(p));
@@ -53,14 +54,15 @@ Row combined_row(bool smoothed) {
   return found;
 }
 
-// The terms of a row's gradient.
+// The values that all gradients of a row share.
 struct Slope {
   int target;  // -1: not a class
   bool ignored;
   float greatest, scale, whole, target_share, even, divisor;
 };
 
-// Stores the row's loss. `even`: label smoothing of each class.
+// Stores the row's loss, and returns the terms of its gradient. `even` is the smoothing share of
+// each class.
 Slope slope_of(Row found, float even) {
   const float kept = params.numbers[1];
   const uint classes = class_count();

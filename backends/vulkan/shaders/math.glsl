@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of f32 built from additions, products and integer operations alone, so that
-// all devices are equally accurate; built-in functions may be off by 2^-11. The quoted errors are
-// against f64, without contraction and with exact division. Vulkan allows quotients to be off by
-// 2.5 ulp; then log is within 1.1 ulp, and tanh within 2.4.
+// Elementary functions of f32. They use only additions, products, quotients and integer operations,
+// so that all devices are equally accurate; built-in functions may be off by 2^-11. Errors are
+// stated relative to f64, without contraction and with exact division. Vulkan allows quotients to
+// be off by 2.5 ulp; log is then within 1.1 ulp and tanh within 2.4.
 #include "exact.glsl"
 
 #define kInfinity uintBitsToFloat(0x7F800000u)
@@ -11,8 +11,8 @@
 // 2^n for n from -126 to 127.
 float power_of_two(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
 
-// e^x, 1 ulp. Cephes expf: reduction by ln 2 in two parts, polynomial of degree 7. Clamped
-// arguments give 0 or inf.
+// e^x within 1 ulp. Cephes expf: reduces x by ln 2 in two parts, then uses a polynomial of degree
+// 7. Arguments that are clamped give 0 or inf.
 float exp_f32(float x) {
   const float inside = clamp(x, -104.0, 88.8);
   precise float n = roundEven(inside * 1.44269504);
@@ -29,7 +29,7 @@ float exp_f32(float x) {
   return nan_bits(floatBitsToUint(x)) ? x : scaled;
 }
 
-// ln x, 1 ulp. FreeBSD msun e_logf.c: s = f / (2 + f) for the mantissa 1 + f in [sqrt(1/2),
+// ln x within 1 ulp. FreeBSD msun e_logf.c: s = f / (2 + f) for the mantissa 1 + f in [sqrt(1/2),
 // sqrt(2)).
 float log_f32(float x) {
   uint bits = floatBitsToUint(x);
@@ -57,17 +57,17 @@ float log_f32(float x) {
   return y;
 }
 
-// 2/pi after 32 zero bits, most significant word first. Eight words would do, but glslang (2023)
-// gives an array of eight the type of arrays in parameter blocks, whose explicit layout is invalid
-// for variables.
+// 32 zero bits, then the bits of 2/pi, most significant word first. Eight words would suffice, but
+// glslang (2023) gives an array of eight the type of arrays in parameter blocks, whose explicit
+// layout is invalid for variables.
 const uint kTwoOverPi[9] = uint[9](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u,
                                    0xFE5163ABu, 0xDEBBC561u);
 
 uint shifted(uint high, uint low, uint by) { return by == 0u ? high : high << by | low >> (32u - by); }
 
 // |x| = quadrant * pi/2 + r with |r| <= pi/4, for any finite x: Payne and Hanek's reduction. x is
-// mantissa * 2^s. Bits of 2/pi that only add multiples of 4 are omitted, and 94 bits of the
-// fraction are kept.
+// mantissa * 2^s. Omits the bits of 2/pi that only add multiples of 4 quadrants, and keeps 94 bits
+// of the fraction.
 float reduce_quadrant(uint magnitude, out uint quadrant) {
   quadrant = 0u;
   if (magnitude <= 0x3F490FDAu) return uintBitsToFloat(magnitude);  // up to pi/4
@@ -81,7 +81,7 @@ float reduce_quadrant(uint magnitude, out uint quadrant) {
   const uint64_t middle = uint64_t(w1) * mantissa + (low >> 32);
   const uint64_t high = uint64_t(w0 * mantissa) + (middle >> 32);
   const uint64_t top = (high << 32) | (middle & 0xFFFFFFFFul);
-  const int64_t fraction = int64_t(top << 2 | (low & 0xFFFFFFFFul) >> 30);  // of a quadrant, in 2^-64, signed
+  const int64_t fraction = int64_t(top << 2 | (low & 0xFFFFFFFFul) >> 30);  // signed, in 2^-64 quadrants
   quadrant = uint(top >> 62) + uint(fraction < 0l);
   const uint64_t size = fraction < 0l ? uint64_t(-fraction) : uint64_t(fraction);
   const float upper = float(uint(size >> 40)), lower = float(size & 0xFFFFFFFFFFul);  // at most 23 and 40 bits
@@ -92,7 +92,7 @@ float reduce_quadrant(uint magnitude, out uint quadrant) {
   return r;
 }
 
-// sin r and cos r for |r| <= pi/4. Polynomials of Cephes sinf and cosf.
+// sin r and cos r for |r| <= pi/4, by the polynomials of Cephes sinf and cosf.
 float sine_f32(float r) {
   precise float z = r * r;
   precise float y = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r;
@@ -105,7 +105,8 @@ float cosine_f32(float r) {
   return y;
 }
 
-// sin (which = 0) or cos (1): 2 ulp for |x| <= pi, with the same absolute error beyond.
+// sin x (which = 0) or cos x (which = 1), within 2 ulp for |x| <= pi. Larger arguments have the
+// same absolute error.
 float sin_cos_f32(float x, uint which) {
   const uint bits = floatBitsToUint(x), magnitude = bits & 0x7FFFFFFFu;
   if (magnitude >= 0x7F800000u) return kNaN;
@@ -119,13 +120,14 @@ float sin_cos_f32(float x, uint which) {
   return uintBitsToFloat(out_bits);
 }
 
-// tanh x, 2 ulp. Cephes tanhf: an odd polynomial below 0.625, else from e^2x.
+// tanh x within 2 ulp. Cephes tanhf: an odd polynomial for |x| below 0.625, otherwise computed from
+// e^2x.
 float tanh_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
   const float t = uintBitsToFloat(bits & 0x7FFFFFFFu);
   if (t < 0.625) {
-    if (t < 1.0e-4) return x;  // the square would be flushed, and is negligible
+    if (t < 1.0e-4) return x;  // the square is negligible and might be flushed
     precise float z = x * x;
     precise float p =
         ((((-5.70498872745e-3 * z + 2.06390887954e-2) * z - 5.37397155531e-2) * z + 1.33314422036e-1) * z -
@@ -136,13 +138,14 @@ float tanh_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// erf x, 1.2 ulp. Own least-squares fits at Chebyshev nodes, weighted for relative error: x + x
-// P(x^2) below 0.93, and 1 - e^-Q(|x|) up to 4, where f32 reaches 1.
+// erf x within 1.2 ulp. It is x + x P(x^2) for |x| below 0.93, and 1 - e^-Q(|x|) up to 4, where f32
+// reaches 1. P and Q were fitted for this file by least squares at Chebyshev nodes, weighted for
+// relative error.
 float erf_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
   const float t = uintBitsToFloat(bits & 0x7FFFFFFFu);
-  if (t < 1.0e-18) {  // the polynomial's products would be flushed, and are negligible
+  if (t < 1.0e-18) {  // the polynomial's products are negligible and might be flushed
     precise float y = x * 1.12837917;
     return y;
   }
@@ -170,7 +173,7 @@ float erf_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// The mantissa in [1, 2) of a finite x > 0, and its exponent. Integer operations, so that no
+// The mantissa in [1, 2) of a finite x > 0, and its exponent. Uses integer operations, so that no
 // subnormal is flushed.
 float mantissa_of(uint bits, out int exponent) {
   exponent = int(bits >> 23) - 127;
@@ -182,8 +185,8 @@ float mantissa_of(uint bits, out int exponent) {
   return uintBitsToFloat((bits & 0x7FFFFFu) | 127u << 23);
 }
 
-// The square root of a finite x > 0, or its inverse, 0.51 ulp. Refines the built-in inverse root of
-// the mantissa, which may be off by 2 ulp, by a Newton step with an exact remainder.
+// The square root of a finite x > 0, or its inverse, within 0.51 ulp. The built-in inverse root of
+// the mantissa may be off by 2 ulp; a Newton step with an exact remainder corrects it.
 float root_of(uint bits, bool inverse) {
   int exponent;
   const float mantissa = mantissa_of(bits, exponent);
@@ -218,8 +221,8 @@ float rsqrt_f32(float x) {
   return bits == 0x7F800000u ? 0.0 : root_of(bits, true);
 }
 
-// a / b, 2.5 ulp. The built-in division guarantees that only for divisors from 2^-126 to 2^126;
-// others are scaled, exactly, together with the dividend.
+// a / b within 2.5 ulp. The built-in division guarantees this only for divisors from 2^-126 to
+// 2^126. For other divisors, both operands are scaled exactly.
 float divide_f32(float a, float b) {
   const uint exponent = floatBitsToUint(b) >> 23 & 0xFFu;
   const float scale = exponent == 0u ? 16777216.0 : exponent >= 252u && exponent != 255u ? 0.0625 : 1.0;
@@ -227,7 +230,7 @@ float divide_f32(float a, float b) {
   return y;
 }
 
-// a / b, 1 ulp: the built-in quotient of the mantissas, corrected by an exact remainder.
+// a / b within 1 ulp. The built-in quotient of the mantissas is corrected by an exact remainder.
 float divide_closely_f32(float a, float b) {
   const uint x = floatBitsToUint(a), y = floatBitsToUint(b), left = x & 0x7FFFFFFFu, right = y & 0x7FFFFFFFu;
   if (left == 0u || right == 0u || left >= 0x7F800000u || right >= 0x7F800000u) return divide_f32(a, b);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM for matrix products and convolutions; gemm.glsl defines it. T is a's dtype; b has the same,
-// or i8 if a is an integer. A thread computes TM x TN outputs. ALGORITHM:
+// GEMM for matmul and convolutions; gemm.glsl defines it. T is a's dtype. b has the same dtype, or
+// i8 if a is an integer. A thread computes TM x TN outputs. ALGORITHM:
 // direct: a thread reads all that it multiplies.
 // shared: a workgroup's tiles pass through shared memory.
-// subgroup: the threads of a subgroup have TM rows in common; each reads another k of them and
-// broadcasts it. With BACKPLANE_MODE_VEC4_COLUMNS, a thread's TN columns are contiguous in b and
-// aligned, and their number divides the columns; they are read at once.
+// subgroup: the threads of a subgroup share TM rows; each reads the elements of another k and
+// broadcasts them. With BACKPLANE_MODE_VEC4_COLUMNS, a thread reads its TN columns at once. They
+// are then contiguous in b and aligned, and TN divides the number of columns.
 // skinny: direct, for at most TM rows.
 //
-// QUANTIZED: b holds weights of 4 or 8 bits. DOT: 8-bit integers, shared, with four k in a word
-// that are multiplied at once.
+// QUANTIZED: b holds weights of 4 or 8 bits. DOT: like `shared`, for 8-bit integers; a word holds
+// four k, which are multiplied at once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
@@ -27,7 +27,7 @@
 
 #define TM BACKPLANE_THREAD_TILE_M
 #define TN BACKPLANE_THREAD_TILE_N
-#define DEPTH 16                      // of a tile in shared memory
+#define DEPTH 16                      // WORDs along k of a tile in shared memory
 #define CHUNK BACKPLANE_MIN_SUBGROUP  // k that the threads of a subgroup read at once
 #define ROWS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? TM : BACKPLANE_GROUP_TILE_M)
 #define COLUMNS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? BACKPLANE_SKINNY_TILE_N : BACKPLANE_GROUP_TILE_N)
@@ -41,11 +41,11 @@
 #endif
 #define a_value(at) ACCUMULATOR(value_of(load_bits(at)))
 
-// The element of a tile for WORD k of a row or column.
+// TILED is the type of a tile's element. It holds WORD consecutive k of a row or column.
 #ifdef DOT
 #define WORD 4
 #define TILED uint
-// OpSDotKHR; for u8 by i8 OpSUDotKHR, which takes the signed factor first.
+// OpSDotKHR, or for u8 by i8 OpSUDotKHR, which takes the signed factor first.
 #define DOT_REQUIRES extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018]
 #if T == T_U8
 spirv_instruction(DOT_REQUIRES, id = 4452) int dot4(uint b, uint a, spirv_literal int format);
@@ -60,7 +60,7 @@ spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_litera
 #define product_of(a, b) ((a) * (b))
 #define ONES ACCUMULATOR(1)
 #endif
-// Two words of padding to a line avoid bank conflicts among 32 banks, along lines and columns.
+// Two words of padding per line avoid conflicts among 32 banks, along lines and along columns.
 shared TILED
     a_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? ROWS + 2 : 1];
 shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
@@ -68,10 +68,11 @@ shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
 
 ACCUMULATOR accumulators[TM][TN];
 #ifdef INTEGER_ACTIVATIONS
-ACCUMULATOR row_sums[TM], column_sums[TN];  // for the other side's zero points
+ACCUMULATOR row_sums[TM], column_sums[TN];  // multiplied by the zero points of the other operand
 #endif
 
-// b at k of a column, at column.at. Reads `safe` if there is none.
+// The element of b at k of a column, whose address is column.at. If it does not exist, reads `safe`
+// and gives 0.
 ACCUMULATOR b_of(Column column, uint64_t safe, int k) {
 #ifdef FLOAT_ACTIVATIONS
   return weight_at(column, k);
@@ -137,7 +138,7 @@ uint word_of_4_bits(uint64_t column, uint k, int count) {
 #endif
 
 #if WORD == 1
-// One step of k that the thread reads itself; moves rows and columns to the next k.
+// One step of k, without broadcasts. Advances rows and columns to the next k.
 void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int k) {
   ACCUMULATOR a[TM], b[TN];
   [[unroll]] for (uint i = 0; i < TM; ++i) {
@@ -169,7 +170,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
   }
 }
 
-// Up to CHUNK steps, whose a the threads read in turn; moves rows to the thread's next k.
+// Up to CHUNK steps of k. Each thread reads the elements of a for one of them. Advances rows to the
+// next k of the thread.
 #define SUBGROUP_STEPS(count)                                                                       \
   do {                                                                                              \
     ACCUMULATOR own[TM];                                                                                    \
@@ -189,7 +191,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
 
 void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_begin, int k_end) {
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N;
-  // Neighbours read contiguous elements. With a window, all elements of a thread are in one column.
+  // Adjacent threads read contiguous elements. With a window, all elements of a thread are in one
+  // column.
   const bool a_by_depth = abs(gemm.a_depth) <= abs(gemm.a_row);
 #ifdef FLOAT_ACTIVATIONS
   const bool same_column = true;
@@ -197,8 +200,8 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   const bool same_column = WINDOW != 0;
 #endif
   const bool b_by_depth = !same_column && abs(gemm.b_depth) <= abs(gemm.b_column);
-  // A thread's elements are evenly spaced, over lines or over k: addresses are computed once, then
-  // incremented.
+  // A thread's elements are evenly spaced over lines or over k, so addresses are computed once and
+  // then incremented.
   const uint a_line = a_by_depth ? lane / DEPTH : lane % ROWS, a_k = a_by_depth ? lane % DEPTH : lane / ROWS;
   const uint b_line = b_by_depth ? lane / DEPTH : lane % COLUMNS, b_k = b_by_depth ? lane % DEPTH : lane / COLUMNS;
   const uint64_t a_step = uint64_t(a_by_depth ? gemm.a_row * (GROUP / DEPTH) : gemm.a_depth * (WORD * GROUP / ROWS));
@@ -209,7 +212,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   uint64_t b_at = same_column ? own.at : b + uint64_t(gemm.b_column * int64_t(n0 + b_line + gemm.first_column));
   b_at += uint64_t(gemm.b_depth * int64_t(k_begin + int(b_k * WORD)));
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
-    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // beyond it, 0 * inf would give NaN
+    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // stops at k_end, because 0 * inf would give NaN
     [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
       const uint r = a_line + (a_by_depth ? u * (GROUP / DEPTH) : 0u), k = a_k + (a_by_depth ? 0u : u * (GROUP / ROWS));
       if (int(k) < depth && m0 + r < gemm.rows)
@@ -238,7 +241,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
 
 void main() {
   read_params();
-  // Rows and columns beyond the end read the last ones, and are not written.
+  // Rows and columns past the end read the last ones and are not written.
   const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   const uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
 #ifdef SUBGROUP
@@ -247,8 +250,8 @@ void main() {
   const uint own_row = 0, own_column = gl_SubgroupInvocationID * (VEC4_COLUMNS ? TN : 1u);
   const int own_depth = int(gl_SubgroupInvocationID % CHUNK);
 #else
-  // With shared memory a thread's columns are THREADS_N apart, so that neighbours read different
-  // banks and write contiguously.
+  // With shared memory, a thread's columns are THREADS_N apart, so that adjacent threads read
+  // different banks and write contiguously.
   const uint tile_rows = ROWS, tile_columns = COLUMNS,
              column_step = ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? THREADS_N : 1u;
   const uint first = group, stride = groups;
@@ -269,7 +272,7 @@ void main() {
     const uint s_end = min(s_begin + gemm.split_segments, gemm.segments);
     const uint64_t a = matrix_at(gemm.a, matrix), b = matrix_at(gemm.b, matrix);
     const Target target = target_at(matrix, slot);
-    const uint64_t safe = b;  // a readable address
+    const uint64_t safe = b;  // any readable address
     begin_matrix(matrix);
     const uint row = m0 + own_row, column = n0 + own_column;
     uvec4 indices[TN];

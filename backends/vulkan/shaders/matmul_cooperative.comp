@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GEMM with cooperative matrices: a subgroup multiplies SM x SK elements of a by SK x SN of b at
 // once. gemm.glsl defines the GEMM. T is the dtype of a and b; accumulators are f32, or i32 for
-// integers. A workgroup computes TILE x TILE outputs from tiles in shared memory. Their lines have
-// the operand's order, so that a thread copies 16 bytes at once if strides and alignment allow.
+// integers. A workgroup computes TILE x TILE outputs from tiles in shared memory. Lines of a tile
+// run along the operand's contiguous dimension, so that a thread copies 16 bytes at once if strides
+// and alignment allow.
 //
-// Written for GL_NV_cooperative_matrix, which every glslc knows; cooperative_matrix.py translates
-// it to VK_KHR_cooperative_matrix.
+// The source uses GL_NV_cooperative_matrix, which every glslc knows. cooperative_matrix.py
+// translates the SPIR-V to SPV_KHR_cooperative_matrix.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -22,10 +23,10 @@ layout(constant_id = BACKPLANE_ID_MATRIX_M) const uint SM = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_N) const uint SN = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_K) const uint SK = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_SUBGROUP_SIZE) const uint SUBGROUP_SIZE = 32;
-layout(constant_id = BACKPLANE_ID_SUBGROUPS_M) const uint SUBGROUPS_M = 2;  // along M
-layout(constant_id = BACKPLANE_ID_GROUP_TILE) const uint TILE = 64;         // rows and columns of a workgroup
+layout(constant_id = BACKPLANE_ID_SUBGROUPS_M) const uint SUBGROUPS_M = 2;  // subgroups along M
+layout(constant_id = BACKPLANE_ID_GROUP_TILE) const uint TILE = 64;         // rows and columns of a workgroup's tile
 const uint SUBGROUPS = GROUP / SUBGROUP_SIZE;
-const uint SUBGROUP_M = TILE / SUBGROUPS_M, SUBGROUP_N = TILE * SUBGROUPS_M / SUBGROUPS;  // of a subgroup
+const uint SUBGROUP_M = TILE / SUBGROUPS_M, SUBGROUP_N = TILE * SUBGROUPS_M / SUBGROUPS;  // per subgroup
 const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 
 #if IS_FLOAT
@@ -38,11 +39,11 @@ const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 #define MATRIX_SUM icoopmatNV<32, gl_ScopeSubgroup, SM, SN>
 #endif
 
-#define WORD (4 / BYTES)   // elements of a word
-#define VECTOR (4 * WORD)  // elements of 16 bytes
+#define WORD (4 / BYTES)   // elements per word
+#define VECTOR (4 * WORD)  // elements per 16 bytes
 #define DEPTH (BACKPLANE_MATRIX_DEPTH_BYTES / BYTES)
-// Words from line to line, if k runs along lines, and if rows or columns do. 16 bytes of padding
-// avoid bank conflicts.
+// Words between lines. K_MAJOR: k runs along lines. K_MINOR: rows or columns run along lines. 16
+// bytes of padding avoid bank conflicts.
 #define K_MAJOR_STRIDE (BACKPLANE_MATRIX_DEPTH_BYTES / 4 + 4)
 #define K_MINOR_STRIDE (TILE / WORD + 4)
 const uint TILE_WORDS = TILE * K_MAJOR_STRIDE;  // the larger of the two from TILE 64 on
@@ -50,14 +51,14 @@ shared uint a_tile[TILE_WORDS];
 shared uint b_tile[TILE_WORDS];
 shared ACCUMULATOR staging[SUBGROUPS * SM * SN];
 #ifdef INTEGER_ACTIVATIONS
-shared int line_sums[2 * TILE];  // of a's rows, then of b's columns: the factors of zero points
+shared int line_sums[2 * TILE];  // sums of a's rows, then of b's columns, which zero points multiply
 
 int sum_of_bytes(uint word) {
   int sum = 0;
   [[unroll]] for (int e = 0; e < 4; ++e) sum += int(word << (24 - 8 * e)) >> 24;
   return sum;
 }
-// The sum of line `line` of a tile.
+// Sets `sum` to the sum of line `line` of a tile.
 #define LINE_SUM(tile, k_major, line, sum)                                                                          \
   do {                                                                                                            \
     if (k_major) {                                                                                                  \
@@ -71,7 +72,7 @@ int sum_of_bytes(uint word) {
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Memory128 { uvec4 value; };
 
-// WORD elements, of which the first `count` exist.
+// A word of WORD elements, of which the first `count` exist; the others are 0.
 uint word_at(uint64_t at, int64_t step, int count) {
   uint word = 0u;
   [[unroll]] for (int e = 0; e < WORD; ++e) {
@@ -80,8 +81,8 @@ uint word_at(uint64_t at, int64_t step, int count) {
   return word;
 }
 
-// Copies `lines` lines of `run` elements from `from`, with zeros beyond `line_count` and
-// `run_count`.
+// Copies `lines` lines of `run` elements each from `from`. Lines from `line_count` on, and elements
+// from `run_count` on, become zero.
 #define FILL(tile, line_words, lines, run, from, line_step, run_step, line_count, run_count)                       \
   do {                                                                                                            \
     const bool wide_ = (run_step) == BYTES && (((from) | uint64_t(line_step)) & 15ul) == 0ul;                     \
@@ -100,7 +101,7 @@ uint word_at(uint64_t at, int64_t step, int count) {
     }                                                                                                             \
   } while (false)
 
-// Columns of a window or of 4 bits: a thread copies one column along k.
+// Fills the tile of b for windows and 4-bit weights. A thread copies one column along k.
 void fill_columns(Column own, int k0, int k_end) {
   const uint line = gl_LocalInvocationIndex % TILE;
   for (uint w = gl_LocalInvocationIndex / TILE; w < DEPTH / WORD; w += GROUP / TILE) {
@@ -142,8 +143,8 @@ void multiply_tiles(uint row, uint column, bool a_k_major, bool b_k_major) {
 
 #ifdef INTEGER_ACTIVATIONS
 #define BY_COLUMN (WEIGHT_BITS == 4)
-// What zero points add to the sum of a row and column of the tile, over `count` terms (see
-// matmul.comp).
+// The contribution of zero points to the sum of a row and column of the tile, over `count` terms
+// (see matmul.comp).
 int zero_point_term(Target target, uint m0, uint n0, uint row, uint column, int count) {
   if ((!ZERO_OF_A && !ZERO_OF_B) || m0 + row >= gemm.rows || n0 + column >= gemm.columns) return 0;
   const int za = zero_of_row(target.matrix, m0 + row), zb = zero_of_column(n0 + column);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM of at most ROWS rows with K-major b, as the weights of linear are; gemm.glsl defines it. A
-// group of COLUMN_THREADS threads has COLUMNS columns. It reads along k, coalesced, CHUNK elements
-// a thread at once if operands are dense and aligned; each element of b is multiplied by all rows.
-// The group's sums are combined in shared memory, always in the same order.
+// GEMM of at most ROWS rows with K-major b, such as the weights of linear; gemm.glsl defines it. A
+// group of COLUMN_THREADS threads computes COLUMNS columns. Its reads along k are coalesced, with
+// CHUNK elements per thread at once if operands are dense and aligned. Each element of b is
+// multiplied by all rows. The group's sums are combined in shared memory, always in the same order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "gemm.glsl"
@@ -10,7 +10,7 @@
 layout(constant_id = BACKPLANE_ID_GEMM_ROWS) const uint ROWS = 1;
 #define COLUMN_THREADS 32
 #define COLUMNS (BACKPLANE_K_MAJOR_TILE_N * COLUMN_THREADS / GROUP)
-const uint OUTPUTS = ROWS * COLUMNS;  // of a thread, at most COLUMN_THREADS
+const uint OUTPUTS = ROWS * COLUMNS;  // sums per thread, at most COLUMN_THREADS
 #if T == T_F32 && !defined(QUANTIZED)
 #define CHUNK 4
 #else
@@ -186,7 +186,7 @@ void accumulate(uint matrix, uint64_t a, uint64_t b, uint n0, Range range) {
   }
 }
 
-// XOR with the output's number, so that neither writers nor readers conflict on a bank.
+// XOR with the sum's index, so that neither writers nor readers have bank conflicts.
 #define SLOT(sum, thread) ((sum) * GROUP + ((thread) ^ (sum)))
 
 void main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all kernels share: the workgroup, the specialisation constants, and memory access by
-// address.
+// Declarations that all kernels share: the workgroup, the specialisation constants, and memory
+// access by address.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_8bit_storage : require
@@ -40,8 +40,8 @@ void store16(uint64_t at, uint value) { Memory16(at).value = uint16_t(value); }
 void store32(uint64_t at, uint value) { Memory32(at).value = value; }
 void store64(uint64_t at, uint64_t value) { Memory64(at).value = value; }
 
-// Loads the index at `at`, of `width` (4 or 8) bytes; false if it is not in [0, extent). Tests the
-// sign before widening, because Mesa 22.3 drops a comparison with zero after it.
+// Loads the index of `width` (4 or 8) bytes at `at`. Returns false if it is not in [0, extent).
+// Tests the sign before widening, because Mesa 22.3 drops a comparison with zero after widening.
 bool load_index(uint64_t at, uint width, int64_t extent, out int64_t index) {
   if (width == 8) {
     index = int64_t(load64(at));

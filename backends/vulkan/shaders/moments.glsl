@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and variance of rows: first the mean, then the squared distances from it. Operand 1 is x;
-// number 2 is the length of a row. Before including this, define tile_sum, which adds over the
-// threads of a row, and kCentred: if it is false, the mean is taken as zero.
+// Mean and variance of rows. The mean is computed first, then the squared distances from it.
+// Operand 1 is x; number 2 is the length of a row. Before including this, define tile_sum, which
+// adds over the threads of a row, and kCentred. If kCentred is false, the mean is taken as zero.
 float load_value(uint operand, uint i) { return value_of(load_bits(at(operand, i))); }
 
 struct Moments {
@@ -14,8 +14,8 @@ void store_partials(Moments moments) {
   store_partial(2u, float(end - begin));
 }
 
-// Combines a row's splits: the mean of means, then each split's squares about its own mean, and the
-// squared distance of that mean.
+// Combines a row's splits. The mean is the mean of the splits' means. The sum of squares adds each
+// split's squares about its own mean, and the squared distance of that mean from the row's mean.
 Moments combined_moments() {
   Moments moments = Moments(0.0, 0.0);
   float sum = 0.0, squares = 0.0;
@@ -30,7 +30,7 @@ Moments combined_moments() {
 }
 
 #ifdef REGISTER_ROWS
-// The moments of a split whose elements are in registers; those beyond the end are zero.
+// The moments of a split whose elements are in registers. Elements past the end must be zero.
 Moments moments_of(vec4 registers[VEC4S]) {
   Moments moments = Moments(0.0, 0.0);
   if (kCentred) {
@@ -79,8 +79,8 @@ vec4 vec4_of(uint operand, uint i) {
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
 }
 
-// The moments of a row that is read once: moments of each four elements, combined with the previous
-// ones (Chan, Golub and LeVeque 1979).
+// The moments of a row in one pass. The moments of every four elements are combined with those of
+// the previous ones (Chan, Golub and LeVeque 1979).
 Moments moments_vec4() {
   Moments moments = Moments(0.0, 0.0);
   float seen = 0.0;

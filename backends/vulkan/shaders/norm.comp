@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm, rms_norm, group_norm, batch_norm (OP): y = (x - mean) rstd gamma + beta. The mean is
-// computed first, then the variance about it; a split leaves both, and its length.
+// computed first, then the variance about it. A split stores both, and its length.
 //
 // Operands: y, x, gamma, beta, mean and rstd (out). For batch_norm also the running mean and
 // variance, in and out; VARIANT 1 (training) updates them, and 0 normalises with them. VARIANT of
-// vec4 kernels of layer_norm and rms_norm: 1 with gamma, 2 with beta too.
+// layer_norm's and rms_norm's vec4 kernels: 1 with gamma, 2 with gamma and beta.
 //
 // Numbers: epsilon, momentum, elements of a row.
 #version 460

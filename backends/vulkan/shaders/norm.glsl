@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norm.comp and norm_registers.comp share. Include it after defining tile_sum.
+// Functions that norm.comp and norm_registers.comp share. Define tile_sum before including this.
 const bool kCentred = OP != BP_OP_RMS_NORM;
 #include "moments.glsl"
 
 void keep(uint operand, float value) {
   if (present(operand)) store_bits(bases[operand], bits_of(value));
 }
-// Statistics are f32, whatever T is.
+// Statistics are f32 for every T.
 void keep_statistic(uint operand, float value) {
   if (present(operand)) store32(bases[operand], floatBitsToUint(value));
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // norm_bwd; OP is the number of the norm. With s = (x - mean) rstd and g = dy gamma: dx = rstd (g -
-// mean of g - s mean of g s), without the second term for rms_norm. MODE: BACKPLANE_NORM_BWD_*;
-// dgamma = sum of dy s, and dbeta = sum of dy, over what a parameter broadcasts along.
+// mean of g - s mean of g s), without the second term for rms_norm. MODE: BACKPLANE_NORM_BWD_*.
+// dgamma = sum of dy s, and dbeta = sum of dy, over the dimensions that parameters broadcast along.
 //
-// Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta. VARIANT 1: statistics are not given;
-// they are f32, and stored by BACKPLANE_NORM_BWD_STATISTICS, or by the gradient of whole rows.
-// VARIANT 2, of vec4 rows: gamma is present.
+// Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta. VARIANT 1: the caller gives no
+// statistics. Then BACKPLANE_NORM_BWD_STATISTICS, or the gradient of whole rows, computes and
+// stores them as f32. VARIANT 2, for vec4 rows: gamma is present.
 //
-// A split leaves both sums; for statistics, what norm.comp's leaves. Numbers: epsilon, 2: elements
-// of a row.
+// A split stores both sums. In mode STATISTICS it stores the same as a split of norm.comp. Number 0
+// is epsilon; number 2 is the length of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
@@ -46,7 +46,7 @@ void keep_statistics() {
 void each_row() {
   vec2 registers[REGISTERS];
   float x[REGISTERS];
-  vec2 sums = vec2(0.0);  // of g, and of g s
+  vec2 sums = vec2(0.0);  // sums of g and of g s
   const bool in_registers = fits_registers() && params.phase == PHASE_WHOLE,
              sees_whole = MODE == BACKPLANE_NORM_BWD_GRADIENT && kOwnStatistics && params.phase == PHASE_WHOLE;
   Statistics statistics = Statistics(0.0, 0.0);
@@ -87,7 +87,7 @@ void each_row() {
     }
     return;
   }
-  if (begin == end) return;  // no elements, or the tile has no row
+  if (begin == end) return;  // there are no elements, or the tile has no row
   const Slope slope = slope_of(statistics, sums);
   if (in_registers) {
     FOR_EACH_REGISTER(u, i) if (i < end) put(i, registers[u], slope);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norm_bwd.comp and norm_bwd_registers.comp share. Include it after defining tile_sum.
+// Functions that norm_bwd.comp and norm_bwd_registers.comp share. Define tile_sum before including
+// this.
 const uint kRms = 1u;  // BP_NORM_RMS
 const bool kCentred = OP != kRms;
 const bool kOwnStatistics = (VARIANT & 1u) != 0u;
@@ -9,7 +10,7 @@ struct Statistics {
   float mean, rstd;
 };
 
-// f32, whatever T is.
+// Statistics are f32 for every T.
 float statistic(uint operand, uint i) { return uintBitsToFloat(load32(at(operand, i))); }
 Statistics statistics_at(uint i) { return Statistics(kCentred ? statistic(4u, i) : 0.0, statistic(5u, i)); }
 
@@ -27,7 +28,7 @@ struct Slope {
   float rstd, mean_g, mean_gs;
 };
 
-// The gradient's terms, from the sums of g and of g s over the row.
+// The terms of the gradient that a row shares, from the sums of g and of g s over the row.
 Slope slope_of(Statistics statistics, vec2 sums) {
   const float count = params.numbers[2];
   return Slope(statistics.rstd, kCentred ? divide_f32(sums.x, count) : 0.0, divide_f32(sums.y, count));

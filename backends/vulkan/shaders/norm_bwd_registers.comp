@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of norm_bwd.comp for rows in registers: the same operands, numbers, constants and
-// partials.
+// The gradient of norm_bwd.comp for rows in registers. Operands, numbers, constants and partial
+// results are the same.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
@@ -20,13 +20,13 @@ void main() {
       statistics = statistics_of(moments_of(s));
     else
       statistics = statistics_at(0u);
-    vec2 sums = vec2(0.0);  // of g, and of g s
+    vec2 sums = vec2(0.0);  // sums of g and of g s
     FOR_EACH_OWN_VEC4(q) {
       precise vec4 straight = (s[q] - statistics.mean) * statistics.rstd;
       s[q] = straight;
       g[q] = load_own_vec4(2u, q, 0.0);
       if (present(3u)) g[q] *= load_own_vec4(3u, q, 0.0);
-      const vec4 along = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // elements beyond the end may be infinite
+      const vec4 along = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // elements past the end may be infinite
       sums += vec2((g[q].x + g[q].y) + (g[q].z + g[q].w), (along.x + along.y) + (along.z + along.w));
     }
     if (params.phase == PHASE_COMBINE) {

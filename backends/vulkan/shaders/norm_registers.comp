@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm.comp for rows in registers: the same operands, numbers, constants and partials.
+// norm.comp for rows in registers. Operands, numbers, constants and partial results are the same.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 10

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of most kernels, and how these locate elements. Mirrors runtime/params.hpp.
+// The parameters of most kernels, and macros that locate elements. Mirrors runtime/params.hpp.
 #include "memory.glsl"
 
 struct Operand {
@@ -16,8 +16,9 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Par
 };
 layout(push_constant, scalar) uniform Push { Params params; };
 
-// Sets `at` to the addresses of logical element `index` in the first COUNT operands. Takes a
-// division for each dimension but the first; drivers of CPUs have no vector division.
+// Sets `at` to the addresses of logical element `index` in the first COUNT operands. Needs one
+// division for each dimension except the first, which is slow on CPUs, whose drivers have no vector
+// division.
 #define LOCATE(COUNT, at, index)                                                              \
   do {                                                                                        \
     [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_) at[k_] = params.operands[k_].address;      \

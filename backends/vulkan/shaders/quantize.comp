@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize: rint(x / scale) + zero point, saturated. dequantize: (q - zero point) * scale (OP).
-// Operands: out, in, scale, zero point (address 0: none). VARIANT 1: quantized values are signed.
+// Operands: out, in, scale, zero point (absent if its address is 0). VARIANT 1: quantized values
+// are signed.
 //
-// MODE 4: two 4-bit values in a byte, and an element of the nest is a byte. Extra: the strides from
-// the first to the second float, scale and zero point, and 1 if there is a second.
+// MODE 4: a byte holds two 4-bit values, and the loops run over bytes. Extra: the strides from the
+// first to the second float, scale and zero point, and 1 if bytes have a second value.
 //
-// LAYOUT dense: four bytes and floats at once, with a single scale and zero point.
+// LAYOUT dense: processes four elements at once, with a single scale and zero point.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -15,12 +16,12 @@
 
 float whole(uint byte_) { return float(VARIANT == 1 ? int(byte_ << 24) >> 24 : int(byte_)); }
 
-// If it is absent, its address and strides are 0.
+// If the zero point is absent, its address and strides are 0.
 float zero_point(uint64_t at) { return at == 0ul ? 0.0 : whole(load8(at)); }
 
 uint quantized(float x, float scale, float zero) {
   precise float ratio = divide_f32(x, scale);
-  if (abs(ratio) < 1.0e4) {  // a quotient may be off by 2.5 ulp, which matters at ties: the remainder corrects it
+  if (abs(ratio) < 1.0e4) {  // a quotient may be off by 2.5 ulp, which changes ties, so the remainder corrects it
     float high, low;
     exact_product(ratio, scale, high, low);
     precise float rest = (x - high) - low;

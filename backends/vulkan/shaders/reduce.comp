@@ -7,9 +7,9 @@
 #include "dtype.glsl"
 
 struct Sum {
-  float high, low;  // floats: the sum and its rounding error (Neumaier); products use high alone
+  float high, low;  // floats: the sum and its rounding error (Neumaier); reduce_prod uses only `high`
   int64_t whole;    // integers, modulo 2^64
-  ORDER key;        // extrema: the greater key wins, for minima too
+  ORDER key;        // extrema: the greater key wins; minima use inverted keys
   uint index;       // of the extremum
 };
 
@@ -19,7 +19,7 @@ Sum identity() {
   out_sum.low = 0.0;
   out_sum.whole = OP == BP_OP_REDUCE_PROD ? 1l : 0l;
 #if IS_FLOAT
-  out_sum.key = int(0x807FFFFFu);  // of -inf, or of +inf for minima
+  out_sum.key = int(0x807FFFFFu);  // the key of -inf, or of +inf for minima
 #elif T == T_I64
   out_sum.key = int64_t(0x8000000000000000ul);
 #elif T == T_I8 || T == T_I32

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reduction kernels share. A row is the set of elements that one result is reduced from, or
-// that are normalised together: `inner_rank` dimensions of any strides. There is one row for each
-// index of the `outer_rank` other dimensions.
+// Definitions that reduction kernels share. A row is the set of elements that one result is reduced
+// from, or that are normalised together. It has `inner_rank` dimensions of any strides. There is
+// one row for each index of the other `outer_rank` dimensions.
 //
-// A tile of `tile_size` threads, a power of two, works on a row. Few long rows are split: a first
-// dispatch leaves each split's results in `partials`, and a second one combines them.
+// A tile of `tile_size` threads, a power of two, processes a row. If there are few long rows, they
+// are split: a first dispatch stores each split's results in `partials`, and a second one combines
+// them.
 //
-// LAYOUT: dense means that rows have one dimension. VEC4_TILE, if not 0: rows have one dimension
-// and are not split; tiles of so many threads take four elements of each operand at once. If a
-// subgroup contains a tile, it needs no barrier. The compiler then removes all other code, because
-// drivers of CPUs execute both sides of a branch, barriers included.
+// LAYOUT dense: rows have one dimension. VEC4_TILE, if not 0: rows have one dimension and are not
+// split; tiles of VEC4_TILE threads read four elements of each operand at once. A tile within one
+// subgroup needs no barrier. VEC4_TILE is a constant, so the compiler removes all other code;
+// drivers of CPUs would execute both sides of a branch, including barriers.
 //
 // Mirrors ops/reduction.hpp. Define OPERANDS before including this.
 #include "memory.glsl"
 #include "vec4.glsl"
 #ifdef REGISTER_ROWS
 layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS =
-    1;  // rows of a workgroup; more than one are interleaved
+    1;  // rows per workgroup; if more than one, they are interleaved
 #else
 layout(constant_id = BACKPLANE_ID_VEC4_TILE) const uint VEC4_TILE = 0;
 #endif
 
-#define PHASE_WHOLE 0u     // whole rows
-#define PHASE_PARTIALS 1u  // splits, to partials
-#define PHASE_COMBINE 2u   // from partials
+#define PHASE_WHOLE 0u     // processes whole rows
+#define PHASE_PARTIALS 1u  // processes splits and writes partials
+#define PHASE_COMBINE 2u   // combines partials
 
 struct ReductionOperand {
   uint64_t address;  // 0: absent
   int64_t strides[BACKPLANE_REDUCTION_RANK];
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer ReductionParams {
-  uint rows, extent;          // how many, and elements of each
-  uint splits, split_length;  // of a row, and elements of each
+  uint rows, extent;          // number of rows; elements per row
+  uint splits, split_length;  // splits per row; elements per split
   uint tile_size, phase;
   uint row_splits;                  // splits of a row, over all dispatches
-  uint first_split, first_element;  // of this dispatch, in each of its rows
+  uint first_split, first_element;  // the dispatch's first split and element within each row
   uint use_vec4;                    // register_rows.glsl: rows are dense and vec4-aligned
   uint outer_rank, inner_rank;
   uint shape[BACKPLANE_REDUCTION_RANK];  // row-major, outer dimensions first
@@ -47,7 +48,7 @@ layout(push_constant, scalar) uniform Push { ReductionParams params; };
 #ifdef SUBGROUPS
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// Relies on full subgroups only.
+// Whether shuffles can be used, that is, whether all subgroups are full.
 bool shuffles() { return gl_NumSubgroups * gl_SubgroupSize == GROUP; }
 uint thread_index() {
   return shuffles() ? gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID : gl_LocalInvocationID.x;
@@ -56,16 +57,16 @@ uint thread_index() {
 uint thread_index() { return gl_LocalInvocationID.x; }
 #endif
 
-// The row of this thread's tile, or elements begin to end - 1 of it, and the thread's index in the
-// tile. In a round, a tile may have no row: then it has no elements and stores nothing. All tiles
-// go through the same rounds, so that all threads reach every barrier.
+// The current row or split of this thread's tile: elements begin to end - 1, and the thread's index
+// in the tile. All tiles take part in every round, so that all threads reach every barrier. A tile
+// without a row in a round has no elements and stores nothing.
 bool has_row;
 uint row, split, begin, end, tile_thread;
-uint64_t bases[OPERANDS];  // of element 0 of the row; 0: the operand is absent
+uint64_t bases[OPERANDS];  // address of element 0 of the row; 0 if the operand is absent
 
 bool present(uint operand) { return bases[operand] != 0ul; }
 
-// Read once: the compiler cannot know that stores do not change the parameters.
+// Read once, because the compiler cannot know that stores do not change the parameters.
 uint tile_size;
 int64_t steps[OPERANDS];
 
@@ -117,19 +118,20 @@ uint64_t at(uint operand, uint i) {
   return address + uint64_t(params.operands[operand].strides[outer] * int64_t(i));
 }
 
-// Loops over the thread's elements.
+// Loops over the elements of this thread.
 #define FOR_EACH_ELEMENT(i) for (uint i = begin + tile_thread; i < end; i += tile_size)
-// The same for at most REGISTERS elements, which stay in registers; those from `end` on do not
-// exist.
+// Like FOR_EACH_ELEMENT, for at most REGISTERS elements per thread, which stay in registers.
+// Elements from `end` on do not exist.
 #define REGISTERS BACKPLANE_REDUCTION_REGISTERS
 #define FOR_EACH_REGISTER(u, i) [[unroll]] for (uint u = 0u, i = begin + tile_thread; u < REGISTERS; ++u, i += tile_size)
 bool fits_registers() { return params.split_length <= tile_size * REGISTERS; }
 
-// Loops over the first of each four elements of the thread, in a tile of VEC4_TILE threads.
+// Loops over this thread's groups of four elements, in a tile of VEC4_TILE threads; i is the first
+// element of a group.
 #define FOR_EACH_VEC4(i) for (uint i = tile_thread * VEC4_SIZE; i < end; i += VEC4_TILE * VEC4_SIZE)
 uint64_t vec4_at(uint operand, uint i, uint bytes) { return bases[operand] + uint64_t(i * bytes); }
 
-// The address of a split of this row in partials.
+// The address of the partial results of split `which` of the current row.
 uint64_t partial_at(uint which) {
   return params.partials + uint64_t(row * params.row_splits + which) * BACKPLANE_PARTIAL_BYTES;
 }
@@ -142,8 +144,8 @@ void store_partial(uint place, float number) {
 }
 #define FOR_EACH_PARTIAL(p) for (uint p = tile_thread; p < params.row_splits; p += tile_size)
 
-// Defines NAME(x): COMBINE over the tile's threads, for each of them. Uses shuffles within
-// subgroups, or a tree in shared memory.
+// Defines NAME(x), which combines x over the tile's threads by COMBINE and returns the result to
+// each of them. Uses shuffles within subgroups, or a tree in shared memory.
 #ifdef SUBGROUPS
 #define TILE_SHUFFLES(TYPE, SHARED, COMBINE)                                                          \
   if (VEC4_TILE != 0u && VEC4_TILE <= gl_SubgroupSize && shuffles()) {                                     \

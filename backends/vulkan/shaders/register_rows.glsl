@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a workgroup keeps in registers, VEC4S times four elements a thread, so that memory is
-// read once and written once. Longer rows are split: one dispatch leaves partial results of each
-// split, and a second one reads the splits again. A workgroup has one row, or GROUP_ROWS
-// interleaved rows, with neighbouring rows in neighbouring threads. Rows, splits and operands are
-// those of reduction.glsl. Define OPERANDS before including this.
+// Rows that a workgroup keeps in registers, with VEC4S times four elements per thread, so that
+// memory is read once and written once. Longer rows are split: one dispatch stores partial results
+// of each split, and a second one reads the splits again. A workgroup has one row, or GROUP_ROWS
+// interleaved rows, with adjacent rows in adjacent threads. Rows, splits and operands are those of
+// reduction.glsl. Define OPERANDS before including this.
 #define REGISTER_ROWS
 #define GROUP_SIZE_CONSTANT
 #include "reduction.glsl"
@@ -13,10 +13,11 @@ layout(constant_id = BACKPLANE_ID_VEC4S) const uint VEC4S = 4;
 #define FOR_EACH_OWN_VEC4(q) [[unroll]] for (uint q = 0u; q < VEC4S; ++q)
 #define FOR_EACH_COMPONENT(u) [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u)
 
-#define THREADS_PER_ROW (GROUP_SIZE / GROUP_ROWS)  // threads of a row
+#define THREADS_PER_ROW (GROUP_SIZE / GROUP_ROWS)
 
-// If rows are dense, a thread has four contiguous elements, and its neighbour the next four. Else
-// neighbours have neighbouring elements, and a thread's four are THREADS_PER_ROW apart.
+// The index of the first element of group `q`. If rows are dense, a thread has four contiguous
+// elements, and the next thread has the next four. Otherwise adjacent threads have adjacent
+// elements, and a thread's four elements are THREADS_PER_ROW apart.
 uint vec4_first(uint q) {
   return begin + (params.use_vec4 != 0u ? (q * THREADS_PER_ROW + tile_thread) * VEC4_SIZE
                                         : q * THREADS_PER_ROW * VEC4_SIZE + tile_thread);
@@ -24,7 +25,7 @@ uint vec4_first(uint q) {
 uint vec4_step() { return params.use_vec4 != 0u ? 1u : THREADS_PER_ROW; }
 bvec4 vec4_inside(uint q) { return lessThan(uvec4(vec4_first(q)) + vec4_step() * uvec4(0u, 1u, 2u, 3u), uvec4(end)); }
 
-// Loads group `q` of four elements, with `otherwise` beyond the end.
+// Loads group `q` of four elements, with `otherwise` for elements past the end.
 vec4 load_own_vec4(uint operand, uint q, float otherwise) {
   const uint first = vec4_first(q);
   vec4 out4 = vec4(otherwise);
@@ -54,8 +55,9 @@ void store_own_vec4(uint operand, uint q, vec4 y) {
   }
 }
 
-// Defines NAME(x): COMBINE over the threads of a row, for each of them. It reduces in subgroups,
-// then over subgroups, whose numbers are powers of two; for interleaved rows, in shared memory.
+// Defines NAME(x), which combines x over the threads of a row by COMBINE and returns the result to
+// each of them. Reduces within subgroups, then over subgroups, whose size and number are powers of
+// two. Interleaved rows are reduced in shared memory.
 #ifdef SUBGROUPS
 #define GROUP_SHUFFLES(SHARED, COMBINE)                                                                              \
   if (GROUP_ROWS == 1u && shuffles()) {                                                                                            \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope: a thread for each pair of elements. Operands: y and x (first of the pair), position, a
-// counter of frequencies. Extra: strides to the pair's second element in y and x.
+// rope, one thread per pair of elements. Operands: y and x (at the first element of the pair),
+// position, a counter of frequencies. Extra: strides to the pair's second element in y and x.
 //
-// A table follows the parameters: for each frequency f, f / 2 pi in units of 2^-32 turns, as an
-// integer and a remainder below 1. Position times the integer wraps at whole turns; position times
-// the remainder is below half a turn.
+// A table follows the parameters. For each frequency f, it has f / 2 pi in units of 2^-32 turns, as
+// an integer and a remainder below 1. The product of position and integer wraps at whole turns; the
+// product of position and remainder is below half a turn.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -22,7 +22,7 @@ void main() {
     precise float missing = float(position) * rest;
     const float whole = roundEven(missing);
     const uint turn = uint(position) * steps + uint(int(whole));
-    const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest
+    const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest quadrant
     precise float r =
         (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);  // 2 pi 2^-32
     const bool crosses = (quadrant & 1u) != 0u;

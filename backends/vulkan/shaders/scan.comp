@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums along slices. MODE: BACKPLANE_SCAN_*. In a workgroup each thread has a stretch of
-// the slice: first come the sums of stretches, then what precedes each, then the elements.
+// Running sums along slices. MODE: BACKPLANE_SCAN_*. In a workgroup, each thread has a stretch of
+// the slice. It sums its stretch, adds the sums of all earlier stretches, then scans its elements.
 // Operands: out and in, without the axis. Extra: extent; strides of in and out; address of the
-// slices' running sums between dispatches (0: there is one dispatch); whether this is a later
-// dispatch. OP 1: exclusive. A reversed scan begins at the end, with negative strides.
+// slices' running sums between dispatches (0 if there is only one dispatch); whether this is a
+// later dispatch. OP 1: exclusive. A reversed scan begins at the end, with negative strides.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -11,7 +11,7 @@
 
 struct Sum {
   VALUE high;
-  float low;  // floats: the rounding error (Neumaier)
+  float low;  // floats: the rounding error of `high` (Neumaier)
 };
 
 void take(inout Sum sum, VALUE x) {
@@ -45,7 +45,7 @@ BITS bits_of_sum(Sum sum) {
 #endif
 }
 
-// Scans elements first to last - 1 after `sum`; without `stores` it only sums.
+// Scans elements first to last - 1, starting from `sum`. Without `stores`, only returns the sum.
 Sum cursor(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
   for (uint i = first; i < last; ++i) {
     const VALUE x = value_of(load_bits(in_base + uint64_t(params.extra[1] * int64_t(i))));
@@ -100,7 +100,8 @@ void main() {
     LOCATE(2, at, index);
     stretch_sums[thread] = cursor(at[0], at[1], first, last, zero, false);
     barrier();
-    // Each thread adds its own: the order of additions is fixed, whatever the order of threads.
+    // Each thread adds all earlier stretches itself, so the order of additions does not depend on
+    // the order of threads.
     Sum before = carried(index);
     for (uint i = 0u; i < thread; ++i) combine(before, stretch_sums[i]);
     barrier();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable sort. Operands: values, indices, x, all with stride 0 along the axis, and a counter along
 // it. Extra: extent; strides of x, values and indices along the axis. OP 1: descending. MODE:
-// BACKPLANE_SORT_COUNT: a thread for each element, whose rank is the number of elements before it.
+// BACKPLANE_SORT_COUNT: one thread per element computes its rank, the number of elements before it.
 // BACKPLANE_SORT_BEGIN: values = x, indices = 0, 1, 2, ...
-// BACKPLANE_SORT_STEP: one step of a bitonic network (Batcher 1968) on values and indices in place;
-// a thread for each pair. Extra 4: the distance of a pair. Extra 5: the first step of a merge pairs
-// an element with its mirror image in a block of twice the distance. Smaller elements always go to
-// the lower index, so elements beyond the end count as greatest and are never touched.
+// BACKPLANE_SORT_STEP: one step of a bitonic network (Batcher 1968) on values and indices in place,
+// with one thread per pair. Extra 4: the distance of a pair. Extra 5: 1 for the first step of a
+// merge, which pairs an element with its mirror image in a block of twice the distance. Smaller
+// elements always go to the lower index, so elements past the end count as maximum and are never
+// accessed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -22,7 +23,7 @@ void main() {
     const uint own = uint(at[3]);
     if (MODE == BACKPLANE_SORT_STEP) {
       const uint distance = uint(params.extra[4]);
-      const uint within = own & (distance - 1u), block = (own - within) * 2u;  // a power of two
+      const uint within = own & (distance - 1u), block = (own - within) * 2u;  // distance is a power of two
       const uint low = block + within;
       const uint high = params.extra[5] != 0l ? block + 2u * distance - 1u - within : low + distance;
       if (high >= extent) continue;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The greatest (OP 1: smallest) elements of slices, in order, equal ones by position. A workgroup
-// of GROUP_SIZE threads has a slice. Radix selection (Alabi, Blanchard, Gordon and Steinbach 2012)
-// finds the last selected element digit by digit, from a histogram of each digit. Then the selected
-// elements are gathered, and each is stored at its rank. Operands: values, indices, x, without the
-// axis. Extra: extent, k, strides of x, values and indices, whether indices are wanted.
+// The k maximum (OP 1: minimum) elements of slices, in order; equal elements are ordered by
+// position. A workgroup of GROUP_SIZE threads processes a slice. Radix selection (Alabi, Blanchard,
+// Gordon and Steinbach 2012) finds the last selected element digit by digit, from a histogram of
+// each digit. Then the selected elements are gathered, and each is stored at its rank. Operands:
+// values, indices and x, without the axis. Extra: extent, k, strides of x, values and indices,
+// whether to store indices.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define GROUP_SIZE_CONSTANT
@@ -34,15 +35,15 @@ shared uint positions[BACKPLANE_TOPK_MAX];
 shared uint taken_count;
 
 uint extent;
-uint64_t base;  // of the slice's x
+uint64_t base;  // address of the slice in x
 BITS x_at(uint i) { return load_bits(base + uint64_t(params.extra[2] * int64_t(i))); }
 #define FOR_EACH_OF_SLICE(i) for (uint i = gl_LocalInvocationID.x; i < extent; i += GROUP_SIZE)
 
-// The bound of selected elements: their upper digits are below `key`, or equal to it, as those of
-// `ties` elements are.
+// The bound of selected elements. Their keys, masked by `key_mask`, are at most `key`; `ties`
+// elements still match the bound exactly.
 struct Bound {
   KEY key, key_mask;
-  uint position, position_mask;  // of elements of that key; used only if not all of them are selected
+  uint position, position_mask;  // positions up to `position`; used only if equal keys exceed k
   uint ties;
 };
 bool matches(Bound bound, KEY key, uint i) {
@@ -66,7 +67,7 @@ Bound bound_of(uint wanted) {
       if (matches(bound, key, i)) atomicAdd(histogram[digit], 1u);
     }
     barrier();
-    // Each thread computes it: the result is the same.
+    // Every thread computes the same digit.
     uint digit = 0u;
     for (; histogram[digit] < wanted; ++digit) wanted -= histogram[digit];
     bound.ties = histogram[digit];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four contiguous elements, aligned to all of them or to 16 bytes.
+// Loads and stores of four contiguous elements, aligned to their total size or to 16 bytes.
 #define VEC4_SIZE 4u
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Vec4Of8 { uint value; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Vec4Of16 { uint64_t value; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Vec2Of64 { u64vec2 value; };
 
-// Uses words of 64 bits where possible: Mesa's CPU driver loads one word of any width for each
-// thread at once.
+// Uses 64-bit words where possible, because Mesa's CPU driver loads one word per thread at once, of
+// any width.
 uvec4 load_vec4_8(uint64_t at) {
   const uint packed = Vec4Of8(at).value;
   return uvec4(packed & 0xFFu, packed >> 8 & 0xFFu, packed >> 16 & 0xFFu, packed >> 24);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop over elements, four at once: one load or store for each operand. With
-// BACKPLANE_LAYOUT_DENSE, operands are dense in one order. With BACKPLANE_LAYOUT_VEC4_ROWS, they
-// consist of rows whose extent is a multiple of four, and input MODE, if not 0, broadcasts along
-// them. Each other operand is dense along a row and aligned for loads of four, or an immediate,
-// which the parameters hold four times. No branch distinguishes immediates, because drivers of CPUs
-// execute both sides of every branch.
+// A loop over elements, four at once, with one load or store per operand. With
+// BACKPLANE_LAYOUT_DENSE, operands are dense in one order. With BACKPLANE_LAYOUT_VEC4_ROWS,
+// operands consist of rows whose extent is a multiple of four; input MODE, if not 0, broadcasts
+// along rows. Every other operand is an immediate, which the parameters hold four times, or is
+// dense along rows and aligned for accesses of four. No branch distinguishes immediates, because
+// drivers of CPUs execute both sides of every branch.
 #include "vec4.glsl"
 
-// Eight neighbouring threads move 128 bytes of f32 at once, then the next 128. On a GPU each cache
-// line is read once; on a CPU, whose vectors are eight threads, memory is read in order.
+// Eight adjacent threads access 128 bytes of f32 at once, then the next 128. A GPU thus reads each
+// cache line once. A CPU, whose vectors hold eight threads, reads memory in order.
 #define NEIGHBOURS 8u
 #define STRIDE (NEIGHBOURS * VEC4_SIZE)
 
@@ -64,7 +64,7 @@ void advance(inout Cursor cursor, Vec4Loop loop) {
   cursor.at += LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS && loop.wraps ? cursor.wrap : cursor.step;
 }
 
-// The remaining elements of dense operands: one for each of the first threads.
+// Loops over the up to three remaining elements of dense operands, one per thread.
 #define FOR_EACH_REMAINING(i)                                                        \
   for (uint i = (params.count & ~(VEC4_SIZE - 1u)) + gl_GlobalInvocationID.x;       \
        LAYOUT == BACKPLANE_LAYOUT_DENSE && i < params.count; i = params.count)

@@ -44,14 +44,15 @@ def check_passes(what, groups, least, **environment):
 
 said = refused("sideways")
 tap.check("an unknown algorithm is refused by name", "sideways" in said and "direct" in said, said)
-# Whole and partial tiles, a row, a batch, every layout, split-K (33,000 and 70,001 terms), integers with zero points.
-# Not the suite's 70,001 matrices: they are slow with algorithms that a device would not choose.
+# The groups cover whole and partial tiles, single rows, batches, every layout, split-K (33,000 and 70,001 terms), and
+# integers with zero points. They exclude the suite's 70,001 matrices, which are slow with algorithms that a device
+# would not choose.
 groups = [f"numeric.matmul.{dtypes}.{shape}" for dtypes in ("f32", "f16", "i8", "u8_i8")
           for shape in ("9x11", "17x19", "65x34", "33x32", "1x5", "3x5x6", "66x3", "3x33")]
 groups += [f"numeric.quantized_matmul.{dtypes}.{shape}" for dtypes in ("f32_i8", "bf16_u8") for shape in ("19x131", "19x5", "2x5x4")]
 groups += ["numeric.linear.bf16", "numeric.conv_transpose.f32", "numeric.conv_bwd_weight.bf16"]
 listed = subprocess.run([command, "certify", library, "--list", "--profile", "train"], capture_output=True, text=True, check=False).stdout.split()
-groups = [group for group in groups if any(case.startswith(group + ".") for case in listed)]  # not each shape is there for each dtype
+groups = [group for group in groups if any(case.startswith(group + ".") for case in listed)]  # not every dtype has every shape
 tap.check("each dtype of the products has cases", len({group.split(".")[2] for group in groups}) == 7, groups)
 ran, results = 0, {}
 for algorithm in ("direct", "shared", "subgroup", "cooperative", "dot"):
@@ -61,11 +62,12 @@ for algorithm in ("direct", "shared", "subgroup", "cooperative", "dot"):
         continue
     ran += 1
     results[algorithm] = deep(algorithm)
-    wanted = [group for group in groups if algorithm != "dot" or "8" in group.split(".")[2]]  # the others use `shared`
+    wanted = [group for group in groups if algorithm != "dot" or "8" in group.split(".")[2]]  # other dtypes use `shared`
     check_passes(algorithm, wanted, 60 if algorithm == "dot" else 300, BACKPLANE_VULKAN_MATMUL=algorithm)
 tap.check("all algorithms give the same result for a long K", len(set(results.values())) == 1 and "[[" in results["direct"], json.dumps(results, indent=1))
 tap.check("the device has algorithms that need no extension", ran >= 2, str(ran))
-# Reductions and copies as on a GPU, with shuffles and in shared memory: register-resident from 1,025 elements on.
+# Reductions and copies as on a GPU, with shuffles and in shared memory. Rows of at least 1,025 elements stay in
+# registers.
 reductions = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.f16", "numeric.layer_norm.f16", "numeric.group_norm.f32",
         "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32", "numeric.topk.i64",
         "numeric.copy.u8", "numeric.copy.f32", "numeric.copy.i64"]

@@ -62,7 +62,7 @@ TEST_F(CacheFiles, WhatIsStoredIsLoaded) {
   const CacheFile file(folder + "/made/when/needed", key);
   std::string said;
   EXPECT_TRUE(file.load(said).empty());
-  EXPECT_EQ(said, "");  // a missing file is no objection
+  EXPECT_EQ(said, "");  // a missing file is not reported
   for (const std::size_t size : {1000u, 5u, 70000u}) {
     const auto data = bytes_of(size, 7);
     EXPECT_EQ(file.store(data), "");
@@ -129,7 +129,7 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
   std::ofstream(folder + "/file") << "no folder";
   EXPECT_NE(CacheFile(folder + "/file/below", key).store(bytes_of(10, 1)), "");
   EXPECT_NE(CacheFile("/proc/backplane", key).store(bytes_of(10, 1)), "");
-  // Root may write everywhere, so a child process becomes nobody.
+  // Root may write everywhere, so a child process continues as the user nobody.
   fs::permissions(folder, fs::perms::owner_write, fs::perm_options::remove);
   fs::permissions(folder, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
   const pid_t child = ::fork();
@@ -145,7 +145,7 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "only what this test put there";
 }
 
-// A limit on the size of files simulates a full disk.
+// A limit on file sizes simulates a full disk.
 TEST_F(CacheFiles, ADiskThatIsFullIsToldAndTheOldFileStays) {
   const CacheFile file(folder, key);
   ASSERT_EQ(file.store(bytes_of(100, 1)), "");

@@ -24,7 +24,7 @@ CooperativeMatrices device(uint32_t subgroup_size, std::vector<MatrixShape> shap
   return out;
 }
 
-// What drivers list: subgroup sizes, and shapes.
+// Typical devices: the subgroup sizes and the matrix shapes that drivers list.
 const std::vector<CooperativeMatrices> kDevices = {
     device(8, {{BP_F16, 8, 8, 8}, {BP_I8, 8, 8, 8}}),
     device(16, {{BP_F16, 8, 16, 16}, {BP_BF16, 8, 16, 16}, {BP_I8, 8, 16, 32}}),
@@ -53,14 +53,14 @@ TEST(Cooperative, TheLargestShapeIsTaken) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->shape.n, 16u);
   EXPECT_EQ(found->shape.k, 16u);
-  // 8 subgroups, with 32 x 64 or 64 x 32 outputs each.
+  // There are 8 subgroups, each with 32 x 64 or 64 x 32 outputs.
   EXPECT_THAT(found->subgroups_m, testing::AnyOf(2u, 4u));
 }
 
 TEST(Cooperative, WhatDoesNotDivideATileIsNotTaken) {
   EXPECT_FALSE(device(32, {{BP_F16, 48, 16, 16}}).tiling(BP_F16, kLarge));
   EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 24}}).tiling(BP_F16, kLarge));
-  EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall));  // 32 subgroups, 4 matrices
+  EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall));  // 32 subgroups, but only 4 matrices
   EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 16}}).tiling(BP_F32, kLarge));
 }
 
@@ -84,7 +84,7 @@ TEST(Cooperative, WhatIsListedIsAskedFor) {
   EXPECT_EQ(v12.vulkanMemoryModel & v12.shaderFloat16 & v12.shaderInt8, VkBool32{VK_TRUE});
 }
 
-// Counts each opcode in a kernel's code.
+// Counts the instructions of a kernel by opcode.
 std::map<uint32_t, int> opcodes(const Shader& shader) {
   std::map<uint32_t, int> out;
   for (uint32_t at = 5; at < shader.word_count; at += shader.words[at] >> 16) ++out[shader.words[at] & 0xFFFFu];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the copy queue on a device that has none. The driver's functions are looked up through a
-// table that presents the first family's queue as a second family, and checks what is submitted
-// there.
+// Tests the copy queue on a device that has none. Functions that wrap the driver's present the
+// queue of the first family as a second family, and check the commands that are submitted there.
 #include <cstring>
 #include <set>
 
@@ -13,7 +12,7 @@ namespace {
 
 constexpr uint32_t kKernelFamily = 0, kCopyFamily = 1;
 constexpr uint64_t kLarge = uint64_t{1} << 20,
-                   kSmall = 4096;  // bytes of copies that use the copy queue, and that do not
+                   kSmall = 4096;  // bytes of a copy that uses the copy queue, and of one that does not
 
 PFN_vkGetDeviceProcAddr real_lookup = nullptr;
 PFN_vkCreateDevice real_create_device = nullptr;
@@ -61,7 +60,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pool(VkDevice device, const VkCommandPoolC
   own.queueFamilyIndex = kKernelFamily;
   const VkResult result = real.vkCreateCommandPool(device, &own, callbacks, out);
   std::lock_guard lock(mutex);
-  copy_pools.erase(*out);  // handles are reused
+  copy_pools.erase(*out);  // the driver may reuse handles
   if (info->queueFamilyIndex == kCopyFamily) copy_pools.insert(*out);
   return result;
 }
@@ -126,7 +125,8 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL lookup(VkDevice device, const char* nam
   return found;
 }
 
-// Presents two families before the first device is opened, and makes f32 vectors of any size.
+// Presents two queue families before the first device is opened, and creates f32 vectors of any
+// size.
 class CopyQueue : public OnDevice {
  protected:
   void SetUp() override {
@@ -150,7 +150,7 @@ class CopyQueue : public OnDevice {
     made.push_back(need(rig.device->create_buffer({sizeof(bp_buffer_desc), kind, bytes, 0})));
     return *made.back();
   }
-  // c = a + b on the device, from and to the host.
+  // Copies from the host, computes c = a + b on the device, and copies back.
   kit::Status round(Device::Buffer& host, Device::Buffer& a, Device::Buffer& b, Device::Buffer& c, uint64_t bytes) {
     const auto floats = static_cast<int64_t>(bytes / sizeof(float));
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
@@ -189,7 +189,7 @@ TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
   }
   EXPECT_EQ(copies[1], 60);
   EXPECT_EQ(copies[0], 0);
-  EXPECT_EQ(submissions[1], 40);  // uploads and downloads
+  EXPECT_EQ(submissions[1], 40);  // submissions of uploads and downloads
   EXPECT_EQ(submissions[0], 20);
 }
 
@@ -220,7 +220,7 @@ TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
   EXPECT_EQ(submissions[1], 1);
 }
 
-// Another stream waits for an event after a copy.
+// Another stream waits for an event that was recorded after a copy.
 TEST_F(CopyQueue, EventsStandBehindCopies) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);

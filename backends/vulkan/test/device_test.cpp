@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls cost the host, and what they refuse.
+// Tests how much host work calls cause, and which operands they reject.
 #include <ctime>
 #include <random>
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Calls of operator new in this thread.
+// The number of calls of operator new on this thread.
 thread_local uint64_t allocations = 0;
 
 }  // namespace
@@ -46,7 +46,7 @@ TEST_F(OnDevice, AnExecutionAllocatesNothing) {
     best = std::min(best, thread_seconds() - start);
     const uint64_t made = allocations - before;
     ASSERT_TRUE(rig.wait().ok());
-    if (round > 0) {  // lists grow to their size in the first round
+    if (round > 0) {  // lists reach their final size in the first round
       EXPECT_EQ(made, 0u);
     }
   }
@@ -136,10 +136,10 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
   ASSERT_TRUE(rig.open(instance).ok());
   std::mt19937 random(1);
   for (const uint32_t op : {BP_OP_ADD, BP_OP_EXP, BP_OP_REDUCE_SUM, BP_OP_MATMUL}) {
-    std::set<VkPipeline> compiled;  // none is ever destroyed, so handles are unique
+    std::set<VkPipeline> compiled;  // pipelines are never destroyed, so handles are unique
     std::size_t after_some = 0;
     for (int round = 0; round < 1032; ++round) {
-      if (round == 32) after_some = compiled.size();  // every layout has occurred
+      if (round == 32) after_some = compiled.size();  // every layout has occurred by then
       const Shapes shapes(op, random);
       Device::Plan* plan = nullptr;
       bp_plan_info info{};
@@ -153,7 +153,7 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
   }
 }
 
-// Long work is divided, so that a driver does not take it for hung.
+// Long work is divided, so that a driver does not consider it hung.
 TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   constexpr int64_t kRows = 1536, kDepth = 1024, kColumns = 1408;  // 4.4e9 operations
   Rig rig;
@@ -202,7 +202,8 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   for (Device::Buffer* buffer : buffers) rig.device->destroy(buffer);
 }
 
-// With one any-size plan: unsupported shapes are refused by name, and later ones are served.
+// With one any-size plan, executions with unsupported shapes are rejected by name, and later
+// executions are served.
 TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes each driver call that can fail do so in turn, with exhaustion of either memory and with
-// device loss. functions.def lists the calls.
+// Makes each fallible driver call fail in turn, with exhaustion of host memory, of device memory,
+// and with device loss. functions.def lists the calls.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -26,8 +26,8 @@ const std::set<std::string> kOfInstance = {
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
-    // The CPU driver has no timestamps between compute work. Reported as a GPU, it is still asked
-    // for them.
+    // The CPU driver has no timestamps between compute work, so the plugin does not use its
+    // timestamps. Reporting the device as a GPU makes the plugin use them.
     watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
       out.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     };
@@ -44,8 +44,8 @@ class Faults : public testing::Test {
     fs::remove_all(folder);
   }
 
-  // Stores a pipeline cache file as another process would; with `more`, one with data that ours
-  // lacks.
+  // Stores a pipeline cache file as another process would. With `more`, the file has data that this
+  // process lacks.
   void store_as_another(bool more) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     ASSERT_EQ(file.store(std::vector<std::byte>(more ? 64 : 48, std::byte{1})),
@@ -85,8 +85,8 @@ class Faults : public testing::Test {
     return status;
   }
 
-  // A failure leaves nothing that blocks later work. Loses the device at the end, so that the next
-  // open starts from scratch.
+  // Checks that a failure leaves nothing that blocks later work. Then makes the device lost, so
+  // that the next open starts from scratch.
   void works_again(const std::string& after) const {
     Rig rig;
     const kit::Status status = work(rig);
@@ -97,10 +97,10 @@ class Faults : public testing::Test {
     watched::disarm();
   }
 
-  // Fails each call in turn until none is left. `round(status, rig, beside, name)` checks the
-  // outcome; `beside` is a second open, made if the first succeeds. Files of another process appear
-  // before the first open and before the close, so that caches are read and merged. Every call must
-  // have failed once.
+  // Makes each call fail in turn. `round(status, rig, beside, name)` checks the outcome. `beside`
+  // is a second open device, which exists if the first open succeeds. Cache files of another
+  // process appear before the first open and before the close, so that caches are read and merged.
+  // Finally every call must have failed once.
   template <class Round>
   void strike_each(VkResult result, bool for_good, const Round& round) {
     works_again("before");
@@ -135,14 +135,15 @@ class Faults : public testing::Test {
     }
   }
 
-  // A call failed during the close: only the log reports it, and the other process's file stays.
+  // Checks a call that failed during the close. Only the log reports it, and the other process's
+  // file is kept.
   void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& beside) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     std::string objection;
     EXPECT_EQ(file.load(objection).size(), name == "vkDeviceWaitIdle" ? 32u : 64u) << name << objection;
     std::vector<std::string> lines = rig.lines;
     lines.insert(lines.end(), beside.lines.begin(), beside.lines.end());
-    if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue") return;  // retried in another way
+    if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue") return;  // replaced by another call
     EXPECT_THAT(lines,
                 testing::ElementsAre(testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(name))))
         << name;
@@ -170,8 +171,8 @@ class Faults : public testing::Test {
         EXPECT_TRUE(beside.enqueue().ok()) << name;
       }
     });
-    // A timeline is polled instead, pipelines compile without a cache, and a closed device has no
-    // caller.
+    // These failures are not reported: timelines are polled instead, pipelines compile without a
+    // cache, and the close of a device has no status.
     EXPECT_THAT(silent, testing::IsSubsetOf({"vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkCreatePipelineCache",
                                              "vkDeviceWaitIdle"}));
   }
@@ -186,7 +187,7 @@ TEST_F(Faults, WithoutOneAllIsWell) {
   const kit::Status status = work(rig);
   EXPECT_TRUE(status.ok()) << status.message();
   const auto living = watched::living();
-  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";  // three of the rig, two of the stream
+  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";  // three buffers of the rig, two of the stream
 }
 
 TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsToldAndComesBack) {
@@ -214,7 +215,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
       });
 }
 
-// During enumeration, a failing call leaves no device, with the reason.
+// If a call fails during enumeration, there is no device, and the reason is reported.
 TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
   for (const VkResult result : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST}) {
     std::set<std::string> names;
@@ -231,11 +232,12 @@ TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
                   testing::AllOf(testing::HasSubstr(watched::struck()), testing::HasSubstr("VK_ERROR_")));
     }
     EXPECT_THAT(names, testing::IsSubsetOf(kOfInstance));
-    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are only queried with the validation layer
+    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are only queried for validation
   }
 }
 
-// Only what a process keeps outlives the close of a device, however often it is opened.
+// After the close of a device, only the objects that a process keeps are left, however often the
+// device was opened.
 TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
   using testing::Pair;
   works_again("before");
@@ -253,7 +255,7 @@ TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
     before = living;
     EXPECT_THAT(living, testing::UnorderedElementsAre(Pair("vkCreateDevice", 1), Pair("vkCreatePipelineLayout", 1),
                                                       Pair("vkCreatePipelineCache", 1),
-                                                      Pair("vkCreateComputePipelines", 2),  // of an addition
+                                                      Pair("vkCreateComputePipelines", 2),  // pipelines of one addition
                                                       Pair("vkCreateSemaphore", 1), Pair("vkCreateQueryPool", 2)));
   }
 }
@@ -290,7 +292,7 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
   bool refused = false;
   for (int64_t after = 0; rig.stream->failure().ok(); ++after) {
     ASSERT_LT(after, 100);
-    ASSERT_TRUE(rig.device->wait_event(*rig.stream, *passed).ok());  // so that a record must begin a batch
+    ASSERT_TRUE(rig.device->wait_event(*rig.stream, *passed).ok());  // the record must begin a batch for this wait
     watched::arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
     const kit::Status status = rig.device->record(*event, *rig.stream);
     watched::disarm();

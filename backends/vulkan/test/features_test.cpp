@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alters what a device reports. A device without a required feature is refused by name; one without
-// an optional feature works.
+// Alters the features that a device reports. A device without a required feature is rejected by
+// name. A device without an optional feature works.
 #include <gmock/gmock.h>
 
 #include "ops/operators.hpp"
@@ -22,7 +22,8 @@ T* link(void* chain, VkStructureType type) {
 class Features : public testing::Test {
  protected:
   void SetUp() override {
-    // Keeps the driver's library loaded: LeakSanitizer cannot attribute leaks of an unloaded one.
+    // Keeps the driver's library loaded, because LeakSanitizer cannot attribute leaks of an
+    // unloaded library.
     auto found = Instance::shared();
     if (!found.ok()) GTEST_SKIP() << found.status().message();
     instance = found.value();
@@ -91,7 +92,7 @@ std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint
         VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
     const auto* constants = static_cast<const uint32_t*>(info.stage.pSpecializationInfo->pData);
     if ((info.stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) == 0)
-      return;  // the kernel that combines splits
+      return;  // the kernel that combines splits requires no size
     asked.insert(subgroup_size == nullptr ? 0 : subgroup_size->requiredSubgroupSize);
     EXPECT_EQ(
         constants[kIdSubgroupSize],

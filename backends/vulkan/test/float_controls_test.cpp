@@ -45,8 +45,9 @@ TEST(FloatControls, EachModeBringsItsCapability) {
   }
 }
 
-// Only NoContraction keeps a compiler from folding compensated sums and exact products. SPIR-V
-// optimisers (2022) drop it when they unroll loops, so shaders are embedded unoptimised.
+// Only the decoration NoContraction keeps a compiler from contracting compensated sums and exact
+// products. SPIR-V optimisers (2022) drop NoContraction when they unroll loops, so shaders are
+// embedded unoptimised.
 TEST(FloatControls, WhatIsPreciseInTheSourceIsSoInTheModule) {
   constexpr uint32_t kOpDecorate = 71, kNoContraction = 42, kArithmetic[] = {129, 131, 133, 136};  // add, sub, mul, div
   for (const char* name : {"reduce_f32", "scan_f32", "rope_f32"}) {

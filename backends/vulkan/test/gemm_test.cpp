@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GEMM too large for one dispatch is divided over matrices, rows and columns. One beyond the
-// kernels' index limits gets no plan.
+// Tests that a GEMM too large for one dispatch is divided over matrices, rows and columns, and that
+// a GEMM that exceeds the kernels' index limits gets no plan.
 #include <gmock/gmock.h>
 
 #include "ops/gemm_split_k.hpp"
@@ -67,8 +67,8 @@ class GemmOnDevice : public OnRig {
   Device::Buffer* buffers_[3] = {};
 };
 
-// All k have the same value, so that small buffers give 4.5e9 operations, more than one dispatch on
-// a CPU.
+// a and b have stride 0 along k, so that small buffers suffice for 4.5e9 operations, more than one
+// dispatch may do on a CPU.
 TEST_F(GemmOnDevice, RowsAndColumnsAreDivided) {
   constexpr int64_t kRows = 130, kColumns = 2100, kDepth = 8192;
   int64_t elements[] = {kRows, kColumns, kRows * kColumns};
@@ -123,7 +123,7 @@ TEST_F(GemmOnDevice, WhatCannotBeCountedHasNoPlan) {
   }
 }
 
-// Expects every output of a GEMM in exactly one slice.
+// Expects that the slices of a GEMM contain every output exactly once.
 void expect_whole(uint32_t matrices, uint32_t rows, uint32_t columns, uint32_t depth, int64_t splits,
                   double operations) {
   GemmParams params{};
@@ -140,7 +140,7 @@ void expect_whole(uint32_t matrices, uint32_t rows, uint32_t columns, uint32_t d
     }
   }
   EXPECT_EQ(outputs, params.outputs());
-  // A tile is never divided, however deep it is.
+  // A tile is never divided, regardless of its depth.
   EXPECT_LE(static_cast<double>(largest) * operations_per_output(params) / static_cast<double>(splits),
             std::max(operations, 128 * 512 * operations_per_output(params) / static_cast<double>(splits)));
   if (splits > 1) {

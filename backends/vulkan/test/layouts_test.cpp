@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators process every element in every layout. Each layout has its own kernel, and
-// alignment matters too.
+// Tests that elementwise operators process every element in every layout. Layout and alignment
+// select the kernel.
 #include <cstring>
 
 #include "rig.hpp"
@@ -9,7 +9,7 @@ namespace backplane::vulkan::test {
 
 namespace {
 
-constexpr int64_t kRoom = 4096;  // elements of a buffer
+constexpr int64_t kRoom = 4096;  // elements per buffer
 constexpr float kUntouched = -1;
 
 // Row strides are a multiple of the number of columns, plus an offset; an immediate has no strides.

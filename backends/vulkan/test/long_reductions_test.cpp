@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares reductions of at least 1,025 elements with double precision: each size of workgroup,
-// full and in part; vec4 and single elements; splits; and top-k. The build runs it with
-// BACKPLANE_VULKAN_ROWS=gpu and with cpu.
+// Compares reductions of at least 1,025 elements, and top-k, with double precision. The cases cover
+// each size of workgroup, full and partial workgroups, vec4 and single elements, and splits. The
+// build runs this test with BACKPLANE_VULKAN_ROWS=gpu and with cpu.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -16,7 +16,7 @@ using Numbers = std::vector<double>;
 using Shape = std::vector<int64_t>;
 
 struct Tensor {
-  uint32_t dtype = 0;  // 0: absent
+  uint32_t dtype = 0;  // 0 if absent
   Shape shape;
   Numbers values;  // empty for outputs
 };
@@ -77,7 +77,7 @@ class LongReductions : public OnDevice {
     if (stream_ != nullptr) device_->destroy(stream_);
   }
 
-  // Returns the outputs' values.
+  // Runs an operator and returns the outputs' values.
   std::vector<Numbers> run(uint32_t op, const void* attributes, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& outputs) {
     std::vector<Device::Buffer*> buffers;
@@ -130,7 +130,7 @@ class LongReductions : public OnDevice {
   Device::Stream* stream_ = nullptr;
 };
 
-// `scale`: the magnitude that errors are relative to, if it exceeds the value's.
+// Errors are relative to the value or to `scale`, whichever is larger.
 void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, double scale, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
   const double share = dtype == BP_BF16 ? 0x1p-8 : 1e-5;
@@ -138,13 +138,13 @@ void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, do
     ASSERT_NEAR(got[i], expected[i], share * std::max(std::abs(expected[i]), scale)) << what << ", element " << i;
 }
 
-// Full and partial workgroups of each size, full and partial splits, with and without a remainder
-// of four.
+// Widths for full and partial workgroups of each size, and full and partial splits. Some are
+// multiples of four, others are not.
 constexpr int64_t kWidths[] = {1028, 1030, 4096, 4097, 16384, 20002, 32768, 50257, 100004};
 constexpr int64_t kRows = 3;
 
-// All kernels share loads and stores, so one is enough for 16-bit dtypes, which take as long to
-// compile.
+// All kernels share loads and stores, so a single width suffices for 16-bit dtypes, which take as
+// long to compile.
 template <class Body>
 void for_widths(std::initializer_list<uint32_t> dtypes, const Body& body) {
   for (const uint32_t dtype : dtypes) {
@@ -196,7 +196,7 @@ TEST_F(LongReductions, Softmax) {
   });
 }
 
-// A row of -inf alone, or with inf or NaN, gives NaN; the others are unaffected.
+// A row that contains only -inf, or any inf or NaN, gives NaN. Other rows are unaffected.
 TEST_F(LongReductions, SoftmaxOfWhatIsNoNumber) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
@@ -234,7 +234,7 @@ TEST_F(LongReductions, SoftmaxBackward) {
   });
 }
 
-// Along an axis that is not the last: interleaved rows, with a partial last workgroup.
+// Softmax along an axis that is not the last has interleaved rows. The last workgroup is partial.
 TEST_F(LongReductions, SoftmaxSideBySide) {
   constexpr int64_t kOuter = 2, kInner = 35;
   for (const uint32_t dtype : {BP_F32, BP_BF16}) {
@@ -305,7 +305,8 @@ TEST_F(LongReductions, LayerAndRmsNorm) {
   });
 }
 
-// With and without weights, smoothing and gradient. One target is ignored, one is the last class.
+// Runs with and without weights, smoothing and gradient. One target is ignored, and one is the last
+// class.
 TEST_F(LongReductions, CrossEntropy) {
   constexpr int32_t kIgnored = -100;
   for (const bool smoothed : {false, true}) {
@@ -348,7 +349,7 @@ TEST_F(LongReductions, CrossEntropy) {
   }
 }
 
-// With and without the forward's statistics.
+// Runs with and without the statistics of the forward pass.
 TEST_F(LongReductions, NormBackward) {
   for_widths({BP_F32}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 29)};
@@ -395,7 +396,7 @@ TEST_F(LongReductions, NormBackward) {
   });
 }
 
-// Channels whose rows have two dimensions that cannot be merged: batch and plane.
+// The rows of a channel have two dimensions that cannot be merged: batch and plane.
 TEST_F(LongReductions, BatchNormAndItsBackward) {
   constexpr int64_t kImages = 2, kChannels = 3;
   for (const int64_t plane : {int64_t{700}, int64_t{4801}, int64_t{30000}}) {
@@ -443,7 +444,7 @@ TEST_F(LongReductions, BatchNormAndItsBackward) {
   }
 }
 
-// Among equal elements the first ones are selected, up to the maximum k, and with k equal to the
+// Among equal elements, the first ones are selected. k goes up to its maximum, and may equal the
 // extent.
 TEST_F(LongReductions, TopK) {
   constexpr int64_t kCount = BACKPLANE_TOPK_MAX;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline cache on a device: what it keeps, and that a faulty file only causes a log line.
+// Tests the pipeline cache on a device: its content, and that a damaged file only causes a line in
+// the log.
 #include "runtime/pipeline_cache.hpp"
 
 #include <gmock/gmock.h>
@@ -76,7 +77,7 @@ TEST_F(PipelineCaches, ADamagedOneIsALineAndIsReplaced) {
 TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
   run();
   ASSERT_EQ(files().size(), 1u);
-  // A valid file of ours whose data is no cache of the driver.
+  // A valid file of the plugin whose data is not a cache of the driver.
   const CacheFile own(folder, PipelineCache::key_of(instance->devices()[0]));
   ASSERT_EQ(own.path(), files()[0].string());
   ASSERT_EQ(own.store(std::vector<std::byte>(500, std::byte{0xA5})), "");

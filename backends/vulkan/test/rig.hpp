@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests on a device share: the first device, a stream, buffers and a plan.
+// Fixtures for tests on a device: the first device, a stream, buffers and a plan.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace backplane::vulkan::test {
 
-// Skips if the loader finds no device.
+// Fixture of tests that need a device. They are skipped if the loader finds none.
 class OnDevice : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ T* need(kit::Result<T*> made) {
 
 inline bp_operand whole(Device::Buffer* buffer) { return {reinterpret_cast<bp_buffer*>(buffer), 0, 0}; }
 
-// Enqueues an execution over `operands`: desc's inputs, then its outputs.
+// Enqueues an execution. `operands` are desc's inputs, then its outputs.
 inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device::Plan& plan, const bp_op_desc& desc,
                            const bp_operand* operands, Device::Buffer* workspace = nullptr) {
   bp_execution execution{};
@@ -57,8 +57,8 @@ inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp
   return status;
 }
 
-// An open device with a stream, and f32 vectors to add. What could not be made is null. Open it
-// once; do not copy it.
+// An open device with a stream, and f32 vectors to add. Members whose creation failed are null.
+// Open a rig once, and do not copy it.
 struct Rig {
   static constexpr int64_t kElements = 256;
   Device* device = nullptr;
@@ -67,7 +67,7 @@ struct Rig {
   Device::Plan* plan = nullptr;
   bp_tensor_desc views[3] = {};
   bp_op_desc desc{};
-  std::vector<std::string> lines;  // of the log
+  std::vector<std::string> lines;  // lines of the log
 
   Rig() {
     for (bp_tensor_desc& view : views) {

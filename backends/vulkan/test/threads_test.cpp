@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One device used by many threads, for the thread sanitizer.
+// Many threads use one device at once, for the thread sanitizer.
 #include <thread>
 
 #include "rig.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 4, kRounds = 24;
 
-// Runs `body(thread)` on kThreads threads at once, and checks the results here.
+// Runs `body(thread)` on kThreads threads at once. Checks the results on the calling thread.
 template <class Body>
 void on_threads(const Body& body) {
   kit::Status statuses[kThreads];
@@ -42,7 +42,8 @@ TEST_F(OnDevice, StreamsOfThreadsWaitForEachOthersEvents) {
     for (int round = 0; status.ok() && round < kRounds; ++round) {
       status = add();
       if (status.ok()) status = rig.device->record(*events[i], *streams[i]);
-      // A neighbour records it concurrently: waits for its latest record, whichever that is.
+      // Another thread records this event concurrently, so this waits for whichever record is the
+      // latest.
       const Device::Event& other = *events[(i + 1) % kThreads];
       if (status.ok()) status = rig.device->wait_event(*streams[i], other);
       if (status.ok()) status = add();

@@ -17,7 +17,8 @@ command, library, *words = sys.argv[1:]
 certified.skip_without_device(command, library)
 groups = ["runtime.order", "runtime.stream", "runtime.event", "runtime.copy", "runtime.threads", "runtime.in_turn", "host.model",
           "host.memory", "runtime.import", "numeric.matmul.f32.70001*"]
-# The layer (1.3.239) leaks memory with each submission, and fails if a process exits during a call.
+# Cases that fail because of the layer (1.3.239). It leaks memory with each submission, and fails if a process exits
+# during a call.
 of_the_layer = {"runtime.leak.stream_used", "host.life.again_and_again", "runtime.process.exits.while_a_thread_enqueues",
                 "abi.instance.reload_and_work"}
 words = words or certified.filters(groups)

@@ -14,7 +14,7 @@ std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 namespace {
 
-// Looked up in addition to functions.def.
+// A function that is not in functions.def.
 constexpr const char* kOfExtension = "vkGetMemoryHostPointerPropertiesEXT";
 
 PFN_vkGetInstanceProcAddr real_instance_lookup = nullptr;
@@ -33,16 +33,16 @@ bool strikes(const char* name) {
   return true;
 }
 
-// Objects by type and handle: handles of different types may be equal.
+// The key of an object: its type and handle, because handles of different types may be equal.
 using Key = std::pair<std::type_index, const void*>;
 struct Object {
   const char* made_by;
-  const void* owner;  // device or instance
+  const void* owner;  // the device or instance of the object
 };
 std::map<Key, Object> objects;
 std::string complaints;
 
-// By timeline semaphore: its device, and the last value waited for.
+// For each timeline semaphore, its device and the last value that was waited for.
 std::map<const void*, std::pair<VkDevice, uint64_t>> passed;
 
 void note_made(const char* by, const void* owner, std::type_index type, const void* handle) {
@@ -63,7 +63,7 @@ void note_ended(const char* by, std::type_index type, const void* handle) {
   }
 }
 
-// The owner of instances and devices is null: physical devices are not created.
+// The owner of an object. It is null for instances and devices.
 template <class Owner>
 const void* owner_of(Owner handle) {
   return std::is_same_v<Owner, VkDevice> ? static_cast<const void*>(handle) : nullptr;
@@ -98,7 +98,7 @@ void change(VkDevice idle) {
 template <class... Arguments>
 void change(const Arguments&...) {}
 
-// Changes a request before the call.
+// Changes the arguments before the call.
 VkComputePipelineCreateInfo asked_pipeline;
 void ask(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& asked, const VkAllocationCallbacks*,
          VkPipeline*) {
@@ -127,7 +127,7 @@ struct Watch<Slot> {
       ask(arguments...);
       const VkResult result = real(arguments...);
       if (result == VK_SUCCESS) change(arguments...);
-      // Command buffers are destroyed with their pool.
+      // Command buffers are not counted, because they are destroyed with their pool.
       const bool makes = called.starts_with("vkCreate") || called == "vkAllocateMemory";
       if constexpr (std::is_pointer_v<std::tuple_element_t<sizeof...(Arguments) - 1, std::tuple<Arguments...>>>) {
         const auto out = std::get<sizeof...(Arguments) - 1>(list);

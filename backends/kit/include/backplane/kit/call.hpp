@@ -11,7 +11,7 @@ namespace backplane::kit {
 
 // A strided view with its address. Strides are in elements.
 struct View {
-  std::byte* data = nullptr;  // element 0; null if there are no elements
+  std::byte* data = nullptr;  // address of element 0; null if there are no elements
   uint32_t dtype = 0;
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
@@ -53,9 +53,9 @@ class Scratch {
   std::size_t capacity_ = 0;
 };
 
-// One execution. It is self-contained: the plan, the descriptor and the operands may end before it.
-// It is reused from call to call without allocating. It must not move while in use, because views
-// point to its immediates.
+// One execution. It is self-contained, so the plan, the descriptor and the operands may be
+// destroyed before it runs. It is reused from call to call without allocating. It must not move
+// while in use, because views point to its immediates.
 struct Call {
   static constexpr uint32_t kMaxScalars = rules::kMaxScalars;
 
@@ -65,11 +65,11 @@ struct Call {
   std::byte* workspace = nullptr;
   uint64_t workspace_bytes = 0;
   Scratch* scratch = nullptr;
-  std::shared_ptr<const void> state;  // that of the KernelSpec, or of its prepare
+  std::shared_ptr<const void> state;  // from the KernelSpec or from its `prepare`
 
   const View& in(uint32_t i) const { return inputs[i]; }
   const View& out(uint32_t i = 0) const { return outputs[i]; }
-  // The state.
+  // The state as a T.
   template <class T>
   const T& prepared() const {
     return *static_cast<const T*>(state.get());
@@ -78,8 +78,8 @@ struct Call {
   const T& attributes() const {
     return attribute_bytes.as<T>();
   }
-  // The value of scalar `i` as a type of its dtype's size. A scalar in device memory is read by
-  // this call.
+  // The value of scalar `i`. T has the size of the scalar's dtype. If the scalar is in device
+  // memory, this function reads it there.
   template <class T>
   T scalar(uint32_t i) const {
     T value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that the slots of every device need, with their error messages.
+// Checks that every device's slots make, with their error messages.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -14,7 +14,8 @@ inline Status check_span(const char* role, uint64_t room, uint64_t offset, uint6
   return invalid_argument("copy: ", bytes, " bytes at ", offset, " reach past the ", role, ", which has ", room);
 }
 
-// Checks that two ranges of one memory do not overlap. `to` and `from` are addresses or offsets.
+// Checks that two ranges of the same memory do not overlap. `to` and `from` are addresses or
+// offsets.
 inline Status check_no_overlap(uint64_t to, uint64_t from, uint64_t bytes) {
   if (to >= from + bytes || from >= to + bytes) return {};
   return invalid_argument("copy: source and destination overlap over ", bytes, " bytes");
@@ -41,7 +42,8 @@ inline Status check_kind(uint64_t kinds, uint32_t kind) {
   return unsupported("memory kind ", kind, " is not offered by this device: see memory_kinds of its bp_device_info");
 }
 
-// Checks of buffer_create. `alignment` is the requested one, or the device's own if 0 is requested.
+// Checks of buffer_create. `alignment` is the requested alignment, or the device's if 0 is
+// requested.
 inline Status check_buffer(const bp_buffer_desc& desc, uint64_t alignment, uint64_t kinds, uint64_t max_alignment) {
   if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
   if (Status status = check_kind(kinds, desc.kind); !status.ok()) return status;

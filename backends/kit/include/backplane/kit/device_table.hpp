@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C table of a device's slots, implemented by a C++ device class. The class has the types
-// Buffer, Stream, Event and Plan and the methods of HostDevice (host_device.hpp). copy_in,
-// copy_out, address, workspace and import_memory are optional.
+// The C table of a device's slots, implemented by a C++ device class. The class must have the types
+// Buffer, Stream, Event and Plan, and the methods of HostDevice (host_device.hpp). The methods
+// copy_in, copy_out, address, workspace and import_memory are optional.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -249,8 +249,8 @@ class DeviceTable {
  public:
   static constexpr bp_device_api table = make();
 
-  // The device's interface `name`, or null. A class that has import_memory, but not for every
-  // device, also has imports().
+  // The device's interface `name`, or null. If only some devices of a class can import memory, the
+  // class also defines imports().
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
       if constexpr (requires(const Device& d) { d.imports(); }) {

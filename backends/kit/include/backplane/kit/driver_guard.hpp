@@ -16,8 +16,9 @@ namespace backplane::kit {
 // While a guard lives, its thread blocks signals and has the default floating-point mode. Threads
 // that the driver starts inherit both. The destructor restores the thread's mode and signal mask,
 // and the process's signal handlers and locale. Guards of several threads may overlap; the last one
-// restores the process's state. A signal handler that the host installs in the meantime is lost. A
-// guard costs about 20 µs: use it in slots that start a driver or compile, not in enqueues.
+// to end restores the process's state. A signal handler that the host installs while a guard lives
+// is lost. A guard costs about 20 µs: use it in slots that start a driver or compile, not in
+// enqueues.
 class DriverGuard {
  public:
   DriverGuard() {

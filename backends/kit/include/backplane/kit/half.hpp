@@ -46,7 +46,7 @@ constexpr uint16_t f32_to_bf16(float value) {
   return static_cast<uint16_t>(select_bits((bits & 0x7FFFFFFFu) > 0x7F800000u, quiet, rounded));
 }
 
-// f64 to f32, rounded to odd. Rounding that to f16 or bf16 gives the same as rounding the f64 once.
+// f64 to f32, rounded to odd. Rounding the result to f16 or bf16 equals rounding the f64 once.
 inline float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = nearest;

@@ -89,7 +89,7 @@ class HostDevice {
   Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
     Plan plan;
     if (Status status = make_plan(kernels_, desc, plan, info); !status.ok()) return status;
-    info.flags |= BP_PLAN_DETERMINISTIC;  // one thread runs a kernel, always in the same order
+    info.flags |= BP_PLAN_DETERMINISTIC;  // each kernel runs on one thread, in a fixed order
     if (out != nullptr) *out = new Plan(std::move(plan));
     return {};
   }

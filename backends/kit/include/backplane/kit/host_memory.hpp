@@ -14,7 +14,7 @@ namespace backplane::kit {
 struct HostBuffer {
   Span span;
   uint32_t kind = BP_MEMORY_DEVICE;
-  std::size_t alignment = 0;  // 0: imported memory
+  std::size_t alignment = 0;  // 0 for imported memory
 };
 
 class HostMemory {

@@ -43,7 +43,7 @@ class HostStream {
   explicit HostStream(std::function<void()> begin = {})
       : timeline_(std::make_shared<Timeline>()), ring_(kRing), begin_(std::move(begin)) {
     for (HostTask& task : ring_) task.call.views.reserve(4);
-    // The worker receives no signals: it inherits this mask.
+    // The worker inherits this mask, so it receives no signals.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -56,7 +56,7 @@ class HostStream {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Waits for pending tasks.
+  // Waits until all pending tasks have run.
   ~HostStream() {
     stop_.store(true);
     wake();
@@ -66,11 +66,11 @@ class HostStream {
   HostStream& operator=(const HostStream&) = delete;
 
   const std::shared_ptr<Timeline>& timeline() const { return timeline_; }
-  // The point after all tasks enqueued so far.
+  // The point after all tasks that have been enqueued so far.
   uint64_t point() const { return tail_.load(std::memory_order_relaxed); }
 
-  // Reports a failure only after the remaining tasks have been dropped, so that nothing accesses
-  // memory any more.
+  // Reports a failure only after the remaining tasks have been dropped, so that no task still
+  // accesses memory.
   Status wait(uint64_t timeout_ns) { return timeline_->wait(point(), timeout_ns); }
 
   // Enqueues a task that `fill(HostTask&) -> Status` prepares. If `fill` fails, nothing is
@@ -97,7 +97,7 @@ class HostStream {
   }
 
   void serve() {
-    std::fesetenv(FE_DFL_ENV);  // whatever the mode of the creating thread
+    std::fesetenv(FE_DFL_ENV);  // regardless of the creating thread's mode
     if (begin_) begin_();
     for (uint64_t head = 0; await_task(head); ++head) {
       HostTask& task = ring_[head % kRing];
@@ -184,7 +184,7 @@ class HostEvent {
   explicit HostEvent(bool timed) : timed_(timed) {}
 
   struct Record {
-    std::shared_ptr<Timeline> timeline;  // null: never recorded
+    std::shared_ptr<Timeline> timeline;  // null if never recorded
     uint64_t point = 0;
     std::shared_ptr<Stamp> stamp;
   };
@@ -206,7 +206,7 @@ class HostEvent {
     } else if (stream.timeline()->failed()) {
       status = stream.timeline()->failure();
     }
-    // A record on a failed stream carries the failure, so that every waiter receives it.
+    // On a failed stream, the record carries the failure, so that every waiter receives it.
     next.point = stream.point();
     std::lock_guard lock(mutex_);
     record_ = std::move(next);

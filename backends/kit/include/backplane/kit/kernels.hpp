@@ -13,11 +13,11 @@ namespace backplane::kit {
 struct Prepared : PlanNeeds {
   Prepared() { any_size = false; }
   Kernel run = nullptr;               // the kernel; null for that of the KernelSpec
-  std::shared_ptr<const void> state;  // call.state of each run; many threads use it at once
+  std::shared_ptr<const void> state;  // call.state of each run; many threads may use it at once
 };
 
-// Prepares a kernel for one descriptor, on the thread that creates the plan, or returns UNSUPPORTED
-// with the reason. With BP_OP_FLAG_SPECIALIZE the result must not be any_size. Core sets that flag
+// Prepares a kernel for one descriptor, or returns UNSUPPORTED with the reason. Runs on the thread
+// that creates the plan. With BP_OP_FLAG_SPECIALIZE, any_size must be false. Core sets that flag
 // only if an earlier plan was specializable.
 using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 
@@ -25,7 +25,7 @@ using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 struct KernelSpec {
   Kernel run = nullptr;
   bool dense = false;                      // requires dense row-major views; core stages others
-  uint64_t workspace_bytes = 0;            // for every size
+  uint64_t workspace_bytes = 0;            // the same for every size
   Prepare prepare = nullptr;               // for kernels that depend on the sizes
   std::shared_ptr<const void> state = {};  // call.state of each run, unless prepare sets another
   uint32_t mixed = 0;                      // rules::Mixed: which operands may have another dtype

@@ -8,7 +8,7 @@
 
 namespace backplane::kit {
 
-// A loop nest over N views of one shape, in an order of its own. Strides are in bytes.
+// A loop nest over N views of the same shape. It may reorder dimensions. Strides are in bytes.
 template <std::size_t N>
 class LoopNest {
  public:
@@ -44,8 +44,8 @@ class LoopNest {
     for (uint32_t d = 0; d < rank_; ++d) count *= shape_[d];
     return count;
   }
-  // The dimension to divide among threads: the outermost of the longest ones. cut() returns a part
-  // of the nest along it.
+  // The dimension to divide among threads: the outermost of those with the maximum extent. cut()
+  // returns a part of the nest along that dimension.
   uint32_t longest() const { return static_cast<uint32_t>(std::max_element(shape_, shape_ + rank_) - shape_); }
   uint32_t rank() const { return rank_; }  // at least 1
   int64_t extent(uint32_t d) const { return shape_[d]; }
@@ -62,7 +62,7 @@ class LoopNest {
   void rows(const Row& row) const {
     rows_at(data_, row);
   }
-  // The same with other addresses for element 0.
+  // Like rows(), with the addresses `at` for element 0.
   template <class Row>
   void rows_at(const Pointers& at, const Row& row) const {
     walk(at, &row, [](const void* context, const Pointers& from, const Strides& strides, int64_t count) {
@@ -73,7 +73,7 @@ class LoopNest {
  private:
   using RowFunction = void (*)(const void* context, const Pointers& at, const Strides& strides, int64_t count);
 
-  // Not a template of the row, so that it is compiled once per N.
+  // `row` is not a template parameter, so this function is compiled once per N.
   [[gnu::noinline]] void walk(Pointers at, const void* context, RowFunction row) const {
     if (empty_) return;
     int64_t index[BP_MAX_RANK] = {};
@@ -102,7 +102,7 @@ class LoopNest {
       }
     }
   }
-  // Merges neighbouring dimensions whose strides allow one loop in every view.
+  // Merges adjacent dimensions if the strides of every view allow one loop over both.
   void merge() {
     if (rank_ == 0) return;
     uint32_t kept = 0;
@@ -126,11 +126,11 @@ class LoopNest {
   Strides strides_[BP_MAX_RANK];
 };
 
-// For loops whose iterations are independent: an output is identical to an input or does not
+// For loops whose iterations are independent, because an output either is an input or does not
 // overlap it.
 #if defined(__clang__)
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-// A loop that does not vectorise, or is not optimised, is intended.
+// Suppresses the warning about a loop that the compiler does not vectorise.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
@@ -216,7 +216,8 @@ void map_ternary_stored(const Call& call, const F& f) {
       });
 }
 
-// `view` with extent 1 along `axis`: its elements are the starts of the lanes along that axis.
+// `view` with extent 1 along `axis`. Its elements are the first elements of the lanes along that
+// axis.
 inline View lanes(const View& view, uint32_t axis) {
   View out = view;
   out.shape[axis] = 1;

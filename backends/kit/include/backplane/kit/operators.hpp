@@ -7,22 +7,22 @@
 
 namespace backplane::kit {
 
-// `Operator` has the field `mixed`, a mask of rules::Mixed: the operands that may have another
-// dtype.
+// `Operator` must have a field `mixed`, a mask of rules::Mixed. It names the operands whose dtype
+// may differ.
 template <class Operator>
 class Operators {
  public:
-  // For T = `dtype` and every free dtype (see KernelDtypes).
+  // Adds an operator for T = `dtype` and every free dtype (see KernelDtypes).
   void add(uint32_t op, uint32_t dtype, Operator entry) {
     table_.insert_or_assign(key(op, dtype, kAny), std::move(entry));
   }
-  // For T = `dtype` and the free dtype = `second`.
+  // Adds an operator for T = `dtype` and the free dtype `second`.
   void add(uint32_t op, uint32_t dtype, uint32_t second, Operator entry) {
     table_.insert_or_assign(key(op, dtype, second), std::move(entry));
   }
 
-  // Returns null if the plugin lacks this form. `mixed` holds the descriptor's departures from the
-  // plain form.
+  // Returns null if the plugin lacks this form. `mixed` is the mask of operands whose dtype differs
+  // from the plain form's.
   const Operator* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
@@ -35,7 +35,7 @@ class Operators {
 
  private:
   static constexpr uint32_t kAny = 0;
-  // Operators take 32 bits, dtypes 16.
+  // The key has 32 bits for the operator and 16 for each dtype.
   static uint64_t key(uint32_t op, uint32_t dtype, uint32_t second) {
     return uint64_t{op} << 32 | uint64_t{dtype} << 16 | second;
   }

@@ -75,9 +75,9 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   return make_form(checked, needs, plan, info);
 }
 
-// Fills `call` from an execution that the host has checked: it is of the plan's class and within
-// its buffers. `span_of(bp_buffer*)` returns a buffer's Span. Allocates only if `call` never had as
-// many operands before.
+// Fills `call` from an execution that the host has checked. The execution must be of the plan's
+// class and within its buffers. `span_of(bp_buffer*)` returns a buffer's Span. Allocates only if
+// `call` has never had as many operands.
 template <class SpanOf>
 void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanOf& span_of, Call& call) {
   const bp_op_desc& desc = *execution.desc;
@@ -102,8 +102,8 @@ void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanO
                        : span_of(execution.workspace).address + execution.workspace_offset;
 }
 
-// The same with checks. Another class, or bytes outside a buffer, is INVALID_ARGUMENT and leaves
-// `call` unchanged.
+// Like bind_unchecked, with checks. Returns INVALID_ARGUMENT and leaves `call` unchanged if the
+// execution is of another class or exceeds a buffer.
 template <class SpanOf>
 Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
   Status status = detail::check_execution(plan, execution, span_of);
@@ -111,8 +111,9 @@ Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanO
   return status;
 }
 
-// For plan_execute. Core has validated the execution; the layer `validation` does so for any
-// plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1, checks again.
+// Binds an execution in plan_execute. Core has already validated the execution, and the layer
+// `validation` does so for any plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1,
+// checks it again.
 template <class SpanOf>
 Status bind_call(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
 #if BACKPLANE_KIT_CHECKED

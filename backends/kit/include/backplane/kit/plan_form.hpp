@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of executions that a plan serves, on any device: its operands, dense or staged, and
-// their sizes. And the check that an execution is of that class.
+// The class of executions that a plan serves, on any device: the operands, whether they are dense
+// or staged, and their sizes. Also checks that an execution is of that class.
 #pragma once
 
 #include <backplane/kit/check.hpp>
@@ -24,9 +24,9 @@ struct Operand {
   uint16_t dtype = 0;  // 0: absent
   uint16_t flags = 0;
   uint8_t rank = 0;
-  bool dense = false;    // dense row-major, as given or once staged
-  bool staged = false;   // by core, which also aligns it and chooses its strides
-  uint64_t classes = 0;  // rules::view_class; without strides if staged
+  bool dense = false;    // dense row-major, either as given or after staging
+  bool staged = false;   // core stages it, aligns it and chooses its strides
+  uint64_t classes = 0;  // rules::view_class; excludes strides if staged
 };
 
 struct PlanForm {
@@ -38,7 +38,8 @@ struct PlanForm {
   uint32_t stage_inputs = 0;
   uint32_t stage_outputs = 0;
   uint64_t workspace_bytes = 0;
-  // workspace_bytes hold for the sizes of plan_create; plan_workspace returns those for others.
+  // workspace_bytes is valid for the sizes of plan_create only; plan_workspace returns the bytes
+  // for other sizes.
   bool sized_workspace = false;
   Attributes attributes{};
   std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
@@ -46,26 +47,26 @@ struct PlanForm {
   std::vector<bp_tensor_desc> exact;
 };
 
-// A plan's requests to core. The plugin's code receives masks with the operands that are always
-// staged, and may add more.
+// A plan's requests to core. The masks already contain the operands that are always staged; the
+// plugin may add more.
 struct PlanNeeds {
   bool any_size = true;        // serves the descriptor's whole class, not only its sizes
-  bool specializable = false;  // with any_size: BP_PLAN_SPECIALIZABLE
+  bool specializable = false;  // sets BP_PLAN_SPECIALIZABLE; requires any_size
   uint32_t stage_inputs = 0;   // masks
   uint32_t stage_outputs = 0;
-  // In an any-size plan enough for every size, unless sized_workspace.
+  // In an any-size plan this suffices for every size, unless sized_workspace is set.
   uint64_t workspace_bytes = 0;
   bool sized_workspace = false;  // BP_PLAN_SIZED_WORKSPACE; requires plan_workspace
 };
 
-// The location of a buffer as the device's kernels see it. The address is null if memory has
-// handles only.
+// The location of a buffer as the device's kernels see it. The address is null if the device's
+// memory has only handles.
 struct Span {
   std::byte* address = nullptr;
   uint64_t bytes = 0;
 };
 
-// `view` as core describes it once staged: dense.
+// `view` as core describes it after staging it, that is, dense.
 inline bp_tensor_desc dense_like(bp_tensor_desc view) {
   rules::make_dense(view);
   return view;
@@ -73,8 +74,8 @@ inline bp_tensor_desc dense_like(bp_tensor_desc view) {
 
 namespace detail {
 
-// The part of a view's class that is the same in every execution. Core chooses the strides of a
-// staged operand.
+// The part of a view's class that is the same in every execution. It excludes the strides of a
+// staged operand, because core chooses them.
 inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
   const uint64_t classes = rules::view_class(view);
   return staged ? classes & ~(rules::kClassStrides) : classes;
@@ -249,9 +250,9 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
 
 }  // namespace detail
 
-// The operands that core always stages: views that are not dense if the kernel requires dense ones,
-// and the input that an output aliases unless the operator is elementwise. Only elementwise kernels
-// read an element before they overwrite it.
+// The operands that core always stages. If the kernel requires dense views, these are the views
+// that are not dense. Unless the operator is elementwise, an input that an output aliases is staged
+// too. Only elementwise kernels read an element before they overwrite it.
 inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
   const bp_op_desc& desc = checked.desc;
   PlanNeeds needs;
@@ -268,7 +269,7 @@ inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
 }
 
 // Fills `form` and `info` for a plan with these needs. Returns UNSUPPORTED if the descriptor
-// requests a plan for one size and the needs say any size.
+// requests a plan for one size but `needs` sets any_size.
 inline Status make_form(const CheckedDesc& checked, const PlanNeeds& needs, PlanForm& form, bp_plan_info& info) {
   const bp_op_desc& desc = checked.desc;
   if ((desc.flags & BP_OP_FLAG_SPECIALIZE) != 0 && needs.any_size) {

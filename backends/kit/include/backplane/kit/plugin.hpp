@@ -54,7 +54,7 @@ constexpr uint32_t build_flags() {
 struct Identity {
   const char* name = "";     // [a-z0-9_]{1,63}, as in the manifest
   const char* version = "";  // the vendor's version
-  // Raise it, and `min` in the manifest, only for a driver that needs a later host.
+  // Raise this, and `min` in the manifest, only for a driver that needs a later host.
   uint32_t oldest_host = BP_ABI_VERSION_OLDEST;
 };
 
@@ -86,7 +86,7 @@ class HostDriver {
   Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }
 
  protected:
-  // For a driver whose Device derives from HostDevice.
+  // Opens a device of a class that derives from HostDevice.
   template <class Derived>
   Result<Derived*> open_device(std::string_view options) const {
     if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
@@ -97,7 +97,7 @@ class HostDriver {
   const Host& host() const { return host_; }
   uint64_t memory_limit() const { return memory_limit_; }
   void set_devices(uint32_t count) { devices_ = count; }
-  void set_memory_limit(uint64_t bytes) { memory_limit_ = bytes; }  // per open device
+  void set_memory_limit(uint64_t bytes) { memory_limit_ = bytes; }  // limit of each open device
 
  private:
   Host host_;
@@ -199,7 +199,8 @@ bp_status query(const bp_host* host, const bp_plugin** out, bp_error* error) noe
       return invalid_argument("bp_plugin_query: bp_host is null or its struct_size is below ", BP_HOST_MIN_SIZE);
     };
     if (host == nullptr || !BP_HAS_FIELD(host->struct_size, bp_host, abi_version)) return too_short();
-    // First, because the table of another major version has another layout after these two fields.
+    // Checked first, because a table of another major version has a different layout after these
+    // two fields.
     Status status = check_host(host->abi_version, BP_ABI_VERSION_OLDEST);
     if (!status.ok()) return status;
     if (host->struct_size < BP_HOST_MIN_SIZE) return too_short();

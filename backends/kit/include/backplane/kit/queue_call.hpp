@@ -17,7 +17,8 @@ struct QueueBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
 };
 
-// A location in a buffer. An absent operand, or one without elements, has no memory and offset 0.
+// A location in a buffer. The memory is null and the offset 0 for an operand that is absent or has
+// no elements.
 template <class Memory>
 struct Place {
   Memory memory{};
@@ -27,7 +28,7 @@ struct Place {
 // A strided view with its location. Strides are in elements.
 template <class Memory>
 struct QueueView {
-  Place<Memory> place;  // of element 0
+  Place<Memory> place;  // location of element 0
   uint32_t dtype = 0;   // 0: absent
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
@@ -50,7 +51,7 @@ struct QueueScalar {
   bool on_device = false;
   uint64_t bits = 0;
 
-  // The value as a type of the dtype's size. Only for scalars from the host.
+  // The value of a scalar from the host. T has the size of the scalar's dtype.
   template <class T>
   T value() const {
     T out;
@@ -107,9 +108,10 @@ void bind_queue_view(const bp_tensor_desc& desc, const bp_operand& operand, Queu
 
 }  // namespace detail
 
-// Fills `call` from an execution of the plan's class. Core has validated the execution; the layer
-// `validation` does so for any plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1,
-// checks again: on INVALID_ARGUMENT `call` is unchanged.
+// Fills `call` from an execution of the plan's class. Core has already validated the execution, and
+// the layer `validation` does so for any plugin. A build without NDEBUG, or with
+// BACKPLANE_KIT_CHECKED=1, checks it again. If that check returns INVALID_ARGUMENT, `call` is
+// unchanged.
 template <class Memory>
 Status bind_queue_call(const PlanForm& plan, const bp_execution* execution, QueueCall<Memory>& call) {
 #if BACKPLANE_KIT_CHECKED

@@ -28,15 +28,15 @@
 //   Result<Mark> mark(Queue&, bool timed);
 //       Submits. The mark is the point after all work enqueued so far.
 //   Status poll(const Mark&);
-//       OK: passed. TIMEOUT: not yet. Otherwise the failure of earlier work, returned once no
-//       earlier work accesses memory.
+//       OK: the mark has passed. TIMEOUT: it has not passed yet. Otherwise the failure of earlier
+//       work, returned only when no earlier work accesses memory any more.
 //   Status wait_for(Queue&, const Mark&);
-//       Later work of this queue starts after the mark. Does not block the host.
+//       Makes later work of this queue start after the mark. Does not block the host.
 //   Status copy(Queue&, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset,
 //               uint64_t bytes);
 //   Result<Program> compile(const Kernel&, const CheckedDesc&, const PlanForm&);
-//       Or compile(const Kernel&) if nothing else matters: the kit then compiles once per open
-//       device and operator.
+//       Or compile(const Kernel&) if the program depends on nothing else. The kit then compiles
+//       once per open device and operator.
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
 // mark, wait_for, copy and launch enqueue all of their work or nothing. They never wait for the
 // device. What a failure returns:
@@ -65,18 +65,18 @@
 //   Status health() const;
 //       The device's failure, which every later call returns.
 //   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
-//       "bp.import": wraps foreign memory; whether this device supports that.
+//       The interface "bp.import": wraps foreign memory. imports() says whether this device can.
 //   static constexpr uint64_t kMaxAlignment;
-//       Of buffers. By default that of the device.
+//       The maximum alignment of buffers. The default is the device's alignment.
 //   static constexpr bool kWaitsForPassed = true;
-//       wait_for is also called for marks that have passed: for devices where a queue sees another
-//       one's writes only after a wait.
+//       wait_for is also called for marks that have passed. Set it if a queue sees the writes of
+//       another queue only after a wait.
 //   static constexpr bool kProgramsStay = true;
-//       Launched work does not need its Program: streams do not keep programs alive.
+//       Launched work does not need its Program, so streams do not keep programs alive.
 //   static constexpr bool kStaysOpen = true;
 //       One Native per index lives until the process ends, with its compiled kernels: for drivers
 //       that leak or are slow when reopened. It outlives the Host it was opened with. Certify
-//       once without it: it also hides what your own destructor forgets.
+//       once without it, because it also hides leaks in your own destructor.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -89,13 +89,13 @@ namespace backplane::kit {
 template <class Kernel>
 struct QueueOperator {
   Kernel kernel;
-  bool dense = true;            // requires dense operands, no immediates; core stages others
+  bool dense = true;            // requires dense operands and no immediates; core stages others
   bool device_scalars = false;  // supports BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
   uint32_t mixed = 0;  // rules::Mixed: which operands may have another dtype
 };
 
-// A native device, and the programs that serve all plans of an operator.
+// A native device, and the programs that all plans of an operator share.
 template <class Native>
 struct OpenNative {
   using Program = std::shared_ptr<const typename Native::Program>;
@@ -129,7 +129,7 @@ class QueueDevice {
   QueueDevice(std::shared_ptr<OpenNative<Native>> open, const bp_device_info& info,
               const Operators<Operator>& operators)
       : info_(info), open_(std::move(open)), native_(open_->native.get()), operators_(operators) {}
-  // For a native device that is opened once.
+  // Takes over a native device that no other QueueDevice shares.
   QueueDevice(std::unique_ptr<Native> native, const bp_device_info& info, const Operators<Operator>& operators)
       : QueueDevice(opened(std::move(native)), info, operators) {}
   static std::shared_ptr<OpenNative<Native>> opened(std::unique_ptr<Native> native) {
@@ -209,7 +209,7 @@ class QueueDevice {
     return new Event(timed);
   }
   void destroy(Event* event) { delete event; }
-  // A record on a failed stream carries the failure, so that every waiter receives it.
+  // On a failed stream, the record carries the failure, so that every waiter receives it.
   Status record(Event& event, Stream& stream) {
     typename Event::Record next;
     Status status = stream.record(event.timed(), next);
@@ -326,7 +326,7 @@ class QueueDevice {
     return {};
   }
 
-  // Threads that need the same program wait for one compilation. Other threads continue.
+  // Threads that need the same program wait for a single compilation; other threads continue.
   Result<SharedProgram> program_of(const Operator& op, const CheckedDesc& checked, const PlanForm& form) {
     const auto shared = [](Result<Program> made) -> Result<SharedProgram> {
       if (!made.ok()) return made.status();

@@ -45,14 +45,15 @@ class QueueState {
  public:
   // A point in a stream: everything up to command `position`.
   struct Record {
-    std::shared_ptr<QueueState> stream;  // null if never recorded, which counts as passed
+    std::shared_ptr<QueueState> stream;  // null if never recorded; such a record counts as passed
     typename Native::Mark mark{};
     uint64_t position = 0;
-    bool failed = false;  // recorded on a failed stream: no mark; the record carries the failure
+    bool failed = false;  // recorded on a failed stream: the record has the failure and no mark
     bool timed = false;
   };
 
-  // `order` is the device's mutex. It is locked while a failure propagates from stream to stream.
+  // `order` is the device's mutex, which is locked while a failure propagates from stream to
+  // stream.
   QueueState(Native& native, std::recursive_mutex& order) : native_(native), order_(order) {}
 
   bool failed() const { return failed_at_.load(std::memory_order_acquire) != kNever; }
@@ -67,7 +68,7 @@ class QueueState {
     return failure();
   }
 
-  // Records that command `position` waits for `other`, which has not failed so far.
+  // Records that command `position` waits for `other`, whose stream has not failed so far.
   void depend(uint64_t position, Record other) {
     std::lock_guard lock(order_);
     uint64_t passed = 0;
@@ -76,13 +77,14 @@ class QueueState {
       passed = waits_[i].position;
     }
     if (passed != 0) inherit(passed);
-    if (2 * taken_ >= waits_.size()) forget_taken();  // before the list grows
+    if (2 * taken_ >= waits_.size()) forget_taken();  // compacts the list before it grows
     waits_.push_back({position, std::move(other)});
     waiting_.store(true, std::memory_order_release);
   }
 
-  // Call after the device has passed `position`. This stream fails if one that it waited for up to
-  // there has failed. Returns the failure of the commands up to `position`.
+  // Call after the device has passed `position`. If a stream that this one waited for up to
+  // `position` has failed, this stream fails too. Returns the failure of the commands up to
+  // `position`.
   Status settle(uint64_t position) {
     if (waiting_.load(std::memory_order_acquire)) {
       std::lock_guard lock(order_);
@@ -102,7 +104,7 @@ class QueueState {
     return status.code() == BP_TIMEOUT ? status : stream.fail(status, record.position);
   }
 
-  // The failure of a stream that waited for one that failed with `cause`.
+  // The failure of a stream that waited for another stream, which failed with `cause`.
   static Status of_other(const Status& cause) {
     return {cause.code(), text("another stream, whose event this one waits on, failed: ", cause.message()),
             cause.vendor_code()};
@@ -128,11 +130,11 @@ class QueueState {
     failed_at_.store(std::min(failed_at_.load(std::memory_order_relaxed), position), std::memory_order_release);
   }
 
-  // Requires order_. Takes over the failures of the streams that this one waited for up to
+  // The caller holds order_. Takes over the failures of the streams that this one waited for up to
   // `position`.
   void inherit(uint64_t position) {
-    // In order of position: a stream visited here may itself wait for an earlier position of this
-    // one and recurse.
+    // Visits waits in order of position, because a visited stream may wait for an earlier position
+    // of this stream and recurse.
     while (taken_ < waits_.size() && waits_[taken_].position <= position) {
       const Wait wait = std::move(waits_[taken_++]);
       const Status status = await(wait.other, 0);
@@ -151,7 +153,7 @@ class QueueState {
   std::recursive_mutex& order_;
   std::atomic<uint64_t> failed_at_{kNever};
   std::atomic<bool> waiting_{false};  // whether waits_ has entries
-  std::vector<Wait> waits_;           // requires order_; by position; empty before taken_
+  std::vector<Wait> waits_;           // guarded by order_; sorted by position; entries before taken_ are done
   std::size_t taken_ = 0;
   mutable std::mutex mutex_;
   Status failure_;

@@ -14,7 +14,7 @@ struct QueuePlan : PlanForm {
   using Program = typename Native::Program;
 
   std::shared_ptr<const Program> program;
-  mutable std::atomic<bool> launched{false};  // drivers may compile once more at the first launch
+  mutable std::atomic<bool> launched{false};  // a driver may compile again at the first launch
   mutable std::atomic<uint64_t> held_by{0};   // the last interval that keeps the program alive
 };
 
@@ -60,7 +60,7 @@ class QueueStream {
   // Waits for enqueued commands, unless the device is lost.
   ~QueueStream() {
     Status ignored = wait(BP_WAIT_FOREVER);
-    // Releases references between streams that wait for one another.
+    // Releases the references that streams hold while they wait for one another.
     ignored = state_->settle(UINT64_MAX);
   }
   QueueStream(const QueueStream&) = delete;
@@ -71,8 +71,8 @@ class QueueStream {
   // The failure that every call returns from now on; OK if there is none.
   Status failure() const { return state_->failed() ? state_->failure() : health_of(native_); }
 
-  // Enqueues one command. `body(Native&, Queue&)` enqueues all of it or nothing; EXECUTION_FAILED
-  // means a part.
+  // Enqueues one command. `body(Native&, Queue&)` enqueues all of the command or nothing, unless it
+  // returns EXECUTION_FAILED.
   template <class Body>
   Status enqueue(const Body& body) {
     if (Status status = failure(); !status.ok()) return status;
@@ -99,7 +99,7 @@ class QueueStream {
     });
   }
 
-  // Records the point after all commands so far, which it submits. On a failed stream the record
+  // Submits all commands so far and records the point after them. On a failed stream the record
   // carries the failure.
   Status record(bool timed, Record& out) {
     Status status = failure();
@@ -143,8 +143,8 @@ class QueueStream {
   }
 
  private:
-  // The programs launched between two marks. They live until the second mark has passed; plans may
-  // end earlier.
+  // The programs launched between two marks. They are kept until the second mark has passed,
+  // because plans may be destroyed earlier.
   struct Interval {
     Mark mark{};
     std::vector<std::shared_ptr<const typename Native::Program>> programs;
@@ -152,13 +152,13 @@ class QueueStream {
   static constexpr std::size_t kKept = 64;      // programs per interval
   static constexpr std::size_t kIntervals = 8;  // intervals in flight
 
-  // Whether a failed command ends the stream: it was enqueued in part, or earlier commands are lost
-  // with it.
+  // Whether a failed command ends the stream, because it was enqueued in part or earlier commands
+  // are lost too.
   static bool is_end(const Status& status) {
     return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
   }
 
-  // Allocates nothing once the vectors of the intervals have grown.
+  // Keeps the plan's program alive. Allocates nothing once the vectors of all intervals have grown.
   Status keep(const Plan& plan) {
     if (plan.held_by.load(std::memory_order_relaxed) == interval_) return {};
     if (kept_.size() == kKept) {
@@ -169,14 +169,15 @@ class QueueStream {
     return {};
   }
 
-  // Sets mark_ to the point after all commands so far. Repeated polls create no further marks.
+  // Sets mark_ to the point after all commands so far. Repeated polls reuse the same mark.
   Status mark(bool timed) {
     if (!timed && marked_at_ == position_) return {};
     auto made = native_.mark(*queue_, timed);
     if (!made.ok()) return is_end(made.status()) ? state_->fail(made.status(), position_) : made.status();
     mark_ = std::move(made.value());
     marked_at_ = position_;
-    // A timed mark is pending even after no command: its time may be read after a wait.
+    // A timed mark counts as pending even without new commands, because its time may be read after
+    // a wait.
     idle_at_ = UINT64_MAX;
     close_interval();
     return {};
@@ -185,7 +186,8 @@ class QueueStream {
   void close_interval() {
     if (kept_.empty()) return;
     Interval& next = intervals_[closed_++ % kIntervals];
-    // All intervals are in flight: waits for the oldest. The next wait reports a failure.
+    // If all intervals are in flight, this waits for the oldest. The stream's next wait reports a
+    // failure.
     if (!next.programs.empty()) (void)await_mark(native_, next.mark, BP_WAIT_FOREVER);
     next.programs.clear();
     std::swap(next.programs, kept_);
@@ -207,7 +209,7 @@ class QueueStream {
   Mark mark_{};
   QueueCall<Memory> call_;
   uint64_t interval_ = next_interval();
-  std::vector<std::shared_ptr<const typename Native::Program>> kept_;  // of the open interval
+  std::vector<std::shared_ptr<const typename Native::Program>> kept_;  // programs of the open interval
   std::array<Interval, kIntervals> intervals_;
   std::size_t closed_ = 0;
 };

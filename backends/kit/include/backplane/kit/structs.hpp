@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Size-checked access to the ABI's extensible structs, with one function for each role (see
-// base.h).
+// Size-checked access to the ABI's extensible structs. There is one function per role of a struct
+// (see base.h).
 #pragma once
 
 #include <backplane/kit/error.hpp>
@@ -45,8 +45,8 @@ Status check_output(const T* out, uint32_t min_size, const char* name) {
   return {};
 }
 
-// Writes an output struct: the fields that both sides know, and zero into those that only the
-// caller knows.
+// Writes the fields of an output struct that both sides know. Fields that only the caller knows
+// become zero.
 template <class T>
 void write_output(T* out, const T& value) {
   const uint32_t size = out->struct_size;

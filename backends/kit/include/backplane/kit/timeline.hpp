@@ -21,9 +21,9 @@ inline void cpu_pause() {
 #endif
 }
 
-// Polls `done` for some tens of microseconds; false if that is not enough. It yields in between, so
-// that two cores suffice. On a busy machine a yield may take milliseconds; that one is then the
-// last.
+// Polls `done` for some tens of microseconds. Returns false if it is still false then. Yields
+// between polls, so that two cores suffice. On a busy machine a yield may take milliseconds, and
+// then it is the last one.
 template <class Done>
 bool spin_until(const Done& done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
@@ -38,15 +38,15 @@ bool spin_until(const Done& done) {
   return done();
 }
 
-// The deadline of one of the ABI's waits. BP_WAIT_FOREVER and timeouts beyond the clock's range
-// have none.
+// The deadline of one of the ABI's waits. With BP_WAIT_FOREVER, or a timeout that exceeds the
+// clock's range, it never passes.
 class Deadline {
  public:
   explicit Deadline(uint64_t timeout_ns) : poll_(timeout_ns == 0), forever_(timeout_ns > kLongest) {
     if (!poll_ && !forever_) at_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
   }
   bool poll() const { return poll_; }
-  // Whether enough time is left to lose a time slice, as each yield of spin_until may.
+  // Whether enough time is left for spin_until, because each of its yields may lose a time slice.
   bool spins() const { return forever_ || at_ - std::chrono::steady_clock::now() > std::chrono::milliseconds(20); }
   // Returns false if the time ran out first.
   template <class Done>

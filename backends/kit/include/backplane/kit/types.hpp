@@ -10,7 +10,7 @@
 
 namespace backplane::kit {
 
-// bool: one byte, 0 or 1; any non-zero byte reads as true.
+// The dtype bool: one byte, written as 0 or 1; any non-zero byte reads as true.
 struct b8 {
   uint8_t byte;
 };
