@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracles of gather, scatter, argmax, sort and philox against results by hand and published
-// ones.
+// The oracles of gather, scatter, argmax, sort and philox, compared with results by hand and with
+// published ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
