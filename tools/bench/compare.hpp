@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares two reports of `bench`: differences larger than the noise.
+// Compares two reports of `bench` and finds differences that exceed the noise.
 #pragma once
 
 #include <string>
