@@ -7,7 +7,7 @@
 
 namespace backplane::conformance::mutants {
 
-// The elements of an operand in logical order; empty if it is absent.
+// The elements of an operand in logical order; empty if the operand is absent.
 class Values {
  public:
   explicit Values(const View& view) : view_(view), values_(read(view)) {}

@@ -75,7 +75,7 @@ std::string matrix(const Json& certificate) {
   }
   std::string columns;
   for (const std::string& dtype : dtypes) columns += fmt::format("<th scope=\"col\">{}</th>", dtype);
-  for (const auto& [place, tally] : cells) {  // counts cases of an operator without a dtype
+  for (const auto& [place, tally] : cells) {  // cases of an operator without a dtype
     if (!place.second.empty()) continue;
     dtypes.emplace_back();
     columns += "<th scope=\"col\">any</th>";

@@ -39,7 +39,7 @@ std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
   }
 }
 
-// The operator exists for the dtype and reports plausible facts.
+// Checks that the operator exists for the dtype and reports plausible facts.
 void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
