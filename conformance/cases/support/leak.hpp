@@ -18,9 +18,9 @@ struct Footprint {
   static Footprint now();
 };
 
-// Runs `cycle` in rounds of `count` cycles, or of more if they are quick, until a few rounds in a
-// row leak nothing. Otherwise compares the rounds: the growth of a pool slows down and ends, and
-// that of a leak does not.
+// Runs `cycle` in rounds of `count` cycles, or of more if they are quick, until two to four rounds
+// in a row leak nothing. Otherwise compares the rounds: the growth of a pool slows down and ends,
+// and that of a leak does not.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
 
 }  // namespace backplane::conformance
