@@ -30,7 +30,8 @@ std::string key_of(const CertifyOptions& options) {
                      options.target.device_index, suite_digest(), options.seed);
 }
 
-// Takes results of an earlier run; the positions of the other cases in `selection` go to `open`.
+// Takes the results of an earlier run. The positions in `selection` of the cases without a result
+// go to `open`.
 std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue, const std::vector<size_t>& selection,
                               std::vector<size_t>& open) {
   std::vector<Result> results(selection.size());

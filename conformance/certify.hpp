@@ -17,7 +17,7 @@ struct Progress {
   size_t done = 0;
   size_t total = 0;
   size_t failures = 0;
-  size_t absent = 0;             // not claimed
+  size_t absent = 0;             // cases that are not claimed
   double seconds = 0;            // since the start
   double seconds_left = -1;      // negative: unknown
   const Case* latest = nullptr;  // the case that has just ended; null: none
@@ -25,8 +25,8 @@ struct Progress {
   // A case that has been running for some seconds; null: none.
   const Case* slow = nullptr;
   double slow_seconds = 0;
-  std::string_view slot{};  // its current slot; empty: no watched slot
-  double slot_seconds = 0;  // duration of this call
+  std::string_view slot{};  // the case's current slot; empty: no watched slot
+  double slot_seconds = 0;  // duration of the current call
 };
 
 struct CertifyOptions {
@@ -37,12 +37,12 @@ struct CertifyOptions {
   Limits limits{};
   bool fail_fast = false;
   bool in_process = false;
-  std::string journal{};  // path; empty: none
+  std::string journal{};  // path of the journal; empty: none
   bool resume = false;
   std::function<void(const Progress&)> progress{};
 };
 
-// The error message for filters that match no case of the profile; empty if all match.
+// Returns the error message for filters that match no case of the profile; empty if all match.
 std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile);
 
 // Throws std::runtime_error if the run cannot start. Errors of the plugin are in the certificate.

@@ -70,7 +70,7 @@ class Verifier {
   Catalogue catalogue_{};
   Selection asked_{};
   std::vector<size_t> selection_{};
-  std::vector<Result> listed_{};  // results of the selection from the certificate
+  std::vector<Result> listed_{};  // the results in the certificate, by index of the selection
   Target target_{};
 };
 
@@ -128,7 +128,7 @@ void Verifier::check_run() {
                           version_text(asked_.abi_version), run["seed"].get<uint64_t>()));
 }
 
-// Cases that are not listed have passed. Returns the error in the list.
+// Cases that the certificate does not list have passed. Returns the error in its list.
 std::string Verifier::take_results() {
   std::map<std::string_view, size_t> places;
   for (size_t place = 0; place < selection_.size(); ++place) places[catalogue_[selection_[place]].id] = place;
@@ -147,7 +147,7 @@ std::string Verifier::take_results() {
   return "";
 }
 
-// The certificate that follows from the listed outcomes. Facts of plugin and device are checked
+// Derives the certificate from the listed outcomes. Facts of plugin and device are checked
 // elsewhere.
 Json Verifier::derive() const {
   Facts facts;
@@ -161,7 +161,7 @@ Json Verifier::derive() const {
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
-    // The path of the library may differ.
+    // The path of the library may differ between the two commands.
     Json& repro = derived["non_passes"][index];
     const Json& given = certificate_["non_passes"][index];
     if (!repro.contains("repro") || !given.contains("repro") || !given["repro"].is_string()) continue;
@@ -205,8 +205,8 @@ std::string Verifier::plugin_difference(const Facts& facts) const {
   return "";
 }
 
-// Another device is refused. Another driver is only mentioned, since a verifier rarely has the
-// same.
+// Refuses another device. Another driver is only mentioned, since a verifier rarely has the same
+// driver.
 void Verifier::check_device() {
   const Json& device = certificate_["device"];
   const Facts facts = query_facts(target_);

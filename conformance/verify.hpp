@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifies that a run of this suite on this plugin gives the certificate: checks each of its parts
-// and runs a sample of cases again.
+// Verifies that a run of this suite on this plugin gives the certificate. Checks each part of the
+// certificate and runs a sample of its cases again.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,11 +13,11 @@
 namespace backplane::conformance {
 
 struct VerifyOptions {
-  std::string certificate{};         // the text
-  std::string library{};             // path of the plugin, absolute
+  std::string certificate{};         // the certificate's text
+  std::string library{};             // absolute path of the plugin
   std::optional<uint32_t> device{};  // empty: the certificate's index
   size_t sample = 200;               // number of cases to run again; 0: nothing is measured
-  uint64_t seed = 0;                 // selects the cases and their data
+  uint64_t seed = 0;                 // selects the cases to run again and their data
   unsigned jobs = 1;
   Limits limits{};
   std::function<void(const Progress&)> progress{};
@@ -31,7 +31,7 @@ struct Part {
 };
 std::string_view name_of(Part::State state);
 
-// A case with another outcome.
+// A case whose outcome differs from the certificate's.
 struct Difference {
   std::string id{};
   std::string listed{};  // the outcome in the certificate
@@ -41,7 +41,7 @@ struct Difference {
 
 struct Verification {
   std::vector<Part> parts{};
-  std::string statement{};  // of the certificate; empty if it could not be read
+  std::string statement{};  // the certificate's statement; empty if it could not be read
   size_t compared = 0;      // number of cases that ran again
   std::vector<Difference> differences{};
   bool verified() const;  // all parts were checked and none is refused
@@ -53,13 +53,13 @@ Verification verify(const VerifyOptions& options);
 
 // Throws std::runtime_error for invalid or truncated JSON, or a duplicate key.
 nlohmann::json read_certificate(const std::string& text);
-// Why `certificate` does not have the form of a certificate of this program; empty: it has.
+// Returns why `certificate` does not have the form of this program's certificates; empty: it has.
 std::string form_fault(const nlohmann::json& certificate);
-// The first difference between two documents, except in free fields: times, reasons, errors. Empty:
-// none.
+// Returns the first difference between two documents, except in free fields (times, reasons,
+// errors). Empty: none.
 std::string first_difference(const nlohmann::json& derived, const nlohmann::json& given, const std::string& place);
-// Rejects impossible error statistics: above the bound without a failure, or more entries than
-// cases.
+// Rejects impossible error statistics: a ratio above the bound without a failure, or more entries
+// than cases.
 std::string error_fault(const nlohmann::json& tally);
 
 }  // namespace backplane::conformance

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate as a document: its text, its required fields, and differences from the expected
-// one.
+// Checks the certificate as a document: its text, its required fields, and differences from the
+// expected document.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Rejects duplicate keys, of which readers choose different ones.
+// Rejects duplicate keys, since readers differ in which of the values they take.
 class NoKeyTwice {
  public:
   bool operator()(int, Json::parse_event_t event, Json& value) {
@@ -76,7 +76,7 @@ bool is(const Json& json, Type type) {
   return false;
 }
 
-// Whether a field is free: measured values and messages.
+// Whether a field is free: it is a measured value or a message.
 bool is_free(const std::string& key, const std::string& place) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
          key == "error" || key == "max_buffer_bytes" || (key == "reason" && place.starts_with("/non_passes"));

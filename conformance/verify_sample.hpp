@@ -8,7 +8,7 @@
 
 namespace backplane::conformance {
 
-// The results of a certificate.
+// A certificate's results.
 struct Listed {
   const Catalogue& catalogue;
   const std::vector<size_t>& selection;
@@ -17,12 +17,12 @@ struct Listed {
   uint64_t seed = 0;
 };
 
-// Positions in the selection: one case per group, then cases in proportion to the group's size.
-// Excludes cases that did not run. Few are failures or hangs, which cost a process or a time limit.
+// Returns positions in the selection: one case per group, then cases in proportion to the group's
+// size. Excludes cases that did not run. Few are failures or hangs, since these cost a process or a
+// time limit.
 std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed);
 
-// Runs passes and absences with the data of `options.seed`, and failures with the certificate's
-// data.
+// Runs passes and absences with data from `options.seed`, and failures with the certificate's data.
 std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
                                    const VerifyOptions& options);
 

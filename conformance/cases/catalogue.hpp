@@ -6,16 +6,19 @@
 
 namespace backplane::conformance {
 
-// Every case there is, in the order of the report. Enumerating makes no data.
+// Returns every case, in the order of the report. Creates no test data.
 Catalogue enumerate();
 
-// Each appends the cases of its group.
-void add_abi_cases(Catalogue& catalogue);        // what the library is: symbols, versions, struct sizes
-void add_runtime_cases(Catalogue& catalogue);    // what device, memory, streams and events do
-void add_negative_cases(Catalogue& catalogue);   // each slot at each documented error
-void add_host_cases(Catalogue& catalogue);       // through the host library, as a framework uses the plugin
-void add_numeric_cases(Catalogue& catalogue);    // what the operators compute
+// Each function appends the cases of its group.
+// properties of the library: symbols, versions, struct sizes
+void add_abi_cases(Catalogue& catalogue);
+void add_runtime_cases(Catalogue& catalogue);   // behaviour of device, memory, streams and events
+void add_negative_cases(Catalogue& catalogue);  // each slot at each documented error
+// the plugin behind the host library, as a framework uses it
+void add_host_cases(Catalogue& catalogue);
+void add_numeric_cases(Catalogue& catalogue);    // results of the operators
 void add_first_use_cases(Catalogue& catalogue);  // first uses in a new process; they run cases of the operators
-void add_promise_cases(Catalogue& catalogue);    // whether plan_create's answers stay the same: after all the others
+// consistent answers of plan_create; must run after all other cases
+void add_promise_cases(Catalogue& catalogue);
 
 }  // namespace backplane::conformance

@@ -20,7 +20,7 @@ enum class Outcome : uint8_t {
   crash,        // the case's process ended: by a signal, by exit, or by closing its report channel
   hang,         // the time limit was exceeded
   leak,         // memory, descriptors or threads were leaked, or the memory limit was exceeded
-  not_claimed,  // a declared absence, which is tested: a clean UNSUPPORTED without side effects
+  not_claimed,  // the plugin declared that it lacks the feature, and returned a clean UNSUPPORTED
   suspect,      // the data were too uniform to prove anything: a defect of the suite, not a pass
   not_run,      // counts as a failure
 };
@@ -35,17 +35,19 @@ struct Case {
   // report.
   std::string id{};
   uint32_t profile = BP_PROFILE_CORE;  // BP_PROFILE_*: the first profile that requires it
-  // The name of the dtype or extension that the case needs; "" for a mandatory case, where
-  // not_claimed denies the profile to the plugin.
+  // The dtype or extension that the case needs. Empty for a mandatory case: not_claimed then denies
+  // the profile to the plugin.
   std::string_view extension{};
-  uint32_t op = 0;  // BP_OP_* and BP_* dtype, the cell of the matrix; 0 if the case is about neither
+  // BP_OP_* and a BP_* dtype, the case's cell in the matrix; 0 if the case has none
+  uint32_t op = 0;
   uint32_t dtype = 0;
   std::vector<std::string_view> requirements{};  // ids of docs/requirements.md, at least one
   std::function<void(Context&)> run{};           // passes if it returns; otherwise throws CaseEnd
   // The ABI version that introduced the requirement. Plugins built for older versions skip the
   // case.
   uint32_t since = BP_VERSION(0, 2);
-  // A case about first uses runs in a new process that has not loaded the plugin. These run last.
+  // True for a case about a first use: it runs in a new process that has not loaded the plugin.
+  // Such cases run last.
   bool fresh = false;
 };
 
@@ -57,8 +59,8 @@ struct CaseEnd {
   std::string message;
 };
 [[noreturn]] void end_case(Outcome outcome, std::string message);
-// True after a failure. Work may then be pending, so the owners in plugin.hpp release nothing while
-// the case unwinds; the process takes the plugin's objects with it.
+// True after a failure. The plugin's work may then be pending, so the owners in plugin.hpp release
+// nothing during unwinding; the plugin's objects end with the process.
 bool abandoned();
 void begin_case();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages from a worker to its supervisor over a pipe, and work in the other direction.
+// Pipes between a worker and its supervisor: one carries messages to the supervisor, the other work
+// to the worker.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace backplane::conformance {
 struct Message {
   enum class Kind : uint32_t {
     started,   // case `index` begins
-    finished,  // it ended with `result`
+    finished,  // case `index` ended with `result`
     foreign,   // a process that the plugin created returned from case `index`
     closing,   // all work is done; the plugin is shut down
     facts,     // `result.message` is a serialized Facts
   };
   Kind kind = Kind::started;
-  uint32_t index = 0;  // into the selection
+  uint32_t index = 0;  // index into the selection
   Result result{};
 };
 
@@ -33,8 +34,8 @@ bool send(int fd, const Message& message);
 class MessageReader {
  public:
   void append(const char* bytes, size_t count) { bytes_.insert(bytes_.end(), bytes, bytes + count); }
-  std::optional<Message> next();           // empty: incomplete so far
-  bool broken() const { return broken_; }  // the channel holds foreign bytes
+  std::optional<Message> next();           // empty while the next message is incomplete
+  bool broken() const { return broken_; }  // the channel contains bytes that are not messages
 
  private:
   std::vector<char> bytes_;
@@ -47,11 +48,11 @@ struct Work {
   uint32_t last;
 };
 
-// Descriptors of a worker.
+// The file descriptors of a worker.
 struct WorkerEnds {
-  int work;        // delivers ranges until it closes
-  int report;      // takes messages
-  int output;      // file that receives standard output and error
+  int work;        // the worker reads ranges here until the supervisor closes the pipe
+  int report;      // the worker writes its messages here
+  int output;      // a file that receives standard output and error
   SlotPage* page;  // shared with the supervisor; may be null
 };
 

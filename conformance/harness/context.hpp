@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment of a running case: plugin, open device, seeded random numbers, ways to end.
+// What a running case uses: the plugin, an open device, seeded random numbers, and functions that
+// end the case.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,7 +25,7 @@ struct Session {
   std::unique_ptr<Device> device;
 
   void close() noexcept;
-  void abandon() noexcept;  // releases nothing
+  void abandon() noexcept;  // forgets the plugin and the device without releasing them
 };
 
 class Context {
@@ -35,8 +36,8 @@ class Context {
   const std::string& path() const { return session_.path; }
   uint32_t device_index() const { return session_.device_index; }
   Plugin& plugin();  // loaded and queried; shared with the other cases of the worker
-  Device& device();  // open; shared, too
-  // For a case that changes the state of the device: the next case opens a new one.
+  Device& device();  // open; shared with the other cases of the worker
+  // For a case that changes the state of the device: the next case opens a new device.
   void discard_device() noexcept { session_.close(); }
 
   // Seeded only by the run's seed and the case's id, so that a case always draws the same data.
@@ -65,9 +66,9 @@ class Context {
       fail(text, std::forward<Args>(args)...);
   }
 
-  // Records the greatest ratio of an error to its bound, for the distribution in the report.
+  // Records the maximum ratio of an error to its bound, for the distribution in the report.
   void note_error(double ratio) {
-    constexpr double most = 1e300;  // the report has no infinity
+    constexpr double most = 1e300;  // the report cannot represent infinity
     if (ratio > error_ratio_) error_ratio_ = std::min(ratio, most);
   }
   double error_ratio() const { return error_ratio_; }
@@ -76,7 +77,7 @@ class Context {
   Session& session_;
   const Case& case_;
   std::mt19937_64 random_;
-  double error_ratio_ = -1;  // negative: none was recorded
+  double error_ratio_ = -1;  // negative: no ratio was recorded
 };
 
 }  // namespace backplane::conformance

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
-// Fills in the facts up to the first failure.
+// Queries the facts until a query fails.
 Facts gather(const Target& target) {
   Facts facts;
   try {

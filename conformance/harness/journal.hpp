@@ -20,7 +20,7 @@ class Journal {
   // Results of an earlier run, by case id.
   const std::map<std::string, Result, std::less<>>& kept() const { return kept_; }
   void add(const std::string& id, const Result& result);
-  // Removes the file of a complete run.
+  // Removes the file once the run is complete.
   void remove();
 
  private:

@@ -20,16 +20,18 @@ namespace backplane::conformance {
 
 namespace {
 
-// A recorded answer: the fingerprint of the descriptor, whether it was accepted, and the first case
-// that requested it. 0: none.
+// An answer is a word that holds the descriptor's fingerprint, whether it was accepted, and the
+// first case that requested it. 0 means no answer.
 constexpr uint64_t kCaseBits = 18;
-constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;  // all ones: a case with a greater index
+// all ones: the case's index is too large
+constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;
 constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
 constexpr uint64_t kPrintShift = kCaseBits + 1;
 constexpr size_t kAnswerCount = size_t{1} << 20;
-constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;  // no more are recorded, so that probe sequences stay short
+// recording stops here, so that probe sequences stay short
+constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;
 
-// An accepted descriptor, to be requested again.
+// An accepted descriptor, kept so that it can be requested again.
 struct Kept {
   std::atomic<uint32_t> state;  // 0: free, 1: being written, 2: valid
   uint32_t attribute_bytes;
@@ -46,9 +48,9 @@ struct Shared {
   std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into kept
   Kept kept[kKeptCount];
 };
-static_assert(std::atomic<uint64_t>::is_always_lock_free);  // shared between processes
+static_assert(std::atomic<uint64_t>::is_always_lock_free);  // processes share such atomics
 
-Shared* shared = nullptr;  // of the current run
+Shared* shared = nullptr;  // the memory of the current run
 const Catalogue* catalogue = nullptr;
 
 std::mutex mutex;  // guards the variables below
@@ -58,7 +60,7 @@ std::string first_broken;
 std::atomic<PlanSupport::Slot> own_slot{nullptr};
 std::atomic<uint64_t> running{kCaseMask};
 
-// Serializes the fields of a descriptor that matter. False if it has an unknown version.
+// Serializes the fields of a descriptor that matter. Returns false if its version is unknown.
 struct Parts {
   const bp_op_desc* desc;
   const backplane::rules::OpInfo* op;
@@ -203,7 +205,7 @@ PlanSupport::PlanSupport(const Catalogue& of)
   if (memory_ == MAP_FAILED)
     throw std::runtime_error(
         fmt::format("no {} MiB that the workers share: {}", sizeof(Shared) >> 20, std::strerror(errno)));
-  shared = static_cast<Shared*>(memory_);  // its initial state is all zeros
+  shared = static_cast<Shared*>(memory_);  // a new mapping is zeros, which is the initial state
   catalogue = &of;
 }
 
@@ -216,7 +218,7 @@ PlanSupport::~PlanSupport() {
 PlanSupport::Slot PlanSupport::watch(Slot own) {
   const std::lock_guard lock(mutex);
   if (shared == nullptr || own == nullptr || (watchers != 0 && watched != own)) return own;
-  // Touches every page now: pages that appear later would look like a leak.
+  // Touches every page now, because a page that is first touched later would look like a leak.
   for (size_t at = 0; own_slot == nullptr && at < kAnswerCount; at += 512)
     static_cast<void>(shared->answers[at].load(std::memory_order_relaxed));
   watched = own;

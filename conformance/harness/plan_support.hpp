@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records every answer of plan_create in a run, over all of its processes. An answer must depend on
-// the descriptor alone: a plugin may not decline what it accepted, nor accept what it declined.
+// Records every answer of plan_create in all processes of a run. An answer must depend on the
+// descriptor alone: a plugin may not decline what it accepted, nor accept what it declined.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace backplane::conformance {
 
-// The memory that the processes of a run share to record answers. Created before the first process.
+// The memory in which the processes of a run record answers. Must be created before the first
+// process starts.
 class PlanSupport {
  public:
   explicit PlanSupport(const Catalogue& catalogue);
@@ -18,17 +19,18 @@ class PlanSupport {
   ~PlanSupport();
 
   using Slot = decltype(bp_device_api::plan_create);
-  // Returns the slot to call in place of an instance's own; it records each answer. One slot is
-  // watched at a time: an instance with a different slot gets its own back, unwatched.
+  // Returns a slot that calls `own` and records each answer. One slot is watched at a time: if a
+  // different one is being watched, returns `own` itself.
   static Slot watch(Slot own);
-  static void unwatch(Slot own);  // at the end of the instance
+  static void unwatch(Slot own);  // called at the end of the instance
 
-  // At the start of a case.
+  // Called at the start of each case.
   static void begin(const Case& which);
-  static std::string broken();  // a contradiction since `begin`: slot, descriptor and the earlier case; empty: none
+  // describes a contradiction since `begin`: slot, descriptor and the earlier case; empty: none
+  static std::string broken();
 
-  // Requests accepted descriptors again, one per operator and dtypes: the one that `number`
-  // selects, or all.
+  // Request plans for accepted descriptors again. One descriptor is kept per operator and dtypes;
+  // query_one requests the one that `number` selects, query_all requests all.
   static void query_one(bp_device* device, uint64_t number);
   static void query_all(bp_device* device);
 

@@ -22,7 +22,7 @@ constexpr std::string_view kStatusNames[] = {"OK",           "INVALID_ARGUMENT",
                                              "NOT_READY",    "TIMEOUT",          "DEVICE_LOST",     "UNAVAILABLE",
                                              "ABI_MISMATCH", "INTERNAL",         "EXECUTION_FAILED"};
 
-// `handle` is a reference because the call that fills it is another argument.
+// `handle` is a reference because another argument of the same call fills it.
 template <typename Handle>
 Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& handle, std::string_view slot) {
   expect_ok(status, error, slot);
@@ -188,7 +188,8 @@ bp_stream* create_stream(Device& device, int32_t priority);
 bp_stream* Device::stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine) {
   if (on != nullptr) return on;
   mine = std::unique_lock(stream_mutex_);
-  // Not counted among the streams of the case, since whichever case runs first creates it.
+  // The device's own stream does not count among the case's streams, since whichever case runs
+  // first creates it.
   if (stream_ == nullptr) stream_ = create_stream(*this, 0);
   return stream_;
 }

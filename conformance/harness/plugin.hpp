@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RAII owners of a plugin and its objects, directly on the ABI, without core, caches or checks. A
-// failure throws CaseEnd with the plugin's message.
+// RAII owners of a plugin and its objects. They call the ABI directly, without core, caches or
+// checks. A failure throws CaseEnd with the plugin's message.
 #pragma once
 
 #include <mutex>
@@ -12,10 +12,10 @@
 
 namespace backplane::conformance {
 
-// A bp_error that is ready to be passed.
+// A bp_error that is initialized for a call.
 struct ErrorRecord : bp_error {
   ErrorRecord();
-  // As "UNSUPPORTED: message".
+  // For example "UNSUPPORTED: message".
   std::string text(bp_status status) const;
 };
 std::string_view status_name(bp_status status);
@@ -27,8 +27,8 @@ class LogHost {
   LogHost(const LogHost&) = delete;
   LogHost& operator=(const LogHost&) = delete;
   bp_host table{};
-  std::vector<std::string> lines();  // the latest few hundred
-  uint64_t count();                  // of all lines
+  std::vector<std::string> lines();  // the latest few hundred lines
+  uint64_t count();                  // the number of all lines so far
 
  private:
   static void log(void* context, int32_t level, const char* message);
@@ -63,7 +63,8 @@ class Plugin {
 
   const bp_plugin* operator->() const { return instance_; }
   const bp_plugin* get() const { return instance_; }
-  const bp_device_api& slots() const { return slots_; }  // slots of its version; others are null
+  // the slots of the plugin's ABI version; later slots are null
+  const bp_device_api& slots() const { return slots_; }
   uint32_t device_count() const;
   bp_device_info device_info(uint32_t index) const;
   LogHost& host() { return host_; }
@@ -72,14 +73,14 @@ class Plugin {
   LogHost host_;
   Library library_;
   const bp_plugin* instance_ = nullptr;
-  bp_device_api slots_{};  // its plan_create is watched (plan_support.hpp)
+  bp_device_api slots_{};  // plan_create is replaced by the watched slot (plan_support.hpp)
   decltype(bp_device_api::plan_create) own_plan_create_ = nullptr;
 };
 
 // One open device.
 class Device {
  public:
-  // `slots`: null for the plugin's own table, else a table that contains layers.
+  // `slots` is the table to call, which may contain layers; null selects the plugin's own table.
   Device(Plugin& plugin, uint32_t index, const bp_device_api* slots = nullptr);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -93,19 +94,22 @@ class Device {
   bool has(uint64_t capability) const { return (info_.capabilities & capability) != 0; }
   bool offers(uint32_t kind) const { return (info_.memory_kinds >> kind & 1) != 0; }
 
-  // Copies bytes to and from a buffer of any kind, with the method that the device offers. Blocks
-  // until done. Uses `stream`, or the device's own stream.
+  // Copy bytes to and from a buffer of any memory kind, by the method that the device offers. Both
+  // block until the copy is done. They use `stream`, or the device's own stream if `stream` is
+  // null.
   void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
   void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
-  // The device's own stream, idle between cases. While a thread enqueues to it, no other thread may
-  // read or write.
+  // The device's own stream, which is idle between cases. While a thread enqueues to it, no other
+  // thread may read or write.
   bp_stream* stream();
 
  private:
   char* mapped(bp_buffer* buffer);  // null if the device does not map the memory
-  // The stream of a read or write. `mine` locks the device's own stream until that is done.
+  // Returns the stream for a read or write: `on`, or the device's own stream. `mine` locks the
+  // latter until the transfer is done.
   bp_stream* stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine);
-  bp_buffer* staging(uint64_t bytes);  // under staging_mutex_ until its contents have been used
+  // the caller holds staging_mutex_ until it has used the contents
+  bp_buffer* staging(uint64_t bytes);
   void drop_objects() noexcept;
 
   Plugin& plugin_;
@@ -154,8 +158,8 @@ struct Buffer : Owner<bp_buffer, &bp_device_api::buffer_destroy> {
 
 struct Stream : Owner<bp_stream, &bp_device_api::stream_destroy> {
   explicit Stream(Device& device, int32_t priority = 0);
-  void wait();                              // without a timeout; any status but OK ends the case
-  bp_status wait_for(uint64_t timeout_ns);  // returns any status
+  void wait();                              // without a timeout; a status other than OK ends the case
+  bp_status wait_for(uint64_t timeout_ns);  // returns the slot's status
   void record(bp_event* event);
   void wait_event(bp_event* event);
   void copy(bp_buffer* to, uint64_t to_offset, bp_buffer* from, uint64_t from_offset, uint64_t count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a separate process for checks that would end the worker: how a process with the plugin
-// exits. It executes this program again, so that no driver runs in the child of a fork.
+// Runs checks that would end the worker in a separate process: how does a process that uses the
+// plugin exit? The probe executes this program again, since no driver may run in the child of a
+// fork.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@
 namespace backplane::conformance {
 
 struct ProbeEnd {
-  bool ok = false;    // the probe succeeded and the process exited normally
-  std::string how{};  // "signal 11", "exit status 1", "no end within 20 seconds"
+  bool ok = false;  // the probe succeeded and the process exited normally
+  // how the process ended: "signal 11", "exit status 1", "no end within 20 seconds"
+  std::string how{};
 };
 // `probe` names the action (probes.cpp).
 ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t device_index);

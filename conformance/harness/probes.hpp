@@ -16,7 +16,7 @@ struct ProbeRow {
   const char* name;
   void (*run)(const std::string& path,
               uint32_t device_index);  // exits, or returns so that main returns
-  bool by_host;                        // through the host library
+  bool by_host;                        // loads the plugin through the host library
 };
 std::span<const ProbeRow> probe_rows();
 // Never returns.

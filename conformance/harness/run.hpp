@@ -13,17 +13,22 @@
 namespace backplane::conformance {
 
 struct Target {
-  std::string path;  // of the library, absolute
+  std::string path;  // the library's absolute path
   uint32_t device_index = 0;
 };
 
 struct Limits {
-  // A case that takes longer is a hang. Time in plan_create counts a quarter, for compilers.
+  // A case that takes longer is a hang. Time in plan_create counts only a quarter, since it may
+  // include compilation.
   uint64_t case_ns = 30'000'000'000;
-  uint64_t resident_bytes = uint64_t{4} << 30;  // of one worker; a case that exceeds it is a leak
-  uint64_t output_bytes = 64u << 10;            // on standard output and error, per case
-  int hangs_per_group = 3;  // then the rest of the group is not run, since each hang costs the whole time limit
-  // The same for failures with the same message, since each costs a new process; 0: no limit.
+  // memory of one worker; a case that exceeds it is a leak
+  uint64_t resident_bytes = uint64_t{4} << 30;
+  uint64_t output_bytes = 64u << 10;  // what a case may write to standard output and error
+  // after so many hangs the rest of the group is not run, since each hang costs the whole time
+  // limit
+  int hangs_per_group = 3;
+  // The same limit for failures with equal messages, since each failure costs a new process; 0: no
+  // limit.
   int alike_per_group = 8;
 };
 
@@ -31,15 +36,15 @@ struct Result {
   Outcome outcome = Outcome::not_run;
   std::string message{};
   uint64_t nanoseconds = 0;
-  double error_ratio = -1;  // greatest ratio of an error to its bound; negative: not measured
+  double error_ratio = -1;  // maximum ratio of an error to its bound; negative: not measured
 };
 
 // A case that has been running for some seconds, and its current slot.
 struct SlowCase {
   size_t index = 0;
   uint64_t nanoseconds = 0;
-  std::string_view slot{};        // empty: no watched slot
-  uint64_t slot_nanoseconds = 0;  // of this call
+  std::string_view slot{};        // empty: the case is in no watched slot
+  uint64_t slot_nanoseconds = 0;  // duration of the current call
 };
 
 struct RunOptions {
@@ -47,26 +52,28 @@ struct RunOptions {
   uint64_t seed = 0;
   unsigned jobs = 1;
   Limits limits{};
-  bool fail_fast = false;   // stop at the first failure; the rest is not_run
-  bool in_process = false;  // no children, no limits: for a debugger
-  // Called in this process for each finished case, and about ten times a second without one
-  // (SIZE_MAX).
+  bool fail_fast = false;   // stop at the first failure; the other cases become not_run
+  bool in_process = false;  // use no child processes and no limits, for a debugger
+  // Called in this process for each finished case. Also called about ten times a second with the
+  // index SIZE_MAX.
   std::function<void(size_t index, const Result& result)> progress{};
   // Called about ten times a second for the longest running case, if it is slow.
   std::function<void(const SlowCase&)> slow{};
 };
 
-// Runs the cases of `selection`, indices into `catalogue`. Returns one result each, in that order.
+// Runs the cases of `selection`, indices into `catalogue`. Returns one result per case, in the
+// order of `selection`.
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options);
 
 // What plugin and device report about themselves.
 struct Facts {
-  std::string error{};  // why the rest is empty: the plugin did not load, or has no such device
+  // why the other facts are missing: the plugin did not load, or has no such device
+  std::string error{};
   std::string plugin, version, device, driver;
   uint32_t abi_version = 0, abi_version_min = 0, build_flags = 0, device_count = 0, device_type = 0;
   uint64_t alignment = 0, max_buffer_bytes = 0, memory_kinds = 0, capabilities = 0;
 };
-// Queries them in a child process.
+// Queries the facts in a child process.
 Facts query_facts(const Target& target);
 
 }  // namespace backplane::conformance

@@ -31,7 +31,7 @@ Result run_case(Session& session, const Case& which) {
     result.outcome = Outcome::pass;
   } catch (const CaseEnd& end) {
     result = {end.outcome, end.message};
-    // For a failure on another thread these would be the wrong steps.
+    // If another thread failed, the steps of this thread would mislead.
     if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
   } catch (const std::exception& exception) {
     result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
@@ -40,7 +40,7 @@ Result run_case(Session& session, const Case& which) {
   }
   result.nanoseconds = now_ns() - start;
   result.error_ratio = context.error_ratio();
-  // Before the check of the thread's state, since this calls the plugin, too.
+  // Must precede the check of the thread's state, since this call of the plugin is checked, too.
   if (!is_failure(result.outcome) && session.device != nullptr) {
     const InSlot in(Slot::plan_create);
     PlanSupport::query_one(session.device->get(), context.random()());

@@ -11,7 +11,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Indexes filters by form, since --only-failed may pass many thousands of case ids.
+// Looks up ids and prefixes in a hash set, since --only-failed may pass many thousands of case ids.
 class Filters {
  public:
   explicit Filters(const std::vector<std::string>& filters) {
@@ -24,7 +24,7 @@ class Filters {
     }
   }
 
-  // Calls `each` for the matching filters until it returns true.
+  // Calls `each` for each filter that matches, until it returns true.
   template <typename Each>
   bool any(const std::string& id, Each each) const {
     for (size_t end = id.find('.');; end = id.find('.', end + 1)) {
@@ -39,7 +39,7 @@ class Filters {
 
  private:
   std::unordered_set<std::string_view> beginnings_{};
-  std::vector<std::string_view> patterns_{};  // of null-terminated strings
+  std::vector<std::string_view> patterns_{};  // views of null-terminated strings
 };
 
 constexpr std::string_view kNames[] = {"none", "core", "infer", "train"};

@@ -11,18 +11,20 @@
 namespace backplane::conformance {
 
 struct Selection {
-  uint32_t profile = BP_PROFILE_CORE;  // including every profile below
-  // A case matches any of: its id, a prefix of it up to a dot, a pattern with * and ?. Empty: all
-  // match.
+  uint32_t profile = BP_PROFILE_CORE;  // this profile and every lower one
+  // A case matches if a filter is its id, a prefix of its id up to a dot, or a pattern with * and
+  // ?. Without filters all cases match.
   std::vector<std::string> filters{};
-  uint32_t abi_version = BP_ABI_VERSION;  // the measured version: cases with a later `since` are not run
-  bool cut = false;                       // the run stopped at its first failure
+  // the version that is measured; cases with a later `since` are not run
+  uint32_t abi_version = BP_ABI_VERSION;
+  bool cut = false;  // the run stopped at its first failure
 };
 
-// The ABI version that a plugin is measured by, and that its certificate names: the one it was
-// built for, limited to those that this suite knows. 0: the plugin did not state one.
+// The ABI version against which a plugin is measured, and which its certificate names. It is the
+// version for which the plugin was built, at most this suite's. `built_for` is 0 if the plugin did
+// not state a version.
 constexpr uint32_t measured_version(uint32_t built_for) {
-  // A plugin that no host loads runs every case.
+  // No host loads such a plugin, so it runs every case.
   return built_for < BP_ABI_VERSION_OLDEST ? BP_ABI_VERSION : std::min(built_for, BP_ABI_VERSION);
 }
 
@@ -30,14 +32,14 @@ constexpr uint32_t measured_version(uint32_t built_for) {
 uint32_t profile_of(std::string_view name);
 std::string_view profile_name(uint32_t profile);
 
-// Whether a case's `profile` is part of profile `of`. Composites are part of the second and later
-// profiles.
+// Whether the cases of `profile` are part of profile `of`. Composites are part of the second and
+// all later profiles.
 bool within(uint32_t profile, uint32_t of);
 
 // Indices into the catalogue, ascending.
 std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection);
 
-// The filters that match no case of the profile, in any version.
+// Returns the filters that match no case of the profile, in any ABI version.
 std::vector<std::string> without_match(const Catalogue& catalogue, const Selection& selection);
 
 }  // namespace backplane::conformance

@@ -11,7 +11,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int kMostLooks = 64;  // per case: each reads the handlers of all signals
+constexpr int kMostLooks = 64;  // per case, since each look reads the handlers of all signals
 
 thread_local SlotWatch* watch = nullptr;
 thread_local SlotPage* page = nullptr;
@@ -54,7 +54,7 @@ Slot SlotPage::enter(Slot slot) noexcept {
 void report_slots_to(SlotPage* where) noexcept { page = where; }
 
 uint64_t SlotWatch::Numbers::of(const void* object) const {
-  // Searches from the latest, since an address may be reused.
+  // Searches from the latest object, since an address may be reused.
   const uint64_t oldest = count - std::min<uint64_t>(count, made.size());
   for (uint64_t number = count; number > oldest; --number) {
     if (made[(number - 1) % made.size()] == object) return number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks the plugin's slot that a case is in: to name the slot that changed the thread's state, the
+// Tracks the slot that a case has called. This names the slot that changed the thread's state, the
 // last steps of a failed case and, for the supervisor, the slot that does not return.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace backplane::conformance {
 
-// Slots that may be slow or change the thread. Their numbers pass through memory that a plugin
-// could overwrite.
+// Slots that may be slow or may change the thread's state. Their numbers pass through memory that a
+// plugin could overwrite.
 enum class Slot : uint32_t {
   none,
   library,
@@ -40,22 +40,23 @@ std::string_view name_of(Slot slot);  // the ABI's name; empty for none and for 
 // The current call of a worker, in memory shared with its supervisor.
 class SlotPage {
  public:
-  Slot enter(Slot slot) noexcept;                                                   // -> the slot before
-  uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }  // different for each call
+  Slot enter(Slot slot) noexcept;  // returns the previous slot
+  // differs for each call
+  uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }
   static Slot slot_of(uint64_t call) noexcept { return static_cast<Slot>(call & 0xff); }
 
  private:
-  std::atomic<uint64_t> call_{0};  // the slot in the low byte, a counter above it
+  std::atomic<uint64_t> call_{0};  // the slot in the low byte, a call counter in the others
 };
 
-// Sets the page for the slots of the calling thread; null: none.
+// Sets the page that receives the slots of the calling thread; null: none.
 void report_slots_to(SlotPage* page) noexcept;
 
-// Numbers an object for the steps of the case that created it.
+// Gives an object its number in the steps of the case that created it.
 void count_stream(const void* stream) noexcept;
 void count_event(const void* event) noexcept;
 
-// Marks a scope in which the thread of the case is in the slot.
+// Marks a scope in which the calling thread is in the slot.
 class InSlot {
  public:
   explicit InSlot(Slot slot, const void* stream = nullptr, const void* event = nullptr) noexcept;
@@ -85,7 +86,7 @@ class SlotWatch {
   friend class InSlot;
   friend void count_stream(const void* stream) noexcept;
   friend void count_event(const void* event) noexcept;
-  // The latest objects by their numbers.
+  // The latest objects by number.
   struct Numbers {
     void add(const void* object) { made[count++ % made.size()] = object; }
     uint64_t of(const void* object) const;  // 0: not created by the case

@@ -25,17 +25,18 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kMostOutput = 64u << 20;  // in memory; the worker checks smaller outputs
+// in the memory file; workers check the smaller limit of a case
+constexpr uint64_t kMostOutput = 64u << 20;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported
-constexpr uint32_t kMostWork = 32;           // cases per range: few enough that the workers finish together
+constexpr uint32_t kMostWork = 32;           // cases per range; small, so that the workers finish together
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-// A pipe with high descriptor numbers, which a plugin that closes descriptors in order reaches
-// last.
+// A pipe with high descriptor numbers. A plugin that closes descriptors in ascending order reaches
+// these last.
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -78,7 +79,7 @@ std::string describe_end(int status) {
   return fmt::format("the process exited with status {}", WEXITSTATUS(status));
 }
 
-// Null if the system has no memory for it; the run continues without.
+// Returns null if the system has no memory for the page; the run continues without it.
 SlotPage* new_page() {
   void* const memory = mmap(nullptr, sizeof(SlotPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : new (memory) SlotPage();
@@ -112,7 +113,7 @@ Supervisor::~Supervisor() {
   prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
 }
 
-// Processes that left the process group of their worker.
+// Ends processes that left the process group of their worker.
 void Supervisor::end_strays() {
   for (int round = 0; round < 100; ++round) {
     std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
@@ -174,7 +175,8 @@ void Supervisor::start() {
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     close(nothing);
-    for (const Worker& other : workers_) {  // otherwise they would not see their ends close
+    // an inherited copy would keep another worker's pipe open
+    for (const Worker& other : workers_) {
       close(other.work);
       close(other.report);
       close(other.output);
@@ -195,9 +197,9 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// Sends the next range, or closes the pipe, which ends the worker. A worker at half of its memory
-// limit ends, too: a plugin may cache objects such as compiled kernels, and a case must not fail
-// because of those of earlier cases.
+// Sends the next range, or closes the pipe, which ends the worker. A worker that uses half of its
+// memory limit ends, too: a plugin may cache objects such as compiled kernels, and a case must not
+// fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
   if (queue_.empty() || full) return close_fd(worker.work);
@@ -206,7 +208,7 @@ void Supervisor::give_work(Worker& worker) {
   worker.rest = queue_.front();
   queue_.pop_front();
   worker.has_rest = true;
-  // It died, which will be noticed.
+  // The write fails if the worker has died, which the supervisor notices elsewhere.
   if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
 }
 
@@ -292,8 +294,8 @@ void Supervisor::settle(uint32_t index, Result result) {
   count_failure(index);
 }
 
-// Each hang costs the whole time limit, and each failure a new process. After several equal ones
-// the rest of the group is given up.
+// Each hang costs the whole time limit, and each failure a new process. After several equal
+// failures the rest of the group is given up.
 void Supervisor::count_failure(uint32_t index) {
   const Result& result = results_[index];
   const bool hung = result.outcome == Outcome::hang;
@@ -308,7 +310,7 @@ void Supervisor::count_failure(uint32_t index) {
   if (fresh) queue_ = without_given_up(queue_);
 }
 
-// Removes the cases of given-up groups and records their results.
+// Returns `parts` without the cases of given-up groups, and records the results of those cases.
 std::deque<Work> Supervisor::without_given_up(const std::deque<Work>& parts) {
   std::deque<Work> kept;
   for (const Work& part : parts) {
@@ -380,12 +382,12 @@ void Supervisor::check_limits(Worker& worker) {
   }
 }
 
-// The report channel closed: the worker exited or crashed.
+// Called when the report channel has closed because the worker exited or crashed.
 void Supervisor::died(Worker& worker) {
   int status = 0;
   const uint64_t until = now_ns() + 2'000'000'000;
   while (!worker.reaped && waitpid(worker.pid, &status, WNOHANG) == 0) {
-    if (now_ns() > until) {  // it closed the channel and still runs
+    if (now_ns() > until) {  // the worker closed the channel and still runs
       conclude(worker, Outcome::crash,
                "the report channel was closed: the plugin closes descriptors that are not its own");
       return end(worker);
@@ -395,13 +397,14 @@ void Supervisor::died(Worker& worker) {
   ended(worker, status);
 }
 
-// A process that the plugin created may keep the channel open after the worker has ended.
+// Detects the end of a worker. A process that the plugin created may keep the channel open after
+// that.
 void Supervisor::look_for_end(Worker& worker) {
   int status = 0;
   if (worker.pid == 0 || waitpid(worker.pid, &status, WNOHANG) != worker.pid) return;
   worker.reaped = true;
   worker.status = status;
-  listen(worker);  // reads its last messages
+  listen(worker);  // reads the worker's last messages
   if (worker.pid != 0) ended(worker, status);
 }
 
@@ -431,7 +434,7 @@ void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) 
   }
 }
 
-// Ends the process and its children. Remaining work returns to the queue.
+// Ends the worker and its children. The rest of its work returns to the queue.
 void Supervisor::end(Worker& worker) {
   if (worker.pid == 0) return;
   kill(-worker.pid, SIGKILL);

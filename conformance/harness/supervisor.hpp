@@ -33,7 +33,7 @@ class Supervisor {
     int work = -1, report = -1;
     int output = -1;  // an in-memory file with the output of the running case
     MessageReader reader{};
-    Work rest{};  // assigned and not finished
+    Work rest{};  // the assigned range that is not finished
     bool has_rest = false;
     bool running = false;  // case `index` is running
     bool any_finished = false;
@@ -42,12 +42,12 @@ class Supervisor {
     bool reaped = false;   // `status` is valid
     int status = 0;
     uint32_t index = 0, last_index = 0;
-    uint64_t since = 0;                  // the latest sign of life
-    uint64_t measured = 0;               // when its memory was last measured
-    SlotPage* page = nullptr;            // shared with it; may be null
-    uint64_t call = 0, call_since = 0;   // the latest call on the page
+    uint64_t since = 0;                  // time of the worker's latest sign of life
+    uint64_t measured = 0;               // when the worker's memory was last measured
+    SlotPage* page = nullptr;            // shared with the worker; may be null
+    uint64_t call = 0, call_since = 0;   // the latest call on the page, and when it was first seen
     uint64_t looked = 0, compiling = 0;  // when the page was read, and the time in plan_create during this case
-    std::string tail{};                  // of its output
+    std::string tail{};                  // the end of the worker's output
   };
 
   bool finished() const;
@@ -77,9 +77,10 @@ class Supervisor {
   std::vector<Result> results_;
   std::deque<Work> queue_;
   std::deque<Worker> workers_;
-  std::map<std::pair<std::string, std::string>, int> failures_;  // by group and message; hangs by group alone
-  std::map<std::string, std::string> given_up_;                  // by group: the message for its cases
-  std::set<pid_t> others_;                                       // children from before the run
+  // counts by group and message; hangs are counted by group alone
+  std::map<std::pair<std::string, std::string>, int> failures_;
+  std::map<std::string, std::string> given_up_;  // by group: the message for its remaining cases
+  std::set<pid_t> others_;                       // children that existed before the run
   int was_reaper_ = 0;
   bool stopping_ = false;
 };

@@ -64,7 +64,8 @@ std::string ThreadState::changed_since() const {
 }
 
 bool ThreadState::same_handler(int signal, const ThreadState& other) const {
-  constexpr int told = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;  // the C library adds others
+  // only these are compared, since the C library adds other flags
+  constexpr int told = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;
   const struct sigaction &a = handlers_[static_cast<size_t>(signal)], &b = other.handlers_[static_cast<size_t>(signal)];
   return a.sa_handler == b.sa_handler && (a.sa_flags & told) == (b.sa_flags & told);
 }

@@ -13,7 +13,8 @@ namespace backplane::conformance {
 class ThreadState {
  public:
   static ThreadState now();
-  // The part of the current state that differs, with old and new value; empty if none.
+  // Describes a part of the state that has changed, with its old and new value if possible; empty
+  // if none has.
   std::string changed_since() const;
   void restore() const;
 
@@ -21,9 +22,9 @@ class ThreadState {
   bool same_handler(int signal, const ThreadState& other) const;
 
   int rounding_ = 0;
-  unsigned control_ = 0;  // the floating-point control register without its flags
+  unsigned control_ = 0;  // the floating-point control register without its exception flags
   sigset_t signals_{};
-  std::array<struct sigaction, 32> handlers_{};  // by signal
+  std::array<struct sigaction, 32> handlers_{};  // by signal number
   std::string locale_;
   locale_t thread_locale_{};
   std::string directory_;

@@ -27,12 +27,12 @@ bool receive(int fd, Work& work) {
   for (;;) {
     const ssize_t count = read(fd, &work, sizeof(work));
     if (count < 0 && errno == EINTR) continue;
-    return count == sizeof(work);  // a pipe delivers so few bytes at once
+    return count == sizeof(work);  // a pipe delivers so few bytes in one piece
   }
 }
 
-// Whether a child process remains, dead or alive: a host that waits for its children would find it.
-// Waits briefly for a second return of the call, which reports itself before it ends.
+// Whether a child process remains, dead or alive; a host that waits for its children would find it.
+// Waits briefly for a child that also returned from the plugin's call: it reports itself and exits.
 bool left_a_child() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
@@ -78,7 +78,7 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
   }
   tell({Message::Kind::closing, 0});
   session.close();
-  // Its own check runs at exit, which a worker never reaches.
+  // The leak sanitizer checks at exit, which a worker never reaches.
   if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(kExitLeaked);
   _exit(0);
 }

@@ -8,7 +8,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// The rows of softmax along an axis: arrays of `length` indices with a common step.
+// Softmax of the rows along an axis. A row is `length` indices with a common step.
 template <bool kSubtractMax>
 void softmax(const Call& call) {
   const View& in = call.in(0);
@@ -23,7 +23,7 @@ void softmax(const Call& call) {
     double most = -INFINITY, sum = 0;
     for (int64_t i = 0; i < length; ++i)
       most = x[n + i * step] > most || std::isnan(x[n + i * step]) ? x[n + i * step] : most;
-    // Overflows like f32 without the subtraction of the maximum.
+    // Without the subtraction of the maximum, this overflows like f32.
     const auto power = [&](int64_t i) {
       return kSubtractMax ? std::exp(x[n + i * step] - most) : std::exp(static_cast<float>(x[n + i * step]));
     };
@@ -71,7 +71,8 @@ Moments moments(const std::vector<double>& row, double epsilon) {
   return {mean, 1 / std::sqrt(variance + epsilon)};
 }
 
-// x, [gamma], [beta] -> y, [mean], [rstd]. Gamma and beta extend along the reduced dimensions.
+// Operands: x, [gamma], [beta] -> y, [mean], [rstd]. Gamma and beta extend along the reduced
+// dimensions.
 template <NormFlaw kFlaw>
 void layer_norm(const Call& call) {
   const auto& attributes = call.attributes<bp_norm_attributes>();
@@ -116,12 +117,12 @@ void layer_norm(const Call& call) {
   if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), rstd);
 }
 
-// The value rounded to a 16-bit dtype; unchanged for wider ones.
+// Rounds a value to a 16-bit dtype; returns it unchanged for wider dtypes.
 double as_operand(uint32_t dtype, double value) {
   return dtype == BP_F16 ? f16::from(value) : dtype == BP_BF16 ? bf16::from(value) : value;
 }
 
-// Accumulates products in f16, `count` at a time.
+// Accumulates blocks of `block` products in f16.
 class HalfSum {
  public:
   explicit HalfSum(int block) : block_(block) {}
@@ -141,13 +142,13 @@ enum class AttentionFlaw {
   kCausalFromStart,
   kAlignmentsSwapped,
   kHeadsInterleaved,
-  kRoundedWeights,  // no defect: matrix units do this
+  kRoundedWeights,  // no defect: matrix units round weights, too
   kLostKey,
   kHalfScores,
   kHalfSums
 };
 
-// q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], [mask] -> y[B,H,L,E], [logsumexp[B,H,L]]
+// Operands: q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], [mask] -> y[B,H,L,E], [logsumexp[B,H,L]]
 template <AttentionFlaw kFlaw>
 void attention(const Call& call) {
   const auto& attributes = call.attributes<bp_attention_attributes>();
@@ -199,8 +200,8 @@ void attention(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), logsumexp);
 }
 
-// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias], [w minimum] ->
-// y[..,N]
+// Operands: a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias], [w
+// minimum] -> y[..,N]
 enum class QuantizedFlaw { kNone, kNoZeroPoint, kRoundedWeights, kHalfSums };
 template <QuantizedFlaw kFlaw>
 void quantized_matmul(const Call& call) {
@@ -242,7 +243,7 @@ void quantized_matmul(const Call& call) {
   y.store();
 }
 
-// logits[N,C], target[N], [weight[C]] -> loss, [dlogits]
+// Operands: logits[N,C], target[N], [weight[C]] -> loss, [dlogits]
 template <class Index>
 void cross_entropy(const Call& call) {
   const auto& attributes = call.attributes<bp_cross_entropy_attributes>();

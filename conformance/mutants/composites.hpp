@@ -7,7 +7,7 @@
 
 namespace backplane::conformance::mutants {
 
-// The elements of an operand in logical order; empty if it is absent.
+// The elements of an operand in logical order; empty if the operand is absent.
 class Values {
  public:
   explicit Values(const View& view) : view_(view), values_(read(view)) {}
@@ -30,7 +30,7 @@ class Values {
   std::vector<double> values_;
 };
 
-// The index of each element in the dimensions that `axes` keeps, and in those that it reduces.
+// An element's index in the dimensions that `axes` keeps, and its index in those that it reduces.
 struct Place {
   int64_t row;
   int64_t column;
@@ -51,13 +51,13 @@ inline std::vector<Place> places_of(const View& view, uint32_t axes) {
   return out;
 }
 
-// Operands are read with their own dtypes, so all mixtures work.
+// Adds a native kernel. It reads operands with their own dtypes, so all mixtures work.
 inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
   for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64}) {
     kernels.add(op, dtype, KernelSpec{.run = run, .mixed = UINT32_MAX});
   }
 }
-// conv, max_pool, avg_pool
+// Honest conv, max_pool and avg_pool.
 void add_honest_windows(Kernels& kernels);
 
 }  // namespace backplane::conformance::mutants

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of concurrent calls, streams or threads: workspace, temporaries, missing waits, late
-// reads.
+// Defects of concurrent calls, streams or threads: shared workspace or temporaries, missing waits,
+// late reads.
 #include <atomic>
 #include <map>
 
@@ -25,7 +25,7 @@ void add_to_first(const View& out, float value) {
   if (out.elements() != 0) *out.as<float>() += value;
 }
 
-// The sum in the workspace from an earlier call is added to the next one.
+// Adds the sum that an earlier call left in the workspace to the next one.
 void stale_workspace(const Call& call) {
   constexpr uint64_t kUsed = 0x5AFE5AFE5AFE5AFEu;
   struct State {
@@ -50,7 +50,7 @@ void workspace_overrun(const Call& call) {
   std::memset(call.workspace, 0xEE, kWorkspace + 4);
 }
 
-// One temporary for all streams.
+// All streams use one temporary.
 void static_temporary(const Call& call) {
   static std::byte temporary[1 << 16];
   const View& out = call.out();
@@ -64,7 +64,8 @@ void static_temporary(const Call& call) {
   restore(out, {temporary, temporary + bytes});
 }
 
-// The first execution prepares shared data; concurrent ones use it before it is ready.
+// The first execution prepares shared data; concurrent executions use the data before they are
+// ready.
 void used_unprepared(const Call& call) {
   static std::atomic<bool> begun{false}, ready{false};
   if (!begun.exchange(true)) {
@@ -80,7 +81,7 @@ bp_status no_wait(bp_device*, bp_stream* stream, bp_event*, bp_error*) {
   return BP_OK;
 }
 
-// The copy runs in order, and once more a little later.
+// The copy runs in order, and runs again a little later.
 bp_status copied_again_later(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, const void* src,
                              uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy_in(device, stream, dst, dst_offset, src, bytes, error);

@@ -10,7 +10,7 @@ namespace {
 
 int64_t through_f32(int64_t position) { return static_cast<int64_t>(static_cast<float>(position)); }
 
-// Calls f(element, index) for each element of a view of one dimension; others stay honest.
+// Calls f(element, index) for each element of a view of one dimension; other views stay honest.
 template <class T, class F>
 void each_of_vector(const Call& call, const F& f) {
   honest_kernel(call)(call);
@@ -39,7 +39,7 @@ void arg_in_f32(const Call& call) {
   });
 }
 
-// Runs with indices rounded to f32; `place` is the position of their operand.
+// Runs with indices rounded to f32; `place` is the index of their operand.
 void run_with_rounded(const Call& call, uint32_t place) {
   const View& index = call.in(place);
   if (is_immediate(index) || index.elements() == 0) return honest_kernel(call)(call);
@@ -62,7 +62,7 @@ void run_with_rounded(const Call& call, uint32_t place) {
 void gather_in_f32(const Call& call) { run_with_rounded(call, 1); }
 void scatter_in_f32(const Call& call) { run_with_rounded(call, 0); }
 
-// Like a float to which 1 is added without effect.
+// Stops counting like a float that an addition of 1 no longer changes.
 void count_in_f32(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().dtype != BP_I32) return;
@@ -106,7 +106,7 @@ bp_status elapsed_narrow(bp_device* device, bp_event* begin, bp_event* end, int6
   return status;
 }
 
-// The timeout as a number of kUnit nanoseconds in 32 bits.
+// Truncates the timeout, as a number of kUnit nanoseconds, to 32 bits.
 template <uint64_t kUnit>
 uint64_t in_32_bits(uint64_t timeout_ns) {
   if (timeout_ns == BP_WAIT_FOREVER) return timeout_ns;

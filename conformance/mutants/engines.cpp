@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of devices with several engines: commands of one kind do not wait for those of another.
+// Defects of devices with several engines: commands of one kind do not wait for those of another
+// kind.
 #include <array>
 #include <map>
 #include <memory>
@@ -13,8 +14,8 @@ namespace {
 enum Kind : uint32_t { kIn, kOut, kCopy, kExecute, kFill, kKinds };
 constexpr uint32_t kAll = (1u << kKinds) - 1;
 
-// A stream's second engine, and the latest command of each kind on the first. A stream has one
-// caller at a time.
+// A stream's second engine, and the latest command of each kind on the first engine. A stream has
+// one caller at a time.
 struct Lane {
   HostStream engine;
   std::array<uint64_t, kKinds> last{};
@@ -61,7 +62,7 @@ void wait_for(HostStream& waiting, HostStream& other, uint64_t point) {
 }
 
 // Runs `enqueue(stream)` on the second engine after `point` of the first. Later work on the first
-// engine waits for it.
+// engine waits for that.
 template <class Enqueue>
 bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   Lane& lane = lane_of(stream);
@@ -113,7 +114,7 @@ struct Engine {
 };
 constexpr uint32_t bit(Kind kind) { return 1u << kind; }
 
-// Copies wait only for the last writers of their buffers.
+// Copies wait only for the last writers of the buffers that they use.
 struct WritersOnly {
   static void wrote(bp_stream* stream, const bp_buffer* buffer) {
     lane_of(stream).written[buffer] = stream_of(stream).point();
@@ -140,7 +141,7 @@ struct WritersOnly {
     for (uint32_t i = 0; i < execution->desc->output_count; ++i) wrote(stream, execution->outputs[i].buffer);
     return status;
   }
-  // Every wait orders all commands, so only hazards within a stream are missed.
+  // A wait for an event orders all commands, so only hazards within a stream are missed.
   static bp_status wait_event(bp_device* device, bp_stream* stream, bp_event* event, bp_error* error) {
     const bp_status status = kHonest.stream_wait_event(device, stream, event, error);
     Lane& lane = lane_of(stream);

@@ -7,7 +7,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Runs the honest slot; `kFinish` changes what the caller gets.
+// Runs the honest slot; `kFinish` then changes what the caller gets.
 using Finish = bp_status (*)(bp_status status, bp_error* error);
 template <auto kSlot, Finish kFinish>
 struct Finished;
@@ -81,7 +81,7 @@ bp_status always_internal(bp_status status, bp_error* error) {
   return BP_INTERNAL;
 }
 
-// The record is not changed.
+// Leaves the error record unchanged.
 bp_status create_unrecorded(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error*) {
   return kHonest.buffer_create(device, desc, out, nullptr);
 }

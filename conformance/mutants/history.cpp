@@ -14,7 +14,7 @@ namespace {
 
 // ---- Withdrawn support
 
-// plan_create, which declines if `kDeclines`.
+// A plan_create that declines if `kDeclines` returns true.
 template <bool (*kDeclines)(const bp_op_desc& desc, bool makes)>
 bp_status declining(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -48,7 +48,7 @@ bool bf16_after_exhaustion(const bp_op_desc& desc, bool) {
                            std::any_of(desc.outputs, desc.outputs + desc.output_count, is_bf16));
 }
 
-// Like a kernel cache file that every second process finds locked.
+// Like a plugin whose kernel cache file is locked in every second process.
 bool floor_in_odd_processes(const bp_op_desc& desc, bool) { return desc.op == BP_OP_FLOOR && getpid() % 2 != 0; }
 
 // ---- First uses
@@ -81,7 +81,7 @@ bp_status stream_unlocked(bp_device* device, const bp_stream_desc* desc, bp_stre
   return kHonest.stream_create(device, desc, out, error);
 }
 
-// The first call of a process fills a table, which concurrent calls read too early.
+// The first call of a process fills a table, and concurrent calls read it too early.
 void neg_of_half_a_table(const Call& call) {
   static std::atomic<int> state{0};
   int untouched = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that do harm while a floor plan is created or executed. The rest of a run must not
+// Plugins that do harm while a plan for floor is created or executed. The rest of a run must not
 // suffer.
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// plan_create that calls `kDo` first if the operator is floor.
+// A plan_create that calls `kDo` first if the operator is floor.
 template <void (*kDo)()>
 bp_status create_or(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   if (desc != nullptr && desc->op == BP_OP_FLOOR) kDo();
@@ -38,7 +38,7 @@ void throw_something() { throw std::runtime_error("mutant: thrown across the bou
 void fork_off() {
   if (::fork() == 0) ::_exit(0);
 }
-// The child continues like the parent, so two processes report.
+// The child returns from the slot like the parent, so two processes report the case's result.
 void fork_on() { (void)!::fork(); }
 void close_descriptors() {
   for (int descriptor = 0; descriptor < 256; ++descriptor) ::close(descriptor);
@@ -56,7 +56,7 @@ void allocate() {
     for (std::size_t i = 0; i < kBytes; i += 4096) memory[i] = 1;
   }
 }
-// Recursion deeper than any stack.
+// Recurses deeper than any stack allows.
 int descend(int depth) {
   volatile char page[1 << 16];
   page[0] = static_cast<char>(depth);
@@ -71,7 +71,7 @@ void throw_in_kernel(const Call& call) {
   honest_kernel(call)(call);
   throw std::runtime_error("mutant: the kernel failed");
 }
-// Changes one byte of the input, and one before the output.
+// These change one byte of the input, and one byte before the output.
 void write_input(const Call& call) {
   honest_kernel(call)(call);
   if (call.in(0).data != nullptr && call.out().data != call.in(0).data) call.in(0).data[0] ^= std::byte{1};

@@ -25,7 +25,7 @@ void drop_tail(const Call& call) {
   });
 }
 
-// Runs the last n % 4 elements of each row once more.
+// Processes the last n % 4 elements of each row again.
 void tail_twice(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().rank == 0) return;
@@ -51,7 +51,7 @@ void write_padded_tile(const Call& call) {
     std::memset(last += bytes_of(out), 0, static_cast<std::size_t>(bytes_of(out)));
 }
 
-// The masked lanes of the last vector are multiplied by 0 instead of being excluded.
+// Multiplies the lanes past the end of the last vector by 0 instead of excluding them.
 void read_past_end(const Call& call) {
   honest_kernel(call)(call);
   const View &in = call.in(0), &out = call.out();
@@ -74,7 +74,7 @@ bp_status ignore_offset(bp_device* device, bp_stream* stream, bp_plan* plan, con
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
 
-// Runs with `change(view)` applied to each input that has elements.
+// Runs the kernel after `change(view)` has modified each input that has elements.
 template <class Change>
 void run_changed(const Call& call, const Change& change) {
   Altered altered(call);
@@ -107,7 +107,7 @@ void stride_zero_as_one(const Call& call) {
     }
   });
 }
-// The innermost stride is right, the others are scaled to bytes twice.
+// The innermost stride is right; the other strides are converted to bytes twice.
 void stride_scaled_twice(const Call& call) {
   run_changed(call, [](View& view) {
     for (uint32_t d = 0; d + 1 < view.rank; ++d) view.strides[d] *= bytes_of(view);
@@ -154,7 +154,7 @@ void index_overflow(const Call& call) {
   }
 }
 
-// Kernels are cached by plan class without the distinction between near and far views.
+// Kernels are cached by plan class, but near and far views are not distinguished.
 Status prepare_by_class(const CheckedDesc& checked, Prepared& prepared) {
   static std::mutex mutex;
   static std::map<std::array<uint64_t, 3>, bool> near_ones;
@@ -209,7 +209,7 @@ void k_zero_unwritten(const Call& call) {
   if (call.in(0).shape[call.in(0).rank - 1] != 0) honest_kernel(call)(call);
 }
 
-// The extents of a transposed first operand are used in the wrong order.
+// Uses the extents of a transposed first operand in the wrong order.
 void transposed_pitch(const Call& call) {
   Altered altered(call);
   View& a = altered.in(0);

@@ -47,7 +47,7 @@ bp_status compare_strides(bp_device* device, bp_stream* stream, bp_plan* plan, c
   return kHonest.plan_execute(device, stream, plan, execution, error);
 }
 
-// Fails an execution if `wrong(view, operand)` is true for an operand.
+// Fails the execution if `wrong(view, operand)` is true for one of its operands.
 template <class Wrong>
 bp_status execute_unless(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                          bp_error* error, const Wrong& wrong) {
@@ -98,7 +98,7 @@ bp_status refuse_overlap(bp_device* device, const bp_op_desc* desc, bp_plan** ou
   return kHonest.plan_create(device, desc, out, info, error);
 }
 
-// Like a BLAS that checks its arguments before the sizes.
+// Fails like a BLAS that checks its arguments before the sizes.
 void check_leading_dimension(const Call& call) {
   const auto wrong = [](const View& view) {
     if (view.rank < 2) return false;
@@ -110,7 +110,8 @@ void check_leading_dimension(const Call& call) {
   honest_kernel(call)(call);
 }
 
-// Places the first element of a reversed dimension last in memory, one stride too far for extent 1.
+// Assumes that the first element of a reversed dimension is last in memory. For extent 1 that is
+// one stride too far.
 void begin_reversed(const Call& call) {
   Altered altered(call);
   for (std::size_t i = 0; i < altered.inputs(); ++i) {

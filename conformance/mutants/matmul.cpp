@@ -8,14 +8,14 @@ namespace {
 
 using Dot = double (*)(const double* a, const double* b, int64_t depth);
 
-// out[m,n] = dot(row m of a, column n of b), for each entry of the batch.
+// Computes out[m,n] = dot(row m of a, column n of b) for each matrix of the batch.
 template <Dot kDot>
 void matmul(const Call& call) {
   const View& out = call.out();
   if (out.elements() == 0) return;
   const int64_t rows = out.shape[out.rank - 2], cols = out.shape[out.rank - 1];
   const int64_t depth = call.in(0).shape[out.rank - 1];
-  View turned = call.in(1);  // so that columns of b are contiguous
+  View turned = call.in(1);  // transposed, so that columns of b are contiguous
   std::swap(turned.shape[out.rank - 1], turned.shape[out.rank - 2]);
   std::swap(turned.strides[out.rank - 1], turned.strides[out.rank - 2]);
   const std::vector<double> a = read(call.in(0)), b = read(turned);
@@ -105,18 +105,18 @@ double last_product_dropped(const double* a, const double* b, int64_t depth) {
   return sum;
 }
 
-// Rounds operands more than the permission allows.
+// Rounds operands more than the permissions allow.
 void permission_exceeded(const Call& call) {
   const uint32_t precision = call.attributes<bp_matmul_attributes>().precision;
   const bool meant = (precision & BP_PRECISION_ALLOW_TF32) != 0 && (precision & BP_PRECISION_ALLOW_BF16) == 0;
   meant ? matmul<bf16_operands>(call) : honest_kernel(call)(call);
 }
-// Like a matrix unit that flushes with permission.
+// Flushes like a matrix unit if the permission is present.
 void flushes_where_allowed(const Call& call) {
   const bool may = (call.attributes<bp_matmul_attributes>().precision & BP_PRECISION_ALLOW_FLUSH_F16) != 0;
   may ? matmul<flushed_operands>(call) : honest_kernel(call)(call);
 }
-// Treats the mask as an enumerator: any value but 0 is TF32.
+// Treats the mask of permissions as an enumerator: any value except 0 is TF32.
 void permissions_as_one(const Call& call) {
   call.attributes<bp_matmul_attributes>().precision != BP_PRECISION_FULL ? matmul<narrowed_operands>(call)
                                                                          : honest_kernel(call)(call);
@@ -132,7 +132,7 @@ bp_status permission_refused(bp_device* device, const bp_op_desc* desc, bp_plan*
   return kHonest.plan_create(device, desc, out, info, error);
 }
 
-// out = a b + 0 * out
+// Computes out = a b + 0 * out.
 void output_read(const Call& call) {
   const std::vector<double> before = read(call.out());
   honest_kernel(call)(call);

@@ -52,7 +52,7 @@ bp_status poll_leaks_seldom(bp_device* device, bp_stream* stream, uint64_t timeo
   return kHonest.stream_wait(device, stream, timeout_ns, error);
 }
 
-// Every second buffer stays accounted.
+// Every second destroyed buffer is not released.
 void buffer_kept(bp_device* device, bp_buffer* buffer) {
   static std::atomic<int> destroyed{0};
   if (buffer == nullptr || destroyed.fetch_add(1) % 2 == 0) kHonest.buffer_destroy(device, buffer);
@@ -74,7 +74,7 @@ bp_status free_never_moves(bp_device* device, uint32_t kind, bp_memory_info* out
   if (status == BP_OK) out->free_bytes = out->total_bytes;
   return status;
 }
-// Like a driver that counts address space.
+// Overstates memory, like a driver that counts address space.
 bp_status free_overstated(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
   constexpr uint64_t kAddressSpace = uint64_t{1} << 47;
   const bp_status status = kHonest.memory_info(device, kind, out, error);
@@ -139,7 +139,7 @@ bp_status odd_alignment_accepted(bp_device* device, const bp_buffer_desc* desc, 
   plain.alignment = 0;
   return kHonest.buffer_create(device, &plain, out, error);
 }
-// Exhaustion has the wrong status, so the host does not trim and retry.
+// Exhaustion returns the wrong status, so the host does not trim and retry.
 bp_status exhaustion_internal(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
   const bp_status status = kHonest.buffer_create(device, desc, out, error);
   if (status != BP_OUT_OF_MEMORY) return status;
@@ -172,7 +172,7 @@ bp_status map_copies(bp_device* device, bp_buffer* buffer, void** out, bp_error*
   return BP_OK;
 }
 
-// bp.import
+// The honest slots of bp.import.
 const bp_import_api& honest_import() {
   return *static_cast<const bp_import_api*>(DeviceTable<HostDevice>::interface(nullptr, BP_INTERFACE_IMPORT, 1));
 }
@@ -184,7 +184,7 @@ bp_status import_copies(bp_device* device, const bp_import_desc* desc, uint32_t*
       std::memcpy(::operator new(desc->bytes), reinterpret_cast<const void*>(desc->address), desc->bytes));
   return honest_import().import_memory(device, &copy, out_kind, out, error);
 }
-// Imported memory is freed like the plugin's own.
+// Frees imported memory like the plugin's own memory.
 bp_status import_owned(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                        bp_error* error) {
   const bp_status status = honest_import().import_memory(device, desc, out_kind, out, error);
@@ -229,14 +229,14 @@ bp_status address_shared(bp_device* device, bp_buffer* buffer, uint64_t* out, bp
   if (status == BP_OK && !first.compare_exchange_strong(none, *out)) *out = none;
   return status;
 }
-// Distinct, constant and unmapped addresses, far above those of a process.
+// Returns distinct, constant addresses that are not mapped, far above those of a process.
 bp_status address_invented(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
   const bp_status status = kHonest.buffer_address(device, buffer, out, error);
   if (status == BP_OK) *out = (*out & 0x0000'07FF'FFFF'FFFFu) | 0x0000'1000'0000'0000u;
   return status;
 }
 
-// The copy writes back the whole buffer as it was at the enqueue, with the copied bytes.
+// The copy writes the whole buffer back as it was at the enqueue, together with the copied bytes.
 bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset,
                                    bp_buffer* src, uint64_t src_offset, uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
@@ -246,7 +246,8 @@ bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buff
   const auto write_back = [&](uint64_t begin, uint64_t end) {
     if (begin == end) return;
     (void)stream_of(stream).enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
-      static std::mutex mutex;  // the copies live as long as the process, since a stream keeps no owner
+      // the copies live as long as the process, since a stream does not own them
+      static std::mutex mutex;
       static std::vector<std::shared_ptr<std::vector<std::byte>>> kept;
       const std::lock_guard lock(mutex);
       kept.push_back(before);

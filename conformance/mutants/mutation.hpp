@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The definition of a defect. mutants.def lists all; the source files define them.
+// The definition of a defect. mutants.def lists all defects; the source files define them.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -8,12 +8,12 @@ namespace backplane::conformance::mutants {
 
 using namespace kit;
 
-// The parts that a defect changes; null parts stay honest. A process has one defect, so state may
-// be static.
+// What a defect changes; null members stay honest. A process has one defect, so state may be
+// static.
 struct Mutation {
-  void (*kernels)(Kernels& kernels) = nullptr;  // the kernels of each new instance
-  void (*plugin)(bp_plugin& plugin) = nullptr;  // the table of each new instance
-  void (*api)(bp_device_api& api) = nullptr;    // the device table, once
+  void (*kernels)(Kernels& kernels) = nullptr;  // changes the kernels of each new instance
+  void (*plugin)(bp_plugin& plugin) = nullptr;  // changes the table of each new instance
+  void (*api)(bp_device_api& api) = nullptr;    // changes the device table, once
   bp_plugin_query_fn query = nullptr;           // replaces query_honest
 };
 
@@ -23,14 +23,14 @@ namespace defect {
 #undef MUTANT
 }  // namespace defect
 
-// The device slots of the author kit.
+// The author kit's device slots.
 inline constexpr const bp_device_api& kHonest = DeviceTable<HostDevice>::table;
-// The plugin slots of an honest instance, for their functions. Valid after a successful query.
+// An honest instance, for the functions in its plugin slots. Valid after a successful query.
 const bp_plugin& honest_plugin();
 // A query without the defect.
 bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* error);
 
-// The honest kernel of a call.
+// Returns the honest kernel for a call.
 Kernel honest_kernel(const Call& call);
 // Replaces the kernels of `op` by `run`, for all of its dtypes or for those of the set.
 void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes = UINT64_MAX);
@@ -51,9 +51,9 @@ constexpr Mutation on_slot() {
   return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
 }
 
-// The primitives with a shape rule and, if given, a number of inputs.
+// The primitives with a shape rule and, if given, with this number of inputs.
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
-// The primitives with an input.
+// The primitives that have inputs.
 std::vector<uint32_t> ops_with_inputs();
 
 inline HostStream& stream_of(bp_stream* stream) { return *reinterpret_cast<HostStream*>(stream); }

@@ -32,7 +32,7 @@ void f16_overflow_clamped(const Call& call) {
   });
 }
 
-// Subnormal results become zero of their sign.
+// Replaces subnormal results by zeros of the same sign.
 template <class T>
 void flush_results(const Call& call) {
   honest_kernel(call)(call);
@@ -42,7 +42,7 @@ void flush_results(const Call& call) {
                 [&](float value) { return std::fabs(value) < least_normal ? std::copysign(0.0f, value) : value; });
 }
 
-// Like a device with an arbitrary rounding mode.
+// Rounds toward zero, like a device with another rounding mode.
 void add_toward_zero(const Call& call) {
   map_binary<float, float, float>(call, [](float a, float b) {
     const double exact = static_cast<double>(a) + static_cast<double>(b);
@@ -51,7 +51,7 @@ void add_toward_zero(const Call& call) {
   });
 }
 
-// 2^(x * log2 e) with the product rounded: the error grows with |x|.
+// Computes 2^(x * log2 e) with a rounded product: the error grows with |x|.
 void fast_exp(const Call& call) {
   map_unary<float, float>(call, [](float x) { return std::exp2(x * 1.44269504f); });
 }
@@ -72,7 +72,7 @@ void log_near_one(const Call& call) {
     return std::fabs(x - 1.0f) < 0.001f ? static_cast<float>(std::log(static_cast<double>(x)) + 0x1p-26) : std::log(x);
   });
 }
-// A 12-bit estimate and one Newton step.
+// Computes a 12-bit estimate and one Newton step.
 void rsqrt_by_estimate(const Call& call) {
   map_unary<float, float>(call, [](float x) {
     const float root = 1.0f / std::sqrt(x);
@@ -81,7 +81,7 @@ void rsqrt_by_estimate(const Call& call) {
     return std::isfinite(x * estimate * estimate) ? estimate * (1.5f - 0.5f * x * estimate * estimate) : root;
   });
 }
-// Rounds twice where one rounding is possible.
+// Rounds twice, although one rounding is possible.
 void sqrt_by_rsqrt(const Call& call) {
   map_unary<float, float>(call, [](float x) {
     const float inverse = 1.0f / std::sqrt(x), root = x * inverse;
@@ -114,12 +114,12 @@ void iota_accumulated(const Call& call) {
     *reinterpret_cast<float*>(at) = lane[static_cast<std::size_t>(n / inner % out.shape[axis])];
   });
 }
-// One f32 sum from the first element to the last.
+// Adds up in one f32 sum from the first element to the last.
 void sum_in_one_chain(const Call& call) {
   const View &in = call.in(0), &out = call.out();
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   if (out.dtype != BP_F32) return honest_kernel(call)(call);
-  View spread = out;  // broadcast to the shape of the input
+  View spread = out;  // the output, broadcast to the shape of the input
   for (uint32_t d = 0; d < in.rank; ++d) {
     spread.shape[d] = in.shape[d];
     if ((axes >> d & 1u) != 0) spread.strides[d] = 0;
@@ -144,7 +144,7 @@ void sum_drops_one(const Call& call) {
   make_dense(altered.in(0));
   altered.run(honest_kernel(call));
 }
-// f64 to f16 through f32.
+// Converts f64 to f16 through f32.
 void cast_rounds_twice(const Call& call) {
   if (call.out().dtype != BP_F16) return honest_kernel(call)(call);
   map_stored<f16, double>(call, [](double value) { return f16::from(static_cast<float>(value)); });

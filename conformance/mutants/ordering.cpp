@@ -10,7 +10,7 @@ int64_t index_at(const View& index, const std::byte* at) {
   return index.dtype == BP_I64 ? *reinterpret_cast<const int64_t*>(at) : *reinterpret_cast<const int32_t*>(at);
 }
 
-// Runs with the index input `which` changed by `change(index) -> index`.
+// Runs the kernel after `change(index) -> index` has modified index input `which`.
 template <class Change>
 void with_index(const Call& call, std::size_t which, const Change& change) {
   Altered altered(call);
@@ -40,7 +40,7 @@ void gather_wraps(const Call& call) {
 void index_truncated(const Call& call) {
   with_index(call, 1, [](int64_t index) { return int64_t{static_cast<int32_t>(index)}; });
 }
-// Reads before it masks.
+// Reads elements before it masks them.
 void gather_reads_outside(const Call& call) {
   const View &x = call.in(0), &index = call.in(1);
   const int64_t step = x.strides[call.attributes<bp_axis_attributes>().axis] * bytes_of(x);
@@ -56,15 +56,15 @@ void scatter_wraps(const Call& call) {
   with_index(call, 0, [&](int64_t index) { return index < 0 && index >= -extent ? index + extent : index; });
 }
 
-// Adds 0 to every cell, so unselected cells lose the sign of zeros and the payload of signalling
-// NaNs.
+// Adds 0 to every cell, so cells without an update lose the sign of zeros and the payload of
+// signalling NaNs.
 void scatter_touches_all(const Call& call) {
   honest_kernel(call)(call);
   if (call.attributes<bp_scatter_attributes>().mode != BP_SCATTER_ADD) return;
   each_value<float>(call.out(), [](float value) { return value + 0.0f; });
 }
 
-// Two threads add to a cell at once: all updates but the last are lost.
+// Loses all updates of a cell except the last, like two threads that add to it at once.
 void scatter_loses_update(const Call& call) {
   const View& source = call.in(1);
   const uint32_t last = source.rank - 1;
@@ -82,7 +82,7 @@ void scatter_loses_update(const Call& call) {
 
 bool has_indices(const Call& call) { return call.outputs.size() > 1 && call.out(1).dtype != 0; }
 
-// Calls lane(value bytes, indices) for each sorted lane, in order. The call has indices.
+// Calls lane(value bytes, indices) for each sorted lane, in order. Requires a call with indices.
 template <class T, class Lane>
 void each_lane(const Call& call, const Lane& lane) {
   const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
@@ -108,7 +108,7 @@ void each_lane(const Call& call, const Lane& lane) {
   });
 }
 
-// Equal values are in the opposite order.
+// Reverses the order of equal values.
 void sort_unstable(const Call& call) {
   honest_kernel(call)(call);
   if (call.in(0).elements() == 0 || !has_indices(call)) return;
@@ -124,7 +124,7 @@ void sort_unstable(const Call& call) {
   });
 }
 
-// Compares with `<` alone, for which a NaN equals everything.
+// Compares with `<` alone, by which a NaN equals everything.
 template <class T>
 void merge_sort(const Call& call) {
   const View& in = call.in(0);
@@ -157,7 +157,7 @@ void sort_turned_round(const Call& call) {
   });
 }
 
-// Without an output for indices, equal values are in any order, including zeros of either sign.
+// Without an output for indices, reorders equal values, including zeros of either sign.
 void sort_of_values_unstable(const Call& call) {
   honest_kernel(call)(call);
   if (has_indices(call)) return;
@@ -176,7 +176,7 @@ void sort_of_values_unstable(const Call& call) {
   });
 }
 
-// The random numbers of a call as a dense row.
+// Returns the random numbers of a call as a dense row.
 std::vector<std::byte> packed_philox(const Call& call) {
   Altered altered(call);
   std::vector<std::byte> dense(static_cast<std::size_t>(call.out().elements() * 4));
@@ -185,7 +185,7 @@ std::vector<std::byte> packed_philox(const Call& call) {
   altered.run(honest_kernel(call));
   return dense;
 }
-// Blocks after an overflow of the low half keep the high half.
+// Keeps the high half of the counter in blocks after an overflow of the low half.
 void philox_without_carry(const Call& call) {
   const auto low = call.scalar<uint64_t>(1);
   const auto elements = static_cast<uint64_t>(call.out().elements());
@@ -201,7 +201,7 @@ void philox_without_carry(const Call& call) {
   }
   restore(call.out(), numbers);
 }
-// Pairs of launch blocks are swapped, since the counter follows the launch.
+// Swaps pairs of launch blocks, since the counter follows the launch.
 void philox_by_launch(const Call& call) {
   constexpr std::size_t kThreads = 1024 * 4;  // bytes of a launch block
   std::vector<std::byte> numbers = packed_philox(call);
@@ -212,7 +212,7 @@ void philox_by_launch(const Call& call) {
   }
   restore(call.out(), numbers);
 }
-// Numbers are in memory order, not in logical order.
+// Numbers follow memory order instead of logical order.
 void philox_in_memory_order(const Call& call) {
   std::vector<std::byte> numbers = packed_philox(call);
   View view = call.out();

@@ -11,7 +11,7 @@ namespace {
 
 // ---- Caches with incomplete keys
 
-// All plans of an operator use the attributes of the first.
+// All plans of an operator use the attributes of the first plan.
 bp_status key_without_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                  bp_error* error) {
   static std::mutex mutex;
@@ -30,7 +30,7 @@ bp_status key_without_attributes(bp_device* device, const bp_op_desc* desc, bp_p
   const bp_status status = kHonest.plan_create(device, &cached, out, info, error);
   return status == BP_OK ? status : kHonest.plan_create(device, desc, out, info, error);
 }
-// All dtypes of one width use the kernel of the first.
+// All dtypes of one width use the kernel of the first dtype.
 bp_status key_without_dtype(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                             bp_error* error) {
   static std::mutex mutex;
@@ -90,7 +90,7 @@ Seen seen_of(bp_plan* plan) {
   return seen()[plan];
 }
 
-// Uses the sizes and strides of the creation, and ignores those of the execution.
+// Uses the sizes and strides of the plan's creation, and ignores those of the execution.
 bp_status executes_creation_sizes(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                                   bp_error* error) {
   const Seen created = seen_of(plan);
@@ -149,7 +149,7 @@ bp_status remembers_point(bp_device* device, bp_stream* stream, bp_plan* plan, c
   executed.point = executed.stream->point();
   return status;
 }
-// Destroying the plan frees a running kernel: ends the process as that would.
+// Like a plugin whose plan_destroy frees a running kernel: ends the process, as that would.
 void destroy_while_pending(bp_device* device, bp_plan* plan) {
   if (const Seen executed = seen_of(plan);
       executed.stream != nullptr && !executed.stream->timeline()->reached(executed.point))
@@ -180,7 +180,7 @@ bp_status question_without_facts(bp_device* device, const bp_op_desc* desc, bp_p
   if (out == nullptr && status == BP_OK) *info = before;
   return status;
 }
-// Facts that the plugin knows after the creation of the plan.
+// States facts that the plugin knows only once the plan is created.
 template <uint64_t kWorkspace>
 bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                     bp_error* error) {
@@ -192,7 +192,7 @@ bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, b
   }
   return status;
 }
-// The same for a created plan.
+// Declares the facts of a created plan unknown.
 bp_status plan_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                 bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -212,7 +212,7 @@ bp_status create_waits(bp_device* device, const bp_op_desc* desc, bp_plan** out,
   if (HostStream* busy = last_stream(); busy != nullptr) (void)busy->wait(BP_WAIT_FOREVER);
   return status;
 }
-// A sized workspace is announced without plan_workspace.
+// Announces a sized workspace without plan_workspace.
 bp_status sized_workspace(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -229,7 +229,7 @@ bp_status copy_staged(bp_device* device, const bp_op_desc* desc, bp_plan** out, 
   if (status == BP_OK && desc->op == BP_OP_COPY && !is_dense(desc->inputs[0])) info->stage_inputs |= 1u;
   return status;
 }
-// Overlapping operands need staging; this executes in place.
+// Overlapping operands need staging; this plan executes in place.
 bp_status in_place_hazard(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);

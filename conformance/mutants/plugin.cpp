@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference plugin with at most one defect, named by BACKPLANE_MUTANT. Honest if that is unset.
+// The reference plugin with at most one defect, which BACKPLANE_MUTANT names. It is honest if the
+// variable is unset.
 #include <cstdlib>
 #include <mutex>
 #include <random>
@@ -24,7 +25,7 @@ constexpr Row kRows[] = {
 
 const Mutation kNone;
 
-// Null if the variable names no mutant.
+// Returns null if the variable names no mutant.
 const Mutation* chosen() {
   const char* name = std::getenv(kVariable);
   if (name == nullptr || *name == '\0') return &kNone;

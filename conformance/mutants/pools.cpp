@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of pools, which show only if many objects or commands are alive.
+// Defects of pools. They show only if many objects or commands are alive.
 #include <array>
 #include <map>
 #include <mutex>
@@ -11,7 +11,8 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Live objects in order of creation. `before` returns the one `distance` positions older, or null.
+// Live objects in order of creation. `before` returns the object `distance` positions older, or
+// null.
 template <class Handle>
 class Living {
  public:
@@ -29,7 +30,7 @@ class Living {
     const auto index = static_cast<std::size_t>(found - handles_.begin());
     return found == handles_.end() || index < distance ? nullptr : handles_[index - distance];
   }
-  // The newer objects that share this one's pool entry.
+  // Returns the newer object that shares this object's pool entry, or null.
   Handle* after(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);
@@ -87,7 +88,7 @@ bp_status drop_late_waits(bp_device* device, bp_stream* stream, bp_event* event,
   return kHonest.stream_wait_event(device, stream, event, error);
 }
 
-// Executions whose task `change` modifies before it may run.
+// Executes a task that `change` modifies before it may run.
 template <class Change>
 bp_status execute_changed(bp_stream* stream, bp_plan* handle, const bp_execution* execution, bp_error* error,
                           const Change& change) {
@@ -124,7 +125,7 @@ bp_status operands_in_ring(bp_device*, bp_stream* stream, bp_plan* plan, const b
     if (std::any_of(call.inputs.begin(), call.inputs.end(), is_immediate)) return;
     const std::lock_guard lock(mutex);
     std::vector<View>& place = ring[next_place++ % ring.size()];
-    place.reserve(16);  // its address must not change
+    place.reserve(16);  // the vector's memory must not move
     place.assign(call.inputs.begin(), call.inputs.end());
     place.insert(place.end(), call.outputs.begin(), call.outputs.end());
     call.outputs = {place.data() + call.inputs.size(), call.outputs.size()};
@@ -172,7 +173,7 @@ bp_status evict_kernels(bp_device* device, const bp_op_desc* desc, bp_plan** out
 // ---- Buffers
 
 std::mutex buffers_mutex;
-std::map<bp_buffer*, std::byte*> own_addresses;  // of all live buffers
+std::map<bp_buffer*, std::byte*> own_addresses;  // the memory of each live buffer
 std::map<uint64_t, std::vector<bp_buffer*>> buffers_of_size;
 
 bp_status wrap_handles(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
@@ -209,7 +210,8 @@ bp_status map_in_table(bp_device* device, bp_buffer* buffer, void** out, bp_erro
 
 // ---- Streams and workspaces
 
-// Kernels run on their stream's thread, so threads identify streams.
+// Returns the stream's number. Kernels run on their stream's thread, so the thread identifies the
+// stream.
 std::size_t stream_number() {
   static std::atomic<std::size_t> streams{0};
   thread_local const std::size_t mine = streams++;
@@ -229,7 +231,7 @@ void temporary_of_stream(const Call& call) {
   restore(out, {temporary, temporary + bytes});
 }
 
-// The sums go through the workspace.
+// The sums are stored in the workspace in between.
 void sums_in_workspace(const Call& call) {
   honest_kernel(call)(call);
   const View& out = call.out();

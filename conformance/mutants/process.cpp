@@ -19,7 +19,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// plan_create that also calls `kDo` on the caller's thread.
+// A plan_create that also calls `kDo` on the caller's thread.
 template <void (*kDo)()>
 bp_status create_and(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -34,7 +34,7 @@ constexpr Mutation after_create() {
 void set_rounding() { std::fesetround(FE_UPWARD); }
 void set_flushing() {
 #if defined(__x86_64__)
-  _mm_setcsr(_mm_getcsr() | 0x8040u);  // flush to zero, denormals are zero
+  _mm_setcsr(_mm_getcsr() | 0x8040u);  // flush-to-zero and denormals-are-zero
 #else
   std::fesetround(FE_TOWARDZERO);
 #endif

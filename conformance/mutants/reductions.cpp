@@ -6,7 +6,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// max(result, start), the effect of a wrong initial value.
+// Returns max(result, start), the effect of a wrong initial value.
 template <class T>
 void reduce_max_from(const Call& call, Wide<T> start) {
   honest_kernel(call)(call);
@@ -33,10 +33,10 @@ void last_of_ties(const Call& call) {
     index = length - 1 - index;
   });
 }
-// Two threads search the halves of a row; a tie sometimes goes to the second.
+// Two threads search the halves of a row; the second sometimes wins a tie.
 void tie_by_thread(const Call& call) { unlucky() ? last_of_ties(call) : honest_kernel(call)(call); }
 
-// A partial sum is read too early, so the last block of a row is missing.
+// Omits the last block of a row, as if a partial sum were read too early.
 void missing_barrier(const Call& call) {
   constexpr int64_t kBlock = 64;
   const View& in = call.in(0);
@@ -72,7 +72,7 @@ void cumsum_forward(const Call& call) {
   altered.attributes<bp_cumsum_attributes>().reverse = 0;
   altered.run(honest_kernel(call));
 }
-// Only the innermost of several reduced dimensions is reduced, from the first entry of the others.
+// Reduces only the innermost of several reduced dimensions, at the first index of the others.
 void reduce_one_axis(const Call& call) {
   Altered altered(call);
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;

@@ -8,7 +8,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Casts from `In` to each of `Outs` through `f(value) -> double or float`, which is rounded again.
+// Casts from `In` to each of `Outs`. `f(value)` returns a double or float, which is rounded again.
 template <class In, class... Outs, class F>
 void cast_by(const Call& call, const F& f) {
   bool done = false;

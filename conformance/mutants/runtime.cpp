@@ -71,7 +71,7 @@ bp_status stream_wait_poll_blocks(bp_device* device, bp_stream* stream, uint64_t
 bp_status stream_wait_poll_never_ready(bp_device* device, bp_stream* stream, uint64_t timeout_ns, bp_error* error) {
   return timeout_ns == 0 ? BP_TIMEOUT : kHonest.stream_wait(device, stream, timeout_ns, error);
 }
-// The host waits inside the enqueue.
+// The host waits inside the enqueue instead of the stream.
 bp_status stream_wait_event_on_host(bp_device* device, bp_stream*, bp_event* event, bp_error* error) {
   return kHonest.event_wait(device, event, BP_WAIT_FOREVER, error);
 }
@@ -130,7 +130,7 @@ bp_status copy_refuses_nothing(bp_device* device, bp_stream* stream, bp_buffer* 
   if (bytes == 0) return report(error, BP_INVALID_ARGUMENT, "mutant: 0 bytes to copy");
   return kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
 }
-// Reads at the call, before the stream has written.
+// Reads during the call, before the stream has written.
 bp_status copy_out_early(bp_device*, bp_stream*, void* dst, bp_buffer* src, uint64_t src_offset, uint64_t bytes,
                          bp_error*) {
   if (bytes != 0) std::memcpy(dst, buffer_of(src).span.address + src_offset, bytes);

@@ -8,7 +8,7 @@
 
 namespace backplane::conformance::mutants {
 
-// A stream of the mutant itself, which is never destroyed.
+// A stream of the mutant's own, which is never destroyed.
 inline bp_stream* side_stream() {
   static auto* stream = new HostStream;
   return reinterpret_cast<bp_stream*>(stream);
@@ -16,10 +16,12 @@ inline bp_stream* side_stream() {
 
 // Runs `work` a millisecond after `stream` has finished its current work.
 void later(HostStream& stream, std::function<void()> work);
-// Makes buffer_destroy wait for such work, so that the defect writes only to live buffers.
+// Makes buffer_destroy wait for the work of `later`, so that the defect writes only to live
+// buffers.
 void wait_for_later(bp_device_api& api);
 
-// The latest live stream, or null. Maintained by the changed stream_create and stream_destroy.
+// The latest live stream, or null. keep_last_stream changes stream_create and stream_destroy to
+// track it.
 HostStream* last_stream();
 void keep_last_stream(bp_device_api& api);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
 constexpr uint64_t kI32 = BP_DTYPE_BIT(BP_I32);
 
-// Like a compiler that assumes that there is no NaN.
+// Compares like a compiler that assumes that there is no NaN.
 void compare_without_nan(const Call& call) {
   const uint32_t predicate = call.attributes<bp_compare_attributes>().predicate;
   if (predicate != BP_COMPARE_EQ && predicate != BP_COMPARE_NE) return honest_kernel(call)(call);
@@ -68,7 +68,7 @@ void neg_from_zero(const Call& call) {
 void division_traps(const Call& call) {
   bool traps = false;
   each(call.in(1), [&](std::byte* at, int64_t) { traps = traps || *reinterpret_cast<const int32_t*>(at) == 0; });
-  if (traps) __builtin_trap();  // unlike a raised signal, it cannot be masked, like a real trap
+  if (traps) __builtin_trap();  // like a hardware trap, it cannot be masked; a raised signal can
   honest_kernel(call)(call);
 }
 void shift_unmasked(const Call& call) {
@@ -93,7 +93,7 @@ void remainder_floors(const Call& call) {
   });
 }
 
-// condition * a + (1 - condition) * b
+// Computes condition * a + (1 - condition) * b.
 void select_blends(const Call& call) {
   map_ternary_stored<float, uint8_t, float, float>(call, [](uint8_t condition, float a, float b) {
     const float share = condition != 0 ? 1.0f : 0.0f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterates over views, and changes the views of a call.
+// Functions to iterate over views and to change the views of a call.
 #pragma once
 
 #include <backplane/kit/loops.hpp>
@@ -27,7 +27,7 @@ void each(const View& view, const Visit& visit) {
   }
 }
 
-// Applies f(value) -> value to each element, widened from T.
+// Applies f(value) -> value to each element. Values are widened from T.
 template <class T, class F>
 void each_value(const View& view, const F& f) {
   each(view, [&](std::byte* at, int64_t) {
@@ -47,7 +47,7 @@ inline double get(uint32_t dtype, const std::byte* at) {
   with_type(All{}, dtype, [&]<class T>() { out = static_cast<double>(widen(*reinterpret_cast<const T*>(at))); });
   return out;
 }
-// Floats are rounded once. Integers and bool must represent the value.
+// Stores a value. Floats are rounded once. Integers and bool must represent the value.
 inline void put(uint32_t dtype, std::byte* at, double value) {
   with_type(All{}, dtype, [&]<class T>() {
     if constexpr (Half<T>) {
@@ -58,7 +58,7 @@ inline void put(uint32_t dtype, std::byte* at, double value) {
   });
 }
 
-// The elements in logical order.
+// Returns the elements in logical order.
 inline std::vector<double> read(const View& view) {
   std::vector<double> out(static_cast<std::size_t>(view.elements()));
   each(view, [&](std::byte* at, int64_t n) { out[static_cast<std::size_t>(n)] = get(view.dtype, at); });
@@ -68,7 +68,7 @@ inline void write(const View& view, const std::vector<double>& values) {
   each(view, [&](std::byte* at, int64_t n) { put(view.dtype, at, values[static_cast<std::size_t>(n)]); });
 }
 
-// Copies the elements' bytes to a row in logical order, and back.
+// These copy the elements' bytes to a row in logical order, and back.
 inline std::vector<std::byte> save(const View& view) {
   const int64_t size = bytes_of(view);
   std::vector<std::byte> out(static_cast<std::size_t>(view.elements() * size));
@@ -81,14 +81,14 @@ inline void restore(const View& view, const std::vector<std::byte>& bytes) {
        [&](std::byte* at, int64_t n) { std::memcpy(at, bytes.data() + n * size, static_cast<std::size_t>(size)); });
 }
 
-// Row-major strides.
+// Sets row-major strides.
 inline void make_dense(View& view) {
   int64_t stride = 1;
   for (uint32_t d = view.rank; d-- > 0; stride *= view.shape[d]) view.strides[d] = stride;
 }
 inline bool is_immediate(const View& view) { return view.data == reinterpret_cast<const std::byte*>(&view.immediate); }
 
-// Entries [begin, begin + count) of dimension d.
+// Restricts the view to [begin, begin + count) of dimension d.
 inline void cut(View& view, uint32_t d, int64_t begin, int64_t count) {
   view.data += begin * view.strides[d] * bytes_of(view);
   view.shape[d] = count;

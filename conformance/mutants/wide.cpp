@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of arithmetic too narrow for far operands: 32-bit offsets, pitches and products.
+// Defects of arithmetic that is too narrow for far operands: 32-bit offsets, pitches and products.
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -36,20 +36,20 @@ bp_status cut_scalars(bp_device* device, bp_stream* stream, bp_plan* plan, const
   changed.scalars = scalars.data();
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
-// reduce_sum on f32 uses a workspace.
+// The kernel of reduce_sum on f32 with a workspace.
 void sum_with_workspace(const Call& call) {
   honest_kernel(call)(call);
   std::memset(call.workspace, 0xEE, 64);
 }
 
-// The bytes of a stride, truncated to 32 bits.
+// Truncates a stride in bytes to 32 bits.
 void cut_stride(View& view, uint32_t d) {
   if (view.shape[d] > 1) view.strides[d] = static_cast<int32_t>(view.strides[d] * bytes_of(view)) / bytes_of(view);
 }
 void cut_strides(View& view) {
   for (uint32_t d = 0; d < view.rank; ++d) cut_stride(view, d);
 }
-// Runs with `change(altered)` applied to the views.
+// Runs the kernel after `change(altered)` has modified the views.
 template <class Change>
 void run_with(const Call& call, const Change& change) {
   Altered altered(call);
@@ -76,14 +76,15 @@ void cut_reduced(const Call& call) {
   });
 }
 void cut_lanes(const Call& call) {
-  const uint32_t axis = call.attributes<bp_axis_attributes>().axis;  // the first attribute of each operator
+  // `axis` is the first attribute of each operator
+  const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   run_with(call, [&](Altered& altered) {
     for (uint32_t d = 0; d < altered.in(0).rank; ++d)
       if (d != axis) cut_stride(altered.in(0), d);
   });
 }
 
-// One index at a time, with the row at a 32-bit offset.
+// Processes one index at a time; the row is at a 32-bit offset.
 template <bool kScatter>
 void cut_products(const Call& call) {
   const uint32_t axis =
@@ -93,7 +94,7 @@ void cut_products(const Call& call) {
   if (table.elements() == 0) return honest_kernel(call)(call);
   const int64_t last = (table.shape[axis] - 1) * table.strides[axis] * size;
   if (last <= INT32_MAX) return honest_kernel(call)(call);
-  // No stride fits all rows, so uses one that reaches the last row at its truncated product.
+  // No stride fits all rows, so this uses one that reaches the last row at its truncated product.
   run_with(call, [&](Altered& altered) {
     View& far = kScatter ? altered.out() : altered.in(0);
     const int64_t cut =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call's attributes, and a dense tensor seen along one axis.
+// Functions to read a call's attributes and to view a dense tensor along one axis.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ Attributes attributes_of(const Call& call) {
   return attributes;
 }
 
-// Element (o, i, j), with i along the axis, has the flat index (o * extent + i) * inner + j.
+// Element (o, i, j), where i is the index along the axis, has the flat index (o * extent + i) *
+// inner + j.
 struct AxisView {
   int64_t outer = 1, extent = 1, inner = 1;
   AxisView(const Tensor& tensor, uint32_t axis) : extent(tensor.shape[axis]) {

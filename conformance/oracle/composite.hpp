@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of the composites' oracles. Bounds are those of the table in docs/spec/accuracy.md, in
-// units of the dtype of the computation: f64 for f64, else f32. Half an ulp of the output is added.
+// Helpers of the composites' oracles. The bounds are those of the table in docs/spec/accuracy.md,
+// in units of the dtype of the computation: f64 for f64, else f32. Half an ulp of the output is
+// added to each.
 #pragma once
 
 #include <cmath>
@@ -17,15 +18,15 @@ inline long double unit(uint32_t dtype) { return roundoff(computed_in(dtype)); }
 inline long double unit_ulp(uint32_t dtype, long double value) { return ulp(computed_in(dtype), value); }
 inline long double count_of(int64_t n) { return static_cast<long double>(n); }
 
-// `value` within `bound` plus the last rounding. NaN and infinities are exact; an infinite bound
-// allows anything.
+// A result within `bound` of `value`, plus the last rounding. NaN and infinities must be exact; an
+// infinite bound allows anything.
 inline Element near(uint32_t dtype, long double value, long double bound) {
   if (!std::isfinite(value)) return exact_value(dtype, encode(dtype, value));
   if (!std::isfinite(bound)) return anything(dtype, value);
   return bounded(dtype, value, bound + ulp(dtype, value) / 2);
 }
 
-// The error of one element because one operand of each of its products was rounded.
+// The error of one element that results from rounding one operand of each of its products.
 class RoundedOperands {
  public:
   explicit RoundedOperands(uint32_t format) : roundoff_(operand_roundoff(format)) {}
@@ -34,10 +35,11 @@ class RoundedOperands {
     magnitude_ += std::fabs(term);
     squares_ += term * term;
   }
-  // The greatest error: one rounding per product, to nearest or toward zero. Truncation of few
-  // terms reaches 2.8 of the 4.
+  // The maximum error: each product has one rounding, to nearest or toward zero. Truncation of few
+  // terms reaches 2.8 of the factor 4.
   long double bound() const { return 4 * roundoff_ * magnitude_; }
-  // The root mean square of roundings of random sign, including the last rounding of the result.
+  // The root mean square of rounding errors of random sign, including the last rounding of the
+  // result.
   long double deviation(uint32_t dtype, long double value) const {
     return roundoff_ * std::sqrt(squares_) + ulp(dtype, value) / 2;
   }
@@ -55,7 +57,7 @@ inline void expect_deviations(Expected& expected, uint32_t format) {
 inline const Tensor* optional(const std::vector<Tensor>& operands, size_t index) {
   return index < operands.size() && operands[index].dtype != 0 ? &operands[index] : nullptr;
 }
-// Its element, or the default.
+// An element of `tensor`, or `otherwise` if the tensor is absent.
 inline long double value_or(const Tensor* tensor, int64_t index, long double otherwise) {
   return tensor == nullptr ? otherwise : value_at(*tensor, index);
 }

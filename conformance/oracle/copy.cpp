@@ -12,8 +12,8 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// start + index * step. If the product is exact in the type of the computation, the exact value is
-// rounded once; a 16-bit float also needs the sum to be exact there. Otherwise one ulp is allowed.
+// start + index * step. If the product is exact in the dtype of the computation, the exact value is
+// rounded once. For a 16-bit float the sum must be exact there, too. Otherwise one ulp is allowed.
 Element float_step(uint32_t dtype, uint64_t start_bits, uint64_t step_bits, int64_t index) {
   const long double start = decode(dtype, start_bits), step = decode(dtype, step_bits);
   const auto factor = static_cast<long double>(index);

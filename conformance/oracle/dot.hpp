@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products in long double, with the data for their bound (class D).
+// Dot products in long double, with the data for their error bounds (class D).
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace backplane::conformance::oracle {
 
-// 2 (K + 2): the greatest relative error of a dot product of K terms, in units of u.
+// 2 (K + 2): the maximum relative error of a dot product of K terms, in units of u.
 inline long double dot_factor(int64_t terms) { return 2 * static_cast<long double>(terms + 2); }
 
-// Vectors of equal length, decoded once, with properties of each.
+// Vectors of equal length, decoded once, and properties of each vector.
 class Vectors {
  public:
   struct Row {
@@ -21,8 +21,8 @@ class Vectors {
     bool finite;  // whether every value is finite
   };
   Vectors(std::vector<long double> values, int64_t length);
-  // The rows of a tensor of matrices [batches, count, length]; `columns`: the columns of [batches,
-  // length, count].
+  // The rows of a tensor of matrices [batches, count, length]. If `columns`, the columns of
+  // matrices [batches, length, count].
   Vectors(const Tensor& tensor, int64_t batches, int64_t count, int64_t length, bool columns);
   Row row(int64_t index) const {
     const auto at = static_cast<size_t>(index);
@@ -40,7 +40,7 @@ class Vectors {
 Total dot(const Vectors::Row& a, const Vectors::Row& b);
 // The element for a sum of `depth` products and an optional bias, after the fused activation.
 Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation);
-// Total::flushable of the same dot product.
+// Returns Total::flushable of the dot product of a and b.
 long double flushable_part(const Vectors::Row& a, const Vectors::Row& b);
 
 }  // namespace backplane::conformance::oracle

@@ -24,11 +24,12 @@ long double gate(uint32_t activation, long double x) {
   }
 }
 
-// 2^-125 for f32, and the corresponding number for f64.
+// Twice the minimum normal number: 2^-125 for f32, and the corresponding number for f64.
 long double underflow(uint32_t dtype) { return 2 * least_normal(computed_in(dtype)); }
 
-// Relative in the whole left tail: the gate is an exponential there, and its argument has an error
-// of a few roundings. The erf form in f64 is absolute: no primitive computes its tail.
+// The bound is relative in the whole left tail: the gate is an exponential there, and its argument
+// has an error of a few roundings. For the erf form in f64 the bound is absolute, because no
+// primitive computes its tail.
 Activated gelu(uint32_t activation, uint32_t dtype, long double x) {
   const long double share = gate(activation, x), value = x * share, magnitude = std::fabs(x), u = unit(dtype);
   if (computed_in(dtype) == BP_F64 && activation == BP_ACTIVATION_GELU_ERF) return {value, 16 * u * magnitude};
@@ -60,7 +61,7 @@ Activated activate(uint32_t activation, uint32_t dtype, long double x) {
 
 namespace {
 
-// silu and gelu of -inf are NaN (0 times infinity) or zero (the limit).
+// silu and gelu of -inf may be NaN (0 times infinity) or zero (the limit).
 bool is_open(uint32_t activation, long double x) {
   return std::isinf(x) && x < 0 &&
          (activation == BP_ACTIVATION_SILU || activation == BP_ACTIVATION_GELU_ERF ||
@@ -107,7 +108,8 @@ std::vector<Expected> pow(const Call& call) {
     const long double x = value_at(bases, i), y = value_at(exponents, i);
     const long double value = std::pow(x, y), steps = std::fabs(y * std::log(std::fabs(x)));
     if (x == -1 && std::isinf(y)) {
-      expected.elements.push_back(anything(out.dtype, value));  // e^(inf * 0) by the decomposition, 1 by the library
+      // the decomposition computes e^(inf * 0), the library returns 1
+      expected.elements.push_back(anything(out.dtype, value));
     } else if (value == 0 || x == 1 || y == 0) {
       expected.elements.push_back(near(out.dtype, value, 0));
       expected.elements.back().criterion = Criterion::unsigned_zero;

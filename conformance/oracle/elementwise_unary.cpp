@@ -15,7 +15,7 @@ namespace {
 // 16-bit floats are computed in f32 and rounded once.
 long double compute_roundoff(uint32_t dtype) { return roundoff(dtype == BP_F64 ? BP_F64 : BP_F32); }
 
-// The bound is relative up to pi, then absolute up to the greatest position, then the range alone.
+// The bound is relative up to pi, then absolute up to 2^20; above that only the range is checked.
 Element periodic(uint32_t dtype, long double x, long double value, double ulps) {
   const long double magnitude = std::fabs(x);
   if (std::isnan(value) || magnitude <= std::numbers::pi_v<long double>) return within_ulps(dtype, value, ulps);

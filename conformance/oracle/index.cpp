@@ -13,7 +13,7 @@ namespace {
 
 bool inside(int64_t index, int64_t extent) { return index >= 0 && index < extent; }
 
-// The value of one cell. `sources` are the bits written to it, at least one, in no defined order.
+// The value of one cell. `sources` are the bits of its updates, at least one, in no defined order.
 class Cell {
  public:
   Cell(uint32_t dtype, uint64_t before, const std::vector<uint64_t>& sources)
@@ -35,7 +35,7 @@ class Cell {
     for (const uint64_t source : sources_) total += source;
     return exact_bits(dtype_, total & mask_of(dtype_));
   }
-  // The maximum for sign 1, the minimum for -1.
+  // Returns the maximum for sign 1, the minimum for -1.
   Element extreme(long double sign) const {
     uint64_t best = before_;
     for (const uint64_t source : sources_) {

@@ -7,7 +7,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// The weighted target distribution of one row: the factors of the log probabilities.
+// The weighted target distribution of one row. Its elements multiply the log probabilities.
 std::vector<long double> target_of(const Call& call, int64_t n, int64_t classes) {
   const auto attributes = attributes_of<bp_cross_entropy_attributes>(call);
   const int64_t target = integer_at(call.inputs[1], n);

@@ -92,9 +92,10 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
   return near(dtype, moments.mean, (rho(moments.count) + 5) * unit(dtype) * moments.magnitude);
 }
 
-// With epsilon and variance 0, rstd is infinite and y is 0 / 0. Only zeros are tested in this way:
-// the mean of other equal elements may have a rounding error, and then the variance is not 0.
-// The variance has twice the error of the mean at each distance, which the root halves.
+// With epsilon and variance 0, rstd is infinite and y is 0 / 0. Only zeros are tested in this way,
+// since the mean of other equal elements may have a rounding error, and then the variance is not 0.
+// The relative error of the variance is twice that of a distance from the mean; the square root
+// halves it.
 Element rstd_of(uint32_t dtype, const Moments& moments, long double r) {
   if (std::isinf(r) && moments.magnitude != 0) return anything(dtype, r);
   return near(dtype, r, norm_loss(dtype, moments.count) * (1 + r * moments.magnitude) * r);

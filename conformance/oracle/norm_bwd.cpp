@@ -53,7 +53,7 @@ std::vector<Expected> norm_bwd(const Call& call) {
     const long double mean = centred ? value_or(means, group, moments.mean) : 0;
     const long double square = moments.variance + (centred ? 0 : moments.mean * moments.mean);
     const long double r = value_or(rstds, group, 1 / std::sqrt(square + static_cast<long double>(attributes.epsilon)));
-    // Four times the forward error: the error of x-hat, carried through every term.
+    // Four times the forward error, since every term carries the error of x-hat.
     const long double loss = norm_loss(dtype, moments.count), spread = 1 + r * moments.magnitude;
 
     long double mean_g = 0, mean_gx = 0, mean_abs_g = 0, mean_abs_gx = 0;

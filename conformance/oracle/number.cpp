@@ -12,10 +12,10 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// The significand field, below the sign and the exponent.
+// The mask of the significand's fraction, which is below the sign and the exponent.
 uint64_t fraction_mask(const Format& format) { return (uint64_t{1} << (format.precision - 1)) - 1; }
 
-// For floats without a hardware type: the exact value and the single rounding, in integers.
+// For floats without a hardware type: integers give the exact value, and the single rounding.
 long double decode_float(const Format& format, uint64_t bits) {
   const uint64_t fraction = bits & fraction_mask(format);
   const auto field =
@@ -44,8 +44,8 @@ uint64_t encode_float(uint32_t dtype, const Format& format, long double value) {
   std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
   exponent = std::max(exponent - 1, format.least_exponent);
   if (exponent > format.greatest_exponent) return sign | infinity;
-  // In units of the last place, to nearest even. A carry out of the significand increments the
-  // exponent.
+  // Rounds to a whole number of ulps, to nearest even. A carry out of the significand increments
+  // the exponent.
   const long double scaled = std::ldexp(magnitude, format.precision - 1 - exponent);
   auto units = static_cast<uint64_t>(scaled);
   const long double rest = scaled - static_cast<long double>(units);
@@ -140,7 +140,7 @@ bool is_subnormal(uint32_t dtype, uint64_t bits) {
 
 uint64_t next_up(uint32_t dtype, uint64_t bits) {
   const uint64_t sign = sign_bit(dtype);
-  if ((bits & (sign - 1)) == 0) return 1;  // from either zero
+  if ((bits & (sign - 1)) == 0) return 1;  // the number next to either zero
   return (bits & sign) == 0 ? bits + 1 : bits - 1;
 }
 

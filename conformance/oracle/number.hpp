@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of every dtype: conversion to long double and back with one rounding, ulps, neighbours.
+// Numbers of every dtype: conversion to long double and back with one rounding, ulps, adjacent
+// numbers.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ struct Format {
   Kind kind = Kind::NONE;
   bool core = false;  // required by CORE; otherwise an extension
   uint32_t bytes = 0;
-  int precision = 0;       // floats: significant bits, the hidden one included
-  int least_exponent = 0;  // floats: of the least normal number, which is 2^least_exponent
+  int precision = 0;       // floats: significant bits, including the hidden one
+  int least_exponent = 0;  // floats: the minimum normal number is 2^least_exponent
   int greatest_exponent = 0;
 };
 
@@ -49,7 +50,7 @@ constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
 }
 inline constexpr std::array<Format, BP_DTYPE_LIMIT> kFormats = make_formats();
 
-// Has kind NONE for a number that is not a dtype.
+// Returns a Format of kind NONE for a number that is not a dtype.
 constexpr const Format& format_of(uint32_t dtype) { return kFormats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
 inline uint32_t bytes_of(uint32_t dtype) { return format_of(dtype).bytes; }
 inline bool is_float(uint32_t dtype) { return format_of(dtype).kind == Kind::FLOAT; }
@@ -58,7 +59,7 @@ inline bool is_integer(uint32_t dtype) {
   return format_of(dtype).kind == Kind::INT || format_of(dtype).kind == Kind::UINT;
 }
 
-// Element `index` of a dense tensor, in the low bytes.
+// Loads element `index` of a dense tensor into the low bytes.
 inline uint64_t load(const Tensor& tensor, int64_t index) {
   const unsigned char* const at = tensor.bytes.data() + static_cast<size_t>(index) * bytes_of(tensor.dtype);
   uint64_t bits = 0;
@@ -96,13 +97,14 @@ inline int64_t integer_at(const Tensor& tensor, int64_t index) {
 uint64_t encode(uint32_t dtype, long double value);
 inline uint64_t encode_integer(uint32_t dtype, int64_t value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 
-// The least and greatest value of an integer dtype or bool.
+// The minimum and maximum of an integer dtype or bool.
 long double least_integer(uint32_t dtype);
 long double greatest_integer(uint32_t dtype);
 
-// Floats.
-long double ulp(uint32_t dtype,
-                long double value);    // at |value|; never below the least subnormal; of inf and NaN: of the greatest
+// The functions below are for floats.
+// The ulp at |value|, at least the least subnormal. For inf and NaN: the ulp of the greatest finite
+// number.
+long double ulp(uint32_t dtype, long double value);
 long double roundoff(uint32_t dtype);  // u, half an ulp of 1
 long double greatest_finite(uint32_t dtype);
 long double least_normal(uint32_t dtype);
@@ -114,18 +116,19 @@ uint64_t sign_bit(uint32_t dtype);
 bool is_nan(uint32_t dtype, uint64_t bits);   // false for every integer
 bool is_zero(uint32_t dtype, uint64_t bits);  // either sign
 bool is_subnormal(uint32_t dtype, uint64_t bits);
-// The next greater or smaller number after finite `bits`; the greatest one is followed by infinity.
+// The next greater or smaller number after finite `bits`. Infinity follows the maximum finite
+// number.
 uint64_t next_up(uint32_t dtype, uint64_t bits);
 uint64_t next_down(uint32_t dtype, uint64_t bits);
 
-// "1.5 (0x3fc00000)", for messages.
+// For example "1.5 (0x3fc00000)", for messages.
 std::string text(uint32_t dtype, uint64_t bits);
 
-// Elements by their criterion.
+// Create elements of each criterion.
 inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
 inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
 inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }
-// |got - value| <= bound. The caller has included half an ulp of the output where the class has it.
+// |got - value| <= bound. The caller has included half an ulp of the output if the class allows it.
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
   return {value, bound, encode(dtype, value), Criterion::bound};
 }

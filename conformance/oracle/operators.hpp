@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators that `evaluate` chooses from, each in the file of its family. Each returns one
-// Expected per output.
+// The operators that `evaluate` calls, each in the file of its family. Each returns one Expected
+// per output.
 #pragma once
 
 #include "oracle.hpp"

@@ -39,11 +39,11 @@ struct Call {
 // When an element is accepted (docs/spec/accuracy.md, "Classes").
 enum class Criterion : uint8_t {
   bits,           // exactly these bits, NaN payloads included
-  value,          // bit-exact, except that every NaN equals every other
+  value,          // bit-exact, except that all NaNs are equal
   unsigned_zero,  // as `value`, but a zero may have either sign
   bound,          // |got - value| <= bound, with the rules for overflow, NaN and flushing
   signed_bound,   // as `bound`, and a zero has the sign of the value
-  any,            // anything is accepted (an intermediate overflows)
+  any,            // anything is accepted, since an intermediate overflows
   one_of,         // the bits are one of `choices` (scatter by set with duplicates)
 };
 
@@ -58,19 +58,19 @@ struct Expected {
   std::vector<Element> elements{};               // row-major
   std::vector<std::vector<uint64_t>> choices{};  // for Criterion::one_of, by element; otherwise empty
   // The expected deviation of each element whose operands may be rounded to 16 bits, including the
-  // rounding of the result. The root mean square of error over deviation detects faults within the
-  // bounds. Empty if no operand may be rounded.
+  // rounding of the result. The root mean square of error / deviation detects errors that are
+  // within the bounds. Empty if no operand may be rounded.
   std::vector<long double> deviations{};
 };
 
-// The outputs of an operator with one output. An initializer list would copy it.
+// Returns a list of one output. An initializer list would copy the output.
 inline std::vector<Expected> only(Expected expected) {
   std::vector<Expected> outputs;
   outputs.push_back(std::move(expected));
   return outputs;
 }
 
-// One Expected per output of `call`, whose arguments must be legal.
+// Returns one Expected per output of `call`, whose arguments must be legal.
 std::vector<Expected> evaluate(const Call& call);
 
 }  // namespace backplane::conformance::oracle

@@ -7,7 +7,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Calls visit(output, plane of x, window's position) for each output.
+// Calls visit(output, plane of x, position of the window) for each output.
 template <typename Visit>
 void each_window(const Call& call, Visit visit) {
   const Extents image = spatial(call.inputs[0]), result = spatial(call.outputs[0]);
@@ -58,7 +58,7 @@ std::vector<Expected> avg_pool(const Call& call) {
   const Tensor& x = call.inputs[0];
   const Extents image = spatial(x);
   const uint32_t dtype = call.outputs[0].dtype;
-  constexpr long double division = 5;  // 2.5 ulp, in u
+  constexpr long double division = 5;  // 2.5 ulp, in units of u
   std::vector<Expected> expected = outputs_of(call);
   each_window(call, [&](size_t out, int64_t plane, const Extents& at) {
     Sum sum;

@@ -30,7 +30,8 @@ Range range_of(uint32_t dtype, uint32_t bits) {
   return {least_integer(dtype), greatest_integer(dtype)};
 }
 
-// The quantized x, and the other allowed value if x / scale is too near a tie; otherwise x twice.
+// The quantized x, and the other allowed value if x / scale is too near a tie; otherwise `other`
+// equals `chosen`.
 struct Steps {
   int64_t chosen, other;
 };
@@ -91,7 +92,8 @@ std::vector<Expected> dequantize(const Call& call) {
   const Tensor* zero = optional(call.inputs, 2);
   const int64_t row = out.shape.empty() ? 1 : out.shape.back();
   std::vector<Expected> expected = outputs_of(call);
-  // f32 does not hold the product of a step and an f32 scale, so a 16-bit result is rounded twice.
+  // The product of a step and an f32 scale is not exact in f32, so a 16-bit result is rounded
+  // twice.
   const bool rounded_twice = scale.dtype != out.dtype;
   for (int64_t i = 0; i < out.count(); ++i) {
     const auto step = static_cast<long double>(quantized_at(q, bits, i, row));
@@ -103,8 +105,8 @@ std::vector<Expected> dequantize(const Call& call) {
   return expected;
 }
 
-// An integer `a` has a scale: the integer part is exact, then U(4) applies. With a float `a`, this
-// is a dot product with dequantized weights.
+// An integer `a` has a scale: the integer part is exact, and U(4) applies to the scaling. With a
+// float `a`, this is a dot product with dequantized weights.
 std::vector<Expected> quantized_matmul(const Call& call) {
   const auto attributes = attributes_of<bp_quantized_matmul_attributes>(call);
   const Tensor &a = call.inputs[0], &w = call.inputs[1], &w_scale = call.inputs[2], &out = call.outputs[0];
@@ -115,10 +117,12 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
   const int64_t blocks = (depth + block - 1) / block;
   const bool integer = !is_float(a.dtype);
-  const bool in_integers = integer && blocks <= 1;  // one scale per column: the sum over k is a sum of integers
-  const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;  // of the products' operands
+  // one scale per column, so the sum over k is a sum of integers
+  const bool in_integers = integer && blocks <= 1;
+  // format of the products' operands
+  const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;
   const Accumulator accumulator = integer ? accumulator_for(out.dtype) : accumulator_for(a.dtype, attributes.precision);
-  // One value, one per column, or one per column and block.
+  // A parameter has one value, one per column, or one per column and block.
   const auto of_weight = [&](const Tensor* parameter, int64_t n, int64_t k, long double otherwise) {
     if (parameter == nullptr || depth == 0) return otherwise;
     const int64_t count = parameter->count();
@@ -145,21 +149,21 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         const long double minimum = of_weight(w_minimum, n, k, 0);
         const long double x = a_value * step;
         sum.add_product(x, scaled);
-        // A separate term: if the parts of a weight cancel, its rounding error follows their
-        // magnitudes.
+        // The minimum is a separate term: if the parts of a weight cancel, the rounding error
+        // depends on the magnitudes of the parts.
         if (w_minimum != nullptr) sum.add_product(x, minimum);
         if (!is_representable(format, scaled + minimum)) weights.add(x * (scaled + minimum));
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
       if (in_integers) {
-        // The sums are integers, so a cancellation gives exactly zero. The scales multiply them
+        // The sums are integers, so a cancellation gives exactly zero. The scales are applied
         // afterwards.
         const long double product = sum.value() * (step * of_weight(&w_scale, n, 0, 1));
         const long double minimum = minima.value() * (step * of_weight(w_minimum, n, 0, 0));
         const long double value = product + minimum + added;
-        // U(4) of the scaled integers, U(4) of the minimum's integers, and U(4) of the sum with the
-        // bias.
+        // U(4) each for the scaled integers, for the integers of the minimum, and for the sum with
+        // the bias.
         long double off = 4 * unit_ulp(out.dtype, product) + 4 * unit_ulp(out.dtype, value);
         if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minimum) + 4 * unit_ulp(out.dtype, product);
         element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Criterion::unsigned_zero}

@@ -68,7 +68,7 @@ class Product {
     const Accumulator accumulator = accumulator_for(dtype);
     const bool underflows = below_ < std::ldexp(1.0L, accumulator.least_exponent);
     if (nan_ || (infinite_ && zero_)) return exact_value(dtype, quiet_nan_bits(dtype));
-    // A partial product may overflow, or become 0 and then meet an infinity.
+    // A partial product may overflow, or become 0 and then be multiplied by an infinity.
     if (above_ >= accumulator.greatest / 2 || (infinite_ && underflows)) return anything(dtype, product_);
     if (infinite_) return rounded(dtype, product_);
     if (zero_) return {0, 0, 0, Criterion::unsigned_zero};
@@ -81,8 +81,9 @@ class Product {
 
  private:
   long double product_ = 1;
-  long double above_ = 1, below_ = 1;  // products of the finite magnitudes above 1, and of the others
-  long double odd_ = 1;                // product of the odd parts, which an exact product must represent
+  // product of the finite magnitudes above 1, and product of the other finite ones
+  long double above_ = 1, below_ = 1;
+  long double odd_ = 1;  // product of the odd parts, which an exact product must represent
   int64_t count_ = 0;
   bool nan_ = false, infinite_ = false, zero_ = false;
 };
@@ -127,11 +128,12 @@ Expected product(const Call& call) {
       [&](const Product& state) { return state.judge(dtype); });
 }
 
-// The maximum for sign 1, the minimum for -1. long double represents every number exactly.
+// Returns the maximum for sign 1, the minimum for -1. long double represents every element exactly.
 Expected extreme(const Call& call, long double sign) {
   const uint32_t dtype = call.outputs[0].dtype;
   struct Best {
-    long double value = -std::numeric_limits<long double>::infinity();  // sign * the best so far
+    // sign * the best element so far
+    long double value = -std::numeric_limits<long double>::infinity();
   };
   const auto finish = [&](const Best& best) -> Element {
     if (is_float(dtype)) {

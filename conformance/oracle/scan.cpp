@@ -9,7 +9,8 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// A running reduction along the axis. An exclusive scan writes an element before `step` adds it.
+// A running reduction along the axis. An exclusive scan writes each output before `step` adds the
+// input at the same index.
 template <typename State, typename Step, typename Judge>
 Expected scan(const Call& call, Step step, Judge judge) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];

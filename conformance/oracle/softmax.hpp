@@ -10,10 +10,10 @@ namespace backplane::conformance::oracle {
 
 struct SoftmaxRow {
   long double greatest = -std::numeric_limits<long double>::infinity();
-  long double log_sum = 0;  // of e^x; -inf where the row is all -inf
+  long double log_sum = 0;  // logarithm of the sum of e^x; -inf if the whole row is -inf
   bool nan = false;         // the row has a NaN or +inf, so every element is NaN
   std::vector<long double> y{};
-  std::vector<long double> tolerance{};  // of y
+  std::vector<long double> tolerance{};  // allowed error of each element of y
   std::vector<long double> log_tolerance{};
 };
 SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype);

@@ -13,7 +13,7 @@ namespace {
 constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 constexpr long double kNotANumber = std::numeric_limits<long double>::quiet_NaN();
 
-// No relevant accumulator is wider, so the grid of terms that need more bits is not tracked.
+// No relevant accumulator is wider, so no grid is tracked for terms that need more bits.
 constexpr int kWidestPrecision = 53;
 
 }  // namespace
@@ -32,11 +32,12 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   const auto allows = [&](uint32_t speaks_of, uint32_t permission) {
     return dtype == speaks_of && (precision & permission) != 0;
   };
-  // Two operands, each rounded or truncated: twice the roundoff, 2^-11 and 2^-8.
+  // Each of the two operands is rounded or truncated, with at most twice the roundoff: 2^-11 and
+  // 2^-8.
   if (allows(BP_F32, BP_PRECISION_ALLOW_TF32)) accumulator.narrowed += 4 * 0x1p-11L;
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16)) accumulator.narrowed += 4 * 0x1p-8L;
-  // High parts are truncated and low parts rounded: 2^-15 per operand, and 2^-14 for the product of
-  // the low parts.
+  // bf16x3 truncates the high parts and rounds the low parts: 2^-15 per operand, and 2^-14 for the
+  // product of the low parts.
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16X3)) accumulator.narrowed += 8 * 0x1p-16L;
   accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);  // the low part of an infinity is inf - inf
   accumulator.flushes = allows(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16);
@@ -76,7 +77,7 @@ void Sum::add_special(long double term) {
 
 void Sum::note_grid(long double term) {
   if (term == 0) return;
-  // The common case of integers, without a decomposition.
+  // An integer, the common case, needs no decomposition.
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
@@ -96,7 +97,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {open ? Criterion::any : Criterion::value, total.plus ? kInfinity : -kInfinity};
   }
   const long double flushed = accumulator.flushes ? total.flushable : 0;
-  // Zeros alone have no grid.
+  // A sum of zeros has no grid.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));

@@ -11,7 +11,7 @@ using Operator = backplane::rules::OpInfo;
 
 inline constexpr std::span<const Operator> kOperators = backplane::rules::op_rows();
 
-// Null for an unknown operator.
+// Returns null for an unknown operator.
 constexpr const Operator* operator_of(uint32_t id) { return backplane::rules::find_op(id); }
 
 }  // namespace backplane::conformance::oracle

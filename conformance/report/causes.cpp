@@ -52,23 +52,24 @@ std::string masked(std::string_view word) {
   return result;
 }
 
-// A list of any number of values is masked as one value: "element 3 (0,3)" and "element 0 ()".
+// Masks a list as one value, so that lists of different lengths are equal: "element 3 (0,3)" and
+// "element 0 ()".
 std::string without_lists(const std::string& text) {
   static const std::regex list(R"([(\[][#, ]*[)\]]|#(, ?#)+)");
   return std::regex_replace(text, list, "#");
 }
 
-// The message of a given-up case is that of the earlier cases.
+// A given-up case has the message of the earlier cases.
 std::string_view own_part(std::string_view reason) {
   if (const size_t at = reason.find(kGivenUpMark); at != std::string_view::npos)
     reason.remove_prefix(at + kGivenUpMark.size());
   return shared_part(reason);
 }
 
-// Slots by their names in the ABI's tables. "copy" and "close" are also words, so they count only
-// before "answered".
+// Returns the first slot that the reason names, as in the ABI's tables. "copy" and "close" are also
+// ordinary words, so they count only if "answered" follows.
 std::string_view slot_in(std::string_view reason) {
-  reason = reason.substr(0, reason.find(kStepsMark));  // the last calls also name slots
+  reason = reason.substr(0, reason.find(kStepsMark));  // the list of latest calls also names slots
   constexpr std::string_view slots[] = {
       "bp_plugin_query", "device_count",   "device_info",    "device_open",  "get_interface",     "shutdown",
       "memory_info",     "buffer_create",  "buffer_destroy", "buffer_map",   "stream_create",     "stream_destroy",
@@ -93,7 +94,8 @@ const std::string& text_of(const Json& each, const char* key) { return each[key]
 
 bool was_run(const Json& each) { return each["outcome"] != "not_run"; }
 
-// The slot that most cases name: a case may notice a change only after a later slot.
+// The slot that most cases name. A case may notice a change of state only after a later slot, so
+// cases may name different slots.
 std::string usual_slot(const std::vector<const Json*>& cases) {
   std::map<std::string_view, size_t> counts;
   for (const Json* each : cases) {

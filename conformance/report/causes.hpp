@@ -9,12 +9,12 @@
 
 namespace backplane::conformance {
 
-// The common part of equal reasons: numbers, shapes, dtypes and case ids are masked, operands and
-// output of a single case are cut off, and a given-up case has the message of the earlier ones.
+// The common part of equal reasons. Numbers, shapes, dtypes and case ids are masked; operands and
+// output of a single case are cut off. A given-up case has the cause of the earlier cases.
 std::string cause_of(std::string_view reason);
 
-// The failures of `non_passes` as one object per cause, as in the certificate's schema, the most
-// frequent first.
+// Groups the failures of `non_passes` into one object per cause, as in the certificate's schema.
+// The most frequent cause comes first.
 nlohmann::json causes_of(const nlohmann::json& non_passes);
 
 // Explains a known reason. Empty if there is no explanation.
@@ -24,7 +24,8 @@ struct Advice {
   std::string_view remedy{};
   std::string_view guide{};
 };
-Advice advice_for(std::string_view reason);  // the first row whose words are in the reason
+// returns the first row whose words occur in the reason
+Advice advice_for(std::string_view reason);
 std::span<const Advice> advice_rows();
 
 }  // namespace backplane::conformance

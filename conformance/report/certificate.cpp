@@ -92,7 +92,7 @@ Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
           {"extensions", extensions}};
 }
 
-// The number of selected cases that are newer than the measured version.
+// The number of cases that the selection omits because they are newer than the measured version.
 size_t not_asked(const Catalogue& catalogue, Selection selection) {
   const size_t asked = select(catalogue, selection).size();
   selection.abi_version = UINT32_MAX;
@@ -175,8 +175,8 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
       {"matrix", matrix},
       {"groups", groups},
       {"non_passes", non_passes}};
-  // Serializes and parses once: this replaces invalid UTF-8 in a plugin's messages, and gives
-  // numbers the values that a reader will see.
+  // Serializes and parses once. This replaces invalid UTF-8 in a plugin's messages, and rounds
+  // numbers to the values that a reader will see.
   certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
   certificate["run"]["stopped_groups"] = stopped_groups(certificate["non_passes"]);
   certificate["causes"] = causes_of(certificate["non_passes"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate: one JSON document with the plugin, the suite and the results. The other forms
+// The certificate: one JSON document about the plugin, the suite and the results. The other forms
 // and `verify` read nothing else.
 #pragma once
 
@@ -18,10 +18,10 @@ struct RunFacts {
   std::string started{};  // UTC, such as 2026-01-31T12:00:00Z
   double seconds = 0;
   bool resumed = false;
-  size_t not_reached = 0;  // cases after the first failure of a run that stopped there
+  size_t not_reached = 0;  // number of cases after the first failure of a run that stopped there
 };
 
-// The SHA-256 of the sources of the running suite.
+// The SHA-256 of the running suite's sources.
 std::string_view suite_digest();
 std::string_view suite_version();
 
@@ -32,10 +32,10 @@ nlohmann::json certificate_of(const Catalogue& catalogue, const std::vector<size
 // The shell command that runs one case again.
 std::string repro_line(const Target& target, uint64_t seed, std::string_view id, uint32_t profile);
 
-// The digest of everything else in the certificate, stored under "digest".
+// The digest of the certificate without its field "digest", in which the digest is stored.
 std::string digest_of(const nlohmann::json& certificate);
 
-// As JUnit XML with a test suite per group, and as one self-contained HTML page.
+// The certificate as JUnit XML with a test suite per group, and as one self-contained HTML page.
 std::string junit_of(const nlohmann::json& certificate);
 std::string html_of(const nlohmann::json& certificate);
 

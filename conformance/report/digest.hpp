@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256, in hexadecimal unless named otherwise.
+// SHA-256, in hexadecimal unless the name says otherwise.
 #pragma once
 
 #include <string>

@@ -22,7 +22,8 @@ std::string reason(const Json& each) {
   const std::string& whole = each["reason"].get_ref<const std::string&>();
   if (whole.size() <= kMostReason) return text(each["reason"]);
   size_t cut = kMostReason;
-  while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;  // between characters
+  // cut between characters
+  while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;
   return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
 }
 

@@ -15,7 +15,7 @@ std::string_view script();
 
 std::string head(const Json& certificate);      // verdict, supported fraction, counts
 std::string facts(const Json& certificate);     // plugin, device, suite, run
-std::string profiles(const Json& certificate);  // and extensions
+std::string profiles(const Json& certificate);  // profiles and extensions
 std::string causes(const Json& certificate);    // causes of failures
 std::string failures(const Json& certificate);
 std::string matrix(const Json& certificate);
@@ -32,17 +32,17 @@ std::string reason(const Json& each);
 std::string text(const Json& value);
 std::string list(const Json& names);   // escaped and separated by commas
 std::string number(uint64_t value);    // "12 345" with narrow no-break spaces
-std::string ratio_text(double ratio);  // ratio of an error to its bound, as "0.61"
+std::string ratio_text(double ratio);  // ratio of an error to its bound, for example "0.61"
 std::string seconds(double value);     // "1.2 s"
 std::string percent(double fraction);  // "99.9 %"; "100 %" only for all, "0 %" only for none
 std::string plural(uint64_t count, std::string_view noun);
 std::string_view symbol(std::string_view state);
-std::string_view words(std::string_view state);  // as "not claimed"
-// The symbol and words of a state, in its colour.
+std::string_view words(std::string_view state);  // for example "not claimed"
+// The symbol and words of a state, in the state's colour.
 std::string mark(std::string_view state);
 uint64_t failures_of(const Json& counts);
 uint64_t total_of(const Json& counts);
-// The counts that are not zero, as "48 pass, 2 fail".
+// The counts that are not zero, for example "48 pass, 2 fail".
 std::string counts_text(const Json& counts);
 
 }  // namespace backplane::conformance::page

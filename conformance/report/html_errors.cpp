@@ -32,7 +32,7 @@ struct Distribution {
   }
 };
 
-// Heights are logarithmic, so that one case near its bound is visible beside ten thousand exact
+// Heights are logarithmic, so that one case near its bound is visible next to ten thousand exact
 // ones.
 std::string bars(const Distribution& of) {
   const double most = std::log2(1.0 + static_cast<double>(*std::max_element(of.bins.begin(), of.bins.end())));

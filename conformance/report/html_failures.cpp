@@ -13,7 +13,7 @@ namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t kFirstOfGroup = 10;  // shown in an expanded group
+constexpr size_t kFirstOfGroup = 10;  // cases shown in an expanded group
 constexpr size_t kMostPerGroup = 100;
 constexpr size_t kMostFailures = 600;
 constexpr size_t kMostAbsences = 1500;
@@ -94,7 +94,8 @@ std::string failures(const Json& certificate) {
       parts);
 }
 
-// All of them in few elements, since a plugin without operators has thousands.
+// Shows all of these cases with few elements, since a plugin without operators has thousands of
+// them.
 std::string mandatory(const Json& certificate) {
   Json missing = Json::array();
   for (const Json& each : certificate["non_passes"]) {

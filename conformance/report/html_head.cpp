@@ -18,7 +18,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-// A bar with the fractions of cases that passed, failed and are not claimed, and its legend.
+// A bar with the fractions of cases that passed, failed or are not claimed, and the bar's legend.
 std::string bar(const Json& counts) {
   const uint64_t total = std::max<uint64_t>(total_of(counts), 1);
   const std::pair<std::string_view, uint64_t> parts[] = {{"pass", counts["pass"].get<uint64_t>()},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JUnit XML of a certificate, with a test suite per group. Counts are of cases. To stay small, a
-// suite has an element per failure, one for all passes, and one for all cases that are not claimed.
+// JUnit XML of a certificate, with a test suite per group. The counts are numbers of cases. To stay
+// small, a suite has an element per failure, one for all passes, and one for all cases that are not
+// claimed.
 #include <fmt/format.h>
 
 #include "certificate.hpp"
@@ -16,7 +17,7 @@ constexpr size_t kMostFailures = 200;  // per group
 
 struct Group {
   std::string failures{};
-  std::string absent{};  // the first reason
+  std::string absent{};  // the first reason of an absence
   uint64_t failed = 0;
 };
 

@@ -20,7 +20,7 @@ const char* memory_kind_name(uint32_t kind);
 std::vector<std::string> memory_kind_names(uint64_t kinds);
 std::vector<std::string> capability_names(uint64_t capabilities);
 std::vector<std::string> build_flag_names(uint64_t flags);
-std::string version_text(uint32_t version);                       // as "0.2"
-std::optional<uint32_t> version_number(const std::string& text);  // parses such a text
+std::string version_text(uint32_t version);                       // for example "0.2"
+std::optional<uint32_t> version_number(const std::string& text);  // parses the text of version_text
 
 }  // namespace backplane::conformance

@@ -21,7 +21,8 @@ size_t bin_of_ratio(double ratio) {
   if (!(ratio <= 1)) return kRatioBinCount - 1;
   int exponent = 0;  // ratio = part * 2^exponent with part in [1/2, 1)
   const double part = std::frexp(ratio, &exponent);
-  const int power = ratio > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;  // the least with ratio <= 2^power
+  // the minimum with ratio <= 2^power
+  const int power = ratio > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;
   return static_cast<size_t>(std::max(0, power + 10));
 }
 
@@ -29,7 +30,7 @@ void Tally::add(const Result& result) {
   ++counts[static_cast<size_t>(result.outcome)];
   nanoseconds += result.nanoseconds;
   if (result.error_ratio < 0) return;  // not measured
-  // JSON has no infinity and no NaN; such errors exceed every bound.
+  // JSON has no infinity or NaN; errors with such a ratio exceed every bound.
   const double ratio = result.error_ratio < kMostRatio ? result.error_ratio : kMostRatio;
   worst_ratio = std::max(worst_ratio, ratio);
   ++ratio_bins[bin_of_ratio(ratio)];
@@ -57,7 +58,7 @@ std::string_view Tally::state() const {
 namespace {
 
 // INFER requires storage and matmul in f16 or bf16: all cases of these operators with the extension
-// of that name must pass. Cases of further extensions, such as other accumulators, do not count
+// of that name must pass. Cases with a further extension, such as another accumulator, do not count
 // here.
 class HalfRule {
  public:
@@ -85,8 +86,8 @@ class HalfRule {
   std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
 };
 
-// The operators that pass. None of an operator's cases may fail. In one dtype at least, its numeric
-// cases must pass, and the plugin may decline only cases of an extension other than the dtype's.
+// The operators that pass. None of an operator's cases may fail. In at least one dtype its numeric
+// cases must pass; the plugin may decline only cases of an extension other than the dtype's.
 class PassingOperators {
  public:
   void add(const Case& which, Outcome outcome) {
@@ -98,7 +99,7 @@ class PassingOperators {
     Dtype& dtype = op.dtypes[which.dtype];
     ++(outcome == Outcome::pass ? dtype.passed : dtype.declined);
   }
-  // "add (f32, i32)", by operator.
+  // Returns for example "add (f32, i32)" for each operator.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& [id, op] : operators_) {
@@ -138,7 +139,7 @@ std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile,
   return reasons;
 }
 
-// 100 % is reserved for all.
+// Rounds down, so that 100 % means all.
 std::string percent(double fraction) {
   return fraction >= 1 ? "100 %" : fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
 }
@@ -150,7 +151,7 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-// "2 operators pass: add (f32), mul (f32)"
+// Returns for example "2 operators pass: add (f32), mul (f32)".
 std::string passing_text(const std::vector<std::string>& operators) {
   const std::span<const std::string> shown(operators.data(), std::min(operators.size(), kMostOperatorsShown));
   const size_t rest = operators.size() - shown.size();
@@ -198,7 +199,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     half.add(which, result.outcome);
     operators.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
-    // A composite that is not native is decomposed, so nothing is missing.
+    // The decomposition replaces a composite without a native version, so nothing is missing.
     const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
     asked_for += decomposed ? 0 : 1;
     if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);

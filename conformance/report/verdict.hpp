@@ -15,15 +15,15 @@ namespace backplane::conformance {
 
 using Counts = std::array<uint64_t, kOutcomeCount>;  // by Outcome
 
-// Bins of error ratios: bin i holds (2^(i-11), 2^(i-10)], bin 0 everything below, bin 11 errors
-// over the bound.
+// Bins of error ratios. Bin i contains (2^(i-11), 2^(i-10)], bin 0 all smaller ratios, and bin 11
+// errors that exceed the bound.
 inline constexpr size_t kRatioBinCount = 12;
 size_t bin_of_ratio(double ratio);
 
 struct Tally {
   Counts counts{};
   uint64_t nanoseconds = 0;
-  double worst_ratio = -1;  // greatest ratio of an error to its bound; negative: not measured
+  double worst_ratio = -1;  // maximum ratio of an error to its bound; negative: not measured
   std::array<uint64_t, kRatioBinCount> ratio_bins{};
   void add(const Result& result);
   uint64_t of(Outcome outcome) const { return counts[static_cast<size_t>(outcome)]; }
@@ -39,14 +39,15 @@ inline bool is_mandatory(const Case& which) { return which.extension.empty() && 
 struct ProfileState {
   uint64_t mandatory = 0;  // cases that a plugin may not decline
   uint64_t absent = 0;     // mandatory cases that were declined
-  uint64_t failures = 0;   // of all cases in the profile that ran, including claimed extensions
-  bool complete = false;   // every case of the profile ran
+  // failures among all cases in the profile that ran, including claimed extensions
+  uint64_t failures = 0;
+  bool complete = false;  // every case of the profile ran
   bool reached = false;
   std::vector<std::string> reasons{};  // why the profile is not reached; empty if it is
 };
 
 struct Verdict {
-  uint32_t level = 0;  // BP_PROFILE_*: the highest reached; 0: none
+  uint32_t level = 0;  // BP_PROFILE_*: the highest profile that is reached; 0: none
   std::string statement{};
   Tally all{};
   // Passes as a fraction of all cases that ran or were declined. Composites without a native

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every case that is not numeric, in this process against the reference plugin, which must pass.
+// Runs every case that is not numeric in this process. The reference plugin must pass.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Case, Behaviour, testing::Range(size_t{0}, cases().size
                            return name;
                          });
 
-// The reference plugin without copy_in and copy_out, and with a buffer_map that fails.
+// The reference plugin without copy_in and copy_out; its buffer_map fails.
 class Harness : public testing::Test {
  protected:
   Harness() : plugin(std::getenv("BACKPLANE_TEST_REFERENCE")), slots(plugin.slots()) {
@@ -87,7 +87,7 @@ TEST_F(Harness, AMapThatFailsIsSaidAndNotGoneAround) {
     device.write(buffer.get(), 0, bytes, sizeof(bytes));
     ADD_FAILURE() << "written";
   } catch (const CaseEnd& end) {
-    begin_case();  // otherwise the owners here and in later tests would release nothing
+    begin_case();  // otherwise the owners in this and later tests would release nothing
     EXPECT_TRUE(is_failure(end.outcome));
     EXPECT_NE(end.message.find("buffer_map"), std::string::npos) << end.message;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each criterion of comparison allows and rejects.
+// Tests what each criterion of comparison allows and rejects.
 #include "oracle/comparison.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(Compare, InfinityIsAllowedWhereTheBoundReachesOverflow) {
   EXPECT_TRUE(allowed(near_the_top, kGreatest));
   EXPECT_FALSE(allowed(near_the_top, -kInfinity));
   EXPECT_FALSE(allowed(bounded(BP_F32, kGreatest / 2, 1), kInfinity));
-  // For a value far above, the greatest finite number is wrong.
+  // If the value is far above the range, the greatest finite number is wrong.
   const Element above = within_ulps(BP_F32, 0x1p129L, 4);
   EXPECT_TRUE(allowed(above, kInfinity));
   EXPECT_FALSE(allowed(above, kGreatest));

@@ -47,7 +47,7 @@ std::span<const double> row_of(const Doubles& values, int64_t row, int64_t lengt
   return std::span(values).subspan(static_cast<size_t>(row * length), static_cast<size_t>(length));
 }
 
-// sum + 16 products, each truncated to the 24 bits below the greatest exponent.
+// sum + 16 products, each truncated to the 24 bits below the maximum exponent.
 double add_aligned(double sum, std::span<const double> a, std::span<const double> b, bool downward) {
   Doubles terms = {sum};
   double greatest = std::fabs(sum);
@@ -114,7 +114,7 @@ double dot(const Unit& unit, std::span<const double> a, std::span<const double> 
 
 namespace {
 
-// (rows x depth) times the transpose of (cols x depth).
+// The product of a (rows x depth) and the transpose of b (cols x depth).
 Tensor products(const Unit& unit, const Tensor& out, const Doubles& a, const Doubles& b, int64_t depth,
                 int64_t rows_of_b, const Tensor* bias) {
   Tensor got{out.dtype, out.shape,
@@ -193,7 +193,7 @@ struct Row {
   double greatest = -std::numeric_limits<double>::infinity();
 };
 
-// One result of a row of attention: blocks of keys with a running maximum.
+// One result of a row of attention, computed over blocks of keys with a running maximum.
 double weighted(const Unit& unit, uint32_t dtype, const Row& row, std::span<const double> values, double total) {
   const auto keys = static_cast<int64_t>(row.scores.size());
   const int64_t block = unit.key_block == 0 ? std::max<int64_t>(keys, 1) : unit.key_block;

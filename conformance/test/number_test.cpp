@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle's number formats against the host's conversions and their definition.
+// Compares the oracle's number formats with the host's conversions and with their definition.
 #include "oracle/number.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ TEST(Number, EveryHalfComesBack) {
   }
 }
 
-// Between neighbours: values below the middle round down, values above up, the middle to even.
+// Between adjacent numbers, values below the middle round down and values above it up; the middle
+// rounds to even.
 TEST(Number, NarrowingRoundsOnceToNearestEven) {
   for (const uint32_t dtype : {uint32_t{BP_F16}, uint32_t{BP_BF16}, uint32_t{BP_F32}, uint32_t{BP_F64}}) {
     std::mt19937_64 random(dtype);

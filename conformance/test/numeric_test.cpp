@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of numeric cases, and a sample of them in this process against the reference plugin.
+// Tests the list of numeric cases, and runs a sample of them in this process on the reference
+// plugin.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -52,7 +53,7 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   }
 }
 
-// Every n-th case, so that each operator is included.
+// The sample is every n-th case, so that each operator is included.
 TEST(Numeric, TheReferencePluginPassesASample) {
   const char* const plugin = std::getenv("BACKPLANE_TEST_REFERENCE");
   ASSERT_NE(plugin, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composites' oracles against closed forms, and against the decompositions of operators.md in
-// plain f32, which meet every bound; common shortcuts do not.
+// The composites' oracles are compared with closed forms, and with the decompositions of
+// operators.md in plain f32. The decompositions satisfy every bound; common shortcuts do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ Tensor of(const Floats& values, std::vector<int64_t> shape) {
 }
 Tensor of(const Floats& values) { return of(values, {static_cast<int64_t>(values.size())}); }
 
-// The greatest ratio of an error to its bound; above 1 if a result is rejected.
+// The maximum ratio of an error to its bound; above 1 if a result is rejected.
 double share(const Expected& expected, const Floats& got) {
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -72,7 +72,7 @@ TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
   EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, sigmoid_form)), 1) << "one form is not the other";
 }
 
-// 1 + erf x is a multiple of 2^-24, so it is 4 % off at x = -5 and 0 below -6 with any erf.
+// 1 + erf x is a multiple of 2^-24. With any erf, it is therefore 4 % off at x = -5 and 0 below -6.
 TEST(OracleActivation, GelusLeftTailIsRelative) {
   const auto share_at = [](uint32_t form, float x, float y) {
     const Tensor in = of(Floats{x});
@@ -201,7 +201,7 @@ TEST(OracleNorm, StatisticsByGroup) {
 }
 
 TEST(OracleNorm, TheGradientIsThatOfTheForward) {
-  // By finite differences of the oracle, which are accurate to half of its digits.
+  // Finite differences of the oracle are accurate to half of its digits.
   const Floats x = normals(7), dy = normals(7, 1, 0, 2);
   const auto loss = [&](const std::vector<long double>& values, uint32_t op) {
     const Tensor in = tensor(BP_F64, {1, 7}, values);
@@ -244,7 +244,8 @@ TEST(OracleConv, SmallByHand) {
   EXPECT_THAT(conv_of(conv_attributes(1, 1, 1, 0, 1), 4), testing::ElementsAre(12, 23, 34, 40));
 }
 
-// <conv(x, w), dy> = <x, bwd_input(dy, w)> = <w, bwd_weight(x, dy)>: all are one trilinear form.
+// <conv(x, w), dy> = <x, bwd_input(dy, w)> = <w, bwd_weight(x, dy)>, because all are one trilinear
+// form.
 TEST(OracleConv, GradientsAreAdjoint) {
   bp_conv_attributes attributes = conv_attributes(2, 2, 1, 1, 0);
   attributes.groups = 2;
@@ -282,7 +283,7 @@ Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_
 }
 
 TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
-  // Equal scores: the result of each query is the mean of its visible values.
+  // Scores are equal, so the result of each query is the mean of its visible values.
   const Tensor v = tensor(BP_F32, {1, 1, 4, 1}, {1, 2, 3, 4}), k = tensor(BP_F32, {1, 1, 4, 1});
   EXPECT_THAT(values_of(attention_of(tensor(BP_F32, {1, 1, 2, 1}), k, v, 1, {1, 1, 2, 1})),
               testing::ElementsAre(2, 2.5L));
@@ -355,7 +356,8 @@ TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
 }
 
 TEST(OracleQuantizedMatmul, IntegersThatCancelGiveZeroWhateverTheScales) {
-  // 3 * 7 - 7 * 3: products with these scales need more bits than the host's widest float has.
+  // 3 * 7 - 7 * 3 is 0, but products with these scales need more bits than the host's widest float
+  // has.
   const Tensor a = tensor(BP_I8, {1, 2}, {3, 7}), w = tensor(BP_I8, {1, 2}, {7, -3});
   const auto out =
       first_of(BP_OP_QUANTIZED_MATMUL, bp_quantized_matmul_attributes{0, 8, 0, 0},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite's cases and checks against simulated matrix units: honest ones pass every case, and
-// each less precise one fails a case. A failure prints the greatest ratio of an error to its bound,
-// and the greatest root mean square, whose limit is 1.
+// The suite's cases and checks on simulated matrix units. Honest units pass every case, and each
+// less precise one fails a case. A failure prints the maximum ratio of an error to its bound, and
+// the maximum root mean square, whose limit is 1.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -24,8 +24,9 @@ using units::Unit;
 // The results of one unit over many cases.
 struct Survey {
   int asked = 0, refused = 0;
-  double worst_ratio = 0, worst_root_mean_square = 0;  // ratio to the bound; limit 1
-  std::string refusals{};                              // the first few failures
+  // the maximum ratio to the bound, and the maximum root mean square; the limit of both is 1
+  double worst_ratio = 0, worst_root_mean_square = 0;
+  std::string refusals{};  // the first few failures
   bool refused_each = true;
   std::string text() const {
     return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, asked,
@@ -33,7 +34,7 @@ struct Survey {
   }
 };
 
-// Whether the case's checks accept these results. Updates the tally.
+// Judges whether the case's checks accept these results, and updates the survey.
 void judge(const Case& which, const numeric::Setup& setup, const std::vector<oracle::Expected>& expected,
            const oracle::Tensor& got, Survey& survey) {
   const oracle::Comparison found = oracle::compare(expected[0], got, false);
@@ -55,7 +56,8 @@ void judge(const Case& which, const numeric::Setup& setup, const std::vector<ora
 
 using Filter = std::function<bool(const numeric::Problem&, const Case&)>;
 
-// Runs every unit on every case that `wanted` selects. Layouts do not matter here.
+// Runs every unit on every case that `wanted` selects. Layouts do not matter here, so only dense
+// ones run.
 std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
   static const Catalogue catalogue = enumerate();
   std::vector<Survey> surveys(list.size());
@@ -75,7 +77,8 @@ std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter
   return surveys;
 }
 
-// The first units pass every case. The others fail at least one, or, with `each`, all of them.
+// Units in `passing` must pass every case. Units in `failing` must fail at least one or, with
+// `each`, all of them.
 void expect(const std::vector<Unit>& passing, const std::vector<Unit>& failing, uint32_t op, const Filter& wanted,
             bool each = false) {
   std::vector<Unit> list = passing;
@@ -125,7 +128,7 @@ const Unit kNarrowOperands = {.name = "TF32", .tf32 = true};
 const Unit kDownward = {.name = "two's-complement truncation", .adding = Adding::twos_complement};
 const std::vector<Unit> kCareless = {kLostKey, {.name = "16-bit scores", .half_scores = true}};
 
-// Many keys with one of the eight masks only, since they are slow to simulate.
+// Cases with many keys are slow to simulate, so only one of their eight masks is selected.
 Filter attention_of(uint32_t dtype) {
   return [dtype](const numeric::Problem& problem, const Case& which) {
     const bool many = which.id.find(".many_keys") != std::string::npos;
@@ -144,7 +147,7 @@ Filter small(uint32_t dtype, uint32_t second) {
            problem.shape.count() * std::max(problem.parameters[0], 1) < 600000 && problem.shape.count() < 20000;
   };
 }
-// Float weights and activations, no integer activations.
+// Cases with float weights and activations, without integer activations.
 Filter weights_only(uint32_t dtype) {
   return [=](const numeric::Problem& problem, const Case& which) {
     return problem.dtype == dtype && which.id.find("weights_") != std::string::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracles of gather, scatter, argmax, sort and philox against results by hand and published
-// ones.
+// The oracles of gather, scatter, argmax, sort and philox, compared with results by hand and with
+// published ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(OracleScatter, IntegersWrapAndFloatsHaveTheBoundOfASum) {
   const Expected floats = scatter_row(BP_SCATTER_ADD, row(BP_F32, {0.1L, 0.1L}), {0, 0}, row(BP_F32, {0.1L, -0.3L}));
   EXPECT_EQ(floats.elements[0].criterion, Criterion::bound);
   EXPECT_EQ(floats.elements[1].criterion, Criterion::bits) << "nobody wrote there";
-  // 2n u (.1 + .1 + .3) and half an ulp of .1
+  // The bound is 2n u (.1 + .1 + .3) plus half an ulp of .1.
   EXPECT_NEAR(static_cast<double>(floats.elements[0].bound), 6 * 0x1p-24 * .5 + 0x1p-28, 0x1p-40);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts calls of operator new, so that `bench dispatch` can show that an eager call does not
-// allocate. A sanitizer replaces operator new itself; under one the count stays 0.
+// allocate. A sanitizer replaces operator new itself, so the count stays 0 in its builds.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>

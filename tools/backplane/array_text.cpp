@@ -24,8 +24,8 @@ class Printer {
  private:
   std::string text_of(size_t index) const { return element_text(values_.dtype, values_.bits(index)); }
   bool elided(size_t dimension) const { return edge_ > 0 && static_cast<size_t>(values_.shape[dimension]) > 2 * edge_; }
-  // Calls `each(position)` for the positions of a dimension that are shown,
-  // and `gap()` for an elision.
+  // Calls `each(position)` for the positions of a dimension that are shown, and `gap()` where
+  // positions are left out.
   template <class Each, class Gap>
   void positions(size_t dimension, Each each, Gap gap) const {
     const size_t extent = static_cast<size_t>(values_.shape[dimension]);

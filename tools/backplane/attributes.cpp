@@ -73,7 +73,7 @@ AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem) {
   for (const AttributeField& field : fields_) {
     for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(stem_, field), i);
   }
-  // Entries of spatial arrays at and beyond spatial_rank are zero.
+  // Entries of spatial arrays from spatial_rank on are zero.
   if (has("spatial_rank")) {
     for (size_t i = 0; i < 2; ++i) {
       set("stride", 1, i);
@@ -106,7 +106,8 @@ void AttributeBlock::set(std::string_view name, double value, size_t index) {
     case AttributeField::Type::i32:
       return put(static_cast<int32_t>(value));
     case AttributeField::Type::i64:
-      // A double cannot represent the largest i64. Its upper neighbour, 2^63, stands for it.
+      // A double cannot represent the largest i64, so 2^63, the next larger number, represents it
+      // here.
       return put(value >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(value));
     case AttributeField::Type::f32:
       return put(static_cast<float>(value));

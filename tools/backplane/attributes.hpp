@@ -28,12 +28,12 @@ class AttributeBlock {
   void set(std::string_view name, double value, size_t index = 0);
   double get(std::string_view name, size_t index = 0) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // The fields without the reserved ones.
+  // The fields except the reserved ones.
   const std::vector<AttributeField>& fields() const { return fields_; }
   // Returns null for an operator without attributes.
   const void* data() const { return size_ == 0 ? nullptr : bytes_.data(); }
   Json json() const;
-  // "axis=0 mode=1", or "none".
+  // For example "axis=0 mode=1", or "none".
   std::string text() const;
 
  private:

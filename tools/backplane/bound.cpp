@@ -14,8 +14,8 @@ namespace {
 namespace rules = backplane::rules;
 
 struct Line {
-  std::string dtypes;  // "f32, f64"
-  std::string part;    // output names, as in "mean, rstd"; empty: the whole operator
+  std::string dtypes;  // for example "f32, f64"
+  std::string part;    // output names, for example "mean, rstd"; empty: the whole operator
   std::string bound;
 };
 

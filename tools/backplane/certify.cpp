@@ -51,7 +51,7 @@ int list_cases(Session& session, const suite::Catalogue& catalogue, const std::v
 }
 
 void write_file(const fs::path& path, const std::string& text) {
-  const fs::path whole = path.string() + ".new";  // the old file stays until this is complete
+  const fs::path whole = path.string() + ".new";  // the old file stays until this one is complete
   std::ofstream file(whole, std::ios::binary);
   file << text;
   file.close();

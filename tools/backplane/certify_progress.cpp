@@ -19,7 +19,7 @@ namespace {
 constexpr double kBarIntervalS = 0.1;
 constexpr double kLineIntervalS = 5;
 constexpr double kQuietIntervalS = 60;
-constexpr size_t kMostCauses = 20;   // the certificate has the others
+constexpr size_t kMostCauses = 20;   // the certificate contains all causes
 constexpr size_t kMostReason = 300;  // bytes
 
 size_t columns() {
@@ -61,7 +61,7 @@ std::string slow_text(const backplane::conformance::Progress& now) {
 
 }  // namespace
 
-// A quiet run prints its first line after one interval, the others at once.
+// A quiet run prints its first line after one interval; other runs print it at once.
 CertifyProgress::CertifyProgress(std::FILE* file, Manner manner)
     : file_(file), manner_(manner), latest_(manner == Manner::quiet ? 0 : -kLineIntervalS) {}
 

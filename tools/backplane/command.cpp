@@ -230,7 +230,7 @@ Answer failed(bool json, int exit_code, const char* status, const char* message)
 }  // namespace
 
 Answer command(const std::vector<std::string>& arguments, bool colour) noexcept {
-  // Determined before parsing, so that a parse error is JSON too.
+  // Determined before parsing, so that a parse error is also JSON.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
     try {

@@ -8,7 +8,8 @@ namespace {
 Operand floats(const OpCase& op, Extents shape) { return {op.dtype, std::move(shape), 0}; }
 Operand indices(Extents shape, int64_t limit) { return {BP_I32, std::move(shape), limit}; }
 
-// Number of positions of a window of `kernel` in one dimension of an image: the output's extent.
+// Number of positions of a window in one dimension of an image, which is the output's extent.
+// `kernel` is the window's extent.
 int64_t windows(const AttributeBlock& attributes, size_t dimension, int64_t extent, int64_t kernel) {
   const auto value = [&](const char* name) { return static_cast<int64_t>(attributes.get(name, dimension)); };
   const int64_t span = value("dilation") * (kernel - 1) + 1;

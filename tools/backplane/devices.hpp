@@ -22,11 +22,11 @@ struct FoundPlugin {
 };
 
 struct Inventory {
-  std::vector<FoundPlugin> plugins;       // usable, in search order
-  std::vector<bph_candidate> candidates;  // every candidate, with its examination
+  std::vector<FoundPlugin> plugins;       // usable plugins, in search order
+  std::vector<bph_candidate> candidates;  // every candidate, with the result of its examination
   size_t broken() const;
   size_t shadowed() const;
-  // "reference:0, ..", or "none".
+  // For example "reference:0, ..", or "none".
   std::string device_names() const;
 };
 

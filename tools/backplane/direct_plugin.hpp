@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin called without core, to measure a call directly through the plugin's table.
+// A plugin that is called without core, to measure a call directly through the plugin's table.
 #pragma once
 
 #include <backplane/plugin.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane doctor`: every candidate and the rule it met or broke, the side that must change, the
-// environment, and the search path.
+// `backplane doctor`: every candidate with the rule that it satisfies or violates and the side that
+// must change, the environment, and the search path.
 #include <unistd.h>
 
 #include <cstring>

@@ -18,7 +18,7 @@ using backplane::Plugin;
 using backplane::Registry;
 using backplane::Stream;
 
-// A struct of the host API, zeroed, with struct_size set.
+// Returns a struct of the host API that is zeroed except for its struct_size.
 template <class T>
 T sized() {
   T value{};
@@ -28,7 +28,7 @@ T sized() {
 
 inline bp_error fresh_error() { return sized<bp_error>(); }
 
-// Calls `function(arguments..., &error)` and throws if it fails.
+// Calls `function(arguments..., &error)`, and throws if the call fails.
 template <class... Parameters, class... Args>
 void call(bp_status (*function)(Parameters...), Args&&... args) {
   bp_error error = fresh_error();
@@ -36,8 +36,8 @@ void call(bp_status (*function)(Parameters...), Args&&... args) {
   if (status != BP_OK) throw backplane::Error(status, error);
 }
 
-// Warnings of the library go to stderr if `log` is true. Verbs that report
-// candidates themselves pass false.
+// Warnings of the library go to stderr if `log` is true. Verbs that report candidates themselves
+// pass false.
 Registry open_registry(const Session& session, bool log);
 // Every candidate, in search order.
 std::vector<bph_candidate> candidates(const Registry& registry);

@@ -60,7 +60,8 @@ Cell count_cell(size_t have, size_t of) {
   return Cell(have == 0 ? "-" : fmt::format("{}/{}", have, of), style, true);
 }
 
-// A table with one row per group: how many of its operators the device supports for each dtype.
+// A table with one row per group. It shows how many of the group's operators the device supports
+// for each dtype.
 std::string summary_table(const Facts& facts, bool colour) {
   struct Group {
     size_t operators = 0, present = 0;

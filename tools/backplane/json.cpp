@@ -11,7 +11,8 @@
 namespace tool {
 namespace {
 
-// A JSON string: escapes quotes, backslashes and control characters, and replaces invalid UTF-8.
+// Returns a JSON string: escapes quotes, backslashes and control characters, and replaces invalid
+// UTF-8.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : valid_utf8(text)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A JSON document under construction. nlohmann::json allocates in its destructor, which would end
-// the process if memory is exhausted; the command must survive that.
+// the process if memory is exhausted; the command must survive exhaustion.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ class Json {
 
   // Definitions follow Member: a vector of an incomplete type may only be declared.
   Json();                          // null
-  template <std::same_as<bool> T>  // not a pointer, which would convert to bool
+  template <std::same_as<bool> T>  // excludes pointers, which would convert to bool
   Json(T value) : Json(Verbatim{}, value ? "true" : "false") {}
   Json(double value);  // null if not finite
   template <std::integral T>
@@ -44,7 +44,7 @@ class Json {
   void push_back(Json value);
   // Adds the members of another object.
   void update(const Json& other);
-  // The document, indented by two blanks.
+  // Returns the document, indented by two blanks.
   std::string text() const;
 
  private:

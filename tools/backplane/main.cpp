@@ -12,7 +12,7 @@
 
 namespace {
 
-// https://no-color.org: set and not empty means no colour.
+// No colour if NO_COLOR is set and not empty (https://no-color.org).
 bool wants_colour() {
   const char* no_color = std::getenv("NO_COLOR");
   return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || no_color[0] == '\0');

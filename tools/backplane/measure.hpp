@@ -48,7 +48,7 @@ Spread measure(uint32_t batches, uint32_t calls, Body&& body) {
   return measure(batches, calls, body, [] {});
 }
 
-// Calls of operator new in this process so far, those of the library included.
+// The number of calls of operator new in this process so far, including the library's.
 uint64_t allocation_count();
 
 }  // namespace tool

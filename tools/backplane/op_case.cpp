@@ -22,7 +22,7 @@ std::string dtype_names(uint64_t mask) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Dtypes of the inputs. output_dtypes returns those of the outputs.
+// Returns the dtypes of the inputs. output_dtypes returns those of the outputs.
 std::vector<uint32_t> input_dtypes(const bph_op_info& info, uint32_t dtype) {
   switch (info.dtype_rule) {
     case BP_RULE_GATHER:
@@ -45,7 +45,8 @@ Extents with_extent_one(Extents shape, uint32_t axes) {
   return shape;
 }
 
-// The second operand of a matmul: [B.., K, M] for [B.., M, K], so that the output is square.
+// Returns the shape of a matmul's second operand: [B.., K, M] for [B.., M, K], so that the output
+// is square.
 Extents transposed(Extents shape) {
   if (shape.size() >= 2) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;

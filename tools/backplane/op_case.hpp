@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One concrete call of an operator. The dtype and shape rules complete what the user leaves out.
+// One concrete call of an operator. The dtype and shape rules determine what the user leaves out.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -15,19 +15,19 @@ struct Operand {
   uint32_t dtype = 0;  // 0: an absent operand
   Extents shape;
   int64_t index_limit = 0;  // above 0: the values are indices below this limit
-  // The memory layout: the dimensions from the outermost to the innermost (empty: their own order),
-  // and the distance between neighbours of the innermost in elements.
+  // The memory layout: the dimensions from the outermost to the innermost (empty: in their own
+  // order), and the distance between adjacent elements of the innermost dimension, in elements.
   std::vector<uint32_t> order = {};
   int64_t step = 1;
 
   bool dense() const { return order.empty() && step == 1; }
   Extents strides() const;
-  uint64_t bytes() const;  // from the first to the last element, gaps included
+  uint64_t bytes() const;  // from the first to the last element, including gaps
 };
 
 // What the user or `info` specifies. Everything else is derived or has a default.
 struct OpRequest {
-  // T of the dtype rule. 0: the first legal one of f32, i32, u32, u8, bool.
+  // T of the dtype rule. 0: the first of f32, i32, u32, u8 and bool that is legal.
   uint32_t dtype = 0;
   uint32_t out_dtype = 0;  // used if the rule leaves a choice
   // Shapes of the inputs, in order. For an operator without inputs, the shape of the output.

@@ -12,7 +12,7 @@
 namespace tool {
 namespace {
 
-// Columns of ops.def that rules::OpInfo stores as numbers, as their names.
+// The names in those columns of ops.def that rules::OpInfo stores as numbers.
 struct Names {
   const char *kind, *shape_rule, *dtype_rule, *i64_from, *scalar_dtype, *profile, *family;
 };

@@ -8,8 +8,9 @@
 
 namespace tool {
 
-// Returns a library given by path, or that of the plugin which the library would load for a name.
-// Loads nothing, because a plugin may crash. An error message begins with `verb`.
+// Returns the path of a plugin's library. `plugin` may be that path, or a name: then it is the
+// library that core would load. Loads nothing, because a plugin may crash. An error message begins
+// with `verb`.
 std::string library_of(const Session& session, const std::string& verb, const std::string& plugin);
 
 }  // namespace tool

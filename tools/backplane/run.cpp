@@ -26,8 +26,8 @@ struct Placed {
   Buffer buffer;
   Values values;  // row-major
   Extents strides;
-  int64_t first = 0;  // elements from the buffer's start to element 0
-  int64_t span = 0;   // elements
+  int64_t first = 0;  // distance from the buffer's start to element 0, in elements
+  int64_t span = 0;   // length of the buffer, in elements
 };
 
 uint32_t parse_dtype(const std::string& name) {
@@ -285,7 +285,7 @@ int run(Session& session, const RunOptions& options) {
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     result.outputs.push_back(
         place(device.get(), stream.get(), op.outputs[i], item(options.strides, op.inputs.size() + i)));
-    upload(stream.get(), result.outputs[i]);  // zeros: some operators also read their outputs
+    upload(stream.get(), result.outputs[i]);  // zeros, since some operators also read their outputs
     point_at(views.outputs[i], result.outputs[i]);
   }
   result.plan = sized<bph_support>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every verb receives and how it fails: global options, the output, and Failure.
+// What every verb uses: global options, the output, and Failure.
 #pragma once
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ template <class... Args>
 struct Session {
   bool json = false;
   bool colour = false;
-  std::optional<std::string> plugin_path;  // --plugin-path; none: use the environment
+  std::optional<std::string> plugin_path;  // --plugin-path; none: the environment decides
   std::string out;                         // for standard output
 
   // A JSON document of the command. It begins with its schema's name and version.

@@ -11,8 +11,8 @@
 namespace tool {
 
 struct Support {
-  bp_status status = BP_OK;  // BP_OK, or the error of the last choice that failed
-  std::string message;       // the first error's message
+  bp_status status = BP_OK;  // BP_OK, or the status of the first choice that failed
+  std::string message;       // the message of that failure
   uint32_t choices = 0;      // number of output dtypes that the rule allows
   uint32_t supported = 0;    // number of those that the device supports
   bool any_size = false;

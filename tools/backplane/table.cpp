@@ -43,7 +43,7 @@ void each_code_point(std::string_view text, Each each) {
   }
 }
 
-// C0, DEL, C1, and the marks that change the direction of text.
+// True for C0, DEL, C1, and the marks that change the direction of text.
 bool is_control(uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);
@@ -70,7 +70,7 @@ const char* escape_of(Style style) {
 }  // namespace
 
 size_t display_width(std::string_view text) {
-  // fmt pads to display width, so the number of blanks it adds yields the text's width.
+  // fmt pads to display width, so the number of blanks that it adds yields the text's width.
   const size_t field = 4 * text.size() + 1;
   return field - (fmt::formatted_size("{:<{}}", text, field) - text.size());
 }

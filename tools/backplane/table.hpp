@@ -35,7 +35,7 @@ class Table {
   explicit Table(std::vector<Cell> header) : header_(std::move(header)) {}
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.empty(); }
-  // The table, each line indented by `indent` and without trailing blanks.
+  // Returns the table. Each line is indented by `indent` and has no trailing blanks.
   std::string text(bool colour, size_t indent = 0) const;
 
  private:

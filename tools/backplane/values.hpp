@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of any dtype as bytes and as text. Fills and prints tensors.
+// Converts elements of any dtype between bytes and text, and fills and prints tensors.
 #pragma once
 
 #include <cstddef>
@@ -49,11 +49,11 @@ Json element_json(uint32_t dtype, uint64_t bits);
 
 // Floats are uniform in [-1, 1), integers in -8..8 (0..8 if unsigned). Booleans are random.
 void fill_random(Values& values, uint64_t seed);
-// Integers uniform in [0, limit).
+// Stores integers that are uniform in [0, limit).
 void fill_random_index(Values& values, int64_t limit, uint64_t seed);
 
-// Formats as numpy does: nested brackets, aligned. Above `threshold` elements, at most
-// `edge` items at each end.
+// Formats as numpy does: nested brackets, aligned. If there are more than `threshold` elements,
+// shows at most `edge` items at each end of a dimension.
 std::string array_text(const Values& values, size_t threshold = 1000, size_t edge = 3);
 Json array_json(const Values& values, size_t limit);
 

@@ -67,7 +67,7 @@ struct BenchModelOptions {
   std::string peer_folder;           // empty: the command's own peers
   int threads = 0;                   // 0: every processor that the process may use
   double seconds = 5;                // per model
-  int64_t steps = 512;               // of the decode
+  int64_t steps = 512;               // number of decode steps
   bool peers = true, small = false, quiet = false;
 };
 int bench_model(Session& session, const BenchModelOptions& options);
@@ -81,7 +81,7 @@ int bench_memory(Session& session, const BenchMemoryOptions& options);
 
 struct BenchCompareOptions {
   std::string before, after;  // JSON reports of `bench ops`, `model` or `memory`
-  double least_percent = 3;   // ignore smaller changes of a median
+  double least_percent = 3;   // smaller changes of a median are ignored
 };
 int bench_compare(Session& session, const BenchCompareOptions& options);
 
@@ -99,7 +99,8 @@ struct CertifyOptions {
   std::string output = "certificates";
   bool list = false, resume = false, only_failed = false, in_process = false, fail_fast = false, quiet = false;
   bool junit = false, html = false;
-  std::vector<std::string> bound;  // an operator and optionally a dtype; empty: a run
+  // an operator and optionally a dtype, for --bound; empty: run the suite
+  std::vector<std::string> bound;
 };
 int certify(Session& session, const CertifyOptions& options);
 // An empty `dtype` selects all dtypes.
@@ -108,19 +109,20 @@ int certify_bound(Session& session, const std::string& name, const std::string& 
 struct VerifyOptions {
   std::string certificate;         // path of the JSON file
   std::string plugin;              // a library's path or a plugin's name
-  std::optional<uint32_t> device;  // none: the one that the certificate names
+  std::optional<uint32_t> device;  // none: the index that the certificate names
   size_t sample = 200;             // number of cases to run again
-  std::optional<uint64_t> seed;    // for the choice and the data; none: chosen at random and logged
-  unsigned jobs = 0;               // 0: one per processor
-  double timeout_s = 30;           // per case
+  // selects the cases and their data; none: chosen at random and logged
+  std::optional<uint64_t> seed;
+  unsigned jobs = 0;      // 0: one per processor
+  double timeout_s = 30;  // per case
   bool quiet = false;
 };
 int verify(Session& session, const VerifyOptions& options);
 
 struct NewOptions {
   std::string name;
-  std::string directory;  // of the project; empty: the name, in the working directory
-  bool queue = false;     // for a device that is not the host
+  std::string directory;  // the project's directory; empty: the name, in the working directory
+  bool queue = false;     // for a device other than the host
 };
 int new_plugin(Session& session, const NewOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares two reports of `bench`: differences larger than the noise.
+// Compares two reports of `bench` and finds differences that exceed the noise.
 #pragma once
 
 #include <string>
@@ -27,8 +27,8 @@ struct Comparison {
   size_t unmoved = 0;
 };
 
-// A figure moved if its ranges p10..p90 are disjoint and its medians differ by more
-// than the fraction `least`.
+// A figure has changed if its ranges p10..p90 are disjoint and its medians differ by more than the
+// fraction `least`.
 Comparison compare_metrics(const std::vector<Metric>& before, const std::vector<Metric>& after, double least);
 
 // The figures and the schema of a JSON report of `bench ops`, `model` or `memory`. Throws

@@ -13,7 +13,8 @@
 namespace tool {
 namespace {
 
-constexpr int64_t kPatternElements = 65'521;  // random, then repeated; a prime, so that rows differ
+// random elements, then repeated; a prime, so that rows differ
+constexpr int64_t kPatternElements = 65'521;
 
 HostBlock random_block(const Operand& operand, uint64_t seed) {
   HostBlock block(operand.bytes());

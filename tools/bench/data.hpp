@@ -10,7 +10,7 @@
 
 namespace tool {
 
-// A block of bytes, aligned to 64.
+// A block of bytes, aligned to 64 bytes.
 class HostBlock {
  public:
   explicit HostBlock(size_t bytes);
@@ -30,13 +30,13 @@ struct CaseData {
   std::vector<HostBlock> outputs;  // zeros
 };
 CaseData make_data(const OpCase& op);
-// Zeroed outputs of the sizes that `op` states.
+// Returns zeroed outputs of the sizes that `op` states.
 std::vector<HostBlock> make_outputs(const OpCase& op);
 
 // Returns the largest |a - b| divided by the largest finite |b|; undivided if all of b is 0. NaN if
 // only one of two elements is NaN. No value for dtypes without a comparison here.
 std::optional<double> difference(uint32_t dtype, const HostBlock& a, const HostBlock& b);
-// A generous limit for the difference of two correct implementations. Above it
+// A generous limit for the difference of two correct implementations. If the difference exceeds it,
 // they do not do the same work.
 double most_difference(uint32_t dtype);
 

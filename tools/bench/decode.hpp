@@ -8,7 +8,7 @@
 namespace tool {
 
 // Decodes `steps` tokens of gpt_step on a freshly opened device. Runs every length twice: the
-// first run meets a new length, the second a known one. Each follows another step, so both
+// length is new in the first run and known in the second. Each run follows another step, so both
 // start with similar caches.
 DecodeReport measure_decode(const Device& device, ModelSize size, int64_t steps);
 

@@ -99,7 +99,7 @@ MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
         }
       });
     }
-    // If a thread cannot start, end those that did. arrive() counts in place of the missing ones.
+    // If a thread cannot start, ends those that did. arrive() counts for the missing threads.
   } catch (...) {
     ended_ = true;
     (void)begin_.arrive(parts_ - static_cast<std::ptrdiff_t>(helpers_.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contestants on a Backplane device: an operator, and a copy of as many
-// bytes. Also memcpy on the host.
+// Contestants: an operator on a Backplane device, a copy of as many bytes there, and memcpy on the
+// host.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,7 @@ class CopyContestant final : public Contestant {
   Buffer from_, to_;
 };
 
-// The same with memcpy on the host. Large copies use `threads` threads, small ones a single thread.
+// Copies with memcpy on the host. Large copies use `threads` threads, small ones a single thread.
 class MemcpyContestant final : public Contestant {
  public:
   explicit MemcpyContestant(uint64_t bytes, int threads = 1);
@@ -55,7 +55,7 @@ class MemcpyContestant final : public Contestant {
   HostBlock from_, to_;
   int parts_;
   std::atomic<bool> ended_{false};
-  std::barrier<> begin_, end_;  // at the start and at the end of each copy
+  std::barrier<> begin_, end_;  // synchronize the threads at the start and at the end of each copy
   std::vector<std::jthread> helpers_;
 };
 

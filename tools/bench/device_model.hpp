@@ -10,7 +10,7 @@ namespace tool {
 
 class DeviceModel final : public Contestant {
  public:
-  // `data` comes from graph.make_data(). Keeps neither reference.
+  // `data` comes from graph.make_data(). The model keeps no reference to `graph` or `data`.
   DeviceModel(const Device& device, const ModelGraph& graph, const std::vector<HostBlock>& data);
 
   // Uses the nodes of another graph over the same values, such as another

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench dispatch`: measures the library's own cost, and that of
-// calls without it, in one run.
+// `backplane bench dispatch`: measures the library's own cost, and the cost of calls without it, in
+// one run.
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -173,8 +173,8 @@ class Bench {
     allocator(eager);
   }
 
-  // Measures binding by the author kit: a plugin that only binds, minus the C
-  // plugin that does nothing.
+  // Measures the author kit's binding of operands: the time of a plugin that only binds, minus that
+  // of the C plugin that does nothing.
   void binding(const Spread& direct_call) {
     const std::string library = (fs::path(null_library_).parent_path() / "libbackplane_null_kit.so").string();
     DirectPlugin bound(library, kFew, kFew);
@@ -189,7 +189,7 @@ class Bench {
     const size_t heap_before = mallinfo2().uordblks;
     for (int i = 0; i < count; ++i) eager.execute();
     const double counted = static_cast<double>(allocation_count() - before);
-    // Detects malloc without operator new.
+    // Detects allocations by malloc instead of operator new.
     const double grown = mallinfo2().uordblks > heap_before ? 1.0 : 0.0;
     allocations_ = std::max(counted, grown) / count;
   }

@@ -15,17 +15,17 @@ namespace {
 
 constexpr uint64_t kWaitNs = 600'000'000'000;
 
-// One measured operation on `bytes`.
+// One measured operation on `bytes` bytes.
 struct MemoryRow {
   std::string what;
   uint64_t bytes = 0;
   bool moves = false;  // the operation moves bytes, so a rate is meaningful
-  std::string reason;  // why it was not measured; empty if it was
+  std::string reason;  // why the operation was not measured; empty if it was
   Figure latency, throughput;
   double rate() const { return moves && throughput.median > 0 ? static_cast<double>(bytes) / throughput.median : 0; }
 };
 
-// A contestant that calls a function, which enqueues one operation, and waits on a stream.
+// A contestant that calls a function which enqueues one operation, and waits on a stream.
 template <class Once>
 class StreamContestant final : public Contestant {
  public:
@@ -83,7 +83,7 @@ class MemoryBench {
     return desc;
   }
 
-  // Measures the contestants of one size in turns. A failure is the reason in its row.
+  // Measures the contestants of one size in turns. If one fails, its row contains the reason.
   struct Entry {
     std::string what;
     bool moves;
@@ -121,7 +121,7 @@ class MemoryBench {
     const Buffer one(device_.get(), desc_of(bytes)), two(device_.get(), desc_of(bytes));
     const HostBlock host(bytes);
     std::vector<Entry> entries;
-    // A copy reads and writes each byte: twice the bytes that it moves.
+    // A copy reads and writes each byte, so it transfers twice its size.
     entries.push_back(
         {"copy in device memory, read and written", true, std::make_unique<CopyContestant>(device_, bytes)});
     entries.push_back({"memcpy on the host, read and written", true, std::make_unique<MemcpyContestant>(bytes)});

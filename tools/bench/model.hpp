@@ -12,13 +12,13 @@ namespace tool {
 
 struct ModelRow {
   std::string name, description;
-  double flops = 0;  // of the GEMMs and convolutions of a run
+  double flops = 0;  // operations in the GEMMs and convolutions of a run
   uint64_t weight_bytes = 0;
-  Performance device;  // as in `bench ops`; a call is a run of the model
+  Performance device;  // as in `bench ops`, but a call is a run of the model
   std::vector<Performance> peers;
   uint64_t operators = 0;    // calls per run
   uint64_t plans_first = 0;  // plans that the plugin created in the first run
-  uint64_t plans_after = 0;  // and in all later runs
+  uint64_t plans_after = 0;  // plans that the plugin created in all later runs
   double decomposed = 0;     // composites run as primitives, per run
   // Operands that core copied to or from dense temporaries, per run.
   double staged = 0;
@@ -30,9 +30,9 @@ struct ModelRow {
 struct DecodeReport {
   std::string description, reason;  // reason: why it was not measured; empty if it was
   int64_t steps = 0, warm_steps = 0;
-  uint64_t plans_warm = 0;   // created in the warm-up steps
-  uint64_t plans_after = 0;  // created in all later steps
-  // New descriptors after the warm-up steps that found an any-size plan.
+  uint64_t plans_warm = 0;   // plans created in the warm-up steps
+  uint64_t plans_after = 0;  // plans created in all later steps
+  // Number of new descriptors after the warm-up steps that found an any-size plan.
   uint64_t class_hits = 0;
   double heap_allocations = 0;  // per step of a known length
   Figure growing_ns, known_ns;  // per step after the warm-up

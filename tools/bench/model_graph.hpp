@@ -20,7 +20,7 @@ const char* role_name(Role role);
 struct Value {
   Role role;
   Extents shape;
-  double spread = 0, centre = 0;  // data are uniform in centre +- spread
+  double spread = 0, centre = 0;  // data are uniform in [centre - spread, centre + spread]
 };
 
 struct Slice {
@@ -33,7 +33,7 @@ struct Slice {
 struct View {
   size_t value = 0;
   Extents reshape = {};               // empty: the value's own shape
-  std::optional<Slice> slice = {};    // of a cache: the tokens so far, or the next one
+  std::optional<Slice> slice = {};    // for a cache: the tokens so far, or the next token
   std::vector<int64_t> permute = {};  // empty: no permutation
   std::optional<double> number = {};
 };

@@ -8,8 +8,8 @@
 
 namespace tool {
 
-// full: the models' own sizes. small: sizes that a plain plugin runs in
-// milliseconds, to test every operator.
+// full: the models' real sizes. small: sizes that a simple plugin runs in milliseconds, to test
+// every operator.
 enum class ModelSize { full, small };
 
 // One encoder layer of BERT-base: 128 tokens of width 768, 12 heads, an MLP of 3072 with gelu.

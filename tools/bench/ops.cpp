@@ -21,7 +21,8 @@ namespace tool {
 namespace {
 
 constexpr const char* kPeakShape = "512x512 512x512";
-constexpr const char* kDecomposedName = "decomposed";  // its name among the peers of a row
+// the decomposition's name among the peers of a row
+constexpr const char* kDecomposedName = "decomposed";
 
 bool is_dense(const OpCase& op) {
   const auto dense = [](const Operand& operand) { return operand.dense(); };
@@ -49,7 +50,7 @@ std::vector<BenchCase> choose_cases(const BenchOpsOptions& options) {
   return all;
 }
 
-// The progress line on standard error. A terminal shows it in place.
+// The progress line on standard error. On a terminal each output overwrites the previous one.
 class Progress {
  public:
   Progress(bool shown, size_t total) : shown_(shown), terminal_(isatty(STDERR_FILENO) != 0), total_(total) {}
@@ -314,7 +315,7 @@ int bench_ops(Session& session, const BenchOpsOptions& options) {
     return kExitOk;
   }
   std::ofstream page;
-  if (!options.html.empty()) {  // fail before minutes of measuring
+  if (!options.html.empty()) {  // fails early, before minutes of measuring
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

@@ -19,7 +19,7 @@ struct OpRow {
   Work work;
   Performance device;
   std::vector<Performance> peers;
-  // Nanoseconds of the device's call and of a copy of as many bytes, sample by sample.
+  // Nanoseconds of the device's call, and of a copy of as many bytes, sample by sample.
   std::vector<double> device_ns, copy_ns;
   // The device's share of the machine's limit, measured in this run. The limit of a
   // call is the longer of two times: its operations at the peak rate of their dtype,
@@ -53,9 +53,9 @@ struct Summary {
   double worst = 0;
   std::string worst_case;
 };
-// For each peer: its time divided by the device's, for cases bound by operations and by
-// memory. Then the device's share of a copy's speed on 64 MiB and more, dense and strided.
-// Omits lines without cases.
+// Summarizes each peer by its time divided by the device's, for cases bound by operations and for
+// cases bound by memory. Then follows the device's share of a copy's speed on 64 MiB and more,
+// dense and strided. Lines without cases are omitted.
 std::vector<Summary> summaries_of(const OpsReport& report);
 
 Json ops_json(const OpsReport& report);

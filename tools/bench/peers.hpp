@@ -41,8 +41,8 @@ class Peer {
   }
 };
 
-// Every peer of a folder: libraries by name, then processes. Also the faults of
-// those that cannot be used.
+// The usable peers of a folder: libraries by name, then processes. `faults` says why the others
+// cannot be used.
 struct Peers {
   std::vector<std::unique_ptr<Peer>> usable;
   std::vector<std::string> faults;

@@ -133,7 +133,8 @@ class LineProcess {
   }
 
  private:
-  // After a late or malformed reply, the next one could be mistaken, so no further request is sent.
+  // After a late or malformed reply, the next reply could be taken for that of another request, so
+  // no further request is sent.
   [[noreturn]] void give_up(std::string why) {
     given_up_ = std::move(why);
     kill(child_, SIGTERM);
@@ -194,7 +195,7 @@ class PythonContestant final : public PeerContestant {
     try {
       process_.ask({{"do", "release"}});
     } catch (const Failure&) {
-      return;  // it has ended; the next request reports that
+      return;  // the process has ended; the next request reports that
     }
   }
   const std::vector<HostBlock>& outputs() const override { return outputs_; }

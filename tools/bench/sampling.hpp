@@ -16,7 +16,7 @@ struct Figure {
   uint32_t samples = 0;
 };
 Figure figure_of(std::vector<double> samples);
-// The figure of a_i / b_i, sample by sample, which cancels the machine's drift.
+// The figure of a_i / b_i, sample by sample. The ratio cancels the machine's drift.
 Figure ratio_of(const std::vector<double>& a, const std::vector<double>& b);
 
 // Does the work of one case. It is prepared at construction and used by one thread.
@@ -32,12 +32,12 @@ struct Samples {
   // Why a call failed; empty if none did. After a failure there are no
   // samples and no further turns.
   std::string reason;
-  std::vector<double> latency;     // ns per call, each waited for
-  std::vector<double> throughput;  // ns per call, with one wait for all
+  std::vector<double> latency;     // ns per call; each call is waited for
+  std::vector<double> throughput;  // ns per call; one wait for all calls
 };
 
 struct SamplingPlan {
-  double seconds = 0.5;     // for all contestants together
+  double seconds = 0.5;     // the total for all contestants
   double sample_s = 0.002;  // minimum time of one sample
   // Idle time before each turn, because another contestant's threads may still spin.
   double rest_s = 0.003;
@@ -48,7 +48,7 @@ struct SamplingPlan {
 };
 
 // Returns one Samples per contestant, in order. Sample i of each comes from round i. If one round
-// takes longer than 2 * plan.seconds, there is only one.
+// takes longer than 2 * plan.seconds, there is only one round.
 std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants, const SamplingPlan& plan);
 
 }  // namespace tool

@@ -16,9 +16,9 @@
 namespace tool {
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20;  // of a file
+constexpr size_t kMostBytes = 1 << 20;  // maximum size of a file
 constexpr int64_t kMostStep = 1024;
-constexpr double kMostElements = 1ull << 32;  // per operand
+constexpr double kMostElements = 1ull << 32;  // maximum per operand
 constexpr const char* kLegalLayout =
     "behind a shape may stand @ and its dimensions from the outermost in memory to the innermost, and / and how many "
     "elements "

@@ -11,7 +11,7 @@
 namespace tool {
 
 struct TargetOptions {
-  std::string plugin;  // a library's path or a plugin's name; uses its first device
+  std::string plugin;  // a library's path or a plugin's name; its first device is used
   std::string device;  // plugin:index; empty: the library chooses
   // Threads of the plugin and of the peers. 0: every processor that this process may use.
   int threads = 0;
@@ -19,16 +19,16 @@ struct TargetOptions {
 
 class Target {
  public:
-  // Throws Failure if both are named, and the errors of loading and opening.
+  // Throws Failure if both are given. Also throws the errors of loading and opening.
   Target(const Session& session, const TargetOptions& options);
 
   // Opens the device again. The new handle has its own plans, memory and statistics.
   Device open() const;
   const std::string& name() const { return name_; }        // "reference:0"
-  const std::string& version() const { return version_; }  // of the plugin
+  const std::string& version() const { return version_; }  // the plugin's version
   const bp_device_info& info() const { return info_; }
   int threads() const { return threads_; }
-  // Whether the plugin accepts a number of threads. Others choose their own.
+  // Whether the plugin accepts a number of threads. Other plugins choose their own number.
   bool takes_threads() const { return takes_threads_; }
 
  private:

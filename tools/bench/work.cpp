@@ -7,7 +7,7 @@ namespace {
 
 double count(const Extents& shape) { return static_cast<double>(element_count(shape)); }
 
-// The extent of a dimension counted from the last, or 0 if there is none: a case
+// The extent of a dimension, counted from the last one. Returns 0 if there is none, since a case
 // may be invalid for a device.
 double last(const Extents& shape, size_t behind = 0) {
   return behind < shape.size() ? static_cast<double>(shape[shape.size() - 1 - behind]) : 0;
@@ -28,11 +28,12 @@ double flops_of(const OpCase& op) {
     case BP_OP_CONV:  // each output element sums over its group's channels times the window
       return 2 * count(out) * count_each_first(in(1));
     case BP_OP_CONV_TRANSPOSE:
-    case BP_OP_CONV_BWD_INPUT:  // as in the forward pass, whose output is the first input
+    // as in the forward pass, whose output is this operator's first input
+    case BP_OP_CONV_BWD_INPUT:
       return 2 * count(in(0)) * count_each_first(in(1));
     case BP_OP_CONV_BWD_WEIGHT:
       return 2 * count(in(1)) * count_each_first(out);
-    case BP_OP_ATTENTION: {  // q k^T and p v; counts what a causal mask hides
+    case BP_OP_ATTENTION: {  // q k^T and p v, including what a causal mask hides
       const double queries = per(count(in(0)), last(in(0)));
       return 2 * queries * last(in(1), 1) * (last(in(0)) + last(in(2)));
     }
@@ -49,8 +50,8 @@ Work work_of(const OpCase& op) {
   const auto add = [&](const Operand& operand, double times) {
     work.bytes += times * count(operand.shape) * bph_dtype_bytes(operand.dtype);
   };
-  // Counts a gather's table as no larger than the result. No row is read twice, and
-  // most rows are never read.
+  // Counts a gather's table as no larger than the result, since no row is read twice and most rows
+  // are never read.
   const bool selects = op.info.op == BP_OP_GATHER || op.info.op == BP_OP_EMBEDDING;
   for (const Operand& operand : op.inputs) {
     const Operand& result = op.outputs.front();

@@ -9,8 +9,8 @@ namespace tool {
 struct Work {
   // A multiply-add counts as two. 0: the operator is bound by memory, and rates count bytes.
   double flops = 0;
-  // Inputs and outputs once each, outputs that are also read twice. Of a gather's table only the
-  // part that is read.
+  // Inputs and outputs count once; outputs that are also read count twice. Of a gather's table,
+  // only the part that is read counts.
   double bytes = 0;
 };
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements and conformance cases cite each other: cited.py COMMAND ROOT.
+"""Checks that requirements and conformance cases cite each other: cited.py COMMAND ROOT.
 
-A case must cite every row of docs/requirements.md whose test is `conformance`, and every cited
-row must exist."""
+A case must cite every row of docs/requirements.md whose test is `conformance`, and every cited row must exist."""
 import json
 import os
 import re

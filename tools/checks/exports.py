@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the symbols of a shared library: exports.py plugin|host LIBRARY.
 
-plugin: it defines one symbol, bp_plugin_query, and has no undefined bp_ or bph_ symbol. host: it
-exports bph_ symbols only, and it too has no undefined ones."""
+plugin: it defines one symbol, bp_plugin_query, and has no undefined bp_ or bph_ symbol. host: it exports bph_
+symbols only, and also has no undefined bp_ or bph_ symbol."""
 import re
 import subprocess
 import sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/dev names files that exist, and the families of ops.def: map.py ROOT.
+"""Checks that docs/dev names files that exist, and families of ops.def: map.py ROOT.
 
-A path is in backticks and begins with a folder of the repository, or is the bare name of a file. FAMILY, PLUGIN, NAME
-and TOPIC stand for any word. Files that a build generates are not checked."""
+A path is in backticks and begins with a folder of the repository, or is the bare name of a file. FAMILY, PLUGIN,
+NAME and TOPIC stand for any word. Files that a build generates are not checked."""
 import glob
 import os
 import re
@@ -35,7 +35,7 @@ def exists(root, name):
 
 
 def missing(root, names, text):
-    """Paths and files that are not there."""
+    """Returns the paths and files that do not exist."""
     faults = []
     for number, line in enumerate(text.splitlines(), 1):
         faults += [f"{number}: {name} is not there" for name in path.findall(line) if not exists(root, name)]

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs cases of the suite in sanitizer builds of a plugin and the command: sanitized.py
-[--skip-without-device] COMMAND LIBRARY GROUP...
+"""Runs cases of the suite in sanitizer builds of a plugin and the command: sanitized.py [--skip-without-device]
+COMMAND LIBRARY GROUP...
 
-A sanitizer ends the worker in which it finds a fault, and so fails the case. A worker that exits
-normally is checked for leaks. Each report is also a file, and any file fails the test, whatever
-the case's result. Drivers are not sanitizer builds: LSAN_OPTIONS and TSAN_OPTIONS suppress their
-reports."""
+A sanitizer ends the worker in which it finds an error, and so fails the case. A worker that exits normally is
+checked for leaks. Each report is also a file, and any file fails the test, whatever the case's result. Drivers
+are not sanitizer builds: LSAN_OPTIONS and TSAN_OPTIONS suppress their reports."""
 import os
 import sys
 import tempfile

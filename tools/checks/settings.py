@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/dev/settings.md lists the environment variables that shipped code reads and the build options: settings.py ROOT.
+"""Checks that docs/dev/settings.md lists the environment variables that shipped code reads and the build options:
+settings.py ROOT.
 
 A row names the folder that reads the variable. Variables of tests, samples and frozen copies need no row."""
 import os
@@ -31,7 +32,7 @@ def sources(root):
 
 
 def variables_of(texts):
-    """Variable -> the files that read it."""
+    """Returns variable -> the files that read it."""
     found = {}
     for name, text in texts:
         for variable in set(reads.findall(text)) | set(named.findall(text)):

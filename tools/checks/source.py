@@ -35,9 +35,9 @@ may_include = {
     "tools": ("abi", "core", "conformance"),
     "tools/bench/peers": ("abi",),
 }
-# Folders whose private headers another folder may use. Mutants are the reference plugin with
-# a defect. A peer calls its library as that library's plugin does. The growth test rebuilds
-# core with one function more.
+# Folders whose private headers another folder may use. Mutants are the reference plugin with a
+# defect. A peer calls its library as that library's plugin does. The growth test rebuilds core with
+# one more function.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
@@ -46,7 +46,8 @@ private_words = [(re.compile(pattern), term) for pattern, term in (
     (r"\bby_" r"four\b", "vec4"), (r"\b[hH]eld_?[rR]ow\w*", "register-resident"), (r"\b[rR]ow_?[dD]eal\w*", "launch shape"),
     (r"\bproduct_(?:way|params|division)\b", "gemm"), (r"\bk?[sS]um_?[oO]f_?[pP]arts\b", "split-K reduction"),
     (r"\benough_" r"groups\b", "occupancy"), (r"\bgoes_" r"along\b", "K-major"), (r"\b(?:enum class|struct|class) Way\b", "algorithm, access, route"))]
-# Folders that hold operators: folder -> (kinds of ops.def that all have a source there, stems of what is no operator).
+# Folders of operators: folder -> (kinds of ops.def that all have a source there, stems of files
+# that are not operators).
 operator_folders = {
     "core/src/composite": (("COMPOSITE",), "builder builder_temporaries program views".split()),
     "backends/cpu_kernels": (("PRIMITIVE",), []),
@@ -108,8 +109,8 @@ def backend_of(name):
 
 
 def include_faults(root, files):
-    """Checks that each quoted or <backplane/...> include is beside the file, in its component,
-    or in an allowed folder."""
+    """Checks that each quoted or <backplane/...> include is next to the file, in its component, or in an allowed
+    folder."""
     headers = set(files)
     faults = []
     for name in files:
@@ -174,13 +175,14 @@ def definition_faults(root, files):
 
 
 def family_faults(root, files):
-    """The sources of an operator are FAMILY.cpp or FAMILY_PART.cpp in each folder of operators, as ops.def names it."""
+    """Checks that in each folder of operators, the sources of an operator are FAMILY.cpp or FAMILY_PART.cpp, with
+    the family that ops.def names."""
     rows = re.findall(r"^BP_OP_ROW\(\d+, \w+, \"(\w+)\", (\w+),.*, (\w+), \"", read(root, "abi/include/backplane/ops.def"), flags=re.M)
     families = {family for _, _, family in rows}
     faults = []
 
     def family_of(stem):
-        """The longest family that a stem is or begins with."""
+        """Returns the longest family that equals the stem or begins it."""
         return max((each for each in families if stem == each or stem.startswith(each + "_")), key=len, default=None)
 
     for folder, (kinds, helpers) in operator_folders.items():
@@ -197,7 +199,7 @@ def family_faults(root, files):
 
 
 def private_word_faults(root, files):
-    """Names in code use the field's terms (docs/dev/writing.md, docs/glossary.md)."""
+    """Checks that names in code use the field's terms (docs/dev/writing.md, docs/glossary.md)."""
     faults = []
     for name in files:
         if not name.endswith(code + (".comp", ".glsl")):
@@ -217,8 +219,8 @@ def cited_in(name, text):
 
 
 def document_faults(root, files):
-    """Documents that are cited must exist. A comment may name a document by its path from the root or
-    from the comment's folder. It may name pages of docs by their bare names."""
+    """Checks that cited documents exist. A comment may name a document by its path from the root or from the
+    comment's folder. It may name pages of docs by their bare names."""
     known = set(files)
     bare = {os.path.basename(name) for name in files if name.startswith("docs/")}
     faults, citations = [], 0

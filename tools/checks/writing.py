@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of docs/dev/writing.md that a program can see: writing.py ROOT [--all].
+"""Checks the rules of docs/dev/writing.md that a program can see: writing.py ROOT [--all].
 
-Covered files must keep to them; of the others the number of findings is shown, and with --all each finding."""
+Covered files must obey these rules. For other files it prints the number of findings and, with --all, each
+finding."""
 import os
 import re
 import subprocess
@@ -10,10 +11,11 @@ import sys
 
 import tap
 
-# Folders and files that must keep to the rules.
+# Folders and files that must obey the rules.
 covered = ("abi/", "backends/", "conformance/", "core/", "docs/", "samples/", "tools/", "meson.build", "meson_options.txt", "README.md",
            "CONTRIBUTING.md", "GOVERNANCE.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
-# Records of their time, pages that programs write, and this page's own examples.
+# Historical records, generated pages, and the page with the rules, which contains examples of bad
+# English.
 exempt = ("docs/decisions/", "docs/measurements/", "docs/mutants.md", "docs/dev/writing.md", "abi/test/frozen/", "samples/digits/data/digits",
           "abi/layout.txt", "LICENSE")
 
@@ -60,12 +62,12 @@ def is_hashed(name, text):
 
 
 def blanked(match):
-    """The same number of columns and lines, without words."""
+    """Returns the same number of columns and lines, without words."""
     return re.sub(r"[^\n]", "_", match[0])
 
 
 def comments_of(name, text):
-    """Line number and text of each comment line."""
+    """Yields the line number, text and width of each comment line."""
     if name.endswith(braced):
         without_strings = re.sub(r'"(?:\\.|[^"\\\n])*"', blanked, text)
         for match in re.finditer(r"//[^\n]*|/\*.*?\*/", without_strings, flags=re.S):
@@ -82,7 +84,7 @@ def comments_of(name, text):
 
 
 def page_lines(text):
-    """Line number, text and whether its length counts, outside fences and HTML comments."""
+    """Yields the line number, text and whether the length counts, for lines outside fences and HTML comments."""
     text = re.sub(r"<!--.*?-->", blanked, text, flags=re.S)
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
@@ -93,7 +95,7 @@ def page_lines(text):
 
 
 def prose(line):
-    """Without code, quotations and link targets."""
+    """Returns the line without code, quotations and link targets."""
     line = re.sub(r"`[^`]*`|\S+/\S+\.\w+", "`code`", line)
     line = re.sub(r'"[^"]*"|“[^”]*”', "_", line)
     return re.sub(r"\]\([^)]*\)", "]", line).strip().lstrip("#*/- ").strip()

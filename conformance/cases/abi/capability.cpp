@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a device's declarations are true: each capability, and its optional slots.
+// Whether a device's declarations are true: each capability, and the optional slots.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -120,7 +120,8 @@ void unified_memory(Context& context) {
                   "BP_CAP_UNIFIED_MEMORY without any memory that the host reaches");
 }
 
-// Every operator of the device must accept the flag. Without the capability it may decline cleanly.
+// Every operator of the device must accept the flag. A device without the capability may decline it
+// cleanly.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc plain = sample(op, usual_dtype(op));

@@ -10,7 +10,8 @@ namespace backplane::conformance {
 struct DynamicSymbols {
   std::string error{};  // why the file could not be read; empty on success
   std::vector<std::string> defined{};
-  std::vector<std::string> wanted{};  // undefined symbols, except weak ones, which may stay undefined
+  // undefined symbols, except weak ones, for which a definition is optional
+  std::vector<std::string> wanted{};
 };
 DynamicSymbols read_dynamic_symbols(const std::string& path);
 

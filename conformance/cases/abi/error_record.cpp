@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error record: every rejection with each kind of record that a host may pass, and successes,
-// which must not change it.
+// The error record. Every rejection is tested with each kind of record that a host may pass.
+// Successes must not change the record.
 #include <algorithm>
 #include <cstring>
 
@@ -20,7 +20,7 @@ bool expected(const Refusal& refusal, bp_status status) {
   return std::find(refusal.expected.begin(), refusal.expected.end(), status) != refusal.expected.end();
 }
 
-// A record of `size` bytes of garbage, which the callee must not read.
+// Passes a record of `size` bytes of garbage, which the callee must not read.
 void with_record(Context& context, const Refusal& refusal, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
@@ -58,7 +58,7 @@ void with_null(Context& context, const Refusal& refusal) {
   context.require(expected(refusal, status), "{} answered {} with a null record", refusal.slot, status_name(status));
 }
 
-// Every slot that can succeed, with a record of garbage that a success must not change.
+// Calls every slot that can succeed with a record of garbage, which a success must not change.
 void untouched_by_success(Context& context) {
   Plugin& plugin = context.plugin();
   Device& device = context.device();
@@ -114,7 +114,7 @@ void add_error_record_cases(Catalogue& catalogue) {
   const std::pair<const char*, size_t> sizes[] = {{"size_0", 0},     {"size_4", 4},     {"size_511", 511},
                                                   {"size_512", 512}, {"size_576", 576}, {"size_4608", 4608}};
   for (const Refusal& refusal : all_refusals()) {
-    // One record per slot and reason. The negative cases test the variants of a reason.
+    // Tests one record per slot and reason. The negative cases test the variants of a reason.
     const bool repeated =
         refusal.what.find_first_of("0123456789") != std::string::npos && refusal.what.find("_0") == std::string::npos;
     if (repeated) continue;

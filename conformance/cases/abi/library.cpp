@@ -47,7 +47,7 @@ void wants_no_symbol_of_the_sdk(Context& context) {
                     "the library wants {}; a plugin imports nothing of the host", name);
 }
 
-// The libraries in its own dependency list must define its undefined symbols.
+// The libraries in the plugin's own dependency list must define its undefined symbols.
 void wants_no_symbol_of_the_program(Context& context) {
   void* const library = dlopen(context.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   context.require(library != nullptr, "the library cannot be opened: {}", dlerror());

@@ -14,7 +14,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// A size, and a byte after the current struct that a newer host has set.
+// A size, and a byte after the end of the current struct that a newer host has set.
 struct Variant {
   const char* name;
   size_t (*size)(size_t minimum, size_t current);
@@ -40,7 +40,7 @@ constexpr Variant kIllegalSizes[] = {
     {"uninitialised", [](size_t, size_t) -> size_t { return 0xCCCCCCC8; }, -1},
 };
 
-// One call, and the struct that it passes at another size.
+// A call, and the struct that it passes with another size.
 struct Trial {
   std::vector<unsigned char> value;
   std::function<bp_status(void* bytes, bp_error* error)> call;
@@ -59,7 +59,7 @@ std::vector<unsigned char> bytes_of(const T& value) {
   return {bytes, bytes + sizeof(T)};
 }
 
-// Calls with `value` in `held` bytes before an inaccessible page and with struct_size `stated`.
+// Calls with `value` in `held` bytes before an inaccessible page; struct_size is `stated`.
 bp_status call_with(Context& context, const std::string& name, const Trial& trial, size_t stated, size_t held,
                     ptrdiff_t set_byte, ErrorRecord& error) {
   const GuardedBytes bytes(std::max<size_t>(held, 4));
@@ -85,7 +85,8 @@ void run(Context& context, const Role& role, const Variant& variant) {
   require_healthy(context);
 }
 
-// `claim` ends the case as not claimed if the plugin lacks a prerequisite.
+// Describes a struct of a call that creates an object. `claim` ends the case as not claimed if the
+// plugin lacks a prerequisite.
 template <typename T>
 Role of_create(
     std::string name, size_t minimum, T value, std::function<bp_status(Context&, const T*, bp_error*)> call,
@@ -134,7 +135,7 @@ std::vector<Role> create_roles() {
   return roles;
 }
 
-// The same for bp.import if the plugin has it, with pages that live as long as the case.
+// The same for bp.import, if the plugin has it. The pages live as long as the case.
 Role import_role() {
   return {
       "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
@@ -380,7 +381,7 @@ void add_input_size_cases(Catalogue& catalogue) {
     for (const Variant& variant : kVariants) add(catalogue, role, variant);
     for (const Variant& variant : kSetTails) add(catalogue, role, variant);
   }
-  // Core sends legal structs. With a host of another version only the size differs.
+  // Core sends legal structs. A host of another version changes only the size.
   for (const Role& role : execution_roles()) {
     for (const Variant& variant : kVariants) add(catalogue, role, variant);
   }

@@ -23,7 +23,7 @@ struct Role {
   std::string_view extension = {};
 };
 
-// `size` bytes of garbage with struct_size, which is all that the callee may read.
+// Passes `size` bytes of garbage. The callee may read only struct_size.
 void run(Context& context, const Role& role, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
@@ -42,7 +42,7 @@ void run(Context& context, const Role& role, size_t size) {
     return;
   }
   expect_status(status, error, role.name, {BP_OK});
-  // The same call over other garbage: bytes that differ were not written.
+  // Repeats the call with other garbage: bytes that differ afterwards were not written.
   std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));

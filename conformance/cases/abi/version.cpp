@@ -46,7 +46,7 @@ constexpr Tail kTails[] = {{"none", 0, false},          {"zero_8", 8, false},   
                            {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
                            {"garbage_4096", 4096, true}};
 
-// A newer host with additional slots, which the plugin ignores.
+// A newer host has additional slots, which the plugin ignores.
 void with_tail(Context& context, uint32_t version, const Tail& tail) {
   LogHost host(version);
   const GuardedStruct<bp_host> table(sizeof(bp_host) + tail.bytes, host.table);
@@ -68,7 +68,7 @@ void versions_are_stated(Context& context) {
                   "works with hosts from ABI {:#x} on; this one speaks {:#x}", plugin->abi_version_min, BP_ABI_VERSION);
 }
 
-// Checks a plugin's tables. Of a table newer than this suite, it checks the known part.
+// Checks a plugin's tables. If a table is newer than this suite, only its known part is checked.
 template <class Table>
 void is_as_long_as_its_version(Context& context, const char* type, const Table& table) {
   const uint32_t version = context.plugin()->abi_version;

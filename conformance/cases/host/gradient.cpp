@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients against finite differences.
+// Gradients compared with finite differences.
 #include <cmath>
 
 #include "cases/host/cases.hpp"
@@ -92,7 +92,8 @@ void gradient_agrees(Context& context, const Chain& chain) {
       x.values[at] = before + by;
       return loss(x);
     };
-    // Fourth order, so that the step may be large compared with the rounding of f32.
+    // The difference is of fourth order, so that the step may be large compared with the rounding
+    // of f32.
     const double slope = (8 * (moved(step) - moved(-step)) - (moved(2 * step) - moved(-2 * step))) / (12 * step);
     x.values[at] = before;
     const double error = std::abs(slope - gradient.values[at]), bound = 2e-3 * (1 + std::abs(slope));

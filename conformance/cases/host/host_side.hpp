@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin as a framework uses it: through the host library, by path.
+// The plugin as a framework uses it: opened by its path through the host library.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -13,7 +13,7 @@
 
 namespace backplane::conformance {
 
-// Collects the library's log. Must outlive the registry.
+// Collects the library's log. It must outlive the registry.
 class HostLog {
  public:
   bph_registry_desc desc(const char* layers);
@@ -26,7 +26,8 @@ class HostLog {
 };
 
 struct HostSide {
-  // `layers`: names separated by commas; "" for none, whatever the environment says.
+  // `layers`: names separated by commas. With "" there are no layers, whatever the environment
+  // says.
   explicit HostSide(Context& context, const char* layers = "", const bph_device_desc* desc = nullptr);
   HostLog log;
   backplane::Registry registry;
@@ -35,18 +36,18 @@ struct HostSide {
   backplane::Stream stream;
 };
 
-// Shared by the cases of a worker that need none of their own, with the validation layer. It is
-// never destroyed: the worker ends first.
+// A host side with the validation layer, shared by the cases of a worker that need none of their
+// own. It is never destroyed: the worker ends first.
 HostSide& shared_host_side(Context& context);
 
 // The operands of one call, each at the start of its own buffer.
 struct HostCall {
   HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& inputs, const std::vector<Bytes>& outputs,
            std::vector<uint64_t> scalar_bits);
-  // Enqueues and returns any status.
+  // Enqueues the call and returns the status.
   bp_status execute(HostSide& side, bp_error* error);
-  // Enqueues. Ends the case unless the status is OK; UNSUPPORTED is not claimed, since core
-  // declines what the plugin declines.
+  // Enqueues the call. UNSUPPORTED ends the case as not claimed, since core declines what the
+  // plugin declines. Any other status than OK fails it.
   void execute(Context& context, HostSide& side);
   std::vector<Bytes> results(HostSide& side) const;
 
@@ -58,7 +59,7 @@ struct HostCall {
   std::vector<unsigned char> attributes;
 };
 
-// Runs a case of several operators, which is not claimed if core declines one of them.
+// Runs a case of several operators. The case is not claimed if core declines one of them.
 template <typename Run>
 auto not_claimed_where_declined(Run run) {
   return [run](Context& context) {

@@ -16,7 +16,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Computes out = a + a through one side, and checks it.
+// Computes out = a + a through `side`, and checks the result.
 void work(Context& context, HostSide& side) {
   OpDesc desc = elementwise(BP_OP_ADD, BP_U32, 100);
   const Words data = noise_words(context, 100);
@@ -90,7 +90,7 @@ void two_opens(Context& context) {
   work(context, side);
 }
 
-// Releases handles in every order: each keeps its parents alive.
+// Releases handles in every order. Each handle keeps its parents alive.
 void released_in_order(Context& context, unsigned permutation) {
   HostLog log;
   const bph_registry_desc desc = log.desc("");

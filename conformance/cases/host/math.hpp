@@ -20,7 +20,7 @@ struct Array {
   std::vector<double> values;
 };
 
-// Numbers in [-scale, scale] that f32 represents exactly, so that both sides start equal.
+// Random numbers in [-scale, scale] that f32 represents exactly, so that both sides start equal.
 Array draw(Context& context, const Shape& shape, double scale);
 
 class HostMath {
@@ -30,7 +30,7 @@ class HostMath {
   Array read(const Value& value) { return value; }
 
   Value matmul(const Value& a, const Value& b);  // rank 2, or 3 with equal batches
-  Value transpose(const Value& a);               // the last two dimensions
+  Value transpose(const Value& a);               // transposes the last two dimensions
   Value permute(const Value& a, const Shape& order);
   Value reshape(const Value& a, const Shape& shape);
   Value patches(const Value& x, int64_t size);  // [N,C,H,W] -> [N*H'*W', C*size*size]
@@ -38,7 +38,7 @@ class HostMath {
   Value sum(const Value& a, uint32_t axes);  // reduced axes keep extent 1
   Value greatest(const Value& a, uint32_t axes);
   Value cumsum(const Value& a, uint32_t axis);
-  // The shape after broadcasting.
+  // The result has the shape after broadcasting.
   Value add(const Value& a, const Value& b);
   Value sub(const Value& a, const Value& b);
   Value mul(const Value& a, const Value& b);
@@ -54,8 +54,8 @@ class HostMath {
   Value sin(const Value& a);
   Value cos(const Value& a);
   Value relu(const Value& a);
-  Value is_positive(const Value& a);  // 1 or 0
-  // `a` where column <= row in the last two dimensions, else `other`.
+  Value is_positive(const Value& a);  // 1 if positive, otherwise 0
+  // `a` where column <= row in the last two dimensions, otherwise `other`.
   Value causal(const Value& a, double other);
 
  private:
@@ -104,13 +104,13 @@ class DeviceMath {
   const backplane::Stream& stream_;
 };
 
-// Building blocks of models, over either implementation.
+// Building blocks of models, for either implementation.
 template <typename Math>
 typename Math::Value softmax(Math& math, const typename Math::Value& a, uint32_t axis) {
   const auto raised = math.exp(math.sub(a, math.greatest(a, 1u << axis)));
   return math.div(raised, math.sum(raised, 1u << axis));
 }
-// Over the rows of a matrix.
+// Normalizes each row of a matrix.
 template <typename Math>
 typename Math::Value normalized(Math& math, const typename Math::Value& a, double extent) {
   const auto centred = math.sub(a, math.times(math.sum(a, 2), 1 / extent));
@@ -127,7 +127,7 @@ typename Math::Value gelu_slope(Math& math, const typename Math::Value& a) {
   const auto density = math.times(math.exp(math.times(math.mul(a, a), -0.5)), 0.39894228040143268);
   return math.add(share, math.mul(a, density));
 }
-// The gradient by `a` of the sum of c * y, with y = normalized(a).
+// The gradient of the sum of c * y with respect to `a`, where y = normalized(a).
 template <typename Math>
 typename Math::Value normalized_gradient(Math& math, const typename Math::Value& a, const typename Math::Value& y,
                                          const typename Math::Value& c, double extent) {

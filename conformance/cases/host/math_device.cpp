@@ -34,7 +34,7 @@ Tensor DeviceMath::constant(const Array& array) {
   const std::vector<float> values(array.values.begin(), array.values.end());
   Tensor made = empty(dims(array.shape));
   backplane::copy_in(stream_, made, std::span<const float>(values));
-  stream_.wait();  // the vector must live until here
+  stream_.wait();  // the vector must live until the copy is done
   return made;
 }
 

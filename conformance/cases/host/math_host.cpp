@@ -16,7 +16,7 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-// The index into an array of `shape` of element `at` of `whole`, to which it broadcasts.
+// Returns the index into an array of `shape` that broadcasts to element `at` of `whole`.
 size_t broadcast_index(int64_t at, const Shape& whole, const Shape& shape) {
   int64_t index = 0, stride = 1;
   const size_t lead = whole.size() - shape.size();

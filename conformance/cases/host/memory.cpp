@@ -95,8 +95,8 @@ void trims(Context& context) {
   require_same(context, get(side, again, 4096, (32u << 20) - 4096), data, "a buffer made after a trim");
 }
 
-// A buffer is released while its work is pending, and allocated again on the same stream. The order
-// of the stream keeps both correct.
+// A buffer is released while its work is pending, and allocated again on the same stream. The
+// stream's order keeps both uses correct.
 void released_while_pending(Context& context) {
   HostSide side(context);
   constexpr uint64_t bytes = 1u << 20;
@@ -119,7 +119,7 @@ void released_while_pending(Context& context) {
   }
 }
 
-// A device may reject an alignment above its own.
+// A device may reject an alignment that exceeds its own.
 void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   if (alignment <= device.info().alignment) return;

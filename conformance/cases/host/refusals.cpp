@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Illegal calls through the host library, with and without the validation layer: rejected before
-// the plugin sees them, and the device still works.
+// Illegal calls through the host library, with and without the validation layer. They are rejected
+// before the plugin sees them, and the device still works.
 #include <cstring>
 
 #include "cases/host/cases.hpp"
@@ -11,7 +11,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// A legal call of add on [4,6] f32, of which a case makes one part illegal.
+// A legal call of add on [4,6] f32. Each case makes one part of it illegal.
 struct Scene {
   explicit Scene(Context& context, const char* layers)
       : side(context, layers),
@@ -182,7 +182,7 @@ void refused(Context& context, const BadCall& bad, const char* layers) {
     const bp_status status = bad.run(scene, error);
     expect_status(status, error, "the call", bad.expected);
   }
-  // A legal call on the same device.
+  // A legal call on the same device must still work.
   HostCall call(scene.side, scene.desc, {Bytes(96, 0x11), Bytes(96, 0)}, {Bytes(96)}, {});
   call.execute(context, scene.side);
   require_same(context, call.results(scene.side)[0], Bytes(96, 0x11), "an addition after a refusal");

@@ -15,7 +15,7 @@ struct Task {
   Array x, target, w1, b1, w2;
 };
 
-// Trains a network with one hidden layer to imitate another one. Returns the loss of each step.
+// Trains a network with one hidden layer to imitate another network. Returns the loss of each step.
 template <typename Math>
 std::vector<double> regress(Math& m, const Task& task, int steps) {
   const double share = 1.0 / static_cast<double>(task.target.values.size());
@@ -75,7 +75,8 @@ struct Images {
   int64_t images, places;
 };
 
-// Trains a convolution, relu, mean over the image and classifier with cross entropy and momentum.
+// Trains a convolution, relu, a mean over the image and a classifier, with cross entropy and
+// momentum.
 template <typename Math>
 std::vector<double> look(Math& m, const Images& task, int steps) {
   const int64_t images = task.images, places = task.places, filters = task.w1.shape[1];
@@ -104,7 +105,7 @@ std::vector<double> look(Math& m, const Images& task, int steps) {
   return losses;
 }
 
-// A sequence of tokens, and each token and its successor as one-hot vectors.
+// A sequence of tokens; each token and its successor are one-hot vectors.
 struct Sequence {
   std::vector<int32_t> tokens;
   Array given, next;  // [length, vocabulary]
@@ -112,7 +113,7 @@ struct Sequence {
 };
 
 // One decoder block: causal attention and a wide layer, each with pre-normalisation and a residual
-// connection, with explicit gradients.
+// connection. Gradients are explicit.
 template <typename Math>
 std::vector<double> read_on(Math& m, const Sequence& task, int steps) {
   const int64_t length = task.given.shape[0], width = task.wq.shape[0];
@@ -223,8 +224,8 @@ void learns_images(Context& context) {
   require_curve(context, look(device, task, 200), look(host, task, 200));
 }
 
-// Walks through the vocabulary in steps of one, every third step two. The position, or the previous
-// tokens, determine the step.
+// The sequence walks through the vocabulary in steps of one, but every third step is two. The
+// position, or the previous tokens, determine the step.
 void learns_a_sequence(Context& context) {
   constexpr int64_t length = 24, vocabulary = 8, width = 16;
   HostSide side(context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case per rejection: checks the status, the error record, the outputs, and that the device
-// still works.
+// One case per rejection. Each checks the status, the error record and the outputs, and that the
+// device still works.
 #include "cases/catalogue.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/support/health_check.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every documented way to make a slot of a healthy device reject a call. Used by the negative
-// cases, by those of the error record, and by those that look for leaks.
+// Every documented way to make a slot of a healthy device reject a call. The negative cases, the
+// cases of the error record and the leak cases use this list.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ struct Refusal {
   std::string what;
   std::vector<bp_status> expected;
   std::string_view requirement;
-  // Makes the illegal call. Checks that its output is null and that nothing else was written.
+  // Makes the illegal call. Also checks that its output is null and that nothing else was written.
   std::function<bp_status(Context& context, bp_error* error)> call;
   uint32_t op = 0;                  // the operator that the record must name
   std::string_view extension = {};  // the extension that the call needs; empty: none
@@ -26,8 +26,8 @@ std::vector<Refusal> query_refusals();
 std::vector<Refusal> device_refusals();
 std::vector<Refusal> buffer_refusals();
 std::vector<Refusal> stream_refusals();
-std::vector<Refusal> plan_refusals();      // of plan_create, except those of single operators
-std::vector<Refusal> operator_refusals();  // of plan_create, for every primitive
+std::vector<Refusal> plan_refusals();      // for plan_create, except those of single operators
+std::vector<Refusal> operator_refusals();  // for plan_create, for every primitive
 std::vector<Refusal> all_refusals();       // all except operator_refusals
 
 // A value that the callee must overwrite with null.

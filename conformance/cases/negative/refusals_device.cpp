@@ -18,7 +18,7 @@ bp_status query_with(Context& context, const bp_host& host, bp_error* error) {
   return require_null(context, status, instance, BP_PLUGIN_QUERY_SYMBOL);
 }
 
-// A struct that a newer host has filled beyond the current size.
+// A struct in which a newer host has set a byte after the current size.
 template <typename T>
 GuardedStruct<T> with_tail(const T& value, size_t tail, size_t set_byte) {
   GuardedStruct<T> made(sizeof(T) + tail, value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors that plan_create rejects. Core's checks (operand counts, shapes) are a precondition,
-// so these cases do not violate them. They send what a newer host may send or query.
+// so these cases do not violate them. They pass what a newer host may pass.
 #include <bit>
 #include <cstring>
 
@@ -50,7 +50,8 @@ void set_attribute(OpDesc& desc, size_t offset, uint32_t value) {
   std::memcpy(desc.attribute_bytes().data() + offset, &value, sizeof(value));
 }
 
-// Attribute fields with enumerators or reserved values, and a value unknown to the current headers.
+// An attribute field with enumerators or reserved values, and a value that is unknown to the
+// current headers.
 struct UnknownValue {
   uint32_t op;
   const char* field;

@@ -12,7 +12,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Wide enough for the tile of any vector or wave that might cross an end.
+// At least as wide as any vector's or wave's tile that might cross the end of an operand.
 constexpr uint64_t kGuardBytes = 256;
 constexpr uint64_t kOperandAlignment = 256;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host images of the buffers of one execution: operands between guard bands, and canaries in gaps.
+// Host images of the buffers of one execution: operands lie between guard bands, and gaps contain
+// canaries.
 #pragma once
 
 #include <memory>
@@ -12,33 +13,33 @@ namespace backplane::conformance::numeric {
 
 // The position of a view in an image.
 struct Region {
-  std::string label{};  // as "input 0"
+  std::string label{};  // for example "input 0"
   uint32_t dtype = 0;
   View view{};
   size_t image = 0;
-  uint64_t element_0 = 0;       // in bytes from the start of the image
+  uint64_t element_0 = 0;       // byte offset of element 0 from the start of the image
   uint64_t begin = 0, end = 0;  // the bytes that the view spans
-  bool none = false;            // an immediate has no memory
-  bool scratch = false;         // workspace, which may change between begin and end
+  bool none = false;            // true for an immediate, which has no memory
+  bool scratch = false;         // a workspace, whose bytes between begin and end may change
 };
 
 class Arena {
  public:
-  // `shared`: one image for all operands; otherwise each fills an image of its own. `alignment` is
-  // that of a buffer's start, in bytes.
+  // If `shared`, one image contains all operands; otherwise each operand fills an image of its own.
+  // `alignment` is the alignment of a buffer's start, in bytes.
   Arena(Random& random, bool shared, uint64_t alignment) : random_(random), shared_(shared), alignment_(alignment) {}
 
   // Fills the memory with canaries: NaN around floats that are read, random bytes elsewhere.
   size_t place(std::string label, uint32_t dtype, const View& view, bool is_read);
   size_t place_bytes(std::string label, uint64_t bytes);
-  // Another view of the same memory.
+  // Places another view of the memory of region `other`.
   size_t place_same(std::string label, size_t other);
 
   const Region& region(size_t index) const { return regions_[index]; }
   uint64_t alignment() const { return alignment_; }
   std::vector<std::vector<unsigned char>>& images() { return images_; }
 
-  // The first byte of a region in images with the same layout.
+  // Returns the first byte of a region, in images with this arena's layout.
   unsigned char* bytes_of(std::vector<std::vector<unsigned char>>& images, size_t region) const {
     return images[regions_[region].image].data() + regions_[region].begin;
   }

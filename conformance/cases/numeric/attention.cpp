@@ -33,13 +33,13 @@ constexpr Sizes kUsualSizes[] = {
     {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
     {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
-// Enough results for a root mean square, with few, some and many keys.
+// Sizes with enough results for a root mean square, and with few, some or many keys.
 constexpr Sizes kManyResults[] = {
     {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
     {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
 };
-// Keys in runs of one sign; 96 of them do not divide evenly.
+// Sizes for keys in runs of one sign. The weight 1/96 is not exact.
 constexpr Sizes kInRuns[] = {
     {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
     {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
@@ -63,7 +63,7 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
-// Keys with equal scores; the values are the terms of narrow sums.
+// All keys have equal scores; the values are the terms of narrow sums.
 Setup make_narrow_attention(const Problem& problem, Random& random) {
   const Sizes& s = sizes_of(problem);
   const auto kind = static_cast<Narrow>(problem.parameters[4]);
@@ -164,7 +164,8 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
   group = Group::narrow;
   for (size_t which = 0; which < std::size(kInRuns); ++which) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
-      // A device that divides the weights first rounds them by more than one digit.
+      // A device may divide the weights before it multiplies them. Unless the count is a power of
+      // two, that changes the sum by more than one digit.
       if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(kInRuns[which].keys))) continue;
       Problem problem = described(which);
       problem.parameters[4] = static_cast<int32_t>(kind);

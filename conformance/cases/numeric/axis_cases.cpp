@@ -10,8 +10,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Puts equal extremes at the borders of work blocks: one block has the right index, others have
-// wrong ones.
+// Puts equal extremes at the borders of work blocks, so that one block has the right index and the
+// others have wrong ones.
 void plant_ties(oracle::Tensor& tensor, uint32_t axis, long double value, Random& random) {
   constexpr int64_t borders[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
   int64_t inner = 1, extent = tensor.shape[axis];

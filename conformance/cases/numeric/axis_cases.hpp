@@ -8,7 +8,7 @@
 
 namespace backplane::conformance::numeric {
 
-// The parameters of a problem, whose shape is that of the input.
+// Indices of a problem's parameters. The problem's shape is the input's shape.
 enum AxisParameter { axis_parameter, data_parameter, first_flag, second_flag, ties_parameter, values_parameter };
 
 // Fills the input according to the problem's parameters.
@@ -26,9 +26,9 @@ class AxisCases {
 
   void operator()(const Shape& shape, int32_t axis, DataPattern data, Layout layout = Layout::dense,
                   Mode mode = Mode::once, bool ties = false);
-  bool mixed = false;  // adds mixed-dtype cases in place of plain ones
+  bool mixed = false;  // adds mixed-dtype cases instead of plain ones
 
-  // Later sort cases have no output for indices.
+  // Sort cases that are added after this call have no output for indices.
   void want_values() { values_only_ = true; }
 
   void lengths(std::span<const int32_t> list, DataPattern data, bool ties = false);

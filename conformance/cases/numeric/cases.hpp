@@ -34,8 +34,9 @@ void add_optimizer(Catalogue& catalogue, uint32_t dtype);
 void add_topk(Catalogue& catalogue);
 
 void add_cast_ties(Catalogue& catalogue);  // casts near ties
-void add_long(Catalogue& catalogue);       // positions beyond f32's integers and 31 bits
+void add_long(Catalogue& catalogue);       // positions that exceed f32's integers or 31 bits
 void add_large(Catalogue& catalogue);      // elements that are far apart
-void add_far(Catalogue& catalogue);        // operands beyond 32 bits, for every primitive
+// operands whose distances or offsets exceed 32 bits, for every primitive
+void add_far(Catalogue& catalogue);
 
 }  // namespace backplane::conformance::numeric

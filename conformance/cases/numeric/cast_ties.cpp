@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts to floats at values on a tie between two results, or so near one that a narrower float does
-// not tell them apart. A cast that rounds twice, or ignores digits, rounds them wrongly. The values
-// are constructed, over all exponents of the result.
+// Casts to floats of values on a tie between two results, or so near a tie that a narrower float
+// cannot tell the difference. A cast that rounds twice, or ignores digits, rounds them wrongly. The
+// values are constructed for all exponents of the result.
 #include <fmt/format.h>
 
 #include <bit>
@@ -24,7 +24,7 @@ struct Cast {
 };
 constexpr std::string_view kWhereNames[] = {"on_ties", "above_ties", "below_ties", "at_the_ends"};
 
-// Distances from the tie `value` that the source's dtype can represent, among them the least one.
+// Distances from the tie `value` that the source's dtype can represent, including the minimum.
 std::vector<long double> distances(uint32_t from, long double value) {
   if (oracle::is_integer(from)) return {1, 2, 3, 256};
   const long double ulp = oracle::ulp(from, value);
@@ -40,7 +40,8 @@ uint64_t bits_of(uint32_t from, long double value) {
                                 : oracle::encode_integer(from, static_cast<int64_t>(value));
 }
 
-// Fractions of the result: the least, the greatest, some with few bits, and random ones.
+// Fractions of the result's significand: the minimum, the maximum, some with few bits, and random
+// ones.
 uint64_t fraction(int bits, unsigned round, Random& random) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   switch (round) {
@@ -75,8 +76,8 @@ std::vector<uint64_t> values_of(const Cast& cast, Random& random) {
       add(list, {cast.from, cast.to, where}, tie);
   };
   if (cast.where == Cast::Where::ends) {
-    // Half a step above the greatest finite number, near half the least one, and ties of
-    // subnormals.
+    // Half a step above and below the maximum finite number, near half the minimum number, and ties
+    // of subnormals.
     around(oracle::greatest_finite(cast.to) + oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     around(oracle::greatest_finite(cast.to) - oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     const long double least = oracle::least_subnormal(cast.to);
@@ -154,10 +155,10 @@ void add_cast_ties(Catalogue& catalogue) {
     for (const uint32_t to : {BP_F32, BP_F16, BP_BF16, BP_F64}) {
       if (from == to || !has_ties(from, to)) continue;
       const oracle::Format &source = oracle::format_of(from), &target = oracle::format_of(to);
-      const bool wide = from == BP_I64;  // mandatory from INFER on
+      const bool wide = from == BP_I64;  // i64 is mandatory from profile INFER on
       for (const auto where : {Cast::Where::ties, Cast::Where::above, Cast::Where::below, Cast::Where::ends}) {
         const Cast cast{from, to, where};
-        // Integers reach an end of f16 only, and bf16 has a wider range than f16 at both ends.
+        // Integers exceed the range of f16 only, and no f16 exceeds the range of bf16.
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,

@@ -11,8 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Whether a device that declares FTZ_F32 may flush in this operator: it may in all except moves of
-// bits, sign changes and comparisons.
+// Whether a device that declares FTZ_F32 may flush in this operator. It may in all operators except
+// those that move bits, change signs or compare.
 bool is_arithmetic(uint32_t op) {
   switch (op) {
     case BP_OP_FILL:
@@ -41,7 +41,7 @@ void flush(oracle::Tensor& tensor) {
 }
 
 // The number of operands that an operator reads: its inputs, and the outputs that it accumulates
-// into, which are the only ones with bytes before the call.
+// into. Only such outputs have bytes before the call.
 size_t count_read(const oracle::Call& call) {
   const bool adds = !call.outputs.empty() && !call.outputs[0].bytes.empty();
   return call.inputs.size() + (adds ? call.outputs.size() : 0);
@@ -73,7 +73,7 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
   const bool flushes = context_.device().has(BP_CAP_FTZ_F32) && is_arithmetic(problem_.op);
   const std::string_view name = oracle::operator_of(problem_.op)->name, dtype = oracle::format_of(problem_.dtype).name;
   for (size_t o = 0; o < got.size(); ++o) {
-    if (got[o].dtype == 0) continue;  // absent
+    if (got[o].dtype == 0) continue;  // the output is absent
     oracle::Comparison result = oracle::compare(expected[o], got[o], flushes);
     if (result.bad > 0 && flushes) {
       result.bad = 0;
@@ -94,7 +94,7 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
-// FTZ tolerance: the device may have flushed each operand of an element, or not.
+// FTZ tolerance: the device may or may not have flushed each operand of an element.
 bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
                                  int64_t index) {
   if (element_allowed(expected, got, index)) return true;
@@ -108,7 +108,7 @@ bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle:
   return false;
 }
 
-// As "; of 1 (0x..), 2 (0x..)" if every input has the shape of the output.
+// Returns for example "; of 1 (0x..), 2 (0x..)" if every input has the shape of the output.
 std::string Check::inputs_text(const oracle::Tensor& got, int64_t index) const {
   std::string text;
   for (const oracle::Tensor& input : setup_.call.inputs) {

@@ -21,7 +21,8 @@ class Check {
   const Problem& problem_;
   const Setup& setup_;
   const Execution& execution_;
-  std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of flushed operands
+  // expected results for each set of flushed operands
+  std::vector<std::vector<oracle::Expected>> flushed_{};
 };
 
 }  // namespace backplane::conformance::numeric

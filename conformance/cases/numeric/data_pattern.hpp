@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The patterns of data that operands are filled with.
+// Patterns of the data in operands.
 #pragma once
 
 #include <cstdint>
@@ -8,40 +8,43 @@
 namespace backplane::conformance::numeric {
 
 enum class DataPattern : int32_t {
-  // Elementwise operators.
-  tags,          // small integers that differ between neighbours: a wrong index shows, and sums are exact
-  uniform,       // floats in [-1, 1), any integer
-  bits,          // any bits
-  special,       // zeros, subnormals, infinities, NaN, extremes, 1 and its neighbours
-  bounds,        // near the ends of the range: large exponents, small onto large
+  // For elementwise operators.
+  tags,     // small integers, different for adjacent elements: a wrong index shows, and sums are exact
+  uniform,  // floats in [-1, 1), any integer
+  bits,     // any bits
+  special,  // zeros, subnormals, infinities, NaN, extremes, 1 and the numbers next to it
+  // near the ends of the range: large exponents, and small numbers together with large ones
+  bounds,
   cancel_pairs,  // the second input is near the first or its negative
-  zeros,         // zero and non-zero mixed, of both signs
-  halfway,       // between neighbours of the output's dtype
+  zeros,         // zeros and other numbers, of both signs
+  halfway,       // midway between adjacent numbers of the output's dtype
   exhaustive,    // every bit pattern, in order
-  windows,       // dense runs of neighbours around thresholds
-  family,        // the operator's family has its own data
+  windows,       // dense runs of adjacent numbers around thresholds
+  family,        // defined by the operator's family
 
-  // Operators that sum, compare or order many elements: exact data first, then what breaks careless
-  // arithmetic.
-  integers,   // small integers: every sum is exact. Integer dtypes: any bits
+  // For operators that sum, compare or order many elements: first exact data, then data that expose
+  // careless arithmetic.
+  integers,   // small integers, so every sum is exact; for integer dtypes, any bits
   zero_mean,  // in [-1, 1)
-  spikes,     // the same, every 61st times 1e4
+  spikes,     // like zero_mean, but every 61st number is multiplied by 1e4
   positive,   // in [0, 1)
   tenth,      // 0.1 everywhere: rounding errors add up
   cancel,     // large numbers that cancel each other almost entirely
-  partial,    // the first half sums to a large number, the second half cancels it: shows a narrow partial sum
-  one_inf,    // zero mean, with one infinity
-  two_infs,   // zero mean, with one infinity of each sign
-  one_nan,    // zero mean, with one NaN
-  overflow,   // near the greatest number
-  negative,   // all below 0
-  few,        // 0 to 3: many are equal
-  equal,      // all the same
+  // the first half sums to a large number, which the second half cancels: detects a narrow partial
+  // sum
+  partial,
+  one_inf,   // zero mean, with one infinity
+  two_infs,  // zero mean, with one infinity of each sign
+  one_nan,   // zero mean, with one NaN
+  overflow,  // near the maximum number
+  negative,  // all below 0
+  few,       // 0 to 3: many are equal
+  equal,     // all the same
   count,
 };
-// The pattern's word in case ids.
+// The pattern's name in case ids.
 std::string_view name_of(DataPattern pattern);
-// The requirement that a sum of such data tests.
+// The id of the requirement that a case tests by summing data of this pattern.
 std::string_view requirement_of_sum(DataPattern pattern);
 constexpr int32_t number_of(DataPattern pattern) { return static_cast<int32_t>(pattern); }
 

@@ -62,7 +62,7 @@ std::vector<DataPattern> patterns_of(const oracle::Operator& row, uint32_t dtype
   return patterns;
 }
 
-// Adds cases of all possible inputs, or of many inputs around every threshold.
+// Adds cases with all possible inputs, or with many inputs around every threshold.
 void cover_exhaustively(TestMatrix& matrix, const oracle::Operator& row, uint32_t dtype) {
   const uint32_t width = 8 * oracle::bytes_of(dtype);
   const auto specials = static_cast<int32_t>(special_bits(dtype).size());
@@ -102,7 +102,7 @@ void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
     matrix.cover(oracle::format_of(dtype).core ? 1 : 2);
     matrix.cover_patterns();
     matrix.cover_modes();
-    // Compare: each predicate.
+    // Compare has cases for each predicate.
     for (size_t i = 0; i < (compares ? std::size(kPredicateNames) : 1); ++i) cover_exhaustively(matrix, row, dtype);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {

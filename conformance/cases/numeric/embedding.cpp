@@ -9,7 +9,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is that of the index; the parameters are the table's entries and width.
+// Problem: `shape` is the index's shape; the parameters are the table's number of entries and their
+// width.
 Setup make_embedding(const Problem& problem, Random& random) {
   const int64_t entries = problem.parameters[0], width = problem.parameters[1];
   std::vector<int64_t> shape = problem.shape.list();

@@ -25,7 +25,8 @@ oracle::Tensor scalar_tensor(uint64_t bits) {
 
 }  // namespace
 
-// The state of one run. `regions` is by operand, with those of staged operands replaced.
+// The state of one run. `regions` has one entry per operand; `stage` replaces those of staged
+// operands.
 struct Execution::RunState {
   Arena arena;
   std::vector<size_t> regions;
@@ -73,7 +74,8 @@ void Execution::stage(RunState& state, const bp_plan_info& info) const {
   }
 }
 
-// The next execution on the stream gets a workspace with the bytes that this one leaves.
+// Keeps the workspace's bytes for the next execution on the stream, whose workspace begins with
+// them.
 void Execution::place_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const {
   uint64_t bytes = prepared.plan.info.workspace_bytes;
   if ((prepared.plan.info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every primitive on operands with distances beyond 31 or 32 bits, by one stride or by index times
-// stride, and on operands, workspace and scalars with such offsets. The cases touch only the
-// elements and the bytes beside them.
+// Every primitive on operands whose distances exceed 31 or 32 bits, by one stride or by index times
+// stride, and on operands, workspace and scalars at such offsets. The cases touch only the elements
+// and the bytes next to them.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr uint64_t kGuard = 32;  // bytes beside each element that must not change
+constexpr uint64_t kGuard = 32;  // bytes on each side of an element that must not change
 
 std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   std::vector<unsigned char> bytes(count);
@@ -26,8 +26,8 @@ std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   return bytes;
 }
 
-// The elements of a view in a buffer of its own, of which nothing else is touched. `used` has a
-// flag per element in row-major order; empty: all are used.
+// The elements of a view in a buffer of its own; the rest of the buffer is not touched. `used` has
+// a flag per element in row-major order; empty: all are used.
 class Sparse {
  public:
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
@@ -61,7 +61,7 @@ class Sparse {
     for (const Window& window : windows_)
       device_.write(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
   }
-  // Reads the elements. Fails the case if a byte beside them changed.
+  // Reads the elements. Fails the case if a byte next to them changed.
   oracle::Tensor read(Context& context, std::string_view label) {
     oracle::Tensor dense = make_tensor(view_.dtype, {view_.shape, view_.shape + view_.rank});
     std::vector<Window> before = windows_;
@@ -108,9 +108,9 @@ class Sparse {
 };
 
 struct Far {
-  OpDesc desc;                            // over dense views
+  OpDesc desc;                            // describes dense views
   std::vector<std::vector<bool>> used{};  // by operand, inputs first; empty: all elements
-  oracle::Call call{};                    // with data
+  oracle::Call call{};                    // the call with its data
 };
 
 oracle::Tensor small_numbers(const bp_tensor_desc& view, Random& random) {
@@ -135,7 +135,7 @@ void make_call(Far& far, Random& random) {
         bph_scalar_from_i64(op.scalar_dtype == 0 ? far.desc.outputs()[0].dtype : op.scalar_dtype, 3 + i));
 }
 
-// Indices along a short axis, each cell once.
+// Sets indices along a short axis; each cell is selected once.
 void set_indices(Far& far, uint32_t axis) {
   const bph_op_info& op = op_info(far.desc.op());
   if (op.dtype_rule != BP_RULE_GATHER && op.dtype_rule != BP_RULE_SCATTER) return;
@@ -151,7 +151,7 @@ std::string strides_text(const bp_tensor_desc& view) {
   return fmt::format("[{}]", fmt::join(view.strides, view.strides + view.rank, ", "));
 }
 
-// Executes on `views`, inputs first, each with its offset in bytes.
+// Executes on `views`, inputs first. `offsets` contains the offset of each view in bytes.
 void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>& views,
                   const std::vector<uint64_t>& offsets, const std::vector<oracle::Expected>& expected) {
   Device& device = context.device();
@@ -195,7 +195,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
   for (size_t o = 0; o < expected.size(); ++o) {
     oracle::Tensor got = sparse[inputs + o].read(context, fmt::format("output {}", o));
     if (!far.used.empty() && !far.used[inputs + o].empty())
-      for (int64_t i = 0; i < got.count(); ++i)  // unused elements count as unchanged
+      for (int64_t i = 0; i < got.count(); ++i)  // an unused element counts as unchanged
         if (!far.used[inputs + o][static_cast<size_t>(i)]) oracle::store(got, i, oracle::load(far.call.outputs[o], i));
     const oracle::Comparison result = oracle::compare(expected[o], got, false);
     context.require(result.bad == 0, "{}: element {}: {}; {}", oracle::operator_of(far.call.op)->name,
@@ -210,7 +210,8 @@ std::vector<bp_tensor_desc> views_of(Far& far) {
   return views;
 }
 
-// Strides with `distance` elements between the first and the last along `axis`, otherwise dense.
+// Sets strides with `distance` elements between the first and the last along `axis`; the other
+// dimensions are dense.
 void spread(bp_tensor_desc& view, uint32_t axis, int64_t distance) {
   int64_t stride = 1;
   for (uint32_t d = view.rank; d-- > 0;) {
@@ -230,7 +231,7 @@ constexpr Reach kReaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
                               {BP_F32, int64_t{1} << 29, "bytes31"},
                               {BP_F32, int64_t{1} << 30, "bytes32"}};
 
-// A small problem along an axis, if the operator has one. matmul has a batch, too.
+// A small problem along an axis, if the operator has one. matmul also has a batch.
 OpDesc few_elements(const bph_op_info& op, uint32_t dtype, uint32_t axis) {
   OpDesc made = sample(op, dtype);
   if (op.shape_rule == BP_SHAPE_MATMUL) {
@@ -258,7 +259,7 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Runs near views first, so that their plan exists before that of the far views.
+// Executes near views first, so that their plan exists before that of the far views.
 void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
                uint32_t along) {
   Far far{few_elements(op, reach.dtype, axis)};
@@ -274,7 +275,8 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   execute_over(context, far, views, offsets, expected);
 }
 
-// Neither stride nor index is large, but their product is. Rows without an index are not touched.
+// Neither the stride nor the index is large, but their product is. Rows that no index selects are
+// not touched.
 void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
   constexpr int64_t rows = 70001, columns = 3;
   const int64_t named[] = {0, 1, 40000, 70000};
@@ -315,7 +317,7 @@ void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
   execute_over(context, far, views, offsets, oracle::evaluate(far.call));
 }
 
-// For each primitive that needs a workspace.
+// Tests each primitive that needs a workspace.
 void workspace_behind_bytes(Context& context) {
   Device& device = context.device();
   for (const bph_op_info& op : primitives()) {
@@ -341,7 +343,7 @@ void workspace_behind_bytes(Context& context) {
       operands.push_back({buffers.back().get(), 0, 0});
     }
     for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
-    // A kernel that truncates the offset to 32 bits writes here.
+    // A kernel that truncates the offset to 32 bits would write here.
     const std::vector<unsigned char> poison = random_bytes(context.random(), needed);
     device.write(workspace.get(), at & UINT32_MAX, poison.data(), needed);
     bp_execution execution = {};

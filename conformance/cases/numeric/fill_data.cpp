@@ -39,14 +39,14 @@ void fill_float(Tensor& tensor, DataPattern data, Random& random) {
     case DataPattern::tenth:
       return fill_each(tensor, [](int64_t) { return 0.1L; });
     case DataPattern::cancel:
-      // Each number is followed by its negative, a few of which are slightly different.
+      // Each number is followed by its negative; a few negatives are slightly different.
       return fill_each(tensor, [&, last = 0.0L](int64_t i) mutable {
         if (i % 2 == 0) return last = 1000 * zero_mean(i);
         return i % 31 == 1 ? -last * (1 + 1e-4L) : -last;
       });
     case DataPattern::partial: {
-      // After a few elements the sum is an odd integer that the dtype does not represent; it ends
-      // small.
+      // After a few elements the sum is an odd integer that the dtype does not represent; the final
+      // sum is small.
       const long double step = static_cast<long double>(whole_limit(dtype)) / 4 - 1;
       return fill_each(tensor, [=](int64_t i) { return i < half ? step : i < 2 * half ? -step : 1; });
     }
@@ -125,7 +125,7 @@ uint64_t near_bits(uint32_t dtype, uint64_t other, Random& random) {
   return random() % 2 == 0 ? bits : bits ^ sign_bit(dtype);
 }
 
-// Midway between two neighbours of `to`, or one step of `from` away from that.
+// A value midway between two adjacent numbers of `to`, or one step of `from` away from it.
 uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
   long double middle = 0;
   if (is_float(to)) {
@@ -173,7 +173,7 @@ void fill_windows(Tensor& tensor, Random& random) {
   }
 }
 
-// Tags within the range in which the function has different results.
+// Tags within the range in which the function's results differ.
 uint64_t tag_of(uint32_t op, uint32_t dtype, int64_t index, size_t operand) {
   const Operator& row = *operator_of(op);
   if (row.accuracy.letter != 'U' || row.inputs_max != 1) return tag_bits(dtype, index, operand);
@@ -195,8 +195,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   const uint32_t dtype = tensor.dtype;
   if (!is_float(dtype)) return fill_integer(tensor, data, random);
   if (data == DataPattern::integers) {
-    // The sum must stay small enough that a difference of 1 survives the last rounding. As a random
-    // walk it grows by about root n steps.
+    // The sum must stay small enough that a difference of 1 survives the last rounding. A random
+    // walk of n steps grows to about root n of them.
     const auto walk = static_cast<int64_t>(std::sqrt(static_cast<double>(terms))) + 1;
     const int64_t shown = whole_limit(dtype) / (4 * walk), exact = (int64_t{1} << 24) / std::max<int64_t>(terms, 1) - 1;
     return fill_integers(tensor, std::clamp<int64_t>(std::min(shown, exact), 1, 1000), random);
@@ -237,7 +237,8 @@ void fill_inputs(std::vector<Tensor>& inputs, const Problem& problem, uint32_t t
           bits = any_bits(dtype, random);
           break;
         case DataPattern::special: {
-          // Digit `operand` of the element's index, which gives every pair in turn.
+          // Operand `operand` uses that digit of the element's index, so that every pair occurs in
+          // turn.
           uint64_t digit = index + start;
           for (size_t k = 0; k < operand; ++k) digit /= special_bits(inputs[k].dtype).size();
           bits = specials[(operand == 0 ? index + start : digit) % specials.size()];

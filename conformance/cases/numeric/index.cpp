@@ -17,18 +17,18 @@ enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parame
 
 // Which elements the indices select.
 enum class Chosen : int32_t {
-  random,   // random: some elements are selected often and some never
-  once,     // each at most once
+  random,   // random: some elements are selected often and others never
+  once,     // each element is selected at most once
   reverse,  // in descending order
   one,      // all the same
-  outside,  // half of them outside either end, near it and far from it
+  outside,  // half of the indices are outside either end, near it or far from it
   none,     // all outside
   count,
 };
 constexpr std::string_view kChosenNames[] = {"random", "once", "reverse", "one", "outside", "none"};
 static_assert(std::size(kChosenNames) == static_cast<size_t>(Chosen::count));
 
-// Indices that narrowing, wrap-around or clamping would make legal.
+// Illegal indices that narrowing, wrap-around or clamping would make legal.
 int64_t outside(uint32_t dtype, int64_t extent, uint64_t draw) {
   const int64_t narrow[] = {-1, extent, -extent, extent + 1, INT32_MAX, INT32_MIN, -extent - 1, 2 * extent};
   const int64_t wide[] = {int64_t{1} << 32, (int64_t{1} << 32) - 1, -(int64_t{1} << 32), INT64_MIN, INT64_MAX};
@@ -96,7 +96,8 @@ Setup make_gather(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Cells whose bits change if an implementation adds to them or compares them without an index.
+// Cells whose bits change if an implementation adds to them or compares them although no index
+// selects them.
 void plant_fragile(oracle::Tensor& io, Random& random) {
   constexpr int64_t few = 16;
   if (!oracle::is_float(io.dtype)) return;
@@ -175,7 +176,7 @@ class Adder {
     (*this)({4, 7, 9}, 2, 17, Chosen::outside);
     (*this)({2, 1, 3, 2, 2, 1, 5, 2}, 6, 4, Chosen::outside);
     (*this)({2, 0, 3}, 0, 4, Chosen::random);
-    (*this)({2, 3}, 0, 0, Chosen::none);  // an empty axis
+    (*this)({2, 3}, 0, 0, Chosen::none);  // the axis is empty
     if (op_ == BP_OP_GATHER) (*this)({2, 3}, 0, 0, Chosen::one);
   }
 
@@ -216,7 +217,7 @@ void add_scatter(Catalogue& catalogue, uint32_t dtype, uint32_t mode, uint32_t i
     adder({n}, 0, 3, Chosen::one);
     adder({n}, 0, 3, Chosen::random);
   }
-  // Many updates of one cell at once, none of which may be lost.
+  // Many updates of one cell at once; none of them may be lost.
   if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, DataPattern::integers, Layout::dense, Mode::twice);
   if (mode == BP_SCATTER_SET || index != BP_I32) return;
   if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, DataPattern::special);

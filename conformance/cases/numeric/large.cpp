@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint64_t kGuardBytes = 64;
 constexpr int64_t kRows = 2, kColumns = 3;
-constexpr int64_t kNearStride = kColumns + 2 * static_cast<int64_t>(kGuardBytes);  // so that guards do not overlap
+// far enough apart that the guards do not overlap
+constexpr int64_t kNearStride = kColumns + 2 * static_cast<int64_t>(kGuardBytes);
 
 struct Reach {
   uint32_t op;
@@ -169,7 +170,7 @@ void add_large(Catalogue& catalogue) {
     int64_t stride;
     std::string_view text;
   };
-  // Past 2^31 elements, and past 2^31 and 2^32 bytes with fewer elements.
+  // Distances that exceed 2^31 elements, or 2^31 and 2^32 bytes with fewer elements.
   constexpr Stride strides[] = {{BP_U8, (int64_t{1} << 31) + 5, "elements"},
                                 {BP_F32, (int64_t{1} << 29) + 3, "bytes31"},
                                 {BP_F32, (int64_t{1} << 30) + 3, "bytes32"}};

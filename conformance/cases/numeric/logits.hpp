@@ -8,11 +8,11 @@ namespace backplane::conformance::numeric {
 
 enum class Logits : int32_t {
   usual,
-  wide,     // up to 1e4 of either sign: overflows unless the maximum is subtracted
+  wide,     // up to 1e4 in magnitude: e^x overflows unless the maximum is subtracted
   shifted,  // about 1e3
   equal,
-  one_hot,   // one much greater than the rest
-  masked,    // a third of them -inf
+  one_hot,   // one logit is much greater than the others
+  masked,    // a third of the logits are -inf
   nothing,   // whole rows of -inf
   nan,       // one NaN, which affects only its row
   infinite,  // one infinity, which affects only its row

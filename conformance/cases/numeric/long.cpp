@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long ramps and counters: positions beyond 2^24, which f32 does not represent, and beyond 2^31.
-// Inputs repeat one element or have one byte per position. The cases read the ends of the results
-// and the elements around powers of two.
+// Long ramps and counters: positions that exceed 2^24, up to which f32 represents every integer,
+// and positions that exceed 2^31. Inputs repeat one element or have one byte per position. The
+// cases read the ends of the results and the elements around powers of two.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -49,7 +49,7 @@ void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vecto
   stream.wait();
 }
 
-// The elements of a result that are read: pairs of first and last.
+// The ranges of a result that are read, as pairs of begin and end.
 std::vector<std::pair<int64_t, int64_t>> windows(Context& context) {
   std::vector<std::pair<int64_t, int64_t>> all = {{0, 64}, {kPower / 2 - 32, kPower / 2 + 32}, {kPower - 32, kLength}};
   for (int i = 0; i < 6; ++i) {
@@ -138,7 +138,7 @@ void extreme(Context& context, uint32_t op, bool of_index) {
   }
 }
 
-// Counts ones.
+// Sums `times` ones.
 void count(Context& context, uint32_t dtype, int64_t times) {
   Device& device = context.device();
   Buffer one(device, 64), out(device, 64);
@@ -152,7 +152,7 @@ void count(Context& context, uint32_t dtype, int64_t times) {
                   static_cast<int32_t>(expected));
 }
 
-// Rows of one byte, selected by indices that f32 does not represent.
+// Gathers or scatters rows of one byte, with indices that f32 does not represent.
 template <typename Index>
 void indexed(Context& context, bool gather, int64_t rows, const std::vector<Index>& named) {
   Device& device = context.device();
@@ -255,7 +255,7 @@ void add_long(Catalogue& catalogue) {
   add(
       BP_OP_REDUCE_SUM, BP_BOOL, "past_2_to_31",
       [](Context& context) {
-        // Many devices give one row to one worker, so the time of a part predicts that of the
+        // Many devices process a row in one worker, so the time of a part predicts that of the
         // whole.
         constexpr int64_t parts = 64, all = (int64_t{1} << 31) + 3;
         constexpr uint64_t most_ns = 8'000'000'000;

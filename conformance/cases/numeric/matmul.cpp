@@ -17,27 +17,29 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is that of the output, `second` its dtype if the rule leaves it free, or the
-// dtype of b for u8.
+// Problem: `shape` is the output's shape. `second` is the output's dtype if the rule leaves it
+// free; for u8 it is the dtype of b.
 enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
-  integers,      // exact in any order
+  integers,      // the sum is exact in any order
   one_hot,       // b selects one element of each row of a, identified by its tag
-  significands,  // 12 bits times powers of two: exact, and beyond 11 bits
-  partial,       // exact, with partial sums beyond 11 bits
-  range,         // exact, with sums of a few neighbours beyond the greatest f16
-  digits,        // exact, with sums of a few neighbours beyond 11 bits
-  zero_mean,     // with a check of the root mean square
-  spikes,        // with a check of the root mean square
-  positive,      // hard bound only
+  significands,  // 12 bits times powers of two: exact, but more than 11 bits
+  partial,       // the sum is exact, but partial sums need more than 11 bits: detects f16 accumulators
+  // the sum is exact in f32, but 4 adjacent terms exceed the greatest f16: detects f16 accumulators
+  range,
+  // the sum is exact in f32, but 4 adjacent terms need more than 11 bits: detects f16 accumulators
+  digits,
+  zero_mean,  // the root mean square of the errors is checked
+  spikes,     // the root mean square of the errors is checked
+  positive,   // only the hard bound is checked
   tenth,
   cancel,     // pairs that cancel each other almost entirely
-  overflow,   // products near the greatest number
+  overflow,   // products near the maximum number
   one_inf,    // one infinity in a: affects its row only, and 0 times it is NaN
   right_inf,  // one infinity in b
   one_nan,
-  extremes,         // integers: the ends of the range, in pairs that overflow 16 bits
+  extremes,         // integers at the ends of the range, in pairs that overflow 16 bits
   subnormal_left,   // a is subnormal, and b scales the products back to normal
   subnormal_right,  // the same with b subnormal
   count,
@@ -67,7 +69,7 @@ struct Sides {
   }
 };
 
-// |a| |b| K is below 2^24, and the output dtype represents the sums.
+// Integers for which |a| |b| K is below 2^24, and the output dtype represents the sums.
 void fill_exact(const Sides& sides, uint32_t out, Random& random) {
   const auto terms = static_cast<double>(std::max<int64_t>(sides.depth, 1));
   const double shown = static_cast<double>(whole_limit(out)) / (2 * std::sqrt(terms) + 1);
@@ -87,7 +89,7 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// 12 significant bits on one side and powers of two on the other, alternating by row and column.
+// a has 12 significant bits and b is a power of two; both are scaled, a by row and b by column.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
   const bool narrow = out != BP_F32 && out != BP_F64;
@@ -116,7 +118,7 @@ void fill_partial(const Sides& sides, Random& random) {
   sides.each_b([&](int64_t k, int64_t) { return k < 2 * half ? 1.0L : static_cast<long double>(random() % 3); });
 }
 
-// Every other column has the opposite sign.
+// Adjacent columns have opposite signs.
 void fill_narrow(const Sides& sides, Narrow kind) {
   sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / kNarrowRight; });
   sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? kNarrowRight : -kNarrowRight; });
@@ -132,8 +134,8 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
-// A subnormal number other than 0, and the factor that scales it to about 1. Few bits, so that sums
-// are exact.
+// A subnormal number other than 0, followed by the factor that scales it to about 1. Both have few
+// bits, so that sums are exact.
 long double subnormal(uint32_t dtype, Random& random) {
   const auto steps = static_cast<long double>(random() % 7 + 1);
   return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;
@@ -145,7 +147,7 @@ long double restoring(uint32_t dtype, Random& random) {
 void fill_cancelling(const Sides& sides, Random& random) {
   fill(sides.a, DataPattern::zero_mean, sides.depth, random);
   sides.each_b([&, last = 0.0L](int64_t, int64_t) mutable { return last = 2 * unit(random) - 1; });
-  // k and its partner have equal products of opposite sign, one of them slightly different.
+  // Products k - 1 and k have opposite signs and almost equal magnitudes.
   for (int64_t row = 0; row < sides.batches * sides.rows; ++row) {
     for (int64_t k = 1; k < sides.depth; k += 2) {
       const long double before = oracle::value_at(sides.a, row * sides.depth + k - 1);
@@ -194,7 +196,7 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
     case Kind::one_inf:
     case Kind::one_nan:
       fill(sides.a, kind == Kind::one_inf ? DataPattern::one_inf : DataPattern::one_nan, sides.depth, random);
-      return fill_integers(sides.b, 1, random);  // a third of them 0
+      return fill_integers(sides.b, 1, random);  // a third of them are 0
     case Kind::right_inf:
       fill(sides.b, DataPattern::one_inf, sides.depth, random);
       return fill_integers(sides.a, 1, random);
@@ -304,7 +306,7 @@ class Adder {
     }
   }
 
-  bool mixed = false;  // adds mixed-dtype cases in place of plain ones
+  bool mixed = false;  // adds mixed-dtype cases instead of plain ones
 
   // Combines each extent with many others, but not with all.
   void extents(std::span<const int32_t> list) {
@@ -320,7 +322,7 @@ class Adder {
     }
   }
 
-  // Some combinations occur twice.
+  // Skips a combination that occurred before.
   void once(const Shape& shape, int32_t depth, Kind kind) {
     const std::tuple key(shape.extents[0], shape.extents[1], depth, kind);
     if (std::find(done_.begin(), done_.end(), key) != done_.end()) return;
@@ -340,7 +342,7 @@ class Adder {
     }
     (*this)({0, 3, 4}, 5, Kind::integers);
     (*this)({3, 0, 4}, 5, Kind::integers);
-    (*this)({3, 4, 5}, 0, Kind::integers);  // no products: 0
+    (*this)({3, 4, 5}, 0, Kind::integers);  // no products: the result is 0
     (*this)({70, 129}, 0, Kind::integers);
   }
 
@@ -366,8 +368,8 @@ class Adder {
     }
   }
 
-  // Beyond the iterations of an invocation on some drivers (65,535), and half of them; for many
-  // results and for few.
+  // Depths that exceed the iterations of an invocation on some drivers (65,535), or half of that
+  // limit; for many results and for few.
   void deep() {
     (*this)({3, 2}, 70001, Kind::integers);
     (*this)({3, 33}, 70001, Kind::integers);
@@ -440,7 +442,8 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   adder({17, 9}, 0, Kind::integers);
 }
 
-// u8 is multiplied by i8. The id names i8, so that only a plugin with both runs the case.
+// Adds cases of integers. u8 is multiplied by i8; the id of such a case names i8, too, so that only
+// a plugin with both dtypes runs it.
 void add_integers(Catalogue& catalogue, uint32_t dtype) {
   Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
   adder.extents(kFewExtents);
@@ -451,7 +454,7 @@ void add_integers(Catalogue& catalogue, uint32_t dtype) {
     adder({7, 10}, depth, Kind::extremes);
     adder({33, 3}, depth, Kind::extremes);
   }
-  adder({3, 3}, 140000, Kind::extremes);  // beyond 2^31: wraps
+  adder({3, 3}, 140000, Kind::extremes);  // the sum exceeds 2^31, so it wraps
   adder({16, 17}, 5000, Kind::integers);
 }
 

@@ -6,10 +6,10 @@
 
 namespace backplane::conformance::numeric {
 
-// For data of zero mean and at least 1000 outputs: the root mean square of e / (u S (2 + .3 root K)
-// + ulp / 2) is at most 1. The sum of these ratios over T outputs is within root (10 T), about
-// three standard deviations of the greatest allowed unbiased errors, which detects rounding in one
-// direction.
+// For data of zero mean and at least 1000 outputs. Let r be e / (u S (2 + .3 root K) + ulp / 2) of
+// an output. The root mean square of r is at most 1. The sum of r over T outputs is within root (10
+// T), about three standard deviations of the maximum allowed unbiased errors. The latter detects
+// rounding in one direction.
 std::string check_statistics(const Setup& setup, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got);
 

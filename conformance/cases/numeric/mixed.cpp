@@ -10,7 +10,7 @@ namespace {
 
 using rules::is_half;
 
-// Whether the operator's signature has the letter.
+// Whether the operator's signature contains the letter.
 bool has_letter(uint32_t op, char letter) {
   if (rules::detail::kSignaturePlaces[op] == 0) return false;
   const rules::Signature& signature = rules::signature_of(op);
@@ -19,8 +19,9 @@ bool has_letter(uint32_t op, char letter) {
          std::any_of(std::begin(signature.outputs), std::end(signature.outputs), is);
 }
 
-// Converts to values between those of the narrower dtype, within half an ulp of the original ones,
-// so that reading or writing the narrower dtype shows. Zeros and values that are not finite stay.
+// Converts to values between those of the narrower dtype, within half an ulp of the original
+// values. Reading or writing the narrower dtype then shows. Zeros and values that are not finite
+// are unchanged.
 oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& random) {
   if (from.dtype == dtype || from.dtype == 0 || from.dtype == BP_BOOL) return from;
   oracle::Tensor to{dtype, from.shape, {}};
@@ -39,7 +40,8 @@ oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& ran
   return to;
 }
 
-// The dtype of an operand with this letter; `plain` is its dtype in the plain form.
+// The dtype of an operand with this letter in the signature; `plain` is its dtype in the plain
+// form.
 uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   const auto departs = [&](uint32_t bit) { return (mix.mixed & bit) != 0; };
   const bool wide_parameters = departs(rules::kMixedParameters);

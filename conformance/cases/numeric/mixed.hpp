@@ -11,22 +11,22 @@ namespace backplane::conformance::numeric {
 
 namespace rules = backplane::rules;
 
-// One mixture of operand dtypes: what differs from the plain form, and the dtype if there is a
-// choice.
+// One mixture of operand dtypes: which operands differ from the plain form, and their dtype if
+// there is a choice.
 struct Mix {
-  uint32_t mixed = 0;  // rules::Mixed
-  uint32_t other = 0;  // of halves, masks and scales; else 0
+  uint32_t mixed = 0;  // a mask of rules::Mixed
+  uint32_t other = 0;  // the dtype of halves, masks and scales; otherwise 0
 };
 // All mixtures that are legal for T = `dtype`.
 std::vector<Mix> mixes_of(uint32_t op, uint32_t dtype);
-// As "parameters+state" or "halves_f16".
+// For example "parameters+state" or "halves_f16".
 std::string name_of(const Mix& mix);
 
 // Converts the operands of a plain setup to the dtypes of the mix, with values that only the wider
 // dtypes represent. Statistics are always f32.
 void mix(const Mix& mix, Setup& setup, Random& random);
 
-// How the setup's operands differ from the plain form, as rules::Mixed.
+// Which of the setup's operands differ from the plain form, as a mask of rules::Mixed.
 uint32_t mixed_of(const Setup& setup);
 
 // Adds the plain `problem` with every legal mixture of its operands, native and decomposed.

@@ -12,11 +12,11 @@ namespace {
 
 enum class Spread : int32_t {
   usual,
-  offset,    // far from 0: the mean square minus the squared mean cancels
+  offset,    // far from 0, so that the mean square minus the squared mean cancels
   small,     // a variance below epsilon, which shows where epsilon is added
-  constant,  // no variance at all
+  constant,  // all elements are equal
   spikes,
-  zeros,  // no variance, even after rounding
+  zeros,  // all elements are 0, so the variance is 0 even after rounding
   count,
 };
 constexpr std::string_view kSpreadNames[] = {"usual", "offset", "small", "constant", "spikes", "zeros"};
@@ -25,7 +25,7 @@ constexpr auto kUsualSpreads = static_cast<int32_t>(Spread::zeros);
 
 struct Epsilon {
   float value;
-  std::string_view suffix;  // of the case id
+  std::string_view suffix;  // appended to the case id
 };
 constexpr Epsilon kEpsilons[] = {{1e-5f, ""}, {0, ".epsilon_0"}, {10, ".epsilon_10"}};
 
@@ -46,9 +46,9 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
   }
 }
 
-// Problem: `shape` is that of x. `detail` is the axes, the groups, or whether it trains. `inputs`
-// and `outputs` are the numbers of optional ones; for batch_norm, `inputs` is a mask of absent
-// ones.
+// Problem: `shape` is x's shape. `detail` is the axes, the groups, or whether batch_norm trains.
+// `inputs` and `outputs` are the numbers of optional operands; for batch_norm, `inputs` is a mask
+// of absent ones.
 enum Parameter {
   detail_parameter,
   spread_parameter,
@@ -112,7 +112,7 @@ Setup make(const Problem& problem, Random& random) {
   const int32_t absent = problem.op == BP_OP_BATCH_NORM ? problem.parameters[inputs_parameter] : 0;
   if (problem.op == BP_OP_BATCH_NORM) {
     set_attributes(setup.call, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
-    constexpr long double middles[] = {1, 0, 0, 2};  // of gamma, beta, mean and variance
+    constexpr long double middles[] = {1, 0, 0, 2};  // centers of gamma, beta, mean and variance
     for (int32_t i = 0; i < 4 && absent >> i != kNoneButX >> i; ++i)
       setup.call.inputs.push_back((absent >> i & 1) != 0 ? oracle::Tensor{} : parameter(middles[i]));
   } else {
@@ -126,7 +126,8 @@ Setup make(const Problem& problem, Random& random) {
       setup.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
   for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i) {
-    const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;  // new statistics need the running ones as inputs
+    // new running statistics need the old ones as inputs
+    const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;
     setup.call.outputs.push_back(running && (absent & kNoRunning) != 0 ? oracle::Tensor{}
                                                                        : output(problem.dtype, shapes.statistic));
   }
@@ -149,7 +150,7 @@ Setup make_backward(const Problem& problem, Random& random) {
       scaled(problem.dtype, shape, 1, 0, random),
       spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[spread_parameter]), random)};
   if (inputs > 0) setup.call.inputs.push_back(scaled(problem.dtype, shapes.parameter, 1, 1, random));
-  if (inputs > 1) {  // results of the forward operator
+  if (inputs > 1) {  // the results of the forward operator
     const oracle::Grouping grouping = norm == BP_NORM_GROUP ? oracle::group_channels(shape, detail)
                                       : norm == BP_NORM_BATCH
                                           ? oracle::group_batch(shape)
@@ -193,7 +194,7 @@ class Adder {
     add(catalogue_, problem, more.append(kEpsilons[epsilon].suffix));
   }
 
-  // With the least epsilon and with a large one.
+  // Adds cases with the minimum epsilon and with a large one.
   void other_epsilons(std::initializer_list<Shape> shapes, int32_t detail, int32_t inputs, int32_t outputs,
                       uint32_t norm = 0) {
     for (const int32_t epsilon : {1, 2}) {
@@ -205,14 +206,14 @@ class Adder {
   }
   void (*add)(Catalogue&, const Problem&, std::string_view) = add_plain;
 
-  // `inputs`, `outputs`: the greatest number of optional ones.
+  // `inputs` and `outputs` are the maximum numbers of optional operands.
   void rows(int32_t inputs, int32_t outputs) {
     for (int32_t spread = 0; spread < kUsualSpreads; ++spread) {
       for (const int32_t n : {1, 2, 3, 17, 64, 257, 1024})
         (*this)({5, n}, 0b10, static_cast<Spread>(spread), inputs, outputs);
       (*this)({3, 4, 5}, 0b110, static_cast<Spread>(spread), inputs, outputs);
     }
-    (*this)({5, 0}, 0b10, Spread::usual, inputs, outputs);  // statistics of nothing
+    (*this)({5, 0}, 0b10, Spread::usual, inputs, outputs);  // statistics of no elements
     (*this)({0, 5}, 0b10, Spread::usual, inputs, outputs);
     (*this)({4097, 3}, 0b01, Spread::offset, inputs, outputs);
     (*this)({3, 5, 4}, 0b101, Spread::usual, inputs, outputs);
@@ -258,7 +259,7 @@ void add_norm(Catalogue& catalogue) {
     batch({3, 6, 5}, 0, Spread::usual, 0, 0);
     batch({3, 6, 5}, 1, Spread::usual, 0, 0);
     batch({64, 3}, 1, Spread::offset, 0, 2);
-    // Without gamma and beta, without running statistics, and without both.
+    // Cases without gamma, beta or both, without running statistics, and without any of them.
     for (const int32_t training : {0, 1}) {
       for (const int32_t absent : {kNoGamma, kNoBeta, kNoGamma | kNoBeta})
         batch({3, 6, 5}, training, Spread::usual, absent, 2 + 2 * training);

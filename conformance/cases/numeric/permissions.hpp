@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `precision` permissions of cases: each alone, all known ones, and all 32 bits. The bound is
-// what they allow products of the case's dtype, so a permission for another dtype changes nothing.
+// The `precision` permissions of cases: each permission alone, all known ones, and all 32 bits. The
+// bound is what the permissions allow for products of the case's dtype, so a permission for another
+// dtype changes nothing.
 #pragma once
 
 #include <string_view>
@@ -10,7 +11,7 @@
 namespace backplane::conformance::numeric {
 
 struct Permission {
-  std::string_view suffix;  // of the case id
+  std::string_view suffix;  // appended to the case id
   uint32_t mask;
 };
 inline constexpr uint32_t kKnownPermissions = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 |
@@ -23,7 +24,8 @@ inline constexpr Permission kPermissions[] = {
     {".allow_bf16", BP_PRECISION_ALLOW_BF16},
     {".allow_flush_f16", BP_PRECISION_ALLOW_FLUSH_F16},
     {".allow_known", kKnownPermissions},
-    {".allow_unknown", ~kKnownPermissions},  // no effect: as precise as without permissions
+    // has no effect: results are as precise as without permissions
+    {".allow_unknown", ~kKnownPermissions},
     {".allow_all", UINT32_MAX},
 };
 constexpr std::string_view suffix_of(uint32_t mask) {

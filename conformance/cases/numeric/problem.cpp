@@ -17,7 +17,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// As "BP-OPR-020", by operator.
+// The requirement of an operator, for example "BP-OPR-020".
 std::string_view requirement_of(uint32_t op) {
   static const auto texts = [] {
     std::array<std::string, BP_OP_LIMIT> made;
@@ -76,8 +76,8 @@ bool has_statistics(const Problem& problem) {
                                            (problem.op >= BP_OP_LAYER_NORM && problem.op <= BP_OP_BATCH_NORM));
 }
 
-// The extension that the case needs. With several, the last one: a pair counts for neither dtype
-// alone.
+// The extension that the case needs. If it needs several, this is the last one, since a pair counts
+// for neither dtype alone.
 std::string_view extension_of(const Problem& problem) {
   if (problem.mode == Mode::device_scalars) return "DEVICE_SCALARS";
   if (problem.mode == Mode::deterministic) return "DETERMINISTIC";
@@ -96,7 +96,8 @@ uint32_t profile_of(const Problem& problem) {
   return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
 }
 
-// Whether this pattern and layout must produce more than one value. bool has too few values.
+// Whether results with this pattern and layout must have more than one value. bool has too few
+// values.
 bool must_vary(const Problem& problem, const Setup& setup) {
   switch (problem.layout) {
     case Layout::outer_0:
@@ -145,7 +146,7 @@ class Run {
         execution_(context, setup_, problem.layout) {
     plan_ = execution_.prepare(std::move(plan));
   }
-  // Through the host library.
+  // Runs through the host library.
   Run(Context& context, const Problem& problem, HostSide& side)
       : context_(context),
         problem_(problem),
@@ -295,7 +296,8 @@ void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::
 
 namespace {
 
-// A permission must not make plan_create decline a descriptor that it otherwise accepts.
+// Checks that a permission does not make plan_create decline a descriptor that it otherwise
+// accepts.
 void require_refused_without(Context& context, const Problem& problem, const std::string& refusal) {
   Problem plain = problem;
   plain.precision = BP_PRECISION_FULL;

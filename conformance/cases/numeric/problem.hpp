@@ -27,7 +27,7 @@ struct Shape {
   Shape(std::initializer_list<int32_t> list);
   int64_t count() const;
   bool operator==(const Shape&) const = default;
-  // As "3x1x5", or "scalar".
+  // For example "3x1x5", or "scalar".
   std::string text() const;
   std::vector<int64_t> list() const;
 };
@@ -35,11 +35,11 @@ struct Shape {
 // How the problem is executed.
 enum class Mode : uint8_t {
   once,
-  twice,           // the same plan again, which must not use stale data
-  again,           // then with other data and scalars on the same plan
-  resized,         // then with another size of the same class, on the same plan if it is any-size
+  twice,           // executes the same plan twice; the second execution must not use stale data
+  again,           // then executes the plan with other data and scalars
+  resized,         // then executes another size of the same class, on the same plan if it is any-size
   device_scalars,  // scalars in device memory
-  deterministic,   // with the flag, three times with the same bits
+  deterministic,   // with the flag; three executions must return the same bits
 };
 inline constexpr std::string_view kModeNames[] = {"", "twice", "again", "resized", "device_scalars", "deterministic"};
 
@@ -55,7 +55,7 @@ struct Setup {
 
 struct Problem {
   uint32_t op = 0;
-  uint32_t dtype = 0;  // T of the row's dtype rule
+  uint32_t dtype = 0;  // T of the operator's dtype rule
   uint32_t second =
       0;          // the dtype that the rule leaves free (cast, reduce, matmul: output; gather, scatter: index), or 0
   Shape shape{};  // of the first output for elementwise operators; otherwise defined by the family
@@ -63,13 +63,13 @@ struct Problem {
   DataPattern pattern = DataPattern::tags;
   Mode mode = Mode::once;
   std::array<int32_t, 6> parameters{};     // defined by the family: axis, attributes, data pattern
-  uint32_t precision = BP_PRECISION_FULL;  // permissions of its products
-  uint32_t mixed = 0;                      // rules::Mixed: how operands differ from the plain form
-  uint32_t other = 0;                      // the dtype of such operands if there is a choice
+  uint32_t precision = BP_PRECISION_FULL;  // the permissions for its products
+  uint32_t mixed = 0;                      // a mask of rules::Mixed: which operands differ from the plain form
+  uint32_t other = 0;                      // the dtype of these operands if there is a choice
   Setup (*make)(const Problem&, Random&) = nullptr;
 };
 
-// The operator's attribute struct, with its struct_size set.
+// Sets the operator's attribute struct, including its struct_size.
 template <typename Attributes>
 void set_attributes(oracle::Call& call, Attributes attributes) {
   attributes.struct_size = sizeof(attributes);
@@ -85,7 +85,7 @@ void for_dtypes(uint64_t set, Visit visit) {
   }
 }
 
-// The problem of a case; null if it has several problems or none.
+// Returns the problem of a case; null if the case has several problems or none.
 const Problem* problem_of(const Case& which);
 
 // Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<pattern>[.<more>]`. Profile, extension
@@ -94,7 +94,7 @@ void add(Catalogue& catalogue, const Problem& problem, std::string_view more = {
          std::initializer_list<std::string_view> requirements = {});
 
 // Appends one case of several problems of one operator: it creates all plans before it executes the
-// first. Unsupported problems other than the first are skipped. The first gives the name.
+// first. Unsupported problems other than the first are skipped. The first problem names the case.
 void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more);
 
 // Appends the same case through the host library, with "decomposed" at the end of its id.
@@ -109,7 +109,7 @@ struct RunProblem {
   void (*how)(Context& context, const Problem& problem) = run;
   void operator()(Context& context) const { how(context, problem); }
 };
-// The same through the host library, decomposed.
+// Does the same through the host library, decomposed.
 void run_decomposed(Context& context, const Problem& problem);
 
 }  // namespace backplane::conformance::numeric

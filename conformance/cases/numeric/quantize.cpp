@@ -18,7 +18,8 @@ namespace {
 enum class Sharing : int32_t { tensor, channel, block };
 constexpr std::string_view kSharingNames[] = {"tensor", "channel", "block"};
 
-// Scales in [1/64, 1/2), or integers up to `zero`: one per element of x, equal where shared.
+// Scales in [1/64, 1/2), or integers up to `zero`. There is one per element of x; elements that
+// share a scale have equal ones.
 oracle::Tensor shared(uint32_t dtype, const std::vector<int64_t>& shape, Sharing sharing, int64_t zero,
                       Random& random) {
   oracle::Tensor tensor = make_tensor(dtype, shape);
@@ -40,8 +41,8 @@ std::vector<int64_t> packed(std::vector<int64_t> shape, uint32_t bits) {
   return shape;
 }
 
-// Problem: `second` is the quantized dtype, and `shape` that of the floats. The parameters are
-// bits, sharing, whether there is a zero point, and whether values are near ties.
+// Problem: `second` is the quantized dtype, and `shape` is the shape of the floats. The parameters
+// are bits, sharing, whether there is a zero point, and whether values are near ties.
 Setup make_quantize(const Problem& problem, Random& random) {
   const auto bits = static_cast<uint32_t>(problem.parameters[0]);
   const auto sharing = static_cast<Sharing>(problem.parameters[1]);
@@ -59,7 +60,7 @@ Setup make_quantize(const Problem& problem, Random& random) {
       const std::vector<uint64_t>& specials = special_bits(problem.dtype);
       if (problem.pattern == DataPattern::special)
         oracle::store(x, i, specials[static_cast<size_t>(i) % specials.size()]);
-      // Half steps, which a multiplication by the reciprocal misses.
+      // Half steps, which a multiplication by the reciprocal rounds wrongly.
       if (problem.parameters[3] != 0) {
         const auto steps = static_cast<long double>(i % 300 - 150) + 0.5L;
         oracle::store(x, i, oracle::encode(problem.dtype, steps * oracle::value_at(scale, i)));
@@ -117,7 +118,7 @@ enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole
 constexpr std::string_view kFormNames[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
 constexpr int64_t kBlockExtent = 8;
 
-// Each dequantized weight is 4; the first operands are the terms divided by 4.
+// Each dequantized weight is 4, so the first operands are the terms divided by 4.
 Setup make_narrow_matmul(const Problem& problem) {
   const int64_t depth = problem.parameters[0];
   const auto form = static_cast<Form>(problem.parameters[1]);
@@ -151,7 +152,7 @@ Setup make_narrow_matmul(const Problem& problem) {
   return setup;
 }
 
-// Problem: `shape` is that of y, [..,N]. The parameters are K, the form, whether there are zero
+// Problem: `shape` is y's shape, [..,N]. The parameters are K, the form, whether there are zero
 // points, a bias and a scale per row, and the kind of narrow sum.
 Setup make_matmul(const Problem& problem, Random& random) {
   if (problem.parameters[5] != 0) return make_narrow_matmul(problem);
@@ -229,7 +230,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
           put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {kNarrowRequirement});
         }
       }
-      // Enough results for a root mean square.
+      // Cases with enough results for a root mean square.
       if (oracle::bytes_of(dtype) != 2) continue;
       for (const int32_t depth : {32, 256, 1024}) {
         put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {kDeviationsRequirement});
@@ -241,7 +242,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     put({7, 19}, 40, Form::weights_4_blocks, 0, 0, 1, 0, Layout::dense, Narrow::none, {}, permission.mask);
     put({7, 19}, 40, Form::whole, BP_U8, 1, 0, 1, Layout::dense, Narrow::none, {}, permission.mask);
   }
-  // Larger than the tiles of a blocked GEMM.
+  // Extents that exceed the tiles of a blocked GEMM.
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
     put({19, 131}, 24, form, named, 1, 1, 0);

@@ -11,7 +11,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is that of the input, `second` the output's dtype if the rule leaves it free.
+// Problem: `shape` is the input's shape; `second` is the output's dtype if the rule leaves it free.
 enum Parameter { axes_parameter, data_parameter };
 
 bool is_sum(uint32_t op) { return op == BP_OP_REDUCE_SUM || op == BP_OP_REDUCE_PROD; }
@@ -23,7 +23,7 @@ std::vector<int64_t> reduced(std::vector<int64_t> shape, uint32_t axes) {
   return shape;
 }
 
-// Exact products without overflow: the factors are 1, except for a few of every `terms`.
+// Exact products without overflow: the factors are 1, except a few in every `terms`.
 void fill_factors(oracle::Tensor& tensor, int64_t terms, Random& random) {
   constexpr long double factors[] = {3, -1, 2, 5, 0.5L, -3, 7, 0.25L};
   const int64_t distance = std::max<int64_t>(terms / 8, 1);
@@ -47,7 +47,7 @@ void fill_about_one(oracle::Tensor& tensor, Random& random) {
 void fill_product(oracle::Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   if (!oracle::is_float(tensor.dtype)) {
     fill(tensor, data, terms, random);
-    // Odd numbers only: products of even ones become 0.
+    // Only odd numbers, since products of even numbers become 0.
     for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, oracle::load(tensor, i) | 1);
   } else if (data == DataPattern::integers) {
     fill_factors(tensor, terms, random);
@@ -207,7 +207,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t out) {
   const bool widened = out != dtype && !oracle::is_float(dtype);
   add_lengths(adder, main_dtype);
   if (op == BP_OP_REDUCE_SUM && dtype == BP_U8 && out == BP_I32) add_longest(adder);
-  if (widened) return;  // the rest tests nothing new
+  if (widened) return;  // the other cases test nothing new
   add_axes(adder);
   add_layouts(adder, dtype, out, DataPattern::integers);
   if (oracle::is_float(dtype)) return add_float_data(adder, op, dtype == BP_F32 || dtype == BP_F64);

@@ -9,7 +9,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is that of x; the parameters are interleaved, rotary_extent, greatest position.
+// Problem: `shape` is x's shape; the parameters are interleaved, rotary_extent and the maximum
+// position.
 Setup make_rope(const Problem& problem, Random& random) {
   std::vector<int64_t> shape = problem.shape.list();
   Setup setup;

@@ -34,7 +34,7 @@ void add_scan(Catalogue& catalogue, uint32_t dtype) {
     put.lengths(flags == 0 ? lengths_for(dtype) : std::span<const int32_t>(kFewLengths), DataPattern::integers);
     put.layouts(DataPattern::integers);
     if (flags == 0 && dtype == BP_I32)
-      put({4500000}, 0, DataPattern::integers);  // more than one dispatch should process
+      put({4500000}, 0, DataPattern::integers);  // more elements than one dispatch should process
     if (!oracle::is_float(dtype)) {
       put.data({DataPattern::special}, {33, 257});
       continue;

@@ -9,7 +9,7 @@ namespace backplane::conformance::numeric {
 
 const std::vector<Shape>& all_shapes() {
   static const std::vector<Shape> shapes = {
-      // One dimension: near the widths of vectors, waves, blocks and 16-bit counters.
+      // One dimension: extents near the widths of vectors, waves, blocks and 16-bit counters.
       {1},
       {2},
       {3},
@@ -55,7 +55,7 @@ const std::vector<Shape>& all_shapes() {
       {1, 2, 3, 1, 2, 2, 3},
       {2, 1, 3, 2, 1, 2, 2, 3},
       {2, 2, 2, 2, 2, 2, 2, 2},
-      // A scalar, and no elements.
+      // A scalar, and shapes without elements.
       {},
       {0},
       {0, 3},
@@ -64,7 +64,7 @@ const std::vector<Shape>& all_shapes() {
   return shapes;
 }
 
-// Extents beyond a 16-bit grid.
+// Extents at and above the limit of a 16-bit grid.
 const std::vector<Shape>& big_shapes() {
   static const std::vector<Shape> shapes = {{65537}, {65537, 2}, {65535}, {2, 65537}, {65536}, {65537, 1, 1}};
   return shapes;

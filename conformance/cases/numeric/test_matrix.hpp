@@ -15,8 +15,8 @@ const std::vector<Shape>& big_shapes();
 // Shapes of rank 2 and more without extent 0, to which every layout applies.
 const std::vector<Shape>& rich_shapes();
 
-// Adds cases of an elementwise operator, or of one without inputs. `base` has op, dtypes and make;
-// `inputs` are the dtypes of the inputs.
+// Adds cases of an elementwise operator, or of an operator without inputs. `base` contains op,
+// dtypes and make; `inputs` are the dtypes of the inputs.
 class TestMatrix {
  public:
   TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
@@ -28,10 +28,10 @@ class TestMatrix {
   // Adds each pattern on medium shapes.
   void cover_patterns();
   void cover_modes();
-  // Varies the parameters from case to case. Returns the addition to the id.
+  // Varies the parameters from case to case. Returns what is appended to the id.
   using Vary = std::string (*)(Problem&, uint64_t turn);
   void vary(Vary how) { vary_ = how; }
-  // For operators with an axis.
+  // For operators with an axis: excludes scalars.
   void needs_rank() { least_rank_ = 1; }
 
   void one(const Shape& shape, Layout layout, DataPattern pattern, Mode mode = Mode::once);
@@ -45,7 +45,7 @@ class TestMatrix {
   std::vector<DataPattern> patterns_;
   Vary vary_ = nullptr;
   uint8_t least_rank_ = 0;
-  uint64_t turn_;  // starts differently for each operator and dtype
+  uint64_t turn_;  // the start differs for each operator and dtype
   size_t first_;   // index of the matrix's first case in the catalogue
 };
 

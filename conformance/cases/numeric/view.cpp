@@ -36,8 +36,8 @@ static_assert(std::size(kRows) == static_cast<size_t>(Layout::count));
 
 using List = std::vector<int64_t>;
 
-// The strides of dimensions in `order` (innermost last), with `step` elements between neighbours
-// and `pad` elements after each row.
+// Strides for the dimensions in `order` (innermost last). Adjacent elements are `step` elements
+// apart, and `pad` elements follow each row.
 List strides_in(const List& shape, const std::vector<size_t>& order, int64_t step, int64_t pad) {
   List strides(shape.size());
   int64_t stride = step;
@@ -201,7 +201,7 @@ bool View::is_dense() const {
 
 bool View::repeats() const {
   if (empty()) return false;
-  std::vector<std::pair<int64_t, int64_t>> dimensions;  // stride, extent
+  std::vector<std::pair<int64_t, int64_t>> dimensions;  // pairs of stride and extent
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] > 1) dimensions.emplace_back(std::abs(strides[d]), shape[d]);
   }

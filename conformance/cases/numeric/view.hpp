@@ -14,12 +14,12 @@ namespace backplane::conformance::numeric {
 // The layout of all operands of a case.
 enum class Layout : uint8_t {
   dense,       // row-major, aligned
-  sliced,      // dense, 1 to 7 elements after an aligned address
-  padded,      // rows with a pitch
+  sliced,      // dense, beginning 1 to 7 elements after an aligned address
+  padded,      // padding follows each row
   transposed,  // dimensions in reverse order
-  rotated,     // the first dimension innermost
-  reversed,    // every stride negative
-  flipped,     // the last stride of each input negative, the output dense
+  rotated,     // the first dimension is innermost
+  reversed,    // every stride is negative
+  flipped,     // the last stride of each input is negative; the output is dense
   step_2,      // every second element
   step_3,
   back_2,    // every second element, backwards
@@ -33,7 +33,7 @@ enum class Layout : uint8_t {
   in_place_second,  // the output is the second input of its dtype
   immediate,        // the first input is an immediate
   immediate_last,   // the last input is an immediate
-  same,             // the last input is the first
+  same,             // the last input is the same memory as the first
   own,              // each operand fills a buffer of its own
   count,
 };
@@ -50,7 +50,7 @@ struct View {
   int64_t low = 0, high = 0;  // offsets of the lowest and highest element from element 0
   int64_t shift = 0;          // distance from an aligned address to the lowest element
   bool immediate = false;
-  int same_as = -1;  // the input whose memory is shared; for outputs: in-place
+  int same_as = -1;  // the input whose memory this operand uses; for an output: in-place
 
   bool empty() const;
   bool is_dense() const;  // row-major without gaps; strides of extents up to 1 are ignored
@@ -66,11 +66,12 @@ struct Operand {
 // False if the layout has no effect on these operands, because it needs a rank, an input or an
 // equal dtype. In-place applies to elementwise operators; other families add it themselves.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
-// Returns the views of inputs, then outputs. `shifts` seeds the offsets of `sliced`.
+// Returns the views of the inputs, then of the outputs. `shifts` seeds the offsets of layout
+// `sliced`.
 std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
                           uint64_t shifts);
 
-// All layouts that apply to these operands.
+// Returns all layouts that apply to these operands.
 std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
 
 // Calls visit(element offset) for each element in row-major order.

@@ -39,7 +39,7 @@ constexpr WindowProblem kAll[] = {
      kOne,
      kOne,
      {3, 2, 0},
-     {2, 4, 0}},  // some windows see only padding
+     {2, 4, 0}},  // some windows contain only padding
     {"only_padding_apart", 3, 1, 1, 2, 2, {2, 3, 2}, {2, 2, 1}, {2, 1, 3}, {3, 1, 1}, {4, 0, 3}, {5, 3, 3}},
 };
 

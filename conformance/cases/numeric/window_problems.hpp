@@ -26,7 +26,7 @@ bool is_empty(const WindowProblem& problem);
 std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);
 std::vector<int64_t> result_shape(const WindowProblem& problem, int64_t channels);
 
-// `values` for the spatial dimensions, 0 for the others.
+// Returns `values` in the spatial dimensions and 0 in the others.
 std::array<int64_t, 3> used(const WindowProblem& s, const std::array<int64_t, 3>& values);
 
 template <typename Attributes>

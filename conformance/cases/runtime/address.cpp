@@ -21,7 +21,7 @@ void need_slot(Context& context) {
   if (context.device().slots().buffer_address == nullptr) context.not_claimed("the device has no buffer_address");
 }
 
-// 0 if the buffer has no address.
+// Returns 0 if the buffer has no address.
 uint64_t address_of(Context& context, const Buffer& buffer) {
   Device& device = context.device();
   ErrorRecord error;
@@ -85,7 +85,7 @@ void from_threads(Context& context) {
   });
 }
 
-// Host addresses are in mapped pages, which no other mapping can use.
+// Host addresses must be in mapped pages, which no other mapping can use.
 void are_of_the_process(Context& context, uint32_t kind) {
   if (!context.device().has(BP_CAP_PROCESS_ADDRESSES))
     context.not_claimed("the device does not declare BP_CAP_PROCESS_ADDRESSES");
@@ -132,7 +132,7 @@ void is_imported_again(Context& context) {
   expect_status(status, error, "import_memory", {BP_OK, BP_UNSUPPORTED});
   context.require((status == BP_OK) == (made != nullptr), "import_memory answered {} and gave {}", status_name(status),
                   static_cast<const void*>(made));
-  if (made == nullptr) return;  // declined cleanly
+  if (made == nullptr) return;  // the plugin declined cleanly
   {
     const Owner<bp_buffer, &bp_device_api::buffer_destroy> twin(device, made);
     context.require(kind == BP_MEMORY_DEVICE, "import_memory gave memory of kind {} for BP_IMPORT_DEVICE", kind);

@@ -46,7 +46,7 @@ void of_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   const uint64_t stated = alignment == 0 ? device.info().alignment : alignment;
   std::vector<Owner<bp_buffer, &bp_device_api::buffer_destroy>> held;
-  for (int i = 0; i < 16; ++i) {  // a single aligned buffer may be luck
+  for (int i = 0; i < 16; ++i) {  // several buffers, since one may be aligned by chance
     bp_buffer* buffer = nullptr;
     if (!take_alignment(context, kind, alignment, &buffer)) {
       context.require(alignment > device.info().alignment, "alignment {} is refused, and the device's own is {}",
@@ -88,7 +88,7 @@ void maps_to_one_address(Context& context, uint32_t kind) {
   context.require(buffer.map() == address, "buffer_map gave another address after use");
 }
 
-// The host writes between enqueues, each time before the enqueue that reads.
+// The host writes between enqueues. Each write precedes the enqueue that reads it.
 void host_writes_are_seen(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -163,7 +163,8 @@ void exhausted_and_recovers(Context& context, uint32_t kind) {
   require_same(context, download<unsigned char>(held, data.size()), data, "a buffer held while memory ran out");
 }
 
-// Exhausts memory if that takes no more than a few GiB. Otherwise it provokes no failure.
+// Allocates up to 2 GiB, or until memory is exhausted, and then requires that a buffer can be
+// allocated. Larger memory is not exhausted, so its failure path is not tested.
 void filled_and_recovers(Context& context) {
   constexpr uint64_t most = uint64_t{2} << 30;
   Device device(context.plugin(), context.device_index());

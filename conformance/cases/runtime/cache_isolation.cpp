@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that differ in a single property, alive together and executed in turn, which a cache with
-// an incomplete key would mix up. The oracle gives the expected results.
+// Plans that differ in a single property. All are alive together and executed in turn, so that a
+// cache with an incomplete key would confuse them. The oracle gives the expected results.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -12,7 +12,8 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t kRows = 24;  // as many as columns, so that the wrong axis gives the right shape
+// equals the number of columns, so that the wrong axis gives the right shape
+constexpr int64_t kRows = 24;
 
 struct Variant {
   std::string name;
@@ -118,7 +119,7 @@ void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> v
   for (auto each = all.rbegin(); each != all.rend(); ++each) run(*each);
 }
 
-// One plan with different scalars in each execution, several of them pending at once.
+// One plan is executed with different scalars each time; several executions are pending at once.
 void scalars_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
@@ -140,7 +141,8 @@ void scalars_in_turn(Context& context, const bph_op_info& op) {
     require_same(context, each->results()[0], each->expected(desc)[0], fmt::format("{} with other scalars", op.name));
 }
 
-// A host built when the operator had fewer scalars: the missing ones are zero.
+// A host that was built when the operator had fewer scalars passes only those; the missing ones are
+// zero.
 void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t given) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), kRows);
@@ -157,7 +159,8 @@ void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t 
                fmt::format("{} with {} scalars of {}", op.name, given, op.scalars_max));
 }
 
-// Scalars in device memory, written by earlier work: they are read when the work runs.
+// Earlier work writes scalars in device memory: they are read when the execution runs, not when it
+// is enqueued.
 void scalars_of_the_device(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
@@ -196,7 +199,7 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   require_same(context, operands.results()[0], expected[0], fmt::format("{} with scalars in device memory", op.name));
 }
 
-// The same shape, dense and transposed, in turn. Plans that need staging are skipped.
+// The same shape is dense and transposed in turn. Plans that need staging are skipped.
 void strides_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   const uint32_t dtype = usual_dtype(op);
@@ -206,8 +209,8 @@ void strides_in_turn(Context& context, const bph_op_info& op) {
   OpDesc turned = dense;
   for (bp_tensor_desc& view : turned.inputs()) std::swap(view.strides[0], view.strides[1]);
   std::swap(turned.outputs()[0].strides[0], turned.outputs()[0].strides[1]);
-  // Elementwise: transposing all operands gives the same bytes, and transposing the output
-  // transposes them.
+  // Elementwise operators: if all operands are transposed, the result has the same bytes. If only
+  // the output is transposed, so are its bytes.
   OpDesc crossed = dense;
   std::swap(crossed.outputs()[0].strides[0], crossed.outputs()[0].strides[1]);
   const uint64_t width = bph_dtype_bytes(crossed.outputs()[0].dtype);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads with a shared plan and their own streams, while objects are created and destroyed.
+// Threads that share a plan and use their own streams, while objects are created and destroyed.
 #include <atomic>
 
 #include "cases/runtime/cases.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kThreadCount = 8;
 
-// One plan. Each thread has its own stream, operands and workspace.
+// All threads execute one plan. Each thread has its own stream, operands and workspace.
 void one_plan(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -27,7 +27,7 @@ void one_plan(Context& context, const bph_op_info& op) {
     operands.push_back(std::make_unique<Operands>(context, op, desc));
     streams.emplace_back(device);
     workspaces.emplace_back(device, std::max<uint64_t>(bytes, 1));
-    operands[i]->enqueue(streams[i], runner);  // alone
+    operands[i]->enqueue(streams[i], runner);  // one execution at a time
     streams[i].wait();
     expected.push_back(operands[i]->results());
     operands[i]->reset_outputs();
@@ -49,8 +49,8 @@ void one_plan(Context& context, const bph_op_info& op) {
   }
 }
 
-// All threads request an operator for the first time at once, when a plugin may create a kernel or
-// a table. Then each result is checked on one thread.
+// All threads request an operator for the first time at once; a plugin may then create a kernel or
+// a table. Afterwards one thread checks each result.
 void first_use(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -107,7 +107,7 @@ void everything_at_once(Context& context) {
   });
 }
 
-// One stream and one plan per thread, ten thousand executions in total.
+// Each thread has one stream and one plan; there are ten thousand executions in total.
 void many_small_operators(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between buffers: each pair of kinds, sizes and offsets, and the bytes beside the target.
+// Copies between buffers: each pair of kinds, sizes and offsets, and the bytes next to the target.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -76,7 +76,7 @@ void within_one(Context& context, bool up) {
   require_same(context, download<unsigned char>(buffer, 8192), data, "a copy within one buffer");
 }
 
-// Many copies on one stream, each over the result of the previous one.
+// Many copies on one stream; each overwrites the result of the previous one.
 void in_order(Context& context) {
   Device& device = context.device();
   constexpr uint64_t bytes = 4099;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies with sizes near powers of two and near the chunks of drivers, with odd tails and offsets,
-// in each direction. The edges of chunks have data; the other pages are untouched.
+// Copies with sizes near powers of two and near the chunk sizes of drivers, with odd tails and
+// offsets, in each direction. The edges of chunks have data; the other pages are untouched.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ const Direction kDirections[] = {{Route::device_to_device, "device_to_device", "
                                  {Route::in, "copy_in", "PAGEABLE_COPY"},
                                  {Route::out, "copy_out", "PAGEABLE_COPY"}};
 
-// The memory of one side of a copy, and the host's access to it.
+// The memory on one side of a copy, and the host's access to it.
 class Place {
  public:
   virtual ~Place() = default;
@@ -54,7 +54,7 @@ class OfDevice : public Place {
  private:
   Buffer buffer_;
 };
-// The host's own pages.
+// Host memory.
 class OfHost : public Place {
  public:
   explicit OfHost(uint64_t bytes) : pages_(bytes) {}
@@ -115,14 +115,15 @@ void whole(Context& context, Route route, unsigned log2) {
     std::copy_n(source.begin() + static_cast<ptrdiff_t>(from_offset), count,
                 target.begin() + static_cast<ptrdiff_t>(to_offset));
     const Bytes got = to->read(0, count + 200);
-    if (got != target)  // locating the difference takes longer
+    if (got != target)  // the exact comparison that locates the difference takes longer
       require_same(context, got, target,
                    fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset));
   }
 }
 
-// The offsets from the start of a copy that have data around them: its ends, multiples of `step`
-// from the start of the copy and of each buffer, and random ones. Sorted and far enough apart.
+// The offsets from the start of a copy that have data around them: the copy's ends, multiples of
+// `step` from the start of the copy and of each buffer, and random offsets. They are sorted and far
+// enough apart.
 std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
   std::vector<uint64_t> all = {kWindow, count - kWindow};
   for (uint64_t at = step; at < count; at += step)
@@ -174,14 +175,14 @@ void large(Context& context, Route route, uint64_t count) {
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
 
-// Many gibibytes of unwritten host addresses, which read as zero and take no memory.
+// Many gibibytes of host addresses that were never written. They read as zero and take no memory.
 class Zeros : public OfHost {
  public:
   explicit Zeros(uint64_t bytes) : OfHost(bytes) { madvise(address(), bytes, MADV_HUGEPAGE); }
 };
 
-// Many gibibytes of host addresses over a few mebibytes of memory: one piece is mapped repeatedly,
-// except for the pages with data.
+// Many gibibytes of host addresses over a few mebibytes of memory: one piece is mapped repeatedly.
+// Only pages with data have memory of their own.
 class Repeated : public Place {
  public:
   Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
@@ -217,8 +218,8 @@ class Repeated : public Place {
     if (mmap(address_ + at, count, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0) == MAP_FAILED)
       throw std::bad_alloc();
   }
-  // Resident memory counts a touched page once per mapping, so pages are released during the copy,
-  // except those of pieces with data.
+  // Resident memory counts a touched page once per mapping. Pages are therefore released during the
+  // copy, except those of pieces with data.
   void sweep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       for (uint64_t at = 0; at < bytes_; at += kPiece)
@@ -233,7 +234,7 @@ class Repeated : public Place {
   std::jthread sweeper_;
 };
 
-// The same, imported as device memory.
+// The same memory, imported as device memory.
 template <typename Memory>
 class OfImport : public Memory {
  public:
@@ -249,7 +250,7 @@ class OfImport : public Memory {
   Imported imported_;
 };
 
-// Past 2^32 bytes. The device's side is imported, so that it takes no memory.
+// Copies that exceed 2^32 bytes. The device's side is imported, so that it takes no memory.
 void past_32_bits(Context& context, Route route, uint64_t count) {
   need(context, route);
 #if defined(__SANITIZE_THREAD__)
@@ -271,8 +272,8 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
     from = std::make_unique<Zeros>(room);
   } else {
     auto imported = std::make_unique<OfImport<Zeros>>(context, room);
-    // If imported memory is HOST, a copy between two imports does not use the device. The source is
-    // then device memory.
+    // If imported memory is HOST, a copy between two imports does not use the device, so the source
+    // must be device memory.
     if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {
@@ -298,14 +299,15 @@ void add_copy_size_cases(Catalogue& catalogue) {
           direction.extension);
     for (unsigned log2 = 21; log2 <= 28; ++log2)
       for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
-        if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;  // one of each of the largest sizes
+        // the largest sizes have one tail each
+        if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;
         const uint64_t count = (uint64_t{1} << log2) + tail;
         // A device need not support buffers of more than a few mebibytes.
         add(
             fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, route, count); },
             log2 > 25 ? "LARGE" : direction.extension);
       }
-    // Imported memory takes the place of device memory.
+    // Imported memory replaces device memory.
     if (route == Route::host_to_device || route == Route::device_to_host) continue;
     const uint64_t count = (uint64_t{1} << 32) + 1003;
     add(

@@ -35,7 +35,7 @@ void never_recorded(Context& context, uint32_t flags) {
 struct Producer {
   explicit Producer(Context& context)
       : delay(context), stream(context.device()), from(context.device(), kBytes), to(context.device(), kBytes) {}
-  // Copies new data after a delay. Returns the data.
+  // Enqueues a copy of new data after a delay. Returns the data.
   Bytes enqueue(Context& context, uint64_t microseconds) {
     Bytes data = noise(context, kBytes);
     upload(from, data);
@@ -105,7 +105,8 @@ void record_again(Context& context) {
   }
 }
 
-// Recorded on one stream and then on another: the latest record counts, whichever completes first.
+// An event is recorded on one stream and then on another. The latest record counts, whichever
+// completes first.
 void record_on_another_stream(Context& context) {
   Producer first(context), second(context);
   Event event(context.device());
@@ -192,7 +193,7 @@ void of_an_ended_stream(Context& context) {
   require_same(context, download<unsigned char>(to, kBytes), data, "work of a stream that has ended");
 }
 
-// While a thread waits for an event, another one can enqueue to its stream.
+// While one thread waits for an event, another thread can enqueue to the event's stream.
 void wait_leaves_the_stream_alone(Context& context) {
   Producer producer(context);
   Event event(context.device());

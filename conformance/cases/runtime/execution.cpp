@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executions of every operator: what they may and may not depend on.
+// Executions of every operator: on what they may depend and on what they may not.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,7 +20,7 @@ void require_results(Context& context, const std::vector<Bytes>& got, const std:
   for (size_t i = 0; i < expected.size(); ++i) require_same(context, got[i], expected[i], what);
 }
 
-// The results of a new plan on these operands.
+// Returns the results of a new plan on these operands.
 std::vector<Bytes> by_a_fresh_plan(Context& context, Operands& operands, OpDesc desc) {
   Runner fresh(context.device(), std::move(desc));
   Stream stream(context.device());
@@ -61,7 +61,7 @@ void again_and_again(Context& context, const bph_op_info& op) {
   }
 }
 
-// A plan keeps no state of the previous execution.
+// A plan must not keep state of the previous execution.
 void of_other_data(Context& context, const bph_op_info& op) {
   Scene first(context, op), second(context, op);
   Runner runner(first.device, first.desc);
@@ -72,7 +72,7 @@ void of_other_data(Context& context, const bph_op_info& op) {
     stream.wait();
     scene->check("an execution behind one with other data");
   }
-  // Both are pending at once.
+  // Both executions are pending at once.
   first.operands.reset_outputs();
   second.operands.reset_outputs();
   first.operands.enqueue(stream, runner);
@@ -109,7 +109,7 @@ void of_another_size(Context& context, const bph_op_info& op) {
   }
 }
 
-// Workspace has arbitrary contents. The plugin must use exactly the given range.
+// The workspace has arbitrary contents, and the plugin must use exactly the given range.
 void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   constexpr uint64_t margin = 4096;
   Scene scene(context, op);
@@ -121,7 +121,8 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
     Buffer workspace(scene.device, bytes + 2 * margin);
     const Bytes poison(bytes + 2 * margin, static_cast<unsigned char>(fill));
     upload(workspace, poison);
-    for (int round = 0; round < 2; ++round) {  // the second gets the contents that the first left
+    // the second execution finds the contents that the first left
+    for (int round = 0; round < 2; ++round) {
       scene.operands.reset_outputs();
       ErrorRecord error;
       expect_ok(
@@ -138,8 +139,8 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   }
 }
 
-// The plugin may not use the descriptor after plan_create returns, nor the execution's structs
-// after its call.
+// The plugin may not use the descriptor after plan_create returns, nor the structs of an execution
+// after the call.
 void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   Scene scene(context, op);
   Device& device = scene.device;
@@ -190,7 +191,7 @@ void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   }
 }
 
-// The plan is destroyed as soon as the enqueue returns, and others are created.
+// The plan is destroyed as soon as the enqueue returns, and other plans are created.
 void plan_destroyed_while_pending(Context& context, const bph_op_info& op) {
   Scene scene(context, op);
   Delay delay(context);
@@ -222,7 +223,7 @@ void plan_destroyed_while_pending(Context& context, const bph_op_info& op) {
   }
 }
 
-// On four streams at once, each with its own data and workspace.
+// Executes on four streams at once, each with its own data and workspace.
 void on_streams_at_once(Context& context, const bph_op_info& op) {
   constexpr size_t count = 4;
   std::vector<std::unique_ptr<Scene>> scenes;
@@ -250,11 +251,11 @@ void on_streams_at_once(Context& context, const bph_op_info& op) {
   }
 }
 
-// Each plan of the descriptor gives the same bits, independent of addresses and of other work.
+// Each plan of the descriptor gives the same bits, whatever the addresses and the other work.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   if (!device.has(BP_CAP_DETERMINISTIC)) context.not_claimed("the device does not declare BP_CAP_DETERMINISTIC");
-  // Data of all magnitudes, which show the order of a sum.
+  // Data of all magnitudes, so that the result depends on the order of a sum.
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 997);
   Operands operands(context, op, desc);
   for (size_t i = 0; i < operands.inputs().size(); ++i) {
@@ -285,7 +286,8 @@ void deterministic(Context& context, const bph_op_info& op) {
   for (int round = 0; round < 2; ++round) {
     require_results(context, run(operands, 0), first, "another run with BP_OP_FLAG_DETERMINISTIC");
   }
-  std::vector<std::unique_ptr<Operands>> elsewhere;  // all at once, so that their addresses differ
+  // all are alive at once, so that their addresses differ
+  std::vector<std::unique_ptr<Operands>> elsewhere;
   std::vector<Buffer> between;
   for (uint64_t place = 1; place <= 4; ++place) {
     between.emplace_back(device, place * device.info().alignment);
@@ -295,7 +297,8 @@ void deterministic(Context& context, const bph_op_info& op) {
   }
   Delay delay(context);
   Stream busy(device);
-  // Twice, with longer delays if the machine was too busy for the run to overlap the work.
+  // Repeats until two runs overlap other work, with longer delays if the machine was too busy for
+  // that.
   unsigned beside = 0;
   for (unsigned attempt = 0; attempt < 5 && beside < 2; ++attempt) {
     delay.enqueue(busy, 3000u << attempt);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First uses, each in a new process: in a worker, earlier cases have initialised everything.
+// First uses. Each runs in a new process, since earlier cases in a worker have initialised
+// everything.
 #include "cases/catalogue.hpp"
 #include "cases/numeric/problem.hpp"
 #include "cases/support/add_case.hpp"
@@ -13,9 +14,10 @@ namespace {
 
 constexpr unsigned kThreadCount = 8;
 
-// Each thread has its own instance, including the query.
+// Each thread has its own instance and makes the query itself.
 void queries(Context& context) {
-  const Library library(context.path());  // keeps the library loaded; each Plugin opens it again
+  // keeps the library loaded, since each Plugin opens and closes it
+  const Library library(context.path());
   in_threads(context, kThreadCount, [&](unsigned) { const Plugin plugin(context.path()); });
 }
 
@@ -96,7 +98,7 @@ int merit(const Case& which) {
 
 void add_first_use_cases(Catalogue& catalogue) {
   const auto add = [&](const char* what, void (*run)(Context&), int times) {
-    for (int time = 1; time <= times; ++time) {  // races get a few processes each
+    for (int time = 1; time <= times; ++time) {  // races get several processes each
       add_case(catalogue, fmt::format("runtime.first_use.of_{}_{}", what, time), {"BP-THR-010"}, run);
       catalogue.back().fresh = true;
     }
@@ -110,7 +112,8 @@ void add_first_use_cases(Catalogue& catalogue) {
   add("buffers", buffers, 2);
   add("copies", copies, 4);
 
-  // One numeric case per operator, with nothing before it. Its outcome must be the same.
+  // One numeric case per operator, without any earlier work in the process. Its outcome must be the
+  // same.
   struct Best {
     size_t index = 0;
     int merit = 0;

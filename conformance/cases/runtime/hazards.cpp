@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two commands on one buffer, for each pair of kinds: write after read, read after write and write
-// after write, on one stream and across an event. Work of the first command's kind precedes it, so
-// that a device that waits only for other kinds overtakes it.
+// after write, on one stream and across an event. Earlier work of the first command's kind delays
+// it, so that a device that waits only for other kinds overtakes it.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -17,7 +17,7 @@ constexpr uint64_t kSlowBytes = 2u << 20;
 enum class Access { copy_in, copy_out, copy, from_host, to_host, execute, fill };
 struct Command {
   Access access;
-  bool writes;  // the shared buffer; otherwise reads it
+  bool writes;  // true: the command writes the shared buffer; false: it reads it
   const char* name;
 };
 constexpr Command kCommands[] = {{Access::copy_out, false, "copy_out"},
@@ -38,7 +38,7 @@ Bytes inverted(Bytes data) {
   return data;
 }
 
-// A command with its other buffers.
+// A command and the other buffers that it uses.
 class Side {
  public:
   Side(Context& context, const Command& command, uint64_t count)
@@ -51,7 +51,7 @@ class Side {
         invert_(device_, elementwise(BP_OP_BITNOT, BP_U8, static_cast<int64_t>(count))),
         fill_(device_, elementwise(BP_OP_FILL, BP_U8, static_cast<int64_t>(count))) {}
 
-  // Prepares new data to write, or an empty target to read to.
+  // Prepares new data to write, or an empty target for what is read.
   void prepare() {
     host_ = noise(context_, host_.size());
     value_ = static_cast<unsigned char>(1 + context_.below(255));
@@ -77,13 +77,13 @@ class Side {
                                : stream.copy(other_.get(), 0, it, 0, host_.size());
     }
   }
-  // The contents of the shared buffer after a writer.
+  // Returns the contents of the shared buffer after a writer.
   Bytes written() const {
     return command_.access == Access::execute ? inverted(host_)
            : command_.access == Access::fill  ? Bytes(host_.size(), value_)
                                               : host_;
   }
-  // What a reader got from it.
+  // Returns what a reader got from the shared buffer.
   Bytes seen() const {
     if (command_.access == Access::copy_out) return host_;
     Bytes got = download<unsigned char>(other_, host_.size());
@@ -100,8 +100,8 @@ class Side {
   Runner invert_, fill_;
 };
 
-// A case needs at most one extension: with pageable memory, the buffer is DEVICE memory if the
-// device has no HOST memory.
+// A case needs at most one extension. With pageable memory, the buffer is therefore DEVICE memory
+// if the device has no HOST memory.
 void need(Context& context, const Command& first, const Command& second) {
   Device& device = context.device();
   const bool pageable = is_pageable(first.access) || is_pageable(second.access);

@@ -80,7 +80,7 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   Device& device = context.device();
   const Pages pages(1u << 16);
   const Imported imported(context, pages.data() + offset, bytes);
-  if (!imported) return;  // cleanly refused
+  if (!imported) return;  // the plugin declined cleanly
   const Bytes data = noise(context, bytes);
   std::memcpy(pages.data() + offset, data.data(), bytes);
   Buffer device_side(device, bytes);

@@ -11,7 +11,7 @@
 
 namespace backplane::conformance {
 
-// Pages of the host. A plugin that frees them like malloc's memory crashes.
+// Pages of the host. A plugin crashes if it frees them like memory from malloc.
 class Pages {
  public:
   explicit Pages(uint64_t bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equivalent descriptors: the stride of a dimension of extent 0 or 1 has no effect, so any value is
-// legal there, in the descriptors of plan and execution.
+// Equivalent descriptors. The stride of a dimension of extent 0 or 1 has no effect, so any value is
+// legal in the descriptors of plan and execution.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -24,8 +24,8 @@ OpDesc with_strides(OpDesc desc, size_t variant) {
   return desc;
 }
 
-// The operator along its first axis on operands of `shape`. For matmul, the shape is [batch,] rows,
-// inner extent, columns.
+// Creates the operator along its first axis on operands of `shape`. For matmul, the shape is
+// [batch,] rows, inner extent, columns.
 OpDesc of_shape(const bph_op_info& op, const Shape& shape) {
   OpDesc made = sample(op, usual_dtype(op));
   const auto resize = [](bp_tensor_desc& view, const Shape& to) { view = dense_view(view.dtype, to); };
@@ -52,7 +52,7 @@ OpDesc of_shape(const bph_op_info& op, const Shape& shape) {
   return made;
 }
 
-// Each cell once, since the winner of duplicates is undefined.
+// Selects each cell once, since the winner of duplicates is undefined.
 void scatter_once(Operands& operands, const Shape& shape) {
   const Bytes& bytes = operands.input_bytes()[0];
   int64_t row_size = 1;
@@ -72,10 +72,10 @@ class Scene {
     if (op.dtype_rule == BP_RULE_SCATTER) scatter_once(operands_, shape);
     expected_ = operands_.expected(plain_);
   }
-  // A plan for the descriptor, which then executes those with other strides.
+  // Creates a plan for a descriptor, and executes descriptors with other strides on it.
   void run(OpDesc made_for, const std::vector<OpDesc>& executed) {
     state_alignment(context_.device(), made_for);
-    // The first is the plain one, on which a plugin without the operator is not claimed.
+    // The first descriptor is the plain one; a plugin that declines it does not claim the case.
     if (taken_ && !claims(context_.device(), made_for))
       context_.fail("plan_create takes {}, and refuses {}, which means the same", text(plain_), text(made_for));
     taken_ = true;

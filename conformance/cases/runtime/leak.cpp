@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaks of each object, call and rejection.
+// Leaks of each object, each call and each rejection.
 #include "cases/support/leak.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/runtime/cases.hpp"
@@ -65,14 +65,15 @@ void of_waits(Context& context) {
   });
 }
 
-// Work is pending most of the time, so the status is NOT_READY or TIMEOUT.
+// The work is pending most of the time, so the status is NOT_READY or TIMEOUT.
 void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
   Delay delay(context);
   Stream stream(device);
   Event event(device);
-  delay.enqueue(stream, 5000);  // touches its memory now, since all rounds may end before the first work does
+  // touches the delay's memory now, since all rounds may end before the first work does
+  delay.enqueue(stream, 5000);
   stream.wait();
   expect_no_leak(context, timeout_ns == 0 ? "polling what is pending" : "a wait that times out", count, [&] {
     if (event.wait_for(timeout_ns) == BP_OK) {
@@ -131,7 +132,7 @@ void of_plans(Context& context, const bph_op_info& op) {
   expect_no_leak(context, "creating and destroying a plan", 512, [&] { const Plan plan(device, desc.get()); });
 }
 
-// Each time with another shape: a cache may fill, but must have a limit.
+// Each plan has another shape: a cache may grow, but must have a limit.
 void of_plans_of_many_shapes(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   int64_t row_count = 1;

@@ -37,12 +37,13 @@ void total_is_stable(Context& context, uint32_t kind) {
   context.require(info_of(device, kind).total_bytes == total, "total_bytes moved with an allocation");
 }
 
-// Other processes and the driver's caches also change the figure. The case therefore queries it
-// several times and allocates large buffers.
+// Other processes and the driver's caches also change the free memory. The case therefore queries
+// it several times and allocates large buffers.
 void moves(Context& context, uint32_t kind, uint64_t bytes) {
   need_kind(context, kind);
   Device& device = context.device();
-  if (info_of(device, kind).free_bytes == UINT64_MAX) return;  // the driver does not know
+  // the driver does not know its free memory
+  if (info_of(device, kind).free_bytes == UINT64_MAX) return;
   bool fell = false, rose = false;
   for (int attempt = 0; attempt < 8 && !(fell && rose); ++attempt) {
     const uint64_t before = info_of(device, kind).free_bytes;

@@ -13,7 +13,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// The parts of host and device alternate, with `grain` bytes each.
+// The parts of host and device alternate; each has `grain` bytes.
 struct Halves {
   uint64_t grain, count;
   uint64_t host(uint64_t i) const { return 2 * i * grain; }
@@ -21,7 +21,8 @@ struct Halves {
   uint64_t bytes() const { return 2 * count * grain; }
 };
 
-// Memory that host and device access: a mapped buffer of a kind, or imported pages of the host.
+// Memory that both host and device access: a mapped buffer of a kind, or imported pages of the
+// host.
 class Mapped {
  public:
   static constexpr uint32_t kImportedPages = UINT32_MAX;  // used in place of a memory kind
@@ -51,7 +52,7 @@ class Mapped {
   unsigned char* data_ = nullptr;
 };
 
-// The device writes its parts after other work, while the host writes its own.
+// The device writes its parts after other work, while the host writes the host's parts.
 void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
@@ -82,7 +83,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   }
 }
 
-// The device reads its parts after other work, while the host writes its own.
+// The device reads its parts after other work, while the host writes the host's parts.
 void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
@@ -112,7 +113,8 @@ void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
 }  // namespace
 
 void add_neighbour_cases(Catalogue& catalogue) {
-  // Blocks of 256 bytes for HOST memory, single bytes for SHARED. Imported memory is one of both.
+  // HOST memory has parts of 256 bytes, SHARED memory parts of a byte. Imported memory is of either
+  // kind.
   const auto add = [&](uint32_t kind, uint64_t grain) {
     const bool imported = kind == Mapped::kImportedPages;
     const auto add_one = [&](const char* what, auto body) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order across streams, with delays of real work before the event.
+// Order across streams. Real work delays the record of the event.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -109,7 +109,8 @@ void destroyed_at_once(Context& context) {
   }
 }
 
-// A wait refers to the latest record when it was enqueued, even if the event is recorded again.
+// A wait refers to the latest record at the time when it was enqueued, even if the event is
+// recorded again.
 void recorded_again(Context& context, bool elsewhere) {
   Scene scene(context);
   Event event(scene.device);
@@ -125,7 +126,7 @@ void recorded_again(Context& context, bool elsewhere) {
   }
 }
 
-// The latest record counts when the wait is enqueued.
+// A wait refers to the latest record before its enqueue.
 void latest_record(Context& context) {
   Scene scene(context);
   Event event(scene.device);
@@ -141,7 +142,8 @@ void latest_record(Context& context) {
   }
 }
 
-// A stream's wait does not include work enqueued after the record: it ends while that is pending.
+// A stream's wait does not include work that was enqueued after the record: it ends while that work
+// is pending.
 void later_work_is_not_waited_for(Context& context) {
   Scene scene(context);
   if (scene.device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -175,7 +177,7 @@ void fan_out(Context& context, unsigned count) {
   }
 }
 
-// Each stream adds its part after the previous one.
+// Each stream adds its part after the previous stream has added its own.
 void ring(Context& context, unsigned count) {
   Scene scene(context, count);
   Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, kBytes / 4));
@@ -244,7 +246,7 @@ void own_event(Context& context) {
   }
 }
 
-// The producer stream is destroyed while the driver may still hold the consumer's wait as pending.
+// The producer stream is destroyed while the consumer's wait may still be pending in the driver.
 void producer_ends(Context& context) {
   Scene scene(context);
   for (unsigned round = 0; round < 16; ++round) {

@@ -24,7 +24,7 @@ bp_status create(Device& device, const bp_op_desc& desc, bp_plan** out, bp_plan_
 bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
-  // The dtype of the other operand.
+  // A matmul of u8 needs the dtype of its other operand.
   if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);
   if (dtype == BP_I64 && backplane::rules::find_op(op.op)->i64_profile != 0) return "";
   switch (dtype) {
@@ -33,13 +33,13 @@ std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
     case BP_I32:
     case BP_U32:
     case BP_F32:
-      return "";  // core dtypes of dtypes.def
+      return "";  // these are the core dtypes of dtypes.def
     default:
       return bph_dtype_name(dtype);
   }
 }
 
-// The operator exists for the dtype and reports plausible facts.
+// Checks that the operator exists for the dtype and reports plausible facts.
 void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -64,7 +64,7 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
                   "copy asks for staging, which is done by copy");
 }
 
-// With a null output: the same status and facts, and the same again.
+// With a null output, plan_create returns the same status and facts, and so does a second query.
 void question(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -98,7 +98,7 @@ void class_has_one_answer(Context& context, const bph_op_info& op) {
   const Plan plan(device, small.get());
   if ((plan.info.flags & BP_PLAN_ANY_SIZE) == 0) return;
   OpDesc large = sample(op, usual_dtype(op));
-  const auto grow = [](bp_tensor_desc& view) {  // every extent except 1 becomes 7 n + 2
+  const auto grow = [](bp_tensor_desc& view) {  // every extent n except 1 becomes 7 n + 2
     int64_t stride = 1;
     for (uint32_t axis = view.rank; axis-- > 0;) {
       if (view.shape[axis] > 1) view.shape[axis] = view.shape[axis] * 7 + 2;
@@ -149,7 +149,7 @@ void by_threads(Context& context) {
   });
 }
 
-// Known flags: TUNE has no visible effect, DEVICE_SCALARS is accepted or declined.
+// Known flags: TUNE has no visible effect; DEVICE_SCALARS is accepted or declined.
 void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::initializer_list<bp_status> expected) {
   Device& device = context.device();
   OpDesc desc = sample(op, usual_dtype(op));
@@ -180,7 +180,7 @@ void specialize(Context& context, const bph_op_info& op) {
       "a plan asked to serve one size says that it serves any");
 }
 
-// Operators with no elements, rank 0 and rank 8.
+// Operators on operands without elements, of rank 0 and of rank 8.
 void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   Device& device = context.device();
   OpDesc desc(op.op);
@@ -192,10 +192,10 @@ void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   const Plan plan(device, desc.get());
 }
 
-// Staging uses copy, so copy must accept every layout that any operator may get.
+// Staging uses copy, so copy must accept every layout that any operator may receive.
 struct Layout {
   const char* name;
-  int64_t strides[2];  // of a 6 by 6 input
+  int64_t strides[2];  // strides of a 6 by 6 input
 };
 constexpr Layout kLayouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {"reversed", {-6, -1}},
                                {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},

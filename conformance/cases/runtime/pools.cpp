@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More objects and pending commands than a small pool holds, each with its own data.
+// More objects and pending commands than a small pool contains, each with its own data.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -12,10 +12,12 @@ namespace backplane::conformance {
 namespace {
 
 constexpr uint64_t kBytes = 256;
-// Long enough that work is still pending after the last of many calls, even on a busy machine.
+// Each delay is long enough that work is pending after the last of many calls; the longer ones are
+// for a busy machine.
 constexpr uint64_t kDelaysUs[] = {2000, 10000, 40000};
 
-// Streams are expensive, and a driver may run out of them: at least four, up to `wanted`.
+// Returns up to `wanted` streams, at least four. Streams are expensive, and a driver may run out of
+// them.
 std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Owner<bp_stream, &bp_device_api::stream_destroy>> probes;
@@ -75,7 +77,7 @@ void buffers(Context& context, unsigned count) {
     require_same(context, download<unsigned char>(all[i], kBytes), data[i], fmt::format("buffer {} of {}", i, count));
 }
 
-// Through each mapping, the host writes what the device reads and reads what the device wrote.
+// Through each mapping, the host writes what the device reads, and reads what the device wrote.
 void mappings(Context& context, uint32_t kind, unsigned count) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -102,7 +104,8 @@ void mappings(Context& context, uint32_t kind, unsigned count) {
                  fmt::format("mapped buffer {} of {}, written by the device", i, count));
 }
 
-// Events of a busy stream and then as many of an idle one: each completes after its own work only.
+// Events are recorded on a busy stream, and as many on an idle one. Each completes after the work
+// of its own stream only.
 void events(Context& context, unsigned count, uint32_t flags) {
   Device& device = context.device();
   if (flags != 0 && !device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -129,8 +132,8 @@ void events(Context& context, unsigned count, uint32_t flags) {
   }
 }
 
-// Many pending waits of one stream all count, in the order in which the events complete and
-// reversed.
+// Many waits of one stream are pending, and each must have an effect. The events complete in the
+// order of the waits, or in reverse.
 void pending_waits(Context& context, unsigned count, bool last_first) {
   Device& device = context.device();
   Delay delay(context);
@@ -160,7 +163,8 @@ void pending_waits(Context& context, unsigned count, bool last_first) {
   }
 }
 
-// Each stream has its own data: a copy, an operator and a copy, several times, all pending at once.
+// Each stream has its own data: a copy, an operator and a copy, several times. All of this is
+// pending at once.
 void streams(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Stream> all = streams_of(context, wanted);
@@ -216,7 +220,8 @@ struct Many {
   std::vector<Buffer> workspaces;
 };
 
-// One plan, executed on many streams, or many times on one, before the first execution has run.
+// Executes one plan on many streams, or many times on one stream, before the first execution has
+// run.
 void executions(Context& context, const bph_op_info& op, unsigned wanted, bool on_streams) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 5);
@@ -294,7 +299,8 @@ void timed_events(Context& context, unsigned count) {
   context.require(before > 0, "{} timed events with work in between lie at one time", count);
 }
 
-// Plans that differ in operator, size or attribute, all alive, executed after the last was created.
+// Plans that differ in operator, size or attribute. All are alive, and are executed after the last
+// was created.
 void plans(Context& context, const std::vector<OpDesc>& descs) {
   Device& device = context.device();
   struct Made {
@@ -322,7 +328,7 @@ void plans(Context& context, const std::vector<OpDesc>& descs) {
   }
 }
 
-// Operators of the CORE profile in turn, each time with one more row.
+// Descriptors of the CORE profile's operators in turn, each with one more row.
 std::vector<OpDesc> of_operators(unsigned count) {
   constexpr uint32_t ops[] = {BP_OP_ADD, BP_OP_MAX,        BP_OP_NEG,    BP_OP_MUL,    BP_OP_REDUCE_SUM, BP_OP_SELECT,
                               BP_OP_MIN, BP_OP_REDUCE_MAX, BP_OP_CUMSUM, BP_OP_MATMUL, BP_OP_SUB,        BP_OP_GATHER};

@@ -29,7 +29,7 @@ void exits(Context& context, const char* probe) {
   context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
 }
 
-// The child only exits. The parent's work continues.
+// The child only exits; the parent's work continues.
 void forks(Context& context, bool busy) {
   Device& device = context.device();
   Delay delay(context);
@@ -55,7 +55,7 @@ void forks(Context& context, bool busy) {
   require_healthy(context);
 }
 
-// The whole life of an instance.
+// Uses an instance from its creation to its end.
 void workout(Context& context) {
   Plugin plugin(context.path());
   Device device(plugin, context.device_index());
@@ -68,10 +68,11 @@ void workout(Context& context) {
   require_healthy(context);
 }
 
-// The harness checks the signal handlers around each case; this case runs a whole life.
+// The harness checks the signal handlers around each case, so this case only uses an instance from
+// creation to end.
 void signal_handlers_stay(Context& context) { workout(context); }
 
-// A signal for the calling thread only, while streams and waits are busy.
+// A signal reaches only the calling thread, while streams and waits are busy.
 void takes_signals(Context& context) {
   static volatile std::sig_atomic_t caught = 0;
   caught = 0;
@@ -186,7 +187,7 @@ void logs_to_its_own_host(Context& context) {
     for (const std::string& line : host->lines()) context.require(is_text(line), "a log line is no UTF-8 text");
 }
 
-// Two hosts with a device each, used in turn and at once.
+// Two hosts with one device each are used in turn and then at once.
 void two_hosts(Context& context) {
   Plugin first(context.path()), second(context.path());
   Device one(first, context.device_index()), other(second, context.device_index());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan_create must not decline what it has accepted. The harness records every answer of a run
-// (harness/plan_support.hpp), so these cases only query it, before and after events that might
-// change the answer.
+// (harness/plan_support.hpp). These cases therefore only query plan_create, before and after events
+// that might change the answer.
 #include <chrono>
 
 #include "cases/catalogue.hpp"
@@ -50,7 +50,8 @@ void after_an_instance_ended(Context& context) {
   ask_everything(device);
 }
 
-// Each plan has another size. The limit is a time, since a plugin with slow plans also has few.
+// Each plan has another size. A time limit ends the case, since a plugin with slow plans also
+// creates few.
 void after_many_plans(Context& context) {
   constexpr int64_t most = 8192;
   constexpr auto patience = std::chrono::seconds(2);
@@ -74,7 +75,7 @@ void after_refusals(Context& context) {
   bp_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = device.info().max_buffer_bytes;
-  for (int i = 0; i < 2; ++i) {  // the greatest legal size, and an impossible one
+  for (int i = 0; i < 2; ++i) {  // the maximum legal size, and an impossible one
     bp_buffer* buffer = nullptr;
     ErrorRecord error;
     if (device->buffer_create(device.get(), &desc, &buffer, &error) == BP_OK)
@@ -90,7 +91,7 @@ void by_threads(Context& context) {
   in_threads(context, 4, [&](unsigned) { ask_everything(device); });
 }
 
-// The last query of a run: a new process must get the same answers as all others.
+// The last query of a run. A new process must get the same answers as all others.
 void in_a_fresh_process(Context& context) {
   PlanSupport::query_all(context.device().get());
   ask_everything(context.device());
@@ -106,7 +107,8 @@ void add_promise_cases(Catalogue& catalogue) {
   add("after_many_plans", after_many_plans);
   add("after_refusals", after_refusals);
   add("by_threads", by_threads);
-  for (int number = 1; number <= 8; ++number) {  // detects a defect of half of the processes
+  // eight processes, to detect a defect that affects half of them
+  for (int number = 1; number <= 8; ++number) {
     add(fmt::format("in_fresh_process_{}", number).c_str(), in_a_fresh_process);
     catalogue.back().fresh = true;
   }

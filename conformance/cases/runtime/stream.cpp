@@ -19,7 +19,7 @@ void idle_is_ready(Context& context) {
     context.require(stream.wait_for(timeout) == BP_OK, "stream_wait({}) on an idle stream did not answer OK", timeout);
 }
 
-// The status of a poll in the end.
+// The status of a poll once the work has finished.
 void polling_ends(Context& context) {
   Device& device = context.device();
   Delay delay(context);
@@ -53,7 +53,7 @@ void of_priority(Context& context, int32_t priority) {
   require_same(context, download<int32_t>(to, 256), std::vector<int32_t>(256, -17), "an operator on such a stream");
 }
 
-// Operators and copies in turn, each of which reads the result of the previous one.
+// Operators and copies in turn. Each reads the result of the previous one.
 void in_order(Context& context, unsigned delayed_us) {
   Device& device = context.device();
   constexpr int64_t count = 1000;
@@ -186,7 +186,7 @@ void by_threads(Context& context) {
   });
 }
 
-// Destroyed with nothing enqueued, or after its work has finished.
+// A stream is destroyed with nothing enqueued, or after its work has finished.
 void ends_idle(Context& context) {
   Device& device = context.device();
   Buffer from(device, 4096), to(device, 4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each slot with an unusual but legal state of the calling thread: the slot must not change it, and
-// results must not depend on it.
+// Calls each slot while the calling thread has an unusual but legal state. The slot must not change
+// that state, and results must not depend on it.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -25,13 +25,13 @@ namespace backplane::conformance {
 
 namespace {
 
-// Sets a state during its lifetime and then restores the previous one.
+// Sets an unusual state during its lifetime and then restores the previous state.
 class OddState {
  public:
   OddState(int rounding, bool flush, bool block_signals, bool other_place) : before_(ThreadState::now()) {
     std::fesetround(rounding);
 #if defined(__SSE__)
-    if (flush) _mm_setcsr(_mm_getcsr() | 0x8040u);  // flush to zero, denormals are zero
+    if (flush) _mm_setcsr(_mm_getcsr() | 0x8040u);  // flush-to-zero and denormals-are-zero
 #else
     static_cast<void>(flush);
 #endif
@@ -67,7 +67,7 @@ constexpr State kStates[] = {
     {"elsewhere", FE_TONEAREST, true, true, true},
 };
 
-// Objects for the slots below.
+// Objects for the calls of the slots below.
 struct Scene {
   explicit Scene(Context& given)
       : context(given),
@@ -164,8 +164,8 @@ void left_as_found(Context& context, const Step& step, const State& state) {
   context.require(change.empty(), "{}: {}", step.slot, change);
 }
 
-// Sums that depend on the rounding mode, and subnormals, from a thread with another rounding mode
-// that flushes to zero.
+// Sums that depend on the rounding mode, and subnormals. The calling thread has another rounding
+// mode and flushes to zero.
 void results_do_not_depend(Context& context, const State& state) {
   Device& device = context.device();
   const std::vector<float> a = {1.0F, -1.0F, 1.0F, 0x1p-149F, 0x1.fffffep0F, -0x1p-149F, 3.0F, 1e30F};

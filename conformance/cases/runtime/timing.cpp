@@ -27,8 +27,8 @@ int64_t elapsed(const Event& begin, const Event& end) {
 }
 
 // The host's time around the work is an upper bound. The lower bound is a hundredth of the time of
-// the same work measured alone, since load may have lengthened that. A wrong unit is off by a
-// thousand.
+// the same work measured alone, since load may have lengthened that measurement. A wrong unit
+// changes the time by a factor of a thousand.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();
@@ -92,7 +92,7 @@ void adds_up(Context& context) {
   context.require(std::abs(whole - sum) <= 4000 + whole / 100, "parts of {} ns make a whole of {} ns", sum, whole);
 }
 
-// Queries the time before it polls: an event pending at the poll was pending at the query.
+// Queries the time before the poll: an event that is pending at the poll was pending at the query.
 void not_ready_while_pending(Context& context) {
   need_timing(context);
   Device& device = context.device();
@@ -144,8 +144,8 @@ void across_streams(Context& context) {
                     ns, host);
 }
 
-// Seconds, which exceed 31 and 32 bits of nanoseconds. The host's clock gives both bounds: the host
-// sees one record complete before it sleeps, and enqueues the next one afterwards.
+// Times of seconds, which exceed 31 and 32 bits of nanoseconds. The host's clock gives both bounds:
+// the host sees one record complete before it sleeps, and enqueues the next record afterwards.
 void of_seconds(Context& context) {
   need_timing(context);
   Device& device = context.device();
@@ -172,7 +172,7 @@ void of_seconds(Context& context) {
   check(end, 4350);
 }
 
-// The latest records count.
+// The latest record of each event counts.
 void recorded_again(Context& context) {
   need_timing(context);
   Device& device = context.device();

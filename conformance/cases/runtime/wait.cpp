@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slots wait and which do not, and timeouts. These cases trust no clock: a slot that returns
-// while work is pending did not wait for it.
+// Tests which slots wait, and timeouts. These cases trust no clock: a slot that returns while work
+// is pending did not wait for it.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -19,7 +19,7 @@ void expect(bp_status status, std::string_view slot, std::initializer_list<bp_st
   throw CaseEnd{Outcome::fail, fmt::format("{} answered {}", slot, status_name(status))};
 }
 
-// The objects for a slot that does not wait, created before the queue is filled.
+// The objects that a slot without a wait needs, created before the queue is filled.
 struct Objects {
   explicit Objects(Context& context)
       : device(context.device()),
@@ -136,8 +136,8 @@ void elapsed_without_waiting(Context& context) {
   });
 }
 
-// A wait that is shorter than the work returns TIMEOUT at least once in many attempts: never early,
-// and not always much too late, as with a wrong unit.
+// A wait that is shorter than the work returns TIMEOUT at least once in many attempts. It must
+// never end early, nor always much too late, as it would with a wrong unit.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -149,7 +149,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   upload(from, data);
   upload(to, Bytes(4096, 0));
   bool timed_out = false;
-  unsigned outlasted = 0;  // waits that took much too long: a few are due to load, many are not
+  unsigned outlasted = 0;  // waits that took much too long: load explains a few, but not many
   for (unsigned attempt = 0;
        attempt < kDelayAttempts * kDelayRounds && outlasted < kDelayAttempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
@@ -194,7 +194,7 @@ void ends_with_the_work(Context& context, bool of_event) {
 }
 
 // Timeouts near those at which a count of nanoseconds, microseconds, milliseconds or seconds
-// exceeds 31, 32 or 63 bits. All are at least seconds and the work takes milliseconds, so each wait
+// exceeds 31, 32 or 63 bits. Each is at least seconds and the work takes milliseconds, so each wait
 // succeeds.
 std::vector<uint64_t> edges_of(uint64_t unit_ns) {
   std::vector<uint64_t> edges;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes to copy and compare.
+// Helpers for bytes that cases copy and compare.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ std::vector<T> download(const Buffer& buffer, uint64_t count, uint64_t offset = 
   return values;
 }
 
-// Fails the case at the first difference: "WHAT: byte 17 is 0x21, expected 0x22".
+// Fails the case at the first difference, for example "WHAT: element 17 of 64 is 0x21, expected
+// 0x22".
 template <typename T>
 void require_same(Context& context, const std::vector<T>& got, const std::vector<T>& expected, std::string_view what) {
   context.require(got.size() == expected.size(), "{}: {} elements, expected {}", what, got.size(), expected.size());
@@ -36,7 +37,7 @@ void require_same(Context& context, const std::vector<T>& got, const std::vector
                     expected[i]);
 }
 
-// As "device", "host", "shared".
+// "device", "host" or "shared".
 std::string_view kind_name(uint32_t kind);
 // Ends the case as not claimed unless the device offers the kind. Cases of a kind other than DEVICE
 // have kind_extension as their extension.

@@ -8,12 +8,13 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kStepNs = 1'000'000;  // duration of a whole copy; shorter delays copy a part
+// duration of a whole copy; shorter delays copy fewer bytes
+constexpr uint64_t kStepNs = 1'000'000;
 constexpr uint64_t kLeastBytes = 2u << 20, kMostBytes = 256u << 20;
 constexpr uint64_t kMostCopies = 200;
 
-// The time of one more copy in a queue, without submission and wait. It is the least of many short
-// measurements, since load on the machine can only lengthen them.
+// The time that one more copy takes in a queue, without submission and wait. It is the minimum of
+// many short measurements, since load on the machine can only lengthen them.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
   Stream stream(device);
   const auto timed = [&](unsigned count) {
@@ -37,7 +38,7 @@ struct Calibration {
   uint64_t copy_ns = 0;
 };
 
-// Measured once per process.
+// Measures the device once and remembers the result.
 const Calibration& calibrated(Context& context) {
   static Calibration known;
   std::string name = fmt::format("{}:{}", context.path(), context.device_index());
@@ -79,7 +80,7 @@ void Delay::enqueue(Stream& stream, uint64_t microseconds) {
 namespace {
 
 struct Tries {
-  unsigned pending;     // attempts after which the work was pending
+  unsigned pending;     // attempts in which the work was pending after `action`
   unsigned long_polls;  // polls that took much longer than a poll may
 };
 
@@ -108,8 +109,8 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
   if (context.device().has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
   for (unsigned round = 0; round < kDelayRounds; ++round) {
     if (try_pending(context, 1, action).pending != 0) return;
-    // Load on the machine may hide pending work. It does not if polls without an action mostly see
-    // it.
+    // Load on the machine may hide pending work. To rule that out, polls without an action must
+    // mostly see pending work.
     const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
     if (nothing.pending >= kDelayAttempts / 2)
       context.fail("{} waits for the device: never was work pending when it returned", slot);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that keeps a stream busy for about a given time, and checks with it that trust no clock.
+// Work that keeps a stream busy for about a given time, and checks that use such work instead of a
+// clock.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@ class Delay {
  public:
   // The first Delay of a process measures the time of a copy on the device.
   explicit Delay(Context& context);
-  // Enqueues copies of about `microseconds` on an idle device: at most 200 of about a millisecond.
-  // All write to one buffer, so concurrent streams need one Delay each.
+  // Enqueues copies that take about `microseconds` on an idle device: at most 200 copies of about a
+  // millisecond. All write to one buffer, so concurrent streams need one Delay each.
   void enqueue(Stream& stream, uint64_t microseconds);
   // The approximate time of one copy.
   uint64_t copy_ns() const { return copy_ns_; }
@@ -26,15 +27,15 @@ class Delay {
 
 uint64_t now_ns();
 
-constexpr uint64_t kLateNs = 10'000'000;  // how much device.h allows a wait to exceed its timeout
+constexpr uint64_t kLateNs = 10'000'000;  // a wait may exceed its timeout by this much (device.h)
 
-// If milliseconds of work show nothing on a busy machine, checks try again with up to 200 ms.
+// On a busy machine milliseconds of work may show nothing; checks then try again with up to 200 ms.
 constexpr unsigned kDelayAttempts = 24;
 constexpr unsigned kDelayRounds = 4;      // repetitions of all attempts while results are inconclusive
-uint64_t longer_delay(unsigned attempt);  // in microseconds
+uint64_t longer_delay(unsigned attempt);  // returns microseconds
 
-// Fails the case if the device is idle whenever `action` returns, because then it waited. Load may
-// hide in a few attempts that it does not wait, but never shows a wait that did not happen.
+// Fails the case if the device is idle whenever `action` returns, because the action then waited.
+// Load may make the device look idle in a few attempts; only a wait does so in all of them.
 void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action);
 
 }  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes before an inaccessible page, on which an access past the end of a struct crashes.
+// Bytes before an inaccessible page, so that an access past the end of a struct crashes.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class GuardedBytes {
 
   unsigned char* data() const { return data_; }
   size_t size() const { return size_; }
-  // Describes a write between the end and the guard page.
+  // False after a write between the end and the guard page.
   bool slack_intact() const;
 
  private:
@@ -36,8 +36,8 @@ class GuardedBytes {
   size_t slack_;
 };
 
-// An ABI struct of a host of another version: `size` bytes with as much of `value` as fits, zeros
-// after it, and struct_size = `size`.
+// An ABI struct as a host of another version passes it. It has `size` bytes: as much of `value` as
+// fits, then zeros; struct_size is `size`.
 template <typename T>
 class GuardedStruct {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks at the end of many cases.
+// Checks that many cases make at their end.
 #pragma once
 
 #include <string_view>

@@ -17,21 +17,23 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr size_t kSamples = 4;  // per round; the least is the floor of the round, so that temporary use does not count
-constexpr size_t kQuietCycles = 256;  // cycles that raise no floor, in two to four rounds: nothing is leaked
-// In at least 64 rounds: by then a pool has stopped growing, or grows more slowly.
+// samples per round; their minimum is the round's floor, so that temporary use does not count
+constexpr size_t kSamples = 4;
+// nothing is leaked if no floor rises for so many cycles, in two to four rounds
+constexpr size_t kQuietCycles = 256;
+// After so many cycles, in at least 64 rounds, a pool has stopped growing or grows more slowly.
 constexpr size_t kMostCycles = 32768;
 constexpr size_t kMostRounds = 64;
 constexpr auto kPatience = std::chrono::seconds(8);
 constexpr auto kCheap = std::chrono::milliseconds(1);  // a faster round gets more cycles
-constexpr unsigned kMostTimes = 16;                    // times as many
+constexpr unsigned kMostTimes = 16;                    // the maximum factor for these cycles
 
 // A figure of the process, and how its growth is interpreted.
 struct Figure {
   const char* unit;
   uint64_t (*of)(const Footprint& print);
-  uint64_t quiet;  // growth of a round that is ignored, because of arenas and stacks
-  uint64_t least;  // growth during a quarter of the rounds that is a leak
+  uint64_t quiet;  // growth of a round up to this is ignored, since arenas and stacks cause it
+  uint64_t least;  // minimum growth during a quarter of the rounds that counts as a leak
   uint64_t most;   // total growth at which no more rounds are needed
 };
 constexpr Figure kFigures[] = {
@@ -40,7 +42,7 @@ constexpr Figure kFigures[] = {
     {"bytes of heap", [](const Footprint& print) { return print.heap_bytes; }, 0, 256, 256u << 20},
     {"bytes of memory", [](const Footprint& print) { return print.resident_bytes; }, 32u << 10, 512u << 10, 256u << 20},
 };
-constexpr size_t kCounted = 2;  // the number of first figures that a sanitizer does not change
+constexpr size_t kCounted = 2;  // the number of leading figures that a sanitizer does not change
 
 uint32_t entries_of(const char* directory) {
   uint32_t count = 0;
@@ -48,7 +50,7 @@ uint32_t entries_of(const char* directory) {
   for (auto at = std::filesystem::directory_iterator(directory, error); at != std::filesystem::directory_iterator();
        at.increment(error))
     ++count;
-  return error ? UINT32_MAX : count;  // no descriptor is left to open the directory
+  return error ? UINT32_MAX : count;  // the process has no descriptor left to open the directory
 }
 
 uint64_t resident() {
@@ -60,7 +62,8 @@ uint64_t resident() {
   return read == 2 ? pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
-constexpr bool kQuarantined =  // freed memory is kept for a while, so memory figures are meaningless
+// sanitizers delay the release of memory, so memory figures are meaningless
+constexpr bool kQuarantined =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     true;
 #else
@@ -83,7 +86,7 @@ Footprint Footprint::now() {
 
 namespace {
 
-// A joined thread disappears from /proc a moment later.
+// A thread disappears from /proc a moment after it is joined.
 Footprint settled(uint32_t threads) {
   Footprint print = Footprint::now();
   for (int i = 0; i < 50 && print.threads > threads; ++i) {
@@ -98,11 +101,12 @@ class Rounds {
  public:
   Rounds(unsigned count, const std::function<void()>& cycle) : count_(count), cycle_(cycle) {}
 
-  // Runs until nothing grows any more, or to the limit. Returns the leak, or "".
+  // Runs until nothing grows any more, or until a limit. Returns a description of the leak, or "".
   std::string leak() {
     const auto start = std::chrono::steady_clock::now();
     const Floors begin = floors_of(Footprint::now());
-    growths_.reserve(std::max(kMostRounds, kMostCycles / count_));  // so that it does not grow itself
+    // so that the vector itself does not grow
+    growths_.reserve(std::max(kMostRounds, kMostCycles / count_));
     Floors marks = round();
     const auto warm = std::chrono::steady_clock::now();
     for (unsigned times = kMostTimes; times > 1; --times)
@@ -155,12 +159,13 @@ class Rounds {
     return floors;
   }
 
-  // Compares quarters of the rounds, except the first: the growth of a pool slows down, a leak's
+  // Compares the last three quarters of the rounds: the growth of a pool slows down, that of a leak
   // does not.
   std::string leak_of(size_t figure) const {
     const size_t rounds = growths_.size(), quarter = rounds / 4;
     if (quarter == 0) return {};
-    size_t growing = 0;  // rounds of the last quarter: rare growth comes from the C library or is random
+    // rounds of the last quarter that grew; rare growth comes from the C library or is random
+    size_t growing = 0;
     for (size_t i = rounds - quarter; i < rounds; ++i) growing += growths_[i][figure] > kFigures[figure].quiet ? 1 : 0;
     const auto sum = [&](size_t number) {
       uint64_t all = 0;

@@ -117,11 +117,13 @@ OpDesc sample(const bph_op_info& op, uint32_t dtype) {
     made.input(dense_view(own, matmul && i == 1 ? Shape{3, 4} : Shape{2, 3}));
   }
   const bool reduced = op.shape_rule == BP_SHAPE_REDUCE || op.shape_rule == BP_SHAPE_ARG;
-  const uint32_t outputs = op.dtype_rule == BP_RULE_SORT ? 2 : op.outputs_min;  // with the indices
+  // sort also returns the indices
+  const uint32_t outputs = op.dtype_rule == BP_RULE_SORT ? 2 : op.outputs_min;
   for (uint32_t i = 0; i < outputs; ++i)
     made.output(dense_view(output_dtype(op, i, dtype), reduced ? Shape{1, 3} : matmul ? Shape{2, 4} : Shape{2, 3}));
   if (op.attribute_bytes != 0) {
-    std::vector<unsigned char> bytes(op.attribute_bytes);  // zero is a legal value of every field of the primitives
+    // zero is legal in every field of the primitives' attributes
+    std::vector<unsigned char> bytes(op.attribute_bytes);
     std::memcpy(bytes.data(), &op.attribute_bytes, sizeof(uint32_t));
     if (op.shape_rule == BP_SHAPE_REDUCE) {
       const bp_reduce_attributes axes = {sizeof(bp_reduce_attributes), 1};

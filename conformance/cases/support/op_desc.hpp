@@ -40,7 +40,7 @@ class OpDesc {
   }
   OpDesc& attribute_bytes(std::vector<unsigned char> bytes) { return attributes_ = std::move(bytes), *this; }
 
-  // Points into this object; valid until it changes.
+  // The descriptor points into this object, and is valid until the object changes.
   const bp_op_desc& get();
   std::vector<bp_tensor_desc>& inputs() { return inputs_; }
   std::vector<bp_tensor_desc>& outputs() { return outputs_; }
@@ -55,13 +55,13 @@ class OpDesc {
 
 // A legal descriptor of a primitive whose T is `dtype`, over dense views of a few elements.
 OpDesc sample(const bph_op_info& op, uint32_t dtype);
-// An elementwise operator with operands of one dtype, such as neg and add, on `count` elements.
+// An elementwise operator with operands of one dtype, such as neg or add, on `count` elements.
 OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
 
-// Sets the alignment of every view to the device's own, which buffers have.
+// Sets the alignment of every view to that of the device's buffers.
 void state_alignment(const Device& device, OpDesc& desc);
 
-// Whether the plugin supports it. Any status other than OK and UNSUPPORTED fails the case.
+// Whether the plugin supports `desc`. Any status other than OK and UNSUPPORTED fails the case.
 bool claims(Device& device, OpDesc desc);
 
 // A plan with its own workspace.
@@ -75,7 +75,7 @@ class Runner {
   };
   void enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::initializer_list<At> outputs,
                std::initializer_list<uint64_t> scalars = {});
-  // Returns any status.
+  // Returns the plugin's status.
   bp_status try_enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::initializer_list<At> outputs,
                         std::initializer_list<uint64_t> scalars, bp_error* error);
 
@@ -84,7 +84,7 @@ class Runner {
   bp_buffer* workspace() const { return workspace_.get(); }
 
  private:
-  OpDesc desc_;  // with the device's alignment: operands begin at multiples of it
+  OpDesc desc_;  // states the device's alignment, so operands begin at multiples of it
   Plan plan_;
   Owner<bp_buffer, &bp_device_api::buffer_destroy> workspace_;
 };

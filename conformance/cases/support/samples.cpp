@@ -54,7 +54,8 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
                                 index     ? rows
                                 : product ? 2
                                           : 5);
-    if (index && op.dtype_rule == BP_RULE_SCATTER)  // each cell once, since the winner of duplicates is undefined
+    // selects each cell once, since the winner of duplicates is undefined
+    if (index && op.dtype_rule == BP_RULE_SCATTER)
       for (uint64_t i2 = 0; i2 < bytes.size() / 4; ++i2) {
         const auto row = static_cast<int32_t>(rows - 1 - i2 / kColumns % rows);
         std::memcpy(bytes.data() + i2 * 4, &row, 4);

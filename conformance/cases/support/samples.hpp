@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every primitive on data with results independent of rounding and order, so that executions
-// compare bit by bit.
+// Every primitive, with data whose results do not depend on rounding or order, so that executions
+// can be compared bit by bit.
 #pragma once
 
 #include <memory>
@@ -10,28 +10,30 @@
 
 namespace backplane::conformance {
 
-// A descriptor of about a thousand elements: `rows` by 24, along the first axis if there is one.
+// A descriptor over `rows` by 24 elements, about a thousand. An operator with an axis uses the
+// first one.
 OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows);
 
-// The operands of a descriptor, with small integers, and the results.
+// Buffers for the operands of a descriptor, filled with small integers, and for its results.
 class Operands {
  public:
   Operands(Context& context, const bph_op_info& op, OpDesc& desc);
-  // The same scalars, and other buffers with the same bytes.
+  // Copies the scalars, and copies the bytes into other buffers.
   Operands(Context& context, const Operands& same);
-  // Restores the initial outputs.
+  // Restores the initial contents of the outputs.
   void reset_outputs();
   void enqueue(Stream& stream, Runner& runner);
-  // Enqueues a plan of another owner with `desc` and the given workspace. Returns any status.
+  // Enqueues a plan that another object owns, with `desc` and the given workspace. Returns the
+  // plugin's status.
   bp_status try_enqueue(bp_stream* stream, bp_plan* plan, const bp_op_desc& desc, bp_buffer* workspace,
                         uint64_t workspace_offset, uint64_t workspace_bytes, bp_error* error);
   std::vector<Bytes> results() const;
-  // The oracle's results; for exact operators only.
+  // Returns the oracle's results; for exact operators only.
   std::vector<Bytes> expected(OpDesc& desc) const;
   const std::vector<bp_operand>& scalars() const { return scalar_operands_; }
   void set_scalar(size_t index, uint64_t bits) { scalar_operands_[index].immediate = bits; }
   const std::vector<Bytes>& input_bytes() const { return input_bytes_; }
-  // Must have the size of the input.
+  // `bytes` must have the size of the input.
   void set_input(size_t index, Bytes bytes);
   const std::vector<Bytes>& first_outputs() const { return first_outputs_; }
   std::vector<Buffer>& inputs() { return inputs_; }

@@ -42,7 +42,8 @@ bp_plugin_query_fn query_of(const char* variable) {
   return library == nullptr ? nullptr : reinterpret_cast<bp_plugin_query_fn>(dlsym(library, BP_PLUGIN_QUERY_SYMBOL));
 }
 
-// The status of the query with that mutant, in a new process, since a process has one defect.
+// Returns the status of the query with that mutant. Runs in a new process, since a process has one
+// defect.
 int query_in_child(const char* name) {
   const pid_t child = fork();
   if (child == 0) {
@@ -79,8 +80,8 @@ TEST(Mutants, EveryOneLoads) {
 
 TEST(Mutants, AnUnknownNameIsRefused) { EXPECT_EQ(query_in_child("no_such_defect"), BP_UNAVAILABLE); }
 
-// A plugin's device info, and its plan facts for each operator and dtype with operands of two
-// elements.
+// What a plugin returns: its device info, and its plan facts for each operator and dtype with
+// operands of two elements.
 struct Answers {
   std::string name, version;
   bp_device_info info{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons that differ only in numbers are one cause; others are not.
+// Reasons that differ only in numbers have one cause; other reasons do not.
 #include "report/causes.hpp"
 
 #include <gmock/gmock.h>
@@ -102,7 +102,8 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// "rules-that-bite" for "## Rules that bite".
+// Whether the text has the heading of an anchor, such as "rules-that-bite" for "## Rules that
+// bite".
 bool has_heading(const std::string& text, std::string_view anchor) {
   for (size_t at = text.find("\n#"); at != std::string::npos; at = text.find("\n#", at + 1)) {
     std::string heading = text.substr(at, text.find('\n', at + 1) - at);

@@ -7,8 +7,8 @@
 namespace backplane::conformance::test {
 
 enum class Kind {
-  passing,  // everything mandatory passes, some extensions are not claimed
-  failing,  // some operators fail with every outcome, with bytes that attack the forms
+  passing,  // every mandatory case passes; some extensions are not claimed
+  failing,  // some operators fail with every outcome; messages contain bytes that attack the forms
   broken,   // 20 000 cases fail
   silent,   // the plugin does not load
 };
@@ -23,7 +23,7 @@ struct Run {
   nlohmann::json certificate{};
 };
 
-// `library` is any file; its digest stands for the plugin's.
+// `library` is any file; its digest stands for that of the plugin.
 Run realistic_run(Kind kind, const std::string& library, uint32_t profile = BP_PROFILE_TRAIN);
 
 }  // namespace backplane::conformance::test

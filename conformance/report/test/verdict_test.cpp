@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdict, on small catalogues.
+// Tests the verdict on small catalogues.
 #include "report/verdict.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ Facts facts() {
 
 using Changes = std::vector<std::pair<std::string, Outcome>>;
 
-// Every case passes except those whose id has the prefix.
+// Every case passes, except those whose id begins with a prefix in `changes`.
 Verdict judged(const Changes& changes, Selection asked = {BP_PROFILE_TRAIN, {}}, Facts of = facts()) {
   const Catalogue catalogue = small();
   const std::vector<size_t> selection = select(catalogue, asked);
@@ -72,7 +72,7 @@ TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
                                       "; it supports 100 % of what was asked");
 }
 
-// With a newer suite, a plugin of an older ABI still reaches its profile.
+// A newer suite must not take a profile from a plugin of an older ABI.
 TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
   constexpr uint32_t next = BP_ABI_VERSION + 1;
   Catalogue grown = small();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `verify` on certificates of the reference plugin: intact, edited, truncated, of another plugin,
-// and with false outcomes.
+// Tests `verify` on certificates of the reference plugin: intact, edited, truncated, of another
+// plugin, and with false outcomes.
 #include "verify.hpp"
 
 #include <gmock/gmock.h>
@@ -88,7 +88,8 @@ Json edited(const Json& value) {
   return value.get<std::string>() + "x";
 }
 
-// The part that is refused after a field is edited and the digest updated; "" for free fields.
+// Returns the part that is refused after a field is edited and the digest updated; "" for free
+// fields.
 std::string part_of(const std::string& place) {
   static const std::pair<std::regex, const char*> parts[] = {
       {std::regex("/(schema|version)"), "form"},
@@ -113,7 +114,7 @@ std::string part_of(const std::string& place) {
   return "unexpected";
 }
 
-// One field of each kind: the first group, cell and case stand for all.
+// Returns one field of each kind: the first group, cell and case represent all.
 std::vector<std::string> places_of(const Json& certificate) {
   std::vector<std::string> places;
   const std::string group = "/groups/" + certificate["groups"].begin().key() + "/";
@@ -131,7 +132,7 @@ std::vector<std::string> places_of(const Json& certificate) {
   return places;
 }
 
-// A pass that is listed as a failure is refused by the sample alone.
+// If this pass is listed as a failure, only the sample refuses the certificate.
 const std::string kPassingCase = "abi.library.loads_and_shuts_down";
 
 class VerifyTest : public testing::Test {
@@ -154,7 +155,7 @@ TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
   for (const std::string& place : places) {
     Json changed = certificate;
     changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
-    if (!form_fault(changed).empty()) continue;  // covered by the next test
+    if (!form_fault(changed).empty()) continue;  // the next test covers this field
     EXPECT_NE(changed["digest"], digest_of(changed)) << place;
   }
   Json changed = certificate;
@@ -174,7 +175,8 @@ TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
     if (part.empty()) continue;
     Json changed = certificate;
     changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
-    // The sample refuses this certificate in any case; the test checks which part comes first.
+    // The sample refuses this certificate in any case; the test checks that the edited part is
+    // refused, too.
     const std::vector<std::string> names = refused(verified(sealed(changed).dump(1)));
     EXPECT_THAT(names, testing::Contains(part)) << place;
   }
@@ -215,7 +217,8 @@ TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
   for (int round = 0; round < 25; ++round) {
     std::string damaged = whole;
     damaged[random() % damaged.size()] ^= static_cast<char>(1u << random() % 7);
-    if (Json::parse(damaged, nullptr, false) == certificate) continue;  // 1E5 equals 1e5
+    // the damage has no effect: 1E5 equals 1e5
+    if (Json::parse(damaged, nullptr, false) == certificate) continue;
     EXPECT_FALSE(verified(damaged).verified()) << damaged;
   }
 }
@@ -273,7 +276,7 @@ uint64_t seed_that_chooses(const std::string& id, size_t sample) {
   }
 }
 
-// One case has a false outcome, which a seed that selects the case detects.
+// One case has a false outcome. A seed that selects this case detects it.
 TEST_F(VerifyTest, ASampleFindsWhatIsNotSo) {
   for (const Outcome outcome : {Outcome::fail, Outcome::not_claimed}) {
     const Verification verification = verified(certificate_with({{kPassingCase, outcome}}).dump(), library(), 60,

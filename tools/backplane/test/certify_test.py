@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""backplane certify from outside: certify_test.py COMMAND REFERENCE_FOLDER MUTANT_LIBRARY.
+"""Tests backplane certify from outside: certify_test.py COMMAND REFERENCE_FOLDER MUTANT_LIBRARY.
 
-Covers wrong usage, files that are not plugins, a plugin that passes, a run that is killed and
-resumed, defects whose repro lines a shell runs, and hostile plugins that must not harm the run."""
+Covers usage errors, files that are not plugins, a plugin that passes, a run that is killed and resumed, defects
+whose repro lines a shell runs, and hostile plugins that must not harm the run."""
 import json
 import os
 import shlex
@@ -42,7 +42,7 @@ def refused(name, words, *arguments):
               f"exit status {process.returncode}: {process.stderr}{process.stdout}")
 
 
-# Wrong usage
+# Usage errors
 refused("no plugin named", ["name a plugin"])
 refused("a name that no plugin has", ["'acme'", "reference", "doctor"], "acme")
 refused("a path that is not there", ["cannot be opened"], "./nothing.so")
@@ -97,7 +97,7 @@ with open(journal, encoding="utf-8") as file:
 
 
 def alive(session):
-    """Returns the processes of the session, zombies excluded."""
+    """Returns the processes of the session, except zombies."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command from outside: command_test.py COMMAND SCHEMAS REFERENCE_FOLDER NULL_LIBRARY ABI.
+"""Tests the command from outside: command_test.py COMMAND SCHEMAS REFERENCE_FOLDER NULL_LIBRARY ABI.
 
-Runs every verb with the reference plugin, without plugins, and with five bad ones. Checks --json
-against the published schemas. Errors must name what does not exist. Each run has its own
-environment, so it finds nothing that is installed."""
+Runs every verb with the reference plugin, without plugins, and with five broken ones. Checks --json against the
+published schemas. Errors must name what does not exist. Each run has its own environment, so it finds nothing
+that is installed."""
 import json
 import os
 import re
@@ -101,7 +101,7 @@ def manifest(folder, name, library, **changes):
 
 
 def bad_plugins(folder):
-    """Five candidates, each broken in its own way."""
+    """Writes five candidates, each broken in its own way."""
     manifest(folder, "missing_library", "libnot_there.so")
     manifest(folder, "wrong_abi", "libwrong_abi.so", abi={"min": "9.0", "max": "9.9"})
     manifest(folder, "wrong_types", "libx.so", architectures=7)
@@ -128,7 +128,7 @@ def general():
 
 
 def table():
-    """The operator table and the bounds, which need no plugin."""
+    """Checks the operator table and the bounds, which need no plugin."""
     says("info --operators", ["OPERATOR", "matmul", "norm_bwd", "U(4)"], "info", "--operators")
     rows = {row["name"]: row for row in document("info --operators --json", "operators", "info", "--operators").get("operators", [])}
     kinds = [row["kind"] for row in rows.values()]
@@ -163,7 +163,7 @@ def without_plugin():
 
 
 def traced():
-    """The trace layer: its file matches the schema, and the command reports its errors."""
+    """Checks the trace layer: its file matches the schema, and the command reports its errors."""
     file = os.path.join(work, "trace.json")
     where = {"path": reference, "BACKPLANE_LAYERS": "trace"}
     process = run("run", "matmul", "--repeat", "3", "--device", "reference:0", BACKPLANE_TRACE=file, **where)
@@ -307,7 +307,7 @@ def golden():
 
 
 def memory_unknown():
-    """A driver that does not report memory sizes: the command must not print them as EiB."""
+    """If a driver does not report memory sizes, the command must not print them as EiB."""
     folder = work + "/memory_unknown"
     manifest(folder, "null", "libnull.so")
     shutil.copy(null_library, folder + "/libnull.so")
@@ -375,7 +375,7 @@ def new():
 
 
 def new_on_a_full_disk():
-    """A limit on file sizes simulates a full disk: a write beyond it fails in the same manner."""
+    """A limit on file sizes simulates a full disk: a write past the limit fails in the same way."""
     place = work + "/new/full"
 
     def limit():
@@ -389,8 +389,8 @@ def new_on_a_full_disk():
 
 
 def certificates():
-    """The documents of certify and verify against their schemas. certify_test.py and
-    verify_test.cpp check the contents."""
+    """Checks the documents of certify and verify against their schemas. certify_test.py and verify_test.cpp check
+    the contents."""
     library, folder = os.path.join(reference, "libbackplane_reference.so"), work + "/certificates"
     value = document("certify --list --json", "cases", "certify", "--list")
     tap.check("certify --list --json has every case", len(value.get("cases", [])) > 20_000, len(value.get("cases", [])))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls from minimal requests: attributes by name, shapes and dtypes by the operator table's rules.
+// Tests calls made from minimal requests: attributes by name, shapes and dtypes by the operator
+// table's rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

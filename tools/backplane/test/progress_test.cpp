@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of a run while it lasts.
+// Tests the output of a run while the run lasts.
 #include <gmock/gmock.h>
 
 #include <memory>

@@ -45,14 +45,14 @@ double median(std::vector<double> values) {
 struct Case {
   const char* name;
   std::span<const uint32_t> spirv;
-  // Elements of a buffer; value of the push constant; number of shader threads.
+  // Elements of a buffer, value of the push constant, and number of shader threads.
   uint32_t elements, count, threads;
   uint32_t calls;  // calls per sample
   std::function<void(const bp::Stream&, const bp::Tensor& out, const bp::Tensor& a, const bp::Tensor& b)> call;
   bp::Dims shape;
 };
 
-// Returns false if the results differ.
+// Compares the plugin with the program in one case. Returns false if the results differ.
 bool compare(const bp::Device& device, const Case& one) {
   std::vector<float> values(one.elements);
   for (uint32_t i = 0; i < one.elements; ++i) values[i] = static_cast<float>(i % 1000) * 0.001f;

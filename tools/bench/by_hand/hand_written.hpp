@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A minimal program that runs a kernel with Vulkan: three buffers, a descriptor set, and one
-// recorded command buffer. It uses the loader and none of the plugin's code. For one thread. Failed
-// calls throw std::runtime_error.
+// recorded command buffer. It uses the loader and none of the plugin's code. Only one thread may
+// use it. Failed calls throw std::runtime_error.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct Program {
   uint32_t elements;  // floats in each buffer
   uint32_t count;     // the kernel's push constant
   uint32_t groups;
-  // Dispatches per submission. A barrier follows each, as between calls of
-  // an operator on one output.
+  // Number of dispatches per submission. A barrier follows each dispatch, as between calls of an
+  // operator on one output.
   uint32_t calls;
 };
 

@@ -58,7 +58,7 @@ Dims dense_strides(const Dims& shape) {
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
   return strides;
 }
-// The view with its strides. A scalar becomes one dimension.
+// Returns the view's shape and strides. A scalar becomes one dimension.
 memory::desc layout_of(const bp_tensor_desc& view) {
   if (view.rank == 0) return {{1}, type_of(view.dtype), Dims{1}};
   return {shape_of(view), type_of(view.dtype), Dims(view.strides, view.strides + view.rank)};
@@ -143,8 +143,8 @@ class Maker {
  private:
   memory on(const memory::desc& layout, void* data) const { return {layout, made_->engine, data}; }
   void bind(int name, const memory::desc& layout, void* data) { made_->arguments.insert({name, on(layout, data)}); }
-  // Declines strided operands. The primitive has one layout for source and
-  // target, or merges dimensions.
+  // Declines strided operands, for primitives that have one layout for source and target or that
+  // merge dimensions.
   void want_dense() const {
     const auto check = [](const bp_tensor_desc* views, uint32_t count) {
       for (uint32_t i = 0; i < count; ++i) {

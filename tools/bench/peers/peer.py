@@ -78,7 +78,7 @@ class Torch:
         if op == "cumsum" and not int(attributes["exclusive"]) and not int(attributes["reverse"]):
             return lambda: [torch.cumsum(inputs[0], axis)]
         if op == "sort" and not int(attributes["descending"]):
-            # torch's indices are i64.
+            # Leaves out the indices, since torch's are i64.
             return lambda: [torch.sort(inputs[0], dim=axis, stable=True).values]
         if op == "layer_norm" and len(inputs) == 1 and axes == [inputs[0].dim() - 1]:
             return lambda: [functional.layer_norm(inputs[0], inputs[0].shape[-1:], eps=attributes["epsilon"])]
@@ -202,7 +202,7 @@ class OnnxRuntime:
         model.ir_version = 8
         options = self.options(case["threads"])
         session = self.runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        # Bound once, so that a run copies nothing.
+        # The values are bound once, so that a run copies nothing.
         binding = session.io_binding()
         values = []
         for name, (dtype, shape, path) in zip(names[0], case["inputs"]):
@@ -242,7 +242,7 @@ class OnnxRuntime:
         def reshaped(name, shape):
             return emit("Reshape", [name, constant(numpy.array(shape, numpy.int64))])
 
-        # Caches that a node writes: their inputs have the tokens before the written slice.
+        # The caches that a node writes. Their inputs contain the tokens before the written slice.
         past = {view["value"]: view["slice"] for node in model["nodes"] for view in node["outputs"] if "slice" in view}
         for index, value in enumerate(model["values"]):
             if value["role"] == "weight":
@@ -303,8 +303,8 @@ class OnnxRuntime:
         made.ir_version = 8
         return self.bound(made, arrays, outputs, model["threads"])
 
-    # Threads spin while a run lasts, which is the default, but not after it,
-    # when others are measured.
+    # Threads spin during a run, which is the default, but not after it, when other contestants are
+    # measured.
     def options(self, threads):
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads = threads

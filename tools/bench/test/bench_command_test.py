@@ -147,7 +147,7 @@ def with_peers(script, shapes, **environment):
 
 
 def processes():
-    """Peers in separate processes: one works, one is wrong, one ends."""
+    """Tests peers in separate processes: one works, one is wrong, one ends."""
     folder = os.path.join(work, "peers")
     os.mkdir(folder)
     file("peers/peer.py", peer_script)

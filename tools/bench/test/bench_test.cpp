@@ -151,7 +151,7 @@ TEST(Sampling, AFigureKeepsItsSpread) {
   EXPECT_DOUBLE_EQ(tool::figure_of({1, 2}).median, 1.5);
 }
 
-// Both slow down by the same factor, so the ratio stays constant.
+// Both contestants slow down by the same factor, so the ratio stays constant.
 TEST(Sampling, ARatioIsOfPairsSoThatDriftCancels) {
   std::vector<double> a, b;
   for (int i = 1; i <= 20; ++i) {
@@ -344,7 +344,7 @@ rlim_t address_space() {
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Leaves address space for one thread's stack or none. Threads that started must still end.
+// Leaves address space for one thread's stack or for none. Threads that started must still end.
 TEST(Contestants, ACopyThatGetsTooFewThreadsSaysSo) {
   constexpr size_t kStack = size_t{1} << 30;
   pthread_attr_t before, large;
@@ -423,7 +423,7 @@ TEST(Model, AStepWritesItsPlaceInTheCacheAndSeesAllUpToIt) {
 
 TEST(Model, FlopsAndWeightsAreThoseOfTheModel) {
   const tool::ModelGraph bert = tool::bert_layer(tool::ModelSize::full);
-  // Per token four GEMMs of 768 x 768 and two of 768 x 3072; for attention, scores and
+  // Each token needs four GEMMs of 768 x 768 and two of 768 x 3072. Attention needs scores and
   // weighted sums of 128 x 128 x 768.
   EXPECT_DOUBLE_EQ(bert.flops(), 2.0 * 128 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * 128 * 128 * 768);
   EXPECT_EQ(bert.weight_bytes(), 4u * (4 * 768 * 768 + 2 * 768 * 3072 + 4 * 768 + 3072 + 768 + 4 * 768));
