@@ -229,7 +229,7 @@ class DeviceTable {
     api.import_memory = import_memory;
     return api;
   }
-  static constexpr bp_import_api import_table = make_import();
+  static constexpr bp_import_api kImportTable = make_import();
 
   // "bp.import", for devices that have import_memory.
   static bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
@@ -256,7 +256,7 @@ class DeviceTable {
       if constexpr (requires(const Device& d) { d.imports(); }) {
         if (!of(device).imports()) return nullptr;
       }
-      if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &import_table;
+      if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &kImportTable;
     }
     return nullptr;
   }
