@@ -92,8 +92,8 @@ void cast(const void* const* in, void* out, int64_t count) {
 // Pairs that this file serves. It excludes i32 to f16 or bf16, which would round twice, first to
 // f32.
 template <class From, class To>
-constexpr bool kServed = !std::same_as<From, To> && (kit::Floating<From> || std::same_as<To, float> ||
-                                                     (kit::Half<To> && !std::same_as<From, int32_t>));
+[[maybe_unused]] constexpr bool kServed = !std::same_as<From, To> && (kit::Floating<From> || std::same_as<To, float> ||
+                                                                      (kit::Half<To> && !std::same_as<From, int32_t>));
 
 VectorKernel find_cast(uint32_t from, uint32_t to) {
   constexpr kit::Types<float, f16, bf16, int32_t, uint8_t, b8> kTypes;

@@ -17,14 +17,14 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 // One functor for each operator and kind of element.
-#define BACKPLANE_BINARY(id, Name, expression)     \
-  struct Name {                                    \
-    static constexpr uint32_t kId = id;            \
-    template <class D, class V>                    \
-    HWY_INLINE V operator()(D d, V a, V b) const { \
-      (void)d;                                     \
-      return expression;                           \
-    }                                              \
+#define BACKPLANE_BINARY(id, Name, expression)           \
+  struct Name {                                          \
+    [[maybe_unused]] static constexpr uint32_t kId = id; \
+    template <class D, class V>                          \
+    HWY_INLINE V operator()(D d, V a, V b) const {       \
+      (void)d;                                           \
+      return expression;                                 \
+    }                                                    \
   };
 BACKPLANE_BINARY(BP_OP_ADD, Add, hn::Add(a, b))
 BACKPLANE_BINARY(BP_OP_SUB, Sub, hn::Sub(a, b))

@@ -19,28 +19,28 @@ namespace {
 // ---- compare: each result is a byte, 0 or 1. Only ne is true for a NaN.
 
 struct Eq {
-  static constexpr uint32_t kId = BP_COMPARE_EQ;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_EQ;
   template <class V>
   HWY_INLINE auto operator()(V a, V b) const {
     return hn::Eq(a, b);
   }
 };
 struct Ne {
-  static constexpr uint32_t kId = BP_COMPARE_NE;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_NE;
   template <class V>
   HWY_INLINE auto operator()(V a, V b) const {
     return hn::Not(hn::Eq(a, b));
   }
 };
 struct Lt {
-  static constexpr uint32_t kId = BP_COMPARE_LT;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_LT;
   template <class V>
   HWY_INLINE auto operator()(V a, V b) const {
     return hn::Lt(a, b);
   }
 };
 struct Le {
-  static constexpr uint32_t kId = BP_COMPARE_LE;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_LE;
   template <class V>
   HWY_INLINE auto operator()(V a, V b) const {
     if constexpr (hwy::IsFloat<hn::TFromV<V>>()) {
@@ -51,14 +51,14 @@ struct Le {
   }
 };
 struct Gt {
-  static constexpr uint32_t kId = BP_COMPARE_GT;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_GT;
   template <class V>
   HWY_INLINE auto operator()(V a, V b) const {
     return hn::Gt(a, b);
   }
 };
 struct Ge {
-  static constexpr uint32_t kId = BP_COMPARE_GE;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_GE;
   template <class V>
   HWY_INLINE auto operator()(V a, V b) const {
     return Le()(b, a);

@@ -17,14 +17,14 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 // One functor for each operator or activation `id`.
-#define BACKPLANE_UNARY(id, Name, expression) \
-  struct Name {                               \
-    static constexpr uint32_t kId = id;       \
-    template <class D, class V>               \
-    HWY_INLINE V operator()(D d, V x) const { \
-      (void)d;                                \
-      return expression;                      \
-    }                                         \
+#define BACKPLANE_UNARY(id, Name, expression)            \
+  struct Name {                                          \
+    [[maybe_unused]] static constexpr uint32_t kId = id; \
+    template <class D, class V>                          \
+    HWY_INLINE V operator()(D d, V x) const {            \
+      (void)d;                                           \
+      return expression;                                 \
+    }                                                    \
   };
 BACKPLANE_UNARY(BP_OP_NEG, Neg, hn::Neg(x))
 BACKPLANE_UNARY(BP_OP_ABS, Abs, hn::Abs(x))
