@@ -162,8 +162,8 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         const long double product = sum.value() * (step * of_weight(&w_scale, n, 0, 1));
         const long double minimum = minima.value() * (step * of_weight(w_minimum, n, 0, 0));
         const long double value = product + minimum + added;
-        // U(4) each for the scaled integers, for the integers of the minimum, and for the sum with
-        // the bias.
+        // U(4) each for the scaled integers and the sum with the bias; with a minimum, also for its
+        // part and for the sum of both parts.
         long double off = 4 * unit_ulp(out.dtype, product) + 4 * unit_ulp(out.dtype, value);
         if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minimum) + 4 * unit_ulp(out.dtype, product);
         element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Criterion::unsigned_zero}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate: one JSON document about the plugin, the suite and the results. The other forms
-// and `verify` read nothing else.
+// The certificate: one JSON document about the plugin, the suite and the results. The JUnit and
+// HTML reports and `verify` read only this document.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -255,7 +255,7 @@ TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "add");
   call.input_count = 2 | 1u << 8;  // overflows into the field of the output count
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "258 and 0 given");
-  // Absent outputs are not read, wherever they are.
+  // With output_count 0, `outputs` is not read, even if it points to inaccessible memory.
   const long page = sysconf(_SC_PAGESIZE);
   void* const closed = mmap(nullptr, static_cast<size_t>(page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(closed, MAP_FAILED);

@@ -35,9 +35,9 @@ may_include = {
     "tools": ("abi", "core", "conformance"),
     "tools/bench/peers": ("abi",),
 }
-# Folders whose private headers another folder may use. Mutants are the reference plugin with a
-# defect. A peer calls its library as that library's plugin does. The growth test rebuilds core with
-# one more function.
+# Folder -> the folder whose private headers it may include. Mutants are the reference plugin with a
+# defect. A peer of the benchmarks calls its library as the plugin for it does. The growth test
+# rebuilds core with one more function.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}

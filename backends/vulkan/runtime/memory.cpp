@@ -173,7 +173,8 @@ kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
 }
 
 void Memory::destroy(Buffer* buffer) {
-  if (device_.lost()) device_.wait_idle();  // a lost device may still access memory that the caller frees
+  // After a loss, queued work may still access the buffer until the device is idle.
+  if (device_.lost()) device_.wait_idle();
   const DeviceApi& api = device_.api();
   api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
   api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);

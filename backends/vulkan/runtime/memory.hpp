@@ -38,7 +38,7 @@ class Memory {
   void destroy(Buffer* buffer);
 
  private:
-  // Creates a buffer with `room` extra bytes for alignment; the caller shifts its first byte.
+  // Creates a buffer with `room` extra bytes. The caller moves its start up to an aligned address.
   kit::Result<Buffer*> create(const bp_buffer_desc& desc, uint64_t room);
   // Creates the VkBuffer with new memory, or with the pages at `imported` unless it is null, and
   // gets its address.

@@ -196,7 +196,7 @@ TEST_F(LongReductions, Softmax) {
   });
 }
 
-// A row that contains only -inf, or any inf or NaN, gives NaN. Other rows are unaffected.
+// A row that is all -inf, or contains a +inf or a NaN, gives NaN. Other rows are unaffected.
 TEST_F(LongReductions, SoftmaxOfWhatIsNoNumber) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {

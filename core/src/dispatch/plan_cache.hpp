@@ -2,9 +2,9 @@
 // Plans by descriptor. Each device has one bounded cache. Each stream has a small cache in front of
 // it, which needs no lock.
 //
-// An entry is an exact descriptor with its checked facts. Entries share a plan that serves any size
-// (BP_PLAN_ANY_SIZE in ops.h), found by class, so a new size makes an entry but no plan. A
-// recurring descriptor gets a specialized plan if the plugin reports that this helps
+// An entry is an exact descriptor with its checked facts. If a plan serves any size
+// (BP_PLAN_ANY_SIZE in ops.h), all entries of its class share it, so a new size adds an entry but no
+// plan. A recurring descriptor gets a specialized plan if the plugin reports that this helps
 // (BP_PLAN_SPECIALIZABLE).
 //
 // The key is a Descriptor. describe() in eager_call.cpp makes it for a call, execution.cpp for a
