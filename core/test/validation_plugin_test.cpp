@@ -117,7 +117,7 @@ TEST_F(ValidationPluginTest, AnEndlessWaitEnds) {
 TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
   open();
   const uint64_t control = float_control();
-  if (control == 0) GTEST_SKIP() << "this architecture's control is not known";
+  if (control == 0) GTEST_SKIP() << "the floating-point control register of this architecture is unknown";
 #if defined(__x86_64__)
   constexpr uint64_t flush_to_zero = 0x8000;
 #else
