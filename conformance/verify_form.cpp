@@ -84,7 +84,7 @@ bool is_free(const std::string& key, const std::string& place) {
 
 std::string shown(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() <= 200 ? text : text.substr(0, 200) + " …";
+  return text.size() <= 200 ? text : fmt::format("{} …", text.substr(0, 200));
 }
 
 }  // namespace

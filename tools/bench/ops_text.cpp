@@ -42,7 +42,7 @@ Cell right(const std::string& text, Style style = Style::plain) { return Cell(te
 // Shortens a case's text for a column. --json prints all of it.
 std::string short_text(const std::string& text) {
   constexpr size_t most = 48;
-  return text.size() <= most ? text : text.substr(0, most - 1) + "…";
+  return text.size() <= most ? text : fmt::format("{}…", text.substr(0, most - 1));
 }
 
 // The cells of a row without figures. The reason follows the columns of figures.
