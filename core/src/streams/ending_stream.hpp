@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rest of a released stream until its work has ended.
+// What remains of a released stream until its work has ended.
 #pragma once
 
 #include <backplane/backplane.h>

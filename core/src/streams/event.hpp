@@ -25,13 +25,13 @@ class Event final : public Object {
   Ref<Device> device;
   bp_event* handle = nullptr;
   uint64_t public_handle = 0;
-  uint32_t flags = 0;  // BP_EVENT_*
+  uint32_t flags = 0;  // BP_EVENT_* flags
 
   void record(Stream& stream);
-  // Returns OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST.
+  // Returns OK or TIMEOUT. Throws EXECUTION_FAILED and DEVICE_LOST.
   bp_status try_wait(uint64_t timeout_ns);
   void make_wait(Stream& stream);
-  // Returns OK or NOT_READY; throws on any other status.
+  // Returns OK or NOT_READY. Throws on any other status.
   static bp_status elapsed(Event& begin, Event& end, int64_t* out_ns);
 
   ~Event() override;
@@ -40,9 +40,10 @@ class Event final : public Object {
   Event() = default;
 
   SpinLock lock_;
-  // Incremented when a record begins and when it ends: odd while one is in progress.
+  // Number of begun records plus number of finished records. An odd value means that a record is in
+  // progress.
   uint64_t records_ = 0;
-  Ref<Timeline> timeline_;  // of the latest record
+  Ref<Timeline> timeline_;  // timeline of the stream of the latest record
   uint64_t point_ = 0;
 };
 

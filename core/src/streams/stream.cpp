@@ -63,8 +63,8 @@ void Stream::enqueue(Enqueue callback, void* context) {
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
-  // Counts before the call: whatever the callback returns, it may have enqueued work that uses
-  // memory which the callback then released.
+  // Counts the enqueue before the call, whatever the callback will return. The callback may enqueue
+  // work that uses memory and then release that memory.
   count_enqueue();
   {
     const Inside inside(gate);

@@ -2,9 +2,9 @@
 // A stream of the host API: the plugin's stream, its timeline, its cache of plans, and its
 // workspace.
 //
-// Only the caller that holds the stream's lock may use the plugin's stream. If another thread (e.g.
-// releasing a buffer) needs to know when the stream passes a point, it requests a marker from the
-// timeline; the next call on the stream records it first.
+// Only the caller that holds the stream's lock may use the plugin's stream. Another thread (e.g.
+// one that releases a buffer) may need to know when the stream passes a point. It then requests a
+// marker from the timeline, and the next call on the stream records the marker first.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -26,8 +26,8 @@ namespace backplane::core {
 
 struct EndingStream;
 
-// A plugin event after all work that is on a stream. Callers wait for it without holding the
-// stream's lock.
+// A plugin event that is recorded after all enqueued work of a stream. Callers wait for the event
+// without holding the stream's lock.
 class WaitMarker {
  public:
   WaitMarker(const Device& device, bp_event* event) noexcept : device_(device), event_(event) {}
@@ -35,7 +35,7 @@ class WaitMarker {
   WaitMarker& operator=(const WaitMarker&) = delete;
   ~WaitMarker();
   bp_event* event() const noexcept { return event_; }
-  uint64_t point = 0;  // the point of the timeline that passes with the event
+  uint64_t point = 0;  // the timeline has passed this point once the event has completed
 
  private:
   const Device& device_;
@@ -46,70 +46,74 @@ class Stream final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::stream;
 
-  // `desc` is the caller's. Throws as bph_stream_create.
+  // Creates a stream as bph_stream_create does, and throws that function's errors.
   static Ref<Stream> create(Ref<Device> device, const bph_stream_desc& desc);
 
   Ref<Device> device;
-  const bp_device_api* api = nullptr;  // same as device->api, saves a load
+  const bp_device_api* api = nullptr;  // equals device->api; the copy saves a load
   bp_device* device_handle = nullptr;
   bp_stream* handle = nullptr;
   uint64_t public_handle = 0;
   Ref<Timeline> timeline;
-  Pool* pool = nullptr;  // private to the allocator
+  Pool* pool = nullptr;  // only the allocator uses the pool
 
-  // The reasons why a call must take the slow path to the stream's lock; 0 for an ordinary stream.
+  // The reasons why a call must take the slow path to the stream's lock. An ordinary stream has
+  // none, so its value is 0.
   static constexpr uint32_t kGateShared = 1, kGateCallback = 2, kGateFailed = 4;
   std::atomic<uint32_t> gate{0};
 
-  StreamPlanCache plan_cache;             // the plans that the stream used last
+  StreamPlanCache plan_cache;             // the plans that the stream used most recently
   Span workspace;                         // the workspace of plans; grows on demand, in stream order
-  Span temporaries;                       // the temporaries of programs; grow likewise
-  bph_stream* fallback_stream = nullptr;  // on the fallback device, made at the first use
-  uint32_t flags = 0;                     // BPH_STREAM_*
+  Span temporaries;                       // the temporaries of programs; grows like the workspace
+  bph_stream* fallback_stream = nullptr;  // a stream on the fallback device, made at the first use
+  uint32_t flags = 0;                     // BPH_STREAM_* flags
   int32_t priority = 0;
 
   bool shared() const noexcept { return (flags & BPH_STREAM_SHARED) != 0; }
 
-  // Call first in every call on the stream, with its lock. Costs one load when there is nothing to
-  // do.
+  // Each call on the stream calls this function first, while it holds the stream's lock. It costs
+  // one load if no marker is requested.
   void begin_call() noexcept {
     if (timeline->marker_requested()) [[unlikely]]
       timeline->record_marker(*device, handle);
   }
-  // Call after every enqueue, with the plugin's status unless that was OK.
+  // Each call that enqueues work calls this function after the plugin returns. A successful call
+  // may omit the status.
   void count_enqueue(bp_status status) noexcept { timeline->count_enqueue(status); }
   void count_enqueue() noexcept { timeline->count_enqueue(); }
   bool idle() const noexcept { return timeline->idle(); }
 
-  // Workspace of at least `bytes`, valid until the next call on the stream that needs more.
+  // Returns a workspace of at least `bytes`. It stays valid until the next call on the stream that
+  // needs a larger one.
   const Span& workspace_of(uint64_t bytes) {
     if (workspace.bytes < bytes) [[unlikely]]
       grow(workspace, bytes, workspace.bytes + workspace.bytes / 2, 0);
     return workspace;
   }
 
-  // Memory for a program's temporaries, fully aligned, valid until the next program needs more.
+  // Returns memory for a program's temporaries, aligned for any operand. It stays valid until the
+  // next program that needs more memory.
   const Span& temporaries_of(uint64_t bytes) {
     if (temporaries.bytes < bytes) grow(temporaries, bytes, bytes, device->full_alignment());
     return temporaries;
   }
 
-  // bph_stream_enqueue: runs the callback, which enqueues the caller's own work, with the stream's
-  // lock.
+  // Implements bph_stream_enqueue: runs `callback`, which enqueues the caller's own work, while the
+  // stream's lock is held.
   using Enqueue = bp_status (*)(void* context, bp_device* device, bp_stream* stream, bp_error* error);
   void enqueue(Enqueue callback, void* context);
-  // False inside such a callback on this thread.
+  // False on a thread that is inside an enqueue callback of this stream.
   bool may_wait() const noexcept;
 
-  // Returns OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST. A SHARED stream is unlocked during
-  // the wait, unless this thread already holds its lock.
+  // Returns OK or TIMEOUT. Throws EXECUTION_FAILED and DEVICE_LOST. A SHARED stream is unlocked
+  // during the wait, unless this thread already holds the lock.
   bp_status try_wait(uint64_t timeout_ns);
-  // Like try_wait, but also throws TIMEOUT.
+  // Waits like try_wait, but throws TIMEOUT instead of returning it.
   void wait(uint64_t timeout_ns);
 
-  // Records a marker after all enqueued work, for `wait_for`. Call with the lock held; wait after
-  // it is released. Returns null if the caller must use the plugin's stream_wait, because the
-  // stream is not SHARED or no event could be recorded.
+  // Records a marker after all enqueued work, for `wait_for`. Call this function while holding the
+  // lock, and wait after releasing it. Returns null if the caller must use the plugin's
+  // stream_wait, because the stream is not SHARED or no event could be recorded.
   std::shared_ptr<WaitMarker> record_wait_marker() noexcept;
   bp_status try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64_t timeout_ns);
   void wait_for(const std::shared_ptr<WaitMarker>& marker) { try_wait_for(marker, BP_WAIT_FOREVER); }
@@ -119,18 +123,20 @@ class Stream final : public Object {
  private:
   friend class StreamLock;
 
-  // The lock of a SHARED stream.
+  // The lock of a SHARED stream, and the marker that waits share.
   struct Shared {
     std::mutex mutex;
-    std::atomic<const void*> owner{nullptr};  // StreamLock::thread() of the holder
+    // StreamLock::thread() of the thread that holds the lock
+    std::atomic<const void*> owner{nullptr};
     uint32_t depth = 0;
-    std::shared_ptr<WaitMarker> latest;  // reused until more work is enqueued
+    // the latest marker, which waits reuse until more work is enqueued
+    std::shared_ptr<WaitMarker> latest;
   };
 
   Stream() = default;
-  // Does not wait: the plugin's stream stays until its work has ended.
+  // Does not wait. The plugin's stream remains until its work has ended.
   void dispose() noexcept override;
-  // Grows to `wanted` bytes, or to `least` if that is more or memory is short.
+  // Replaces `span` with one of max(least, wanted) bytes, or of `least` bytes if memory is short.
   void grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment);
   void drop(Span& span) noexcept;
   bool holds_lock() const noexcept;
@@ -139,9 +145,10 @@ class Stream final : public Object {
   bp_status wait_shared(uint64_t timeout_ns);
 
   std::unique_ptr<Shared> shared_;
-  // The error of the enqueue callback that failed the stream.
+  // The error of the enqueue callback that put the stream into the failed state.
   std::unique_ptr<const Error> failure_;
-  std::unique_ptr<EndingStream> ending_;  // allocated with the stream, so that its end cannot fail
+  // allocated with the stream, so that ending the stream cannot fail
+  std::unique_ptr<EndingStream> ending_;
 };
 
 inline StreamLock::StreamLock(Stream& stream, const char* function, Purpose purpose) : stream_(stream) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks of SHARED streams, and work that is deferred until they are released.
+// Locks SHARED streams, and does the work that was deferred until the locks are released.
 #include "streams/stream_lock.hpp"
 
 #include <memory>

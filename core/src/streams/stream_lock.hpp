@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exclusive use of a stream for one call. An ordinary stream needs no lock: its callers are
-// ordered already. A SHARED stream has a lock, which is held around plugin calls. A call from
-// inside the caller's own enqueue callback is refused.
+// The exclusive use of a stream for one call. An ordinary stream needs no lock, because its callers
+// never run at the same time. A SHARED stream has a lock, which is held around plugin calls. A call
+// from inside the caller's own enqueue callback is refused.
 //
 // While a lock is held, no host callbacks run, except the framework's allocator. Log lines of this
-// thread and releases of imported memory are deferred until the thread's last lock is released
+// thread and releases of imported memory are deferred until the thread releases its last lock
 // (docs/decisions/0076-streams-that-threads-share.md).
 #pragma once
 
@@ -17,11 +17,11 @@ class Stream;
 
 class StreamLock {
  public:
-  // `wait` also locks a stream that an enqueue callback failed.
+  // `wait` also locks a stream that is in the failed state, which `call` refuses.
   enum class Purpose : uint8_t { call, wait };
 
-  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream; throws the error of a failed
-  // stream.
+  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream. If the stream is in the
+  // failed state and the purpose is `call`, throws the error that caused the state.
   inline StreamLock(Stream& stream, const char* function, Purpose purpose = Purpose::call);
   StreamLock(const StreamLock&) = delete;
   StreamLock& operator=(const StreamLock&) = delete;
@@ -32,12 +32,13 @@ class StreamLock {
 
   // Whether this thread holds the lock of any SHARED stream.
   static bool held_by_thread() noexcept { return locks_held != 0; }
-  // Defers a log line until the locks are released; false if there is no memory for it.
+  // Defers a log line until the thread's locks are released. Returns false if there is no memory to
+  // store the line.
   static bool defer_log(const Registry& registry, int32_t level, const char* message) noexcept;
-  // Call when imported memory could be released: the allocator polls again after the locks are
-  // released.
+  // Call this function when imported memory could be released. The allocator then polls again after
+  // the thread's locks are released.
   static void defer_releases() noexcept { releases_due = true; }
-  // The identity of the calling thread, as the owner of a SHARED stream's lock.
+  // The identity of the calling thread, which is stored as the owner of a SHARED stream's lock.
   static const void* thread() noexcept { return &locks_held; }
 
  private:

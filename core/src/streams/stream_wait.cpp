@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for streams. If no other thread may use the stream meanwhile, this is the plugin's
-// stream_wait; otherwise an event is recorded with the stream's lock and waited for without it.
+// Waits for streams. If no other thread may use the stream during the wait, the plugin's
+// stream_wait does the waiting. Otherwise the caller records an event while it holds the stream's
+// lock, and waits for the event after it has released the lock.
 #include <chrono>
 #include <thread>
 
@@ -11,7 +12,7 @@ namespace backplane::core {
 
 namespace {
 
-// The remaining time of a timeout.
+// Measures how much of a timeout remains.
 class Remaining {
  public:
   explicit Remaining(uint64_t timeout_ns) noexcept : timeout_ns_(timeout_ns) {}
@@ -45,7 +46,7 @@ bp_status Stream::wait_locked(uint64_t timeout_ns) {
   const uint64_t point = timeline->point_of_wait();
   const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
-  // Reports a failure only once no work of the stream accesses memory.
+  // A failure is reported only after the stream's work no longer accesses memory.
   timeline->complete(point);
   device->allocator.poll_pending();
   check(*device, "stream_wait", status, error);
@@ -53,8 +54,8 @@ bp_status Stream::wait_locked(uint64_t timeout_ns) {
   return BP_OK;
 }
 
-// Locks the stream for 1 ms at a time: for a failed stream, which accepts no work, or if no event
-// can be recorded.
+// Locks the stream for 1 ms at a time. This serves a stream that accepts no work because it failed,
+// and a stream on which no event could be recorded.
 bp_status Stream::wait_in_slices(uint64_t timeout_ns) {
   constexpr uint64_t slice_ns = 1'000'000;
   const Remaining remaining(timeout_ns);
@@ -104,8 +105,8 @@ bp_status Stream::try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64
   bp_error error = fresh_error();
   const bp_status status = api->event_wait(device_handle, marker->event(), timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
-  // A failure means that the stream did not reach the event. Only stream_wait reports that its
-  // memory is free.
+  // A failure means that the stream did not reach the event. Only the plugin's stream_wait reports
+  // when the stream's memory is free.
   if (status != BP_OK) return wait_in_slices(remaining.ns());
   timeline->complete(marker->point);
   device->allocator.poll_pending();
@@ -117,8 +118,8 @@ bp_status Stream::wait_shared(uint64_t timeout_ns) {
   std::shared_ptr<WaitMarker> marker;
   {
     const StreamLock lock(*this, "bph_stream_wait", StreamLock::Purpose::wait);
-    // Query the stream first: otherwise a loop of short waits never ends, because each wait records
-    // another event.
+    // Query the stream before recording an event. Otherwise a loop of short waits never ends,
+    // because each wait records another event.
     const bp_status status = wait_locked(0);
     if (status != BP_TIMEOUT || timeout_ns == 0) return status;
     marker = record_wait_marker();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records, polls and recycles markers. A marker is taken out of the timeline during a plugin call,
-// so that no lock is held.
+// Records, polls and recycles markers. No lock is held during a plugin call, because the marker is
+// removed from the timeline before the call.
 #include "streams/timeline.hpp"
 
 #include <mutex>
@@ -70,8 +70,8 @@ bool Timeline::poll(const Device& device) noexcept {
   for (Marker marker; take_first(&marker);) {
     bp_error error = fresh_error();
     const bp_status status = device.api->event_wait(device.handle, marker.event, 0, &error);
-    // A failure means that the stream did not reach the event. Its work may still access memory
-    // until the stream ends.
+    // A failure means that the stream did not reach the event. The stream's work may still access
+    // memory until the stream ends.
     if (status == BP_OK) complete(marker.point);
     bp_event* unwanted = nullptr;
     {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress of a stream: how much was enqueued, how much is known to have ended, and the events
-// ("markers") that show it. A timeline outlives its stream, so that memory can wait for it.
+// The progress of a stream: the number of enqueued operations, the number known to have ended, and
+// the events ("markers") that show the progress. A timeline outlives its stream, so that memory can
+// wait for the stream's work.
 //
 // Only the stream's owner may record a marker. Another thread that needs to know when the current
-// work ends sets `marker_requested`; the owner's next call records the marker, and from then on any
-// thread may poll it.
+// work ends sets `marker_requested`. The owner's next call then records the marker, and after that
+// any thread may poll it.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -21,13 +22,13 @@ class Device;
 
 class Timeline final : public Object {
  public:
-  // On a synchronous device nothing is ever pending. On an `external` stream, others enqueue work
-  // that is not counted.
+  // On a synchronous device no work is ever pending. On an `external` stream, code outside this
+  // library enqueues work that is not counted.
   Timeline(bool synchronous, bool external) noexcept
       : step_(synchronous ? 0 : 1), unseen_(external && !synchronous ? 1 : 0) {}
 
-  // The stream's owner calls this after every enqueue. An enqueue that failed the stream counts
-  // too: a part may have been submitted, and only stream_wait reports when memory is free.
+  // The stream's owner calls this function after every enqueue. An enqueue that failed the stream
+  // counts too, because the plugin may have submitted a part of the work.
   void count_enqueue(bp_status status) noexcept {
     if (status == BP_OK || status == BP_EXECUTION_FAILED) count_enqueue();
   }
@@ -36,27 +37,29 @@ class Timeline final : public Object {
   }
   uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
   // The point that passes when all work that is enqueued now has ended. On an external stream,
-  // uncounted work may follow the last marker, so only a later marker counts.
+  // uncounted work may follow the last marker, so only a later marker proves that the work has
+  // ended.
   uint64_t point() const noexcept { return enqueued() + unseen_; }
   bool passed(uint64_t point) const noexcept { return completed_.load(std::memory_order_acquire) >= point; }
   bool idle() const noexcept { return passed(point()); }
-  // The point that a wait for the whole stream completes. The stream's owner calls this before the
-  // wait.
+  // Returns the point that a wait for the whole stream completes. The stream's owner calls this
+  // function before the wait.
   uint64_t point_of_wait() noexcept {
     if (unseen_ != 0) count_enqueue();
     return enqueued();
   }
-  // All enqueues up to `point` are known to have ended.
+  // Records that all enqueues up to `point` have ended.
   void complete(uint64_t point) noexcept;
 
   void request_marker() noexcept { marker_requested_.store(true, std::memory_order_relaxed); }
   bool marker_requested() const noexcept { return marker_requested_.load(std::memory_order_relaxed); }
-  // Records a marker after all enqueued work; for the stream's owner. On failure the marker stays
-  // requested. If there are too many markers, this one is recorded after another has passed.
+  // Records a marker after all enqueued work. Only the stream's owner may call this function. After
+  // a failure the marker remains requested. If there are too many markers, the new marker is
+  // recorded after an earlier one has passed.
   void record_marker(const Device& device, bp_stream* stream) noexcept;
-  // Polls the markers, from any thread; true if the timeline advanced.
+  // Polls the markers. Any thread may call this function. Returns true if the timeline advanced.
   bool poll(const Device& device) noexcept;
-  // Destroys the markers. Call when the stream has ended or is no longer polled.
+  // Destroys the markers. Call this function when the stream has ended or is no longer polled.
   void destroy_markers(const Device& device) noexcept;
 
  private:
@@ -65,7 +68,8 @@ class Timeline final : public Object {
     bp_event* event;
     uint64_t point;
   };
-  void insert(Marker marker) noexcept;  // keeps the order by point; the caller holds the lock
+  // Inserts in the order of points. The caller holds the lock.
+  void insert(Marker marker) noexcept;
   bool take_first(Marker* marker) noexcept;
 
   std::atomic<uint64_t> enqueued_{0};
