@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The key of a plan lookup: a concrete operator as one block of bytes, which is hashed, compared
-// and copied as a whole. The plugin's descriptor points into the block, so nothing is encoded or
-// decoded.
+// and copied as a whole. The plugin's descriptor points into the block, so no field is encoded or
+// decoded. The block consists of:
 //
-//   DescriptorHead
-//   the attributes, whose size the operator table gives
-//   a bp_tensor_desc per input, then per output; zero from the rank on, immediates have no strides
+//   1. a DescriptorHead
+//   2. the attributes, whose size is in the operator table
+//   3. one bp_tensor_desc per input, then one per output
+//
+// Extents and strides from the rank on are zero. The strides of an immediate are zero too.
 #pragma once
 
 #include <backplane/ops.h>
@@ -23,10 +25,10 @@ inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // the strides of an imm
 struct DescriptorHead {
   uint32_t op = 0;
   uint8_t inputs = 0, outputs = 0, scalars = 0;  // counts without absent operands at the end
-  uint8_t no_native = 0;                         // 1: decompose a composite
-  uint32_t flags = 0;                            // BP_OP_FLAG_*
-  uint32_t hints = 0;                            // BP_HINT_*
-  // Mask of inputs that an output overlays; core copies them first.
+  uint8_t no_native = 0;                         // 1 if a composite must be decomposed
+  uint32_t flags = 0;                            // BP_OP_FLAG_* flags
+  uint32_t hints = 0;                            // BP_HINT_* flags
+  // Mask of the inputs that an output overlays. Core copies these inputs first.
   uint32_t overlaid = 0;
   uint32_t reserved = 0;
 
@@ -42,10 +44,10 @@ struct DescriptorLayout {
         bytes(views + head.operands() * sizeof(bp_tensor_desc)) {}
 };
 
-// A descriptor for a lookup in the plan cache. Only the part in use is accessed.
+// A descriptor for a lookup in the plan cache. Only the used part of the block is initialized.
 class Descriptor {
  public:
-  // The caller fills the attributes and views: inputs, then outputs.
+  // The caller fills in the attributes and the views, first of the inputs, then of the outputs.
   Descriptor(const OpRow& operator_row, const DescriptorHead& with) noexcept
       : row(operator_row), layout_(operator_row, with) {
     std::memcpy(block_, &with, sizeof(with));
@@ -74,9 +76,9 @@ class Descriptor {
                                   2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
 };
 
-// Hashes a call's first output and first operand to a set of the stream's plan cache. The hash must
-// be cheap and spread well; collisions are harmless, because entries are compared as a whole. Reads
-// only dimensions that exist, or, if the rank is too large, some dimension within bounds.
+// Maps a call's first output and first operand to a set of the stream's plan cache. The hash is
+// cheap to compute. Collisions are harmless, because entries are compared as a whole. If a rank
+// exceeds BP_MAX_RANK, the function still reads within the arrays.
 inline constexpr uint32_t kStreamCacheSetBits = 6;
 inline uint32_t stream_cache_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
                                  const int64_t* first_shape, const int64_t* first_strides) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts a call to a descriptor: the path for invalid calls and for descriptors that are not in
-// the stream's plan cache.
+// Converts a call to a descriptor. This is the path for invalid calls and for descriptors that are
+// not in the stream's plan cache.
 #include "dispatch/eager_call.hpp"
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace backplane::core {
 
 namespace {
 
-// Throws the error of an invalid operand. Is not on the hot path.
+// Throws the error of an invalid operand. The hot path never calls this function.
 [[noreturn, gnu::cold]] void bad_tensor(const OpRow& row, const Device& device, const bph_tensor& tensor,
                                         const char* role, uint32_t index) {
   if (tensor.rank > BP_MAX_RANK) {
@@ -54,8 +54,8 @@ namespace {
       .with_op(row.id);
 }
 
-// Checks an output `o` that shares its buffer with operand `other`. Only exactly the same view
-// (in-place operation) and disjoint bytes are legal.
+// Checks output `o`, which shares its buffer with operand `other`. The two views must be exactly
+// the same (operation in place) or have no byte in common.
 void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Operands& operands) {
   const uint32_t inputs = entry.desc.input_count;
   const Extent& extent = entry.operands[other].extent;
@@ -88,7 +88,7 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
       .with_op(row.id);
 }
 
-// The number of scalars in canonical form.
+// Returns the number of scalars in canonical form.
 uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   uint32_t count = call.scalar_count;
   if (call.scalars != nullptr) count = rules::trimmed_scalars(row, call.scalars, count);
@@ -130,8 +130,8 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
 }
 
-// The input that an output will alias. The caller of bph_device_supports states it instead of a
-// buffer.
+// Returns a mask with the input that an output will alias. The caller of bph_device_supports states
+// this input in place of a buffer.
 uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;
   if (index < inputs) {

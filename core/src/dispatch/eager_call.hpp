@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a call of the host API, makes its canonical form, resolves its operands and reports broken
-// rules.
+// Reads a call of the host API, converts it to canonical form, resolves its operands and reports
+// broken rules.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -18,24 +18,28 @@ namespace backplane::core {
 inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
 inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
 
-// The resolved operands of a call: inputs, then outputs. Uninitialised beyond the counts.
+// The resolved operands of a call: inputs, then outputs. Elements past the operand count are
+// uninitialized.
 struct Operands {
   bp_operand at[2 * BP_MAX_OPERANDS];
-  const Buffer* buffers[2 * BP_MAX_OPERANDS];  // null: an immediate, or no elements
+  // null for an immediate or an operand without elements
+  const Buffer* buffers[2 * BP_MAX_OPERANDS];
 };
 
-// The operand counts of a call in canonical form: without absent operands at the end.
+// The operand counts of a call in canonical form, which has no absent operands at the end.
 struct CallCounts {
   uint32_t inputs, outputs;
 
-  // Requires non-null arrays, at most BP_MAX_OPERANDS of each, and at least one output.
+  // Requires non-null arrays, at most BP_MAX_OPERANDS inputs and outputs each, and at least one
+  // output.
   [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
     using rules::trimmed;
     return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};
   }
 };
 
-// A mask of the inputs that are identical to `output` (buffer, offset, dtype, shape, strides).
+// Returns a mask of the inputs whose buffer, offset, dtype, shape and strides equal those of
+// `output`.
 inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inputs, uint32_t count) noexcept {
   uint32_t mask = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -50,16 +54,17 @@ inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inp
   return mask;
 }
 
-// Only elementwise kernels work in place: they read each element before they write it. For other
-// operators core first copies an overlaid input.
+// Only elementwise kernels work in place, because they read each element before they write it. For
+// other operators core first copies an input that an output overlays.
 inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
 
-// Converts a call whose struct_size differs from this library's. Throws.
+// Converts a call whose struct_size differs from this library's struct. Throws if the size is
+// illegal or the call uses unknown fields.
 bph_call read_call(const bph_call& given, const char* function);
 
-// Makes the descriptor of a call and resolves its operands; throws if the call is invalid.
-// `is_query`: called by bph_device_supports, so scalars may be null, and outputs without a buffer
-// may name the input that they will alias.
+// Makes the descriptor of a call and resolves the operands. Throws if the call is invalid.
+// `is_query` is true for bph_device_supports: then scalars may be null, and outputs without a
+// buffer may state the input that they will alias.
 Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands);
 
 // Throws unless each view is within its buffer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hot path, for a call whose descriptor is in the stream's plan cache. The entry was checked
-// when it was made, so the path checks only what differs by call (handles, offsets) against facts
-// of the entry. eager_call.cpp handles all other calls.
+// when it was made, so the path checks only the facts that differ between calls (handles, offsets).
+// eager_call.cpp handles all other calls.
 #include "dispatch/execute.hpp"
 
 #include <bit>
@@ -16,7 +16,8 @@ namespace backplane::core {
 
 namespace {
 
-// bph_tensor.dtype to .reserved, and the tail of bph_call, are compared as words.
+// The fields of bph_tensor from dtype to reserved, and the last fields of bph_call, are compared as
+// words.
 static_assert(std::endian::native == std::endian::little);
 static_assert(offsetof(bph_tensor, shape) == offsetof(bph_tensor, dtype) + sizeof(uint64_t));
 static_assert(offsetof(bph_call, hints) == offsetof(bph_call, scalar_count) + sizeof(uint32_t));
@@ -27,8 +28,8 @@ inline uint64_t word_at(const void* from) noexcept {
   return word;
 }
 
-// Whether `tensor` matches operand `own` of an entry: the same view and alignment, in a live buffer
-// of this device that is large enough. Resolves the operand.
+// Whether `tensor` matches operand `own` of an entry: the view and the alignment are equal, and the
+// buffer is alive, belongs to this device and is large enough. Resolves the operand.
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const bp_tensor_desc& view, const Device& device,
                                         const bph_tensor& tensor, bp_operand& operand, const Buffer*& buffer) {
   uint64_t difference = word_at(&tensor.dtype) ^ own.fields;
@@ -52,7 +53,7 @@ inline uint64_t word_at(const void* from) noexcept {
   const auto alignment =
       static_cast<uint32_t>(std::countr_zero(tensor.offset | (uint64_t{1} << buffer->alignment_log2)));
   difference |= own.alignment ^ alignment;
-  // The view's start in its buffer; a negative start wraps to a value above any buffer size.
+  // The start of the view in its buffer. A negative start wraps to a value above any buffer size.
   const uint64_t start = tensor.offset + static_cast<uint64_t>(own.extent.lo);
   const auto span = static_cast<uint64_t>(own.extent.hi - own.extent.lo);
   operand = {buffer->plugin_buffer, buffer->plugin_offset + tensor.offset, 0};
@@ -71,7 +72,7 @@ inline uint64_t word_at(const void* from) noexcept {
   return shares;
 }
 
-// Whether the outputs alias the inputs that the entry names.
+// Whether the outputs alias exactly the inputs that the entry records.
 [[gnu::noinline]] bool same_overlays(const PlanEntry& entry, const bph_call& call, const CallCounts& counts) noexcept {
   uint32_t overlaid = 0;
   const bool in_place = works_in_place(*entry.row);
@@ -86,11 +87,12 @@ inline uint64_t word_at(const void* from) noexcept {
   return entry.head().overlaid == overlaid;
 }
 
-// Finds a call's entry in the stream's plan cache and resolves the operands. Null if there is none
-// or the call is invalid. `shares`: see shares_buffers.
+// Finds a call's entry in the stream's plan cache and resolves the operands. Returns null if the
+// cache has no entry or the call is invalid. Sets `shares` to the result of shares_buffers.
 [[gnu::always_inline]] inline PlanEntry* find_entry(Stream& stream, const bph_call& call, Operands& operands,
                                                     bool& shares) {
-  // The comparisons below cannot distinguish larger counts, and every entry has an output.
+  // The comparisons in this function cannot distinguish larger counts, and every entry has an
+  // output.
   if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
       ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
       (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {
@@ -115,7 +117,7 @@ inline uint64_t word_at(const void* from) noexcept {
                std::memcmp(call.attributes, entry.attributes, entry.attribute_bytes) != 0) {
       return false;
     }
-    // From here on the counts match a checked descriptor.
+    // The counts now match a checked descriptor.
     for (uint32_t i = 0; i < counts.inputs; ++i) {
       if (!fits(entry.operands[i], entry.views[i], device, call.inputs[i], operands.at[i], operands.buffers[i])) {
         return false;
@@ -131,8 +133,8 @@ inline uint64_t word_at(const void* from) noexcept {
   });
 }
 
-// Handles an invalid call, or one whose entry is not in the stream's plan cache: checks all of it,
-// then finds or makes the entry. If the device lacks the operator and the caller allowed the
+// Handles a call that is invalid or whose entry is not in the stream's plan cache: checks the whole
+// call, then finds or makes the entry. If the device lacks the operator and the caller allowed the
 // fallback device, runs the call there and returns null.
 [[gnu::noinline]] PlanEntry* add_entry(Stream& stream, const bph_call& call, Operands& operands) {
   const OpRow& row = require_op(call.op);

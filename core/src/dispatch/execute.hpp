@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eager path: from a call to the plugin.
+// The eager path from a bph_execute call to the plugin's plan_execute.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -8,7 +8,7 @@
 
 namespace backplane::core {
 
-// Throws; see bph_execute.
+// Executes a call, and throws the errors of bph_execute.
 void execute(Stream& stream, const bph_call& call);
 
 }  // namespace backplane::core

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs plans and programs. Operands are staged in dense temporaries if the plan's masks name them,
-// or if they are inputs that an output overlays.
+// Runs plans and programs. An operand is staged in a dense temporary if the plan's masks request
+// it, or if it is an input that an output overlays.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -12,7 +12,8 @@ namespace backplane::core {
 
 namespace {
 
-// A temporary in stream order: it may be released while work on it is pending.
+// Temporary memory of a stream. It may be released while work that uses it is pending, because
+// reuse follows the stream's order.
 class Temporary {
  public:
   Temporary() = default;
@@ -40,8 +41,8 @@ class Temporary {
       .with_op(row.id);
 }
 
-// The entry of a copy between core's own views: COPY, or FILL of an immediate. Throws as
-// PlanCache::get.
+// Returns the entry of a copy between core's own views: a COPY, or a FILL if the source is an
+// immediate. Throws the errors of PlanCache::get.
 Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_tensor_desc& to) {
   const bool fills = (from.flags & BP_DESC_IMMEDIATE) != 0;
   DescriptorHead head;
@@ -56,7 +57,7 @@ Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_te
   return Ref<PlanEntry>(&stream.device->plans.get(stream.plan_cache, key));
 }
 
-// A copy to or from a temporary. It is planned before anything is enqueued, so that later steps
+// A copy to or from a temporary. It is planned before any work is enqueued, so that later steps
 // need no memory.
 class StagingCopy {
  public:
@@ -78,7 +79,8 @@ class StagingCopy {
   bool fills_ = false;
 };
 
-// 1 + the first input that is identical to `output` and not staged; 0 if there is none.
+// Returns 1 + the index of the first input that is identical to `output` and not staged, or 0 if
+// there is no such input.
 template <class Staged>
 uint16_t alias_of_staged(const bp_op_desc& original, const bp_tensor_desc& output, const bp_operand* inputs,
                          Staged&& staged) {
@@ -95,7 +97,7 @@ uint16_t alias_of_staged(const bp_op_desc& original, const bp_tensor_desc& outpu
 
 void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                 const bp_operand* scalars) {
-  // The copies look up plans and may evict this entry.
+  // The entry needs a reference, because the copies look up plans and may evict it from the cache.
   const Ref<PlanEntry> entry(&borrowed);
   bp_plan_info info = {};
   if (entry->plan) info = entry->plan->info;
@@ -116,7 +118,8 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
   uint64_t operands_staged = 0;
   uint64_t bytes_staged = 0;
   uint64_t workspace_bytes = entry->workspace_bytes;
-  // First allocate all memory and make all plans: if that fails, nothing is enqueued.
+  // All memory is allocated and all plans are made first, so that a failure leaves no work
+  // enqueued.
   for (uint32_t i = 0; i < count; ++i) {
     const bp_tensor_desc& view = entry->views[i];
     views[i] = i < input_count ? original.inputs[i] : original.outputs[i - input_count];

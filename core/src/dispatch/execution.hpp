@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One execution of a plan: the plugin call and its surroundings.
+// One execution of a plan: the operands, the workspace and the plugin call.
 #pragma once
 
 #include "base/error.hpp"
@@ -8,7 +8,7 @@
 
 namespace backplane::core {
 
-// Executes an entry's plan; `desc` describes the actual operands.
+// Executes an entry's plan. `desc` describes the actual operands.
 [[gnu::always_inline]] inline void run_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc,
                                             const bp_operand* inputs, const bp_operand* outputs,
                                             const bp_operand* scalars) {
@@ -37,13 +37,13 @@ namespace backplane::core {
   stream.count_enqueue();
 }
 
-// Executes an entry that needs dense temporaries for staged or overlaid operands, or that has a
-// program.
+// Executes an entry that has a program, or that needs dense temporaries for staged or overlaid
+// operands.
 void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                   const bp_operand* scalars);
 
-// Runs a checked entry on its operands. Throws the plugin's failures; after OUT_OF_MEMORY at most
-// copies into temporaries are enqueued.
+// Runs a checked entry on its operands. Throws the plugin's failures. If it throws OUT_OF_MEMORY,
+// the only work that it enqueued is copies into temporaries.
 inline void run_entry(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                       const bp_operand* scalars) {
   if (!entry.direct) [[unlikely]] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fallback uses only the host API, so a user could have written each of its copies and waits.
+// Runs calls on the fallback device. The copies and waits use only the host API, so a user could
+// have written each of them.
 #include "dispatch/fallback.hpp"
 
 #include <vector>
@@ -23,7 +24,7 @@ Handle* as_handle(uint64_t value) {
   return reinterpret_cast<Handle*>(value);
 }
 
-// A buffer of the host API for the length of a scope.
+// A buffer of the host API that is released at the end of a scope.
 class ScopedBuffer {
  public:
   ScopedBuffer() = default;
@@ -56,15 +57,16 @@ Fallback& fallback_of(Device& device) {
   return *device.fallback;
 }
 
-// The staging copies of one operand.
+// The copies of one operand that the fallback needs.
 struct StagedOperand {
-  std::vector<unsigned char> bytes;  // the bytes on the host, on their way between the devices
+  std::vector<unsigned char> bytes;  // the operand's bytes on the host, between the two devices
   ScopedBuffer remote;
-  ScopedBuffer dense;  // a dense copy on the stream's device, for an output that is not dense
+  // a staging buffer on the stream's device, only for an output that is not dense
+  ScopedBuffer dense;
 };
 
-// Waits for the stream at the end of the scope, also if a step fails, because copies borrow the
-// host bytes until then.
+// Waits for the stream at the end of the scope, even after an exception, because the copies borrow
+// the host bytes until then.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(bph_stream* stream) : stream_(stream) {}
@@ -117,7 +119,7 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     tensors[i] = source;
     tensors[i].buffer = nullptr;
     if (extent.hi == 0) continue;
-    // Copies the bytes that the view spans; the remote view keeps its strides.
+    // Copies the bytes that the view spans. The view on the fallback device has the same strides.
     const uint64_t bytes = static_cast<uint64_t>(extent.hi - extent.lo);
     operands[i].bytes.resize(bytes);
     tensors[i].buffer = operands[i].remote.create(remote_device, remote, bytes);
@@ -146,8 +148,8 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
       check(bph_copy_in(local_stream, target.buffer, start, operands[i].bytes.data(), bytes, 0, &error), error, row);
       continue;
     }
-    // Copies through a staging buffer and the operator `copy`, which writes only the view's
-    // elements: others may write the bytes between them meanwhile.
+    // Copies the output through a staging buffer and the operator `copy`. That operator writes only
+    // the view's elements, and other code may be writing the bytes between them.
     bph_tensor staging = target;
     staging.buffer = operands[i].dense.create(device, stream, bytes);
     staging.offset = static_cast<uint64_t>(-extent.lo);
@@ -161,8 +163,8 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     copy.output_count = 1;
     check(bph_execute(local_stream, &copy, &error), error, row);
   }
-  check(bph_stream_wait(local_stream, BP_WAIT_FOREVER, &error), error,
-        row);  // the copies borrow the host bytes until here
+  // The copies borrow the host bytes until this wait returns.
+  check(bph_stream_wait(local_stream, BP_WAIT_FOREVER, &error), error, row);
   device.counters.fallback_executions.fetch_add(1, std::memory_order_relaxed);
   device.counters.fallback_bytes.fetch_add(moved, std::memory_order_relaxed);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs operators that a device lacks on another device, with explicit copies. This happens only if
-// the caller allowed it, and is counted.
+// Runs an operator on another device, with explicit copies, if the device of the stream lacks it.
+// Each run is counted, and needs the caller's permission.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -13,7 +13,8 @@
 
 namespace backplane::core {
 
-// The fallback device, opened at first use. Each stream has its own stream there.
+// The fallback device, which is opened at its first use. Each stream that uses it has its own
+// stream there.
 class Fallback {
  public:
   Fallback(Registry& registry, const std::string& device_name);
@@ -26,10 +27,10 @@ class Fallback {
 };
 
 // Waits for `stream`, copies the operands to the fallback device, runs the call and copies the
-// outputs back. `entry` is checked and has no plan.
+// outputs back. `entry` is a checked entry without a plan.
 void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, const PlanEntry& entry);
 
-// Queries the fallback device.
+// Returns whether and how the fallback device supports the call.
 bph_support supports_on_fallback(Device& device, const bph_call& call);
 
 }  // namespace backplane::core

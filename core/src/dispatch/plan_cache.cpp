@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan cache.
+// Makes, finds, specializes and evicts plans and the results of support queries.
 #include "dispatch/plan_cache.hpp"
 
 #define XXH_INLINE_ALL
@@ -20,8 +20,8 @@ namespace {
 uint64_t hash_bytes(const void* data, size_t bytes) noexcept { return XXH3_64bits(data, bytes); }
 uint64_t hash_of(const Descriptor& key) noexcept { return hash_bytes(key.data(), key.bytes()); }
 
-// The class of a descriptor: the head, the attributes, and per view the fields from dtype to alias
-// and the view class.
+// Writes the class of a descriptor to `out`: the head, the attributes, and two words per view. The
+// first word contains the fields from dtype to alias, and the second is the view class.
 uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   DescriptorHead head = entry.head();
   head.no_native = 0;
@@ -41,7 +41,7 @@ uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   return count;
 }
 
-// The fields of a bph_tensor from dtype to reserved, as one word.
+// Returns the fields of a bph_tensor from dtype to reserved, as one word.
 uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   bph_tensor tensor = {};
   tensor.dtype = view.dtype;
@@ -53,8 +53,8 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   return fields;
 }
 
-// Core has checked the descriptor, so INVALID_ARGUMENT is a defect of the plugin. Core treats it as
-// UNSUPPORTED.
+// Throws the plugin's refusal. Core has already checked the descriptor, so INVALID_ARGUMENT is a
+// defect of the plugin, and core reports UNSUPPORTED.
 [[noreturn, gnu::cold]] void refused(Device& device, const OpRow& row, bp_status status, const bp_error& reported) {
   if (status != BP_INVALID_ARGUMENT) throw Error::from_plugin(status, reported, device.name.c_str()).with_op(row.id);
   device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
@@ -69,8 +69,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   throw error.with_op(row.id);
 }
 
-// A plugin receives only descriptors that are legal in its own version (rule 3 of
-// docs/spec/growth.md).
+// Throws if the descriptor is newer than the plugin's ABI version (rule 3 of docs/spec/growth.md).
 void require_age(const Device& device, const PlanEntry& entry) {
   const uint32_t since = rules::since_of(*entry.row, entry.desc, entry.desc.attributes);
   if (since <= device.plugin->own->abi_version) return;
@@ -135,7 +134,7 @@ Ref<PlanEntry> PlanEntry::create(const Device& device, const Descriptor& key) {
     own_operands[i] = {tensor_fields(view), view.alignment_log2, immediate ? 1u : 0u, {0, 0}};
     entry->overlays |= view.alias != 0;
     if (view.dtype != 0 && !immediate) {
-      // validate() has checked for overflow.
+      // The result is ignored because validate() has already checked for overflow.
       (void)extent_of(view, dtype_bytes(view.dtype), &own_operands[i].extent);
     }
   }
@@ -223,8 +222,8 @@ PlanEntry& PlanCache::add(StreamPlanCache& stream_cache, const Descriptor& key) 
     entry = make(key, false);
     Ref<PlanEntry> dropped;
     const std::lock_guard lock(mutex_);
-    // If another thread has inserted an equal entry meanwhile, that entry stays, and this one
-    // serves only this stream.
+    // If another thread has inserted an equal entry meanwhile, the cache keeps that entry. The new
+    // entry then serves only this stream.
     if (inserted_ == inserted ||
         entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }) == nullptr) {
       ++inserted_;
@@ -247,12 +246,13 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
   return info;
 }
 
-// Call only for operators that have a program.
+// Whether to try a native implementation first. The operator must have a program.
 bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
   return device_.native_composites && key.head().no_native == 0;
 }
 
-// Uses the plugin's native operator if there is one and the caller allows it, else the program.
+// Makes an entry with the plugin's native operator if the plugin has it and the caller allows it.
+// Otherwise makes an entry with the program.
 Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
   const OpRow& row = key.row;
   Ref<PlanEntry> entry = PlanEntry::create(device_, key);
@@ -300,7 +300,7 @@ bph_support decomposed_support(const PlanEntry& entry, uint64_t temporary_bytes)
 
 }  // namespace
 
-// Queries the plugin without the cache.
+// Returns the result of a support query without using the cache.
 bph_support PlanCache::query_support(const Descriptor& key) {
   const Ref<PlanEntry> entry = PlanEntry::create(device_, key);
   const bool has_other_way = has_program(key.row, entry->desc);
@@ -373,7 +373,8 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
   return plan;
 }
 
-// Keeps the plan if the plugin has nothing faster, or no memory for it.
+// Replaces the entry's plan with a specialized one. Keeps the plan if the plugin has no faster one
+// or no memory for it.
 void PlanCache::specialized_plan(PlanEntry& entry) {
   const uint64_t flags = entry.desc.flags;
   entry.desc.flags |= BP_OP_FLAG_SPECIALIZE;
@@ -388,8 +389,8 @@ void PlanCache::specialized_plan(PlanEntry& entry) {
   }
 }
 
-// A deterministic call keeps its first plan. So does a call whose specialized plan cannot be made:
-// the plan that it has works. Only a lost device is reported.
+// A deterministic call keeps its first plan. If a specialized plan cannot be made, the call also
+// keeps its first plan, which still works. Only a lost device is reported.
 void PlanCache::specialise(PlanEntry& entry) {
   if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
   const Descriptor key(*entry.row, entry.block);
@@ -457,7 +458,8 @@ void PlanCache::plan(PlanEntry& entry, bool specialize) {
 
 void PlanCache::clear() noexcept {
   generation_.fetch_add(1, std::memory_order_relaxed);
-  // One at a time: releasing an item may call the plugin, which must happen outside the lock.
+  // Each round removes at most one item per table. The references are released after the lock,
+  // because releasing an item may call the plugin.
   for (;;) {
     Ref<PlanEntry> entry;
     Ref<PlanClass> item;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans by descriptor. Each device has one bounded cache. Each stream has a small cache in front of
-// it, which needs no lock.
+// Stores plans by descriptor. Each device has one bounded cache. In addition, each stream has a
+// small cache that needs no lock and is searched first.
 //
 // An entry is an exact descriptor with its checked facts. If a plan serves any size
-// (BP_PLAN_ANY_SIZE in ops.h), all entries of its class share it, so a new size adds an entry but no
-// plan. A recurring descriptor gets a specialized plan if the plugin reports that this helps
-// (BP_PLAN_SPECIALIZABLE).
+// (BP_PLAN_ANY_SIZE in ops.h), all entries of its class share the plan, so a new size adds an entry
+// but no plan. A recurring descriptor gets a specialized plan if the plugin reports that
+// specialization helps (BP_PLAN_SPECIALIZABLE).
 //
-// The key is a Descriptor. describe() in eager_call.cpp makes it for a call, execution.cpp for a
-// staging copy, and composite/program.cpp for a step of a decomposition.
+// The key is a Descriptor. describe() in eager_call.cpp makes the key of a call, execution.cpp that
+// of a staging copy, and composite/program.cpp that of a step of a decomposition.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -39,15 +39,16 @@ class Plan final : public Object {
   bp_plan* const handle;
 
  private:
-  Device& device_;  // outlives its plans
+  Device& device_;  // the device outlives its plans
 };
 
-// A validated exact descriptor and its plan, or the program of a decomposed composite. Immutable,
-// except the links and the use counts. Its arrays follow it in memory.
+// A validated exact descriptor and its plan, or the program of a decomposed composite. Only the
+// links and the atomic members change after the entry is complete. The entry's arrays follow it in
+// memory.
 class PlanEntry final : public Object {
  public:
-  // Validates the descriptor and computes the extents. Throws. The caller sets the plan. Attributes
-  // must come from read_attributes.
+  // Validates the descriptor and computes the extents of the operands. Throws if the descriptor is
+  // invalid. The caller sets the plan. The attributes must come from read_attributes.
   static Ref<PlanEntry> create(const Device& device, const Descriptor& key);
   ~PlanEntry() override;
 
@@ -59,17 +60,18 @@ class PlanEntry final : public Object {
   LruLinks<PlanEntry> links;
   const OpRow* row = nullptr;
   Ref<Plan> plan;
-  Ref<Program> program;  // instead of a plan
-  bool direct = false;   // has a plan, and needs no staging
-  // The plan, or a step's plan, is specializable: see PlanCache::used.
+  Ref<Program> program;  // used instead of a plan
+  bool direct = false;   // the entry has a plan that needs no staging
+  // Whether the plan, or the plan of a step of the program, is specializable. See PlanCache::used.
   bool specializable = false;
-  bool overlays = false;                // an output is one of the inputs
-  std::atomic<uint32_t> uses{0};        // counted only if specializable
-  std::atomic<bool> superseded{false};  // the cache has an entry with a specialized plan
+  bool overlays = false;          // an output is the same view as an input
+  std::atomic<uint32_t> uses{0};  // number of uses, counted only if specializable
+  // the cache has replaced this entry by one with a specialized plan
+  std::atomic<bool> superseded{false};
   uint64_t workspace_bytes = 0;
   uint64_t scalar_mask = 0;  // the significant bits of scalars
-  // The plugin's descriptor. Its views are the caller's, except overlaid inputs, which core first
-  // copies to dense temporaries.
+  // The descriptor that the plugin receives. Its views are the caller's, except overlaid inputs,
+  // which core first copies to dense temporaries.
   bp_op_desc desc = {};
 
   // The fields of a matching bph_call.
@@ -78,11 +80,11 @@ class PlanEntry final : public Object {
   uint64_t call_tail = 0;    // scalar_count | hints << 32
   const void* attributes = nullptr;
   uint32_t attribute_bytes = 0;
-  // Each operand of the call: inputs, then outputs.
+  // The facts of one operand. The array contains the inputs of the call, then the outputs.
   struct Operand {
-    uint64_t fields;     // the fields dtype to reserved of its bph_tensor, as one word
-    uint32_t alignment;  // log2, as views state it
-    uint32_t immediate;  // 1: strides are ignored
+    uint64_t fields;     // the fields dtype to reserved of the bph_tensor, as one word
+    uint32_t alignment;  // log2 of the alignment in bytes, as in bp_tensor_desc
+    uint32_t immediate;  // 1 for an immediate, whose strides are ignored
     Extent extent;
   };
   const Operand* operands = nullptr;
@@ -99,10 +101,11 @@ class PlanEntry final : public Object {
   PlanEntry();
 };
 
-// Queries plan_create for the facts of a plan without making it. Throws its failure.
+// Returns the facts of a plan from plan_create without making the plan. Throws the failure of
+// plan_create.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
-// The cached result of bph_device_supports for a descriptor: facts, or a refusal.
+// The cached result of bph_device_supports for a descriptor: the facts, or the reason of a refusal.
 class SupportResult final : public Object {
  public:
   static Ref<SupportResult> create(const Descriptor& key);
@@ -112,7 +115,7 @@ class SupportResult final : public Object {
 
   LruLinks<SupportResult> links;
   bph_support support = {};
-  std::string refusal;  // not empty: UNSUPPORTED, with this message
+  std::string refusal;  // if not empty, the message of the UNSUPPORTED error
   size_t bytes = 0;
 
   static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
@@ -123,7 +126,7 @@ class SupportResult final : public Object {
   SupportResult() = default;
 };
 
-// A class of descriptors and the plan that serves it.
+// A class of descriptors and the plan that serves all of them.
 class PlanClass final : public Object {
  public:
   static constexpr uint32_t kMaxWords = sizeof(DescriptorHead) / 8 + kMaxAttributeBytes / 8 + 2 * BP_MAX_OPERANDS * 2;
@@ -148,8 +151,8 @@ struct PlanCacheStats {
 
 class PlanCache;
 
-// A set-associative cache of the entries that one stream used last; each set is ordered by last
-// use. Needs no lock, because a stream runs one call at a time.
+// A set-associative cache of the entries that one stream used most recently. Each set is ordered by
+// insertion, newest first. The cache needs no lock, because a stream runs one call at a time.
 class StreamPlanCache {
  public:
   StreamPlanCache() = default;
@@ -161,18 +164,19 @@ class StreamPlanCache {
   friend class PlanCache;
   static constexpr uint32_t kWays = 4;
   void flush() noexcept;
-  // Takes over the reference; evicts the last entry of the set.
+  // Takes ownership of the reference. Evicts the last entry of the set.
   void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
-  // Removes an entry that the cache has superseded. It stays alive until the next entry is removed.
+  // Removes an entry that the plan cache has superseded. The removed entry stays alive until the
+  // next call of this function.
   void drop_superseded(const PlanEntry& entry) noexcept;
 
-  PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // each holds a reference
-  // The stream's owner writes the count; stats reads it.
+  PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // each pointer holds a reference
+  // Number of hits. The stream's owner writes it, and PlanCache::stats reads it.
   std::atomic<uint64_t> hits_{0};
   Ref<PlanEntry> superseded_;
   uint64_t generation_ = 0;
   PlanCache* cache_ = nullptr;
-  StreamPlanCache* next_ = nullptr;  // next in the plan cache's list
+  StreamPlanCache* next_ = nullptr;  // next stream cache in the plan cache's list
 };
 
 class PlanCache {
@@ -181,8 +185,8 @@ class PlanCache {
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
 
-  // The matching entry of `set`; null if the stream's cache has none. Borrowed until the next call
-  // with this cache.
+  // Returns the matching entry of `set`, or null if the stream's cache has none. The entry is valid
+  // until the next call that uses this stream cache.
   template <class Matches>
   [[gnu::always_inline]] PlanEntry* find(StreamPlanCache& stream_cache, uint32_t set, Matches&& matches) noexcept {
     if (stream_cache.generation_ != generation_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -195,8 +199,8 @@ class PlanCache {
     }
     return nullptr;
   }
-  // Finds or makes the entry of a descriptor that the stream's cache does not have. Throws failures
-  // of validation and of the plugin's plan_create.
+  // Finds or makes the entry of a descriptor that the stream's cache does not contain. Throws
+  // failures of validation and of the plugin's plan_create.
   PlanEntry& add(StreamPlanCache& stream_cache, const Descriptor& key);
   PlanEntry& get(StreamPlanCache& stream_cache, const Descriptor& key) {
     PlanEntry* entry =
@@ -204,25 +208,26 @@ class PlanCache {
     return entry != nullptr ? *entry : add(stream_cache, key);
   }
 
-  // A new planned entry that the cache does not keep, for a step of a program. With `specialize`
-  // the plan is specialized if the plugin has a faster one. Throws as add.
+  // Makes a planned entry for a step of a program. The cache does not keep the entry. If
+  // `specialize` is true and the plugin has a faster specialized plan, the entry uses it. Throws
+  // the errors of add.
   Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
 
-  // The result of bph_device_supports on this device, without its fallback. Queries the plugin once
-  // and caches the result; a descriptor with a plan needs no query. Throws failures of validation
-  // and of the plugin.
+  // Returns the result of bph_device_supports on this device, without its fallback. Queries the
+  // plugin once and caches the result. A descriptor with a plan needs no query. Throws failures of
+  // validation and of the plugin.
   bph_support supports(const Descriptor& key);
 
-  // Call at each use of a specializable entry. A recurring entry is replaced by one with
-  // specialized plans. Other streams notice at their next use; the caller's entry stays valid until
-  // then. Throws DEVICE_LOST.
+  // Call this function at each use of a specializable entry. If the entry recurs, the cache
+  // replaces it by one with specialized plans. Other streams use the new entry after their next use
+  // of the old one. `entry` stays valid for this use. Throws DEVICE_LOST.
   void used(StreamPlanCache& stream_cache, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
     if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
     if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
 
-  // Drops all entries; stream caches notice at their next use.
+  // Drops all entries. Each stream cache drops its entries at its next use.
   void clear() noexcept;
   PlanCacheStats stats() noexcept;
 
@@ -240,12 +245,13 @@ class PlanCache {
 
   Device& device_;
   std::atomic<uint64_t> generation_{1};
-  std::mutex mutex_;  // never held while the plugin is called
+  std::mutex mutex_;  // not held while the plugin is called
   LruTable<PlanEntry> entries_;
   LruTable<PlanClass> classes_;
   LruTable<SupportResult> support_results_;
   StreamPlanCache* stream_caches_ = nullptr;
-  uint64_t inserted_ = 0;  // entries ever inserted: if unchanged, a lookup need not be repeated
+  // number of insertions ever; while it is unchanged, a lookup need not be repeated
+  uint64_t inserted_ = 0;
   uint64_t closed_stream_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;
 };

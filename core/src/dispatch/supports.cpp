@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries the plan cache, the plugin, and then the fallback device.
+// Queries the plan cache, then the plugin, then the fallback device.
 #include "dispatch/supports.hpp"
 
 #include "base/error.hpp"

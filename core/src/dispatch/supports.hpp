@@ -8,7 +8,7 @@
 
 namespace backplane::core {
 
-// Throws; see bph_device_supports.
+// Returns the support for a call, and throws the errors of bph_device_supports.
 bph_support supports(Device& device, const bph_call& call);
 
 }  // namespace backplane::core

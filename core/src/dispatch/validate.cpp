@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the rulebook's refusals to Error, and checks the addresses, which only the host knows.
+// Converts the rulebook's refusals to Error. Also checks the addresses, which only the host knows.
 #include "dispatch/validate.hpp"
 
 #include "base/error.hpp"
@@ -9,7 +9,7 @@ namespace backplane::core {
 
 namespace {
 
-// Runs a check of the rulebook; adds `row` to its refusal.
+// Runs a check of the rulebook. Puts the operator's name in front of its refusal.
 template <class Check>
 void obey(const OpRow& row, const Check& check) {
   try {
@@ -19,7 +19,7 @@ void obey(const OpRow& row, const Check& check) {
   }
 }
 
-// The host knows the address of element 0 and states its alignment.
+// Checks that the address of element 0 has the natural alignment of the dtype.
 void check_alignment(const char* role, uint32_t index, const bp_tensor_desc& view) {
   if (view.dtype == 0 || (view.flags & BP_DESC_IMMEDIATE) != 0 || rules::element_count(view) == 0) return;
   const uint32_t needed = rules::natural_alignment(dtype_bytes(view.dtype));

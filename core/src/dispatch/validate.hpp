@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks an operator descriptor by the rulebook. Plugins may rely on it.
+// Checks an operator descriptor against the rulebook, so that plugins need not check it again.
 #pragma once
 
 #include <backplane/rules/check.hpp>
@@ -10,17 +10,18 @@ namespace backplane::core {
 
 using rules::reads_outputs;
 
-// The row of `op`; throws UNSUPPORTED.
+// Returns the row of `op`. Throws UNSUPPORTED if there is none.
 const OpRow& require_op(uint32_t op);
 
-// Copies an operator's attributes to `out`. Throws INVALID_ARGUMENT (missing, illegal size) or
-// UNSUPPORTED (a value out of range, or nonzero bytes that this library does not know).
+// Copies an operator's attributes to `out`. Throws INVALID_ARGUMENT if they are missing or have an
+// illegal size, and UNSUPPORTED if a value is out of range or bytes that this library does not know
+// are nonzero.
 inline constexpr size_t kMaxAttributeBytes = rules::kMaxAttributeBytes;
 void read_attributes(const OpRow& row, const void* attributes, unsigned char* out);
 
 // Checks counts, dtypes, shapes, attributes and addresses. Throws INVALID_ARGUMENT or UNSUPPORTED
-// with operator, operand and numbers. The descriptor must be canonical, with attributes from
-// read_attributes.
+// with the operator, the operand and the numbers in the message. The descriptor must be canonical,
+// and its attributes must come from read_attributes.
 void validate(const OpRow& row, const bp_op_desc& desc);
 
 }  // namespace backplane::core
