@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers attention in tiles of batch, heads and query rows. Temporaries hold all scores at once
-// only if the scores are few.
+// Lowers attention in tiles of batches, groups of heads, and query rows. If the scores are few, one
+// tile computes all of them at once.
 #include <algorithm>
 #include <cmath>
 
@@ -10,9 +10,9 @@ namespace backplane::core::composite {
 
 namespace {
 
-// Operands as [B,G,R,..]: R query heads share a key head.
+// The operands of attention. Dimension R holds the query heads that share one key head.
 struct Operands {
-  Value q, k, v;  // [B,G,R,L,D], [B,G,1,S,D], [B,G,1,S,E]
+  Value q, k, v;  // shapes: [B,G,R,L,D], [B,G,1,S,D], [B,G,1,S,E]
   std::optional<Value> mask;
   int64_t batches, groups, repeats, queries, keys;
 };
@@ -25,8 +25,8 @@ struct Tile {
   }
 };
 
-// left x right, with right broadcast along dimension 2 of left. If left's strides allow it, folds
-// that dimension into the rows, so that one matmul does it.
+// Multiplies left by right, with right broadcast along dimension 2 of left. If left's strides allow
+// it, folds that dimension into the rows, so that a matmul with fewer batches suffices.
 Value product(Builder& b, const Value& left, const Value& right, uint32_t precision) {
   const Extents shape = left.shape();
   Extents result = shape, repeated = right.shape();
@@ -39,8 +39,8 @@ Value product(Builder& b, const Value& left, const Value& right, uint32_t precis
   return b.matmul(left, expand(right, repeated), precision);
 }
 
-// True where a query of the tile sees a key under the causal mask. LOWER_RIGHT aligns the last
-// query with the last key; otherwise the first query aligns with the first key.
+// True where the causal mask lets a query of the tile see a key. LOWER_RIGHT aligns the last query
+// with the last key; otherwise the first query aligns with the first key.
 Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) {
   const int64_t ahead = causal == BP_CAUSAL_LOWER_RIGHT ? o.keys - o.queries : 0;
   const Value column = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);
@@ -63,8 +63,8 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
   }
 
   const Value greatest = b.reduce(BP_OP_REDUCE_MAX, scores, axes);
-  // Rows where no key is seen: exp(-inf - -inf) would be NaN, so the selects below store 0 and
-  // -inf.
+  // In a row where no key is visible, exp(-inf - -inf) would be NaN. The selects below therefore
+  // store 0 for the output and -inf for the logarithm of the sum.
   const Value nothing = b.compare(BP_COMPARE_EQ, greatest, lowest);
   const Value e = b.exp(b.sub(scores, greatest));
   const Value total = b.sum(e, axes);

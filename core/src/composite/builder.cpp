@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends steps.
+// Appends steps to a program, and decides when a step may write to its target directly.
 #include "composite/builder.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void set_attributes(Draft& draft, Attributes attributes) {
   std::memcpy(draft.attributes.data(), &attributes, sizeof(attributes));
 }
 
-// The dtype in which the composite computes.
+// Returns the dtype in which the composite computes.
 uint32_t number_of(const OpRow& row, const bp_op_desc& desc) {
   if (row.dtype_rule == BP_RULE_COMPOSITE) return rules::float_of(desc) == BP_F64 ? BP_F64 : BP_F32;
   for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
@@ -31,7 +31,7 @@ uint32_t number_of(const OpRow& row, const bp_op_desc& desc) {
   return BP_F32;
 }
 
-// The shape that the operands broadcast to.
+// Returns the shape to which the operands broadcast.
 Extents common_shape(std::initializer_list<Value> operands) {
   Extents shape;
   for (const Value& operand : operands) {
@@ -44,7 +44,7 @@ Extents common_shape(std::initializer_list<Value> operands) {
   return shape;
 }
 
-// `operand` broadcast to that shape.
+// Returns `operand` broadcast to `shape`.
 Value repeated(const Value& operand, const Extents& shape) {
   if (operand.rank() == 0 && !shape.empty()) {
     Value made = operand;
@@ -74,7 +74,7 @@ Value Builder::value_of(Location::Kind kind, uint32_t index, const bp_tensor_des
   Value value;
   value.storage = static_cast<uint32_t>(storages_.size() - 1);
   value.view = view;
-  value.view.alignment_log2 = 0;  // set when the step is finished
+  value.view.alignment_log2 = 0;  // operands_of sets the alignment
   value.view.alias = 0;
   if (value.immediate()) std::memset(value.view.strides, 0, sizeof(value.view.strides));
   return value;
@@ -124,7 +124,7 @@ Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const V
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};
-  // Sets struct_size, also for attributes that a later ABI version added to the operator.
+  // Sets struct_size, even if a later ABI version added the operator's attributes.
   const uint32_t attribute_bytes = draft.row->attributes->bytes;
   std::memcpy(draft.attributes.data(), &attribute_bytes, sizeof(attribute_bytes));
   draft.operands.assign(inputs);
@@ -170,7 +170,7 @@ Value Builder::reshape(const Value& value, const Extents& shape) {
 }
 
 void Builder::fill(const Value& target, double value) {
-  // Level INFER requires casts to these dtypes, but not fill.
+  // The profile INFER requires cast to these dtypes, but not fill.
   if (target.dtype() == BP_F16 || target.dtype() == BP_BF16) {
     append(BP_OP_CAST, {repeated(constant(BP_F32, value), target.shape())}, target);
     return;
@@ -207,8 +207,8 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   Extents shape = a.shape();
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
-  // Precision permissions apply to the composite's dtype. For inputs of another dtype they would
-  // permit a different loss.
+  // Precision permissions apply to the composite's dtype. If the inputs were cast to another dtype,
+  // the permissions would allow a different loss.
   const uint32_t allowed = a.dtype() == outputs_[0].dtype() ? precision : uint32_t{BP_PRECISION_FULL};
   set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, allowed});
   return result;
@@ -241,8 +241,8 @@ Value Builder::store(const Value& target, const Value& value) {
   return value;
 }
 
-// Makes the step that wrote `value` write to `target` instead. Returns false unless one step wrote
-// all of `value` and no step has read it.
+// Makes the step that wrote `value` write to `target` instead. Returns false unless exactly one
+// step wrote all of `value` and no step has read it.
 bool Builder::redirect(const Value& target, const Value& value) {
   const Storage& storage = storages_[value.storage];
   if (storage.kind != Location::Kind::temporary || storage.writes != 1 || storage.reads != 0 || value.offset != 0 ||
@@ -259,10 +259,11 @@ bool Builder::redirect(const Value& target, const Value& value) {
                        [&](const Value& operand) { return operand.storage == target.storage; });
   };
   if (std::any_of(drafts_.rbegin(), step, touches))
-    return false;  // a later step would read the value from `target`, or overwrite it
+    return false;  // a later step would read the value from `target`, or overwrite the value
   const Storage& place = storages_[target.storage];
   if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
-    // The step would overwrite the composite's input, and two inputs may be the same memory.
+    // The step would overwrite the composite's input. If the composite has several inputs, two of
+    // them may be the same memory.
     if (step != drafts_.rbegin() || desc_.input_count != 1 || step->row->shape_rule != BP_SHAPE_ELEMENTWISE)
       return false;
   }

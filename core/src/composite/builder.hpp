@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers a composite to steps. Each function appends one primitive and returns its result, a new
-// dense temporary.
+// Lowers a composite to steps. Each function for a primitive appends one step and returns the
+// result, a new dense temporary.
 //
 // Elementwise primitives take operands of one rank, broadcast extents of 1, and accept constants of
-// rank 0. Numbers are computed in `number()`: f64 for f64, else f32; `load` and `store` convert. If
-// a result is stored right after it was computed, the step writes to the target directly.
+// rank 0. Numbers are computed in the dtype `number()`, which is f64 if the composite computes in
+// f64, and f32 otherwise. `load` and `store` convert to and from that dtype. If a result is stored
+// right after it was computed, its step writes to the target directly.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +18,18 @@
 
 namespace backplane::core::composite {
 
-// The intended size of a tile's temporaries, such as attention's scores or a convolution's unfolded
-// image. Tiles are larger if there would otherwise be more than kMaxTiles.
+// The intended size in bytes of a tile's temporaries, such as attention's scores or a convolution's
+// unfolded image. Tiles are larger if there would otherwise be more than kMaxTiles.
 inline constexpr int64_t kMinTileBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxTiles = 4096;
-// The maximum number of steps of a program. Tiles are few, but kernel taps or rope frequencies may
-// be many.
+// The maximum number of steps of a program. Tiles are few, but a program has several steps for each
+// kernel tap or rope frequency.
 inline constexpr size_t kMaxSteps = size_t{1} << 18;
 
-// The size of a tile if all temporaries together have `total` bytes.
+// Returns the size of a tile in bytes if the temporaries of all tiles have `total` bytes.
 inline int64_t tile_bytes(int64_t total) { return std::max(kMinTileBytes, total / kMaxTiles); }
 
-// Room for the attributes of any primitive.
+// Size in bytes of the largest attribute struct of a primitive.
 inline constexpr size_t kStepAttributeBytes = [] {
   size_t most = BP_ATTRIBUTES_MIN_SIZE;
   for (const OpRow& row : rules::op_rows()) {
@@ -41,25 +42,26 @@ inline constexpr size_t kStepAttributeBytes = [] {
 struct Draft {
   const OpRow* row;
   std::array<unsigned char, kStepAttributeBytes> attributes{};  // zero unless the step sets them
-  std::vector<Value> operands{};                                // inputs, then outputs
+  // first the inputs, then the outputs
+  std::vector<Value> operands{};
   uint32_t inputs = 0;
   uint64_t scalars[2] = {};
 };
 
-// Memory that steps refer to.
+// A piece of memory, a constant or a scalar that steps use.
 struct Storage {
   Location::Kind kind;
-  uint32_t index = 0;   // the number of the composite's operand or scalar
-  uint64_t bits = 0;    // the bits of a constant
-  int64_t bytes = 0;    // the size of a temporary
-  uint64_t offset = 0;  // the offset of a temporary, once placed
+  uint32_t index = 0;   // index of the composite's input, output or scalar
+  uint64_t bits = 0;    // bits of a constant
+  int64_t bytes = 0;    // size of a temporary
+  uint64_t offset = 0;  // offset of a temporary, valid after place_temporaries
   uint32_t alignment_log2 = 0;
   uint32_t writes = 0, reads = 0;
 };
 
 class Builder {
  public:
-  // `full_alignment_log2`: the alignment of the temporaries' memory.
+  // `full_alignment_log2` is the alignment of the temporaries' memory.
   Builder(const OpRow& row, const bp_op_desc& desc, uint32_t full_alignment_log2);
 
   const bp_op_desc& desc() const { return desc_; }
@@ -73,32 +75,34 @@ class Builder {
   Value input(uint32_t index) const { return inputs_[index]; }
   Value output(uint32_t index) const { return outputs_[index]; }
 
-  // Values without memory.
+  // Functions that make values without memory:
   Value constant(double value) { return constant(number_, value); }
   Value constant(uint32_t dtype, double value);
   Value integer(uint32_t dtype, int64_t value);
   Value scalar(uint32_t index, uint32_t rank);  // all extents are 1
 
-  // Data movement.
+  // Functions that move data:
   Value load(uint32_t index) { return widen(input(index)); }
   Value widen(const Value& value) { return cast(value, number_); }
-  Value cast(const Value& value, uint32_t dtype);           // `value` itself if it has the dtype
-  Value dense(const Value& value);                          // `value` itself if it is dense
-  Value reshape(const Value& value, const Extents& shape);  // a view if strides allow it
+  // returns `value` itself if it has the dtype
+  Value cast(const Value& value, uint32_t dtype);
+  Value dense(const Value& value);  // returns `value` itself if it is dense
+  // returns a view if the strides allow it
+  Value reshape(const Value& value, const Extents& shape);
   Value temporary(uint32_t dtype, const Extents& shape);
   void fill(const Value& target, double value);
   Value iota(uint32_t dtype, const Extents& shape, uint32_t axis, int64_t start);
   Value gather(const Value& x, const Value& index, uint32_t axis);
-  // Stores `value` in `target`, converted if needed; if possible, the step that computes `value`
-  // writes there directly. Returns a value that later steps may read.
+  // Stores `value` in `target` and converts it if needed. If possible, the step that computed
+  // `value` writes to `target` directly. Returns a value that later steps may read.
   Value store(const Value& target, const Value& value);
 
-  // Elementwise.
+  // Elementwise primitives:
   Value unary(uint32_t op, const Value& x);
   Value binary(uint32_t op, const Value& a, const Value& b);
   Value compare(uint32_t predicate, const Value& a, const Value& b);
   Value select(const Value& condition, const Value& a, const Value& b);
-  // target = target + b, in place.
+  // Adds `b` to `target` in place.
   void accumulate(const Value& target, const Value& b);
   Value neg(const Value& x) { return unary(BP_OP_NEG, x); }
   Value exp(const Value& x) { return unary(BP_OP_EXP, x); }
@@ -108,22 +112,22 @@ class Builder {
   Value mul(const Value& a, const Value& b) { return binary(BP_OP_MUL, a, b); }
   Value div(const Value& a, const Value& b) { return binary(BP_OP_DIV, a, b); }
 
-  // Other primitives. Dtype 0 means the dtype of x.
+  // Other primitives. A `dtype` of 0 means the dtype of x.
   Value reduce(uint32_t op, const Value& x, uint32_t axes, uint32_t dtype = 0);
   Value sum(const Value& x, uint32_t axes) { return reduce(BP_OP_REDUCE_SUM, x, axes); }
-  // dtype 0 means number().
+  // A `dtype` of 0 means number().
   Value matmul(const Value& a, const Value& b, uint32_t precision, uint32_t dtype = 0);
-  Value arg(uint32_t op, const Value& x, uint32_t axis);  // i32
+  Value arg(uint32_t op, const Value& x, uint32_t axis);  // the result has dtype i32
   struct Sorted {
     Value values, indices;
   };
   Sorted sort(const Value& x, uint32_t axis, bool descending);
 
-  // Assigns offsets to temporaries; those whose steps do not overlap share memory. Returns the
-  // total bytes.
+  // Assigns offsets to temporaries. Temporaries that are never in use at the same time may share
+  // memory. Returns the total size in bytes.
   uint64_t place_temporaries();
   const std::vector<Draft>& drafts() const { return drafts_; }
-  // A finished step: the views of its operands, with alignment and aliases, and their locations.
+  // The operands of a finished step: their views, with alignment and aliases, and their locations.
   struct Operands {
     bp_tensor_desc views[8];
     Location locations[8];

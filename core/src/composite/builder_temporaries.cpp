@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns offsets to temporaries and finishes operands.
+// Assigns offsets to temporaries, and determines the alignments and aliases of operands.
 #include <algorithm>
 #include <bit>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kGranule = uint64_t{1} << BP_MAX_ALIGNMENT_LOG2;
 
-// Blocks in use, in order of offset.
+// The memory blocks in use, in order of offset.
 class Arena {
  public:
   uint64_t take(uint64_t bytes) {
@@ -39,8 +39,8 @@ class Arena {
 
 }  // namespace
 
-// True if the step's output may reuse the memory of an input, because the step works in place and
-// is the input's last use.
+// Returns true if the step's output may reuse the memory of an input, because the step works in
+// place and no later step uses the input.
 bool Builder::may_take_over(const Draft& draft, size_t step, const std::vector<size_t>& last, uint32_t& from) const {
   const bool in_place = draft.row->shape_rule == BP_SHAPE_ELEMENTWISE && draft.row->id != BP_OP_CUMSUM;
   const Value& output = draft.operands[draft.inputs];
@@ -81,13 +81,13 @@ uint64_t Builder::place_temporaries() {
       const uint32_t written = draft.operands[i].storage;
       Storage& storage = storages_[written];
       if (storage.kind != Location::Kind::temporary || first[written] != s) continue;
-      first[written] = never;  // placed
+      first[written] = never;  // marks the temporary as placed
       storage.offset = takes_over ? storages_[from].offset : arena.take(static_cast<uint64_t>(storage.bytes));
     }
     for (const Value& operand : drafts_[s].operands) {
       const uint32_t used = operand.storage;
       if (storages_[used].kind != Location::Kind::temporary || last[used] != s) continue;
-      last[used] = never;  // the block is now free, or belongs to a new owner
+      last[used] = never;  // marks the block as freed, or as owned by the output
       if (!takes_over || used != from) arena.give(storages_[used].offset);
     }
   }

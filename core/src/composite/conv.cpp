@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv: copies the unfolded image to columns (im2col) and multiplies them by the weight.
+// Lowers conv: copies the unfolded image to columns (im2col) and multiplies the weight by the
+// columns.
 #include "composite/window.hpp"
 
 namespace backplane::core::composite {
@@ -17,7 +18,8 @@ void conv(Builder& b) {
   const int64_t image_bytes = count_of({groups, depth, window.results, dtype_bytes(x.dtype())});
   each_tile(batches, tile_of(batches, image_bytes), [&](int64_t start, int64_t n) {
     const Value padded = pad(b, slice(x, 0, start, n), window, x.dtype(), 0);
-    std::vector<uint32_t> order = {0, 1};  // [n,C,kernel..,positions..]
+    // order of dimensions that gives [n,C,kernel..,positions..]
+    std::vector<uint32_t> order = {0, 1};
     for (int64_t d = 0; d < rank; ++d) order.push_back(static_cast<uint32_t>(2 + rank + d));
     for (int64_t d = 0; d < rank; ++d) order.push_back(static_cast<uint32_t>(2 + d));
     const Value columns = b.reshape(permute(unfold(padded, window), order), {n, groups, depth, window.results});

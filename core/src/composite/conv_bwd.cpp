@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_transpose, conv_bwd_input (the same computation) and conv_bwd_weight.
+// Lowers conv_transpose, conv_bwd_input (the same computation) and conv_bwd_weight.
 #include "composite/window.hpp"
 
 namespace backplane::core::composite {
 
 namespace {
 
-// Selects kernel tap `tap` of the columns, from [n,C,kernel..,positions..] to [n,C,positions..].
+// Selects the columns of kernel tap `tap`: converts [n,C,kernel..,positions..] to
+// [n,C,positions..].
 Value tap_of(Value columns, const Window& window, int64_t tap) {
   for (uint32_t d = window.rank(); d-- > 0;) {
     columns = slice(columns, 2 + d, tap % window.kernel[d], 1);
@@ -15,7 +16,7 @@ Value tap_of(Value columns, const Window& window, int64_t tap) {
   return *try_reshape(columns, joined({columns.extent(0), columns.extent(1)}, window.positions));
 }
 
-// The elements of the padded image that the tap reads.
+// Returns a view of the elements of the padded image that kernel tap `tap` reads.
 Value met_by(Value padded, const Window& window, int64_t tap) {
   for (uint32_t d = window.rank(); d-- > 0;) {
     const int64_t at = tap % window.kernel[d];
@@ -25,8 +26,8 @@ Value met_by(Value padded, const Window& window, int64_t tap) {
   return padded;
 }
 
-// Scatters each element of x over its window (col2im): computes columns with the weight, then adds
-// them tap by tap.
+// Scatters each element of x over its window (col2im): multiplies the weight by x to get columns,
+// then adds the columns to the output, one kernel tap at a time.
 void spread(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
   const Value x = b.input(0), w = b.input(1), y = b.output(0);
@@ -57,14 +58,14 @@ void conv_transpose(Builder& b) { spread(b); }
 void conv_bwd_input(Builder& b) { spread(b); }
 
 // Multiplies dy [O, N positions] by the columns [N positions, C kernel]. The batch is part of the
-// reduction; tiles accumulate.
+// reduction, so the results of the tiles are added.
 void conv_bwd_weight(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
   const Value x = b.input(0), dy = b.input(1), dw = b.output(0);
   const Window window(attributes, spatial(x), spatial(dw));
   const int64_t batches = x.extent(0), channels = x.extent(1), outputs = dy.extent(1), groups = attributes.groups;
   const uint32_t rank = window.rank();
-  // Orders that give [C,kernel..,n,positions..] and [O,n,positions..].
+  // Orders of dimensions that give [C,kernel..,n,positions..] and [O,n,positions..].
   std::vector<uint32_t> order = {1}, dy_order = {1, 0};
   for (uint32_t d = 0; d < rank; ++d) order.push_back(2 + rank + d);
   order.push_back(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gelu, silu, sigmoid, pow, and the activations that other composites apply.
+// Lowers gelu, silu, sigmoid, pow, and the activations that other composites apply.
 #include <cmath>
 #include <numbers>
 
@@ -9,16 +9,17 @@ namespace backplane::core::composite {
 
 namespace {
 
-// 1 + e^-x. Below -88 it overflows to infinity, and its reciprocal is 0.
+// Returns 1 + e^-x. Below -88 the result overflows to infinity, and its reciprocal is 0.
 Value one_plus_exp(Builder& b, const Value& x) { return b.add(b.exp(b.neg(x)), b.constant(1)); }
 
-// x * ((1 + shape) / 2). Halving the factor is exact, but halving a subnormal x is not.
+// Returns x * ((1 + shape) / 2). Halving the factor is exact, but halving a subnormal x is not.
 Value half_gate(Builder& b, const Value& x, const Value& shape) {
   return b.mul(x, b.mul(b.add(shape, b.constant(1)), b.constant(0.5)));
 }
 
-// erfc(z) / 2 for z = |x| / sqrt(2), with relative error 2^-23. erfc(z) is t e^(P(t) - z^2) with t
-// = 1 / (1 + z / 2), a Chebyshev fit (Numerical Recipes, erfcc). 1 - erf(z) would cancel.
+// Returns erfc(z) / 2 for z = |x| / sqrt(2), with relative error 2^-23. With t = 1 / (1 + z / 2),
+// erfc(z) is t e^(P(t) - z^2), where P is a Chebyshev fit (Numerical Recipes, erfcc). Computing 1 -
+// erf(z) would lose digits by cancellation.
 Value half_tail(Builder& b, const Value& x) {
   constexpr double fit[] = {0.17087277,  -0.82215223, 1.48851587, -1.13520398, 0.27886807,
                             -0.18628806, 0.09678418,  0.37409196, 1.00002368,  -1.26551223};
@@ -31,22 +32,22 @@ Value half_tail(Builder& b, const Value& x) {
 }
 
 Value gelu_erf(Builder& b, const Value& x) {
-  // half_tail is not accurate enough for f64.
+  // The error of half_tail is too large for f64.
   if (b.number() == BP_F64) return half_gate(b, x, b.unary(BP_OP_ERF, b.mul(x, b.constant(1 / std::numbers::sqrt2))));
   const Value tail = half_tail(b, x);
   const Value left = b.compare(BP_COMPARE_LT, x, b.constant(0));
   return b.mul(x, b.select(left, tail, b.sub(b.constant(1), tail)));
 }
 
-// x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). It equals x * (1 + tanh v) / 2, but
-// does not cancel.
+// Returns x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The result equals x * (1 +
+// tanh v) / 2, whose sum would lose digits by cancellation.
 Value gelu_tanh(Builder& b, const Value& x) {
   const double factor = -2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const Value cubic = b.add(b.mul(b.mul(x, x), b.constant(factor * 0.044715)), b.constant(factor));
   return b.div(x, b.add(b.exp(b.mul(x, cubic)), b.constant(1)));
 }
 
-// x / (1 + e^-x) rounds once less than x * sigmoid(x).
+// Returns x / (1 + e^-x), which rounds once less than x * sigmoid(x).
 Value silu_of(Builder& b, const Value& x) { return b.div(x, one_plus_exp(b, x)); }
 
 Value sigmoid_of(Builder& b, const Value& x) {
@@ -82,15 +83,15 @@ void silu(Builder& b) { b.store(b.output(0), silu_of(b, b.load(0))); }
 
 void sigmoid(Builder& b) { b.store(b.output(0), sigmoid_of(b, b.load(0))); }
 
-// e^(y ln |x|) with the sign of an odd power, and the special cases that the logarithm does not
-// cover.
+// Computes e^(y ln |x|), the sign of an odd power, and the special cases that the logarithm does
+// not cover.
 void pow(Builder& b) {
   const Value x = b.load(0), y = b.load(1);
   const Value zero = b.constant(0), one = b.constant(1);
   const Value magnitude = b.unary(BP_OP_ABS, x);
   const Value power = b.exp(b.mul(y, b.log(magnitude)));
-  // x counts as negative if x < 0 or 1 / x < 0. Only the first finds -inf, since 1 / -inf is -0.
-  // Only the second finds -0, since 1 / -0 is -inf.
+  // x counts as negative if x < 0 or 1 / x < 0. Only the first test finds -inf, since 1 / -inf is
+  // -0. Only the second test finds -0, since 1 / -0 is -inf.
   const Value below = b.compare(BP_COMPARE_LT, x, zero);
   const Value negative = b.binary(BP_OP_OR, below, b.compare(BP_COMPARE_LT, b.div(one, x), zero));
   const auto is_whole = [&](const Value& v) { return b.compare(BP_COMPARE_EQ, b.unary(BP_OP_FLOOR, v), v); };
@@ -100,8 +101,8 @@ void pow(Builder& b) {
   const Value finite = b.compare(BP_COMPARE_LT, magnitude, b.constant(HUGE_VAL));
   const Value no_real = b.binary(BP_OP_AND, b.binary(BP_OP_AND, below, finite), b.unary(BP_OP_BITNOT, whole));
   const Value real = b.select(no_real, b.constant(NAN), signed_power);
-  // A device that flushes subnormals reads a subnormal y as 0. Then y ln |x| is NaN if the
-  // logarithm is infinite. So test y * 1, which is 0 on such a device.
+  // A device that flushes subnormals reads a subnormal y as 0. If the logarithm is infinite, y ln
+  // |x| is then NaN. The test therefore uses y * 1, which is 0 on such a device.
   const Value multiplied = b.mul(y, one);
   const Value is_one = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, x, one), b.compare(BP_COMPARE_EQ, multiplied, zero));
   b.store(b.output(0), b.select(is_one, one, real));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// embedding.
+// Lowers embedding to a gather.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {
 
-// Gathers rows of the table with an index that is broadcast along each row. An index out of range
-// gives a row of zeroes.
+// Gathers rows of the table with an index that is broadcast along each row. If an index is out of
+// range, gather returns a row of zeros.
 void embedding(Builder& b) {
   const Value table = b.input(0);
   const int64_t width = table.extent(1), count = elements_of(b.input(1));

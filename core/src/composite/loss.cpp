@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy, and its gradient with respect to the logits for an upstream gradient of 1.
+// Lowers cross_entropy, and its gradient with respect to the logits for an upstream gradient of 1.
 #include <optional>
 #include <utility>
 
@@ -35,7 +35,8 @@ class Loss {
  private:
   static constexpr uint32_t kDown = 1, kAcross = 2;
 
-  // The rows whose target is `index`; no row if the targets' dtype cannot represent `index`.
+  // Returns a mask of the rows whose target is `index`. If the targets' dtype cannot represent
+  // `index`, the mask is false for every row.
   Value ignored(int64_t index) {
     const uint32_t dtype = target_.dtype();
     const bool held = dtype == BP_I64 || std::in_range<int32_t>(index);
@@ -44,8 +45,7 @@ class Loss {
   }
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
-  // Sets the weight of each row's target, which is 0 for ignored rows, and the weights of all
-  // classes.
+  // Sets `target_weight_`, which is 0 for ignored rows, and the weights of all classes.
   void weigh() {
     const bool weighted = b_.has_input(2);
     if (weighted) class_weight_ = insert(b_.load(2), 0);
@@ -54,7 +54,8 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // The sum of weight times log-probability over each row's target distribution.
+  // Returns the sum over each row of log-probability times the weight in the row's target
+  // distribution.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;
@@ -73,7 +74,8 @@ class Loss {
     b_.store(b_.output(0), b_.reshape(loss, b_.output(0).shape()));
   }
 
-  // probability * (sum of the row's target distribution) - target distribution
+  // Stores probability * (sum of the row's target distribution) - target distribution, divided by
+  // the divisor of a mean.
   void store_gradient(const Value& probability) {
     const Value hot = b_.compare(BP_COMPARE_EQ, b_.iota(target_.dtype(), {1, classes_}, 1, 0), target_);
     Value weight = b_.mul(target_weight_, b_.constant(1 - smoothing_));
@@ -93,10 +95,10 @@ class Loss {
   const bp_cross_entropy_attributes& attributes_;
   const double smoothing_;
   const int64_t rows_, classes_;
-  Value target_, ignored_;               // [N,1]
-  std::optional<Value> class_weight_{};  // [1,C]
-  Value target_weight_;                  // [N,1]
-  std::optional<Value> divisor_{};       // [1,1]
+  Value target_, ignored_;               // shape [N,1]
+  std::optional<Value> class_weight_{};  // shape [1,C]
+  Value target_weight_;                  // shape [N,1]
+  std::optional<Value> divisor_{};       // shape [1,1]
 };
 
 }  // namespace

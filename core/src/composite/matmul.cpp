@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form of matmul that a later ABI version added: casts an f16 or bf16 operand to f32.
+// Lowers the mixed-dtype form of matmul, which a later ABI version added: casts an f16 or bf16
+// operand to f32.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear.
+// Lowers linear to matmul, add and an activation.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {
 
-// Folds the rows of x into one dimension if strides allow it; otherwise broadcasts w over them.
+// Folds the rows of x into one dimension if the strides allow it. Otherwise broadcasts w over the
+// dimensions of x.
 void linear(Builder& b) {
   const auto& attributes = b.attributes<bp_linear_attributes>();
   const Value x = b.input(0);
-  const Value w = transpose(b.cast(b.input(1), x.dtype()));  // [K,N]
+  const Value w = transpose(b.cast(b.input(1), x.dtype()));  // shape [K,N]
   const int64_t depth = w.extent(0), cols = w.extent(1);
   int64_t rows = 1;
   for (uint32_t d = 0; d + 1 < x.rank(); ++d) rows *= x.extent(d);

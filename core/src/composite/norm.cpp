@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm, batch_norm, in two passes: first the mean, then the variance
-// around it.
+// Lowers layer_norm, rms_norm, group_norm and batch_norm. The first pass computes the mean, and the
+// second pass computes the variance around the mean.
 #include "composite/norm.hpp"
 
 namespace backplane::core::composite {
@@ -35,14 +35,15 @@ Value rstd_of(Builder& b, const Value& x, const Groups& groups, double epsilon) 
 
 namespace {
 
-// Applies the optional gamma and beta.
 Value parameter(Builder& b, uint32_t index, const Groups& groups) { return b.reshape(b.load(index), groups.parameter); }
 
+// Stores the value if the output is present, and returns a value that later steps may read.
 Value keep(Builder& b, uint32_t output, const Value& value) {
   if (!b.has_output(output)) return value;
   return b.reshape(b.store(b.output(output), b.reshape(value, b.output(output).shape())), value.shape());
 }
 
+// Applies the optional gamma and beta, and stores y.
 void finish(Builder& b, Value y, const Groups& groups, uint32_t gamma, uint32_t beta) {
   if (b.has_input(gamma)) y = b.mul(y, parameter(b, gamma, groups));
   if (beta != 0 && b.has_input(beta)) y = b.add(y, parameter(b, beta, groups));
@@ -77,9 +78,10 @@ void rms_norm(Builder& b) {
   finish(b, b.mul(x, rstd), groups, 1, 0);
 }
 
-// Inputs: gamma, beta, running mean and variance. Outputs: the new running statistics, and the
-// batch's mean and rstd. Without training, the running statistics normalise x and do not change.
-// Training that outputs no running statistics does not read them.
+// Applies batch_norm. Inputs: x, gamma, beta, running mean and running variance. Outputs: y, the
+// new running mean and variance, and the batch's mean and rstd. Without training, the running
+// statistics normalise x and do not change. Training that outputs no running statistics does not
+// read them.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
   const Groups groups = groups_by_batch(b.input(0).shape());

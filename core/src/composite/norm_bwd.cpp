@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd: the gradients of all four normalisations, with statistics of the batch.
+// Lowers norm_bwd: the gradients of all four normalisations, with statistics of the batch.
 #include "composite/norm.hpp"
 
 namespace backplane::core::composite {
@@ -17,7 +17,7 @@ Groups groups_of(const bp_norm_bwd_attributes& attributes, const Extents& x) {
   }
 }
 
-// Stores the sum over the dimensions in which a parameter is broadcast.
+// Stores the sum of `value` over the dimensions in which a parameter is broadcast.
 void store_sum(Builder& b, uint32_t output, const Value& value, const Groups& groups) {
   if (!b.has_output(output)) return;
   uint32_t axes = 0;
@@ -29,8 +29,8 @@ void store_sum(Builder& b, uint32_t output, const Value& value, const Groups& gr
 
 }  // namespace
 
-// Let r = rstd, g = dy gamma and s = (x - mean) r. Then dx = r (g - mean(g) - s mean(g s)).
-// rms_norm subtracts neither mean of x nor mean(g).
+// Let r = rstd, g = dy gamma and s = (x - mean) r. Then dx = r (g - mean(g) - s mean(g s)). For
+// rms_norm, the mean of x and mean(g) are replaced by 0.
 void norm_bwd(Builder& b) {
   const auto& attributes = b.attributes<bp_norm_bwd_attributes>();
   const Groups groups = groups_of(attributes, b.input(1).shape());

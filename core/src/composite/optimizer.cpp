@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw.
+// Lowers adamw.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {
 
-// Outputs, read and written: parameter, first moment, second moment. Scalars: learning rate and the
-// corrections of both moments.
+// Updates the outputs in place: parameter, first moment, second moment. The scalars are the
+// learning rate and the bias corrections of the two moments.
 void adamw(Builder& b) {
   const auto& attributes = b.attributes<bp_adamw_attributes>();
   const auto constant = [&](float value) { return b.constant(static_cast<double>(value)); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool: reductions of an overlapping view.
+// Lowers max_pool and avg_pool to reductions of a view whose windows overlap.
 #include <cmath>
 
 #include "base/error.hpp"
@@ -15,10 +15,10 @@ Window window_of(Builder& b) {
   return {attributes, spatial(b.input(0)), kernel};
 }
 
-// The kernel's dimensions of an unfolded image.
+// Returns a mask of the kernel's dimensions in an unfolded image.
 uint32_t kernel_axes(const Window& window) { return ((1u << window.rank()) - 1) << (2 + window.rank()); }
 
-// Unfolds an image that holds each element's index within its plane. Padding has the maximum index.
+// Unfolds an image of the index of each element within its plane. Padding has the index INT32_MAX.
 Value indices_of(Builder& b, const Window& window) {
   if (count_of(window.image) > INT32_MAX) {
     throw Error(BP_UNSUPPORTED,
@@ -31,15 +31,15 @@ Value indices_of(Builder& b, const Window& window) {
   return unfold(pad(b, image, window, BP_I32, INT32_MAX), window);
 }
 
-// The smallest index of the maximum, or of a NaN if there is one.
+// Returns the smallest index at which a window has its maximum or a NaN.
 Value index_of(Builder& b, const Value& taps, const Value& maximum, const Value& indices, uint32_t axes) {
   const Value is_nan = b.compare(BP_COMPARE_NE, taps, taps);
   const Value found = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, taps, maximum), is_nan);
   return b.reduce(BP_OP_REDUCE_MIN, b.select(found, indices, b.integer(BP_I32, INT32_MAX)), axes);
 }
 
-// The number of image elements in each window. It is 1 for an empty window, whose sum of 0 is
-// divided by it.
+// Returns the number of image elements in each window. An empty window counts as 1, so that its sum
+// of 0 gives a mean of 0.
 Value counts_of(Builder& b, const Window& window) {
   const Value ones = b.temporary(b.number(), joined({1, 1}, window.padded));
   b.fill(ones, 0);

@@ -23,7 +23,7 @@ namespace {
 using composite::Builder;
 using composite::Draft;
 
-// True if all outputs are empty.
+// Returns true if all outputs are empty.
 bool writes_nothing(const bp_op_desc& desc) {
   return std::all_of(desc.outputs, desc.outputs + desc.output_count,
                      [](const bp_tensor_desc& view) { return view.dtype == 0 || element_count(view) == 0; });
@@ -74,7 +74,7 @@ void decompose(Builder& b, uint32_t op) {
   }
 }
 
-// The plan key of a step, with the composite's flags and hints.
+// Returns the plan key of a step, with the composite's flags and hints.
 Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const bp_op_desc& composite) {
   const OpRow& row = *draft.row;
   const auto count = static_cast<uint32_t>(draft.operands.size());
@@ -95,7 +95,7 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   return key;
 }
 
-// Converts a step's error to the composite's error.
+// Converts the error of a step to an error of the composite.
 Error failed_step(const Error& error, const Device& device, const OpRow& composite, const Draft& draft) {
   const uint32_t dtype = draft.operands[0].dtype();
   if (error.status() == BP_UNSUPPORTED) {
@@ -120,7 +120,7 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
   decompose(builder, row.id);
   Ref<Program> program(kAdopt, new Program);
   program->temporary_bytes = builder.place_temporaries();
-  // Tiles differ only in offsets, so they share entries.
+  // Tiles of one size share entries, because their steps differ only in offsets.
   std::map<std::string, Ref<PlanEntry>> entries;
   for (const Draft& draft : builder.drafts()) {
     const Builder::Operands operands = builder.operands_of(draft);
@@ -158,7 +158,7 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
 
 void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                  const bp_operand* scalars) {
-  const Ref<PlanEntry> entry(&borrowed);  // staging looks up plans and may evict it
+  const Ref<PlanEntry> entry(&borrowed);  // staging looks up plans and may evict the entry
   const Program& program = *entry->program;
   const WorkScope scope("composite", entry->row->name);
   Span temporaries;

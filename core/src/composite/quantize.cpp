@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize, dequantize.
+// Lowers quantize and dequantize.
 #include "composite/quantize.hpp"
 
 namespace backplane::core::composite {
@@ -18,7 +18,7 @@ Value unpacked(Builder& b, const Value& packed, int64_t extent) {
 
 namespace {
 
-// A parameter, which has a single element, or one per element or channel of x.
+// Loads a scale or zero point, which has one element, or one per element or channel of x.
 Value parameter(Builder& b, uint32_t index, uint32_t rank) {
   const Value value = b.load(index);
   return value.rank() == rank ? value : b.reshape(value, Extents(rank, 1));
@@ -26,7 +26,8 @@ Value parameter(Builder& b, uint32_t index, uint32_t rank) {
 
 }  // namespace
 
-// The cast saturates at 8 bits and converts NaN to 0. Only 4-bit values need a clamp.
+// Quantizes x. The cast saturates at 8 bits and converts NaN to 0, so only 4-bit values need a
+// clamp.
 void quantize(Builder& b) {
   const bool four = b.attributes<bp_quantize_attributes>().bits == 4;
   const Value x = b.load(0), y = b.output(0);

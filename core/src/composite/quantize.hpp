@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 4-bit values are packed two to a byte, the first in the low half.
+// Unpacks 4-bit values. Each byte contains two values, the first in the low half.
 #pragma once
 
 #include "composite/families.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_matmul: in integers if both operands are integers, else with dequantised weights.
+// Lowers quantized_matmul. Multiplies integers if both operands are integers and the weight has one
+// block per row. Otherwise multiplies dequantised values.
 #include <algorithm>
 
 #include "composite/quantize.hpp"
@@ -10,25 +11,25 @@ namespace {
 
 struct Problem {
   int64_t rows, cols, depth, block, blocks;
-  Value a;  // [M,K]
-  Value w;  // [N,K], i8 or u8
+  Value a;  // shape [M,K]
+  Value w;  // shape [N,K], dtype i8 or u8
 };
 
-// The weight's scale or zero point as [N or 1, blocks or 1], in `dtype`.
+// Returns the weight's scale, zero point or minimum as [N or 1, blocks or 1], in `dtype`.
 Value of_weight(Builder& b, uint32_t index, uint32_t dtype) {
   const Value value = b.cast(b.input(index), dtype);
   if (value.rank() == 2) return value;
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// The scale or zero point of a as [M or 1, 1], in `dtype`.
+// Returns the scale or zero point of a as [M or 1, 1], in `dtype`.
 Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
   const Value value = b.cast(b.input(index), dtype);
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// Dequantises columns start..start + extent of the weight: (value - zero point) * scale + minimum.
-// Parameters are viewed as [N or 1, blocks or 1, 1].
+// Dequantises columns [start, start + blocks * block) of the weight: (value - zero point) * scale +
+// minimum. Each parameter has the shape [N or 1, blocks or 1, 1].
 void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t start, int64_t blocks, int64_t block) {
   const auto part_of = [&](const Value& whole) {
     const Value part = slice(whole, 1, start, blocks * block);
@@ -65,15 +66,15 @@ Value by_dequantising(Builder& b, const Problem& p) {
   return b.matmul(dequantised_a(b, p), transpose(weights), precision);
 }
 
-// sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32.
-// Then applies the scales, and adds the minimum times the sum of a - za.
+// Computes sum of (a - za)(w - zw) as sum of a w - za sum of w - zw sum of a + K za zw, which is
+// exact modulo 2^32. Then applies the scales, and adds the minimum times the sum of a - za.
 Value in_integers(Builder& b, const Problem& p) {
-  const Value w = b.cast(p.w, BP_I8);  // 4-bit values fit
+  const Value w = b.cast(p.w, BP_I8);  // unpacked 4-bit values are u8 and fit into i8
   Value sum = b.matmul(p.a, transpose(w), BP_PRECISION_FULL, BP_I32);
   const bool a_zero = b.has_input(5), w_zero = b.has_input(3);
   Value za, zw;
   if (a_zero) za = of_rows(b, 5, BP_I32);
-  if (w_zero) zw = transpose(of_weight(b, 3, BP_I32));  // [1, N or 1]
+  if (w_zero) zw = transpose(of_weight(b, 3, BP_I32));  // shape [1, N or 1]
   if (a_zero) sum = b.sub(sum, b.mul(za, transpose(b.reduce(BP_OP_REDUCE_SUM, w, 0b10, BP_I32))));
   if (w_zero) sum = b.sub(sum, b.mul(zw, b.reduce(BP_OP_REDUCE_SUM, p.a, 0b10, BP_I32)));
   if (a_zero && w_zero) sum = b.add(sum, b.mul(b.mul(za, b.integer(BP_I32, p.depth)), zw));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form of argmax and argmin that a later ABI version added: casts the i32 index to i64.
+// Lowers the i64 form of argmax and argmin, which a later ABI version added: casts the i32 index to
+// i64.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {

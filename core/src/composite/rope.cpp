@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope. The angle of position p at frequency f is p f. The sine needs the angle modulo 2 pi with an
-// error of 2^-20 for any p. An f32 cannot represent a large angle so accurately. So f / 2 pi, in
-// turns, is split into a multiple of 2^-32 turns and a small rest. The integer product of p and the
-// multiple wraps at whole turns; the product with the rest is small.
+// Lowers rope. The angle of position p at frequency f is p f. The sine needs the angle modulo 2 pi
+// with an error of at most 2^-20 for any p, and an f32 cannot represent a large angle so
+// accurately.
+//
+// Therefore f / (2 pi), the frequency in revolutions, is split into a multiple of 2^-32 revolutions
+// and a small remainder. The integer product of p and the multiple wraps at whole revolutions, and
+// the product of p and the remainder is small.
 #include <cmath>
 #include <numbers>
 
@@ -13,7 +16,7 @@ namespace backplane::core::composite {
 namespace {
 
 struct Table {
-  Value cosine, sine;  // [..,L,half], 1 where positions are broadcast
+  Value cosine, sine;  // shape [..,L,half], with 1 where positions are broadcast
 };
 
 Table table_of(Builder& b, int64_t half, float base) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax, softmax_bwd.
+// Lowers softmax, log_softmax and softmax_bwd.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {
 
 namespace {
 
-// A row that is all -inf, or that contains +inf, gives NaN, because inf - inf is NaN.
+// Subtracts the row's maximum. A row that is all -inf, or that contains +inf, becomes NaN, because
+// inf - inf is NaN.
 Value less_maximum(Builder& b, const Value& x, uint32_t axes) { return b.sub(x, b.reduce(BP_OP_REDUCE_MAX, x, axes)); }
 
 }  // namespace
@@ -23,7 +24,8 @@ void log_softmax(Builder& b) {
   b.store(b.output(0), b.sub(shifted, b.log(b.sum(b.exp(shifted), axes))));
 }
 
-// softmax: y (dy - sum of dy y); log_softmax: dy - e^y sum of dy
+// The gradient of softmax is y (dy - sum of dy y). The gradient of log_softmax is dy - e^y (sum of
+// dy).
 void softmax_bwd(Builder& b) {
   const auto& attributes = b.attributes<bp_softmax_bwd_attributes>();
   const uint32_t axes = 1u << attributes.axis;

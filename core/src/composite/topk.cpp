@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// topk.
+// Lowers topk to sort.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {
 
-// Sorts all elements and takes the first k. Half floats are sorted as f32, which preserves their
+// Sorts all elements and stores the first k. Half floats are sorted as f32, which preserves their
 // order.
 void topk(Builder& b) {
   const auto& attributes = b.attributes<bp_topk_attributes>();

@@ -10,7 +10,7 @@ namespace backplane::core::composite {
 
 namespace {
 
-// A copy of `value` without dimensions, for a view function to fill.
+// Returns a copy of `value` without dimensions, to which a view function appends dimensions.
 Value bare(const Value& value) {
   Value made = value;
   made.view.rank = 0;
@@ -122,7 +122,7 @@ Value without_repeats(const Value& value) {
 }
 
 std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
-  // Keep all strides, because they show whether the operation is in place.
+  // Returns all strides unchanged, because they show whether the operation is in place.
   if (value.shape() == shape) return value;
   Value made = bare(value);
   if (value.immediate() || count_of(shape) == 0) {
@@ -131,8 +131,8 @@ std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
     if (!value.immediate()) std::memcpy(made.view.strides, dense.strides, sizeof(dense.strides));
     return made;
   }
-  // Matches a run of new dimensions to each run of contiguous old dimensions, from the last
-  // dimension backwards.
+  // Splits the old dimensions into contiguous runs, from the last dimension backwards, and matches
+  // a run of new dimensions to each.
   const bp_tensor_desc& from = value.view;
   int64_t strides[BP_MAX_RANK] = {};
   auto to = static_cast<int>(shape.size()) - 1;

@@ -29,7 +29,7 @@ struct Window {
   uint32_t rank() const { return static_cast<uint32_t>(image.size()); }
 };
 
-// Concatenates the extents.
+// Concatenates the three lists of extents.
 inline Extents joined(std::initializer_list<int64_t> first, const Extents& more, const Extents& most = {}) {
   Extents all(first);
   all.insert(all.end(), more.begin(), more.end());
@@ -39,13 +39,13 @@ inline Extents joined(std::initializer_list<int64_t> first, const Extents& more,
 
 inline Extents spatial(const Value& value) { return {value.view.shape + 2, value.view.shape + value.rank()}; }
 
-// The part of a padded image that is the image itself.
+// Returns the part of a padded image without the padding.
 inline Value inside(Value padded, const Window& window) {
   for (uint32_t d = 0; d < window.rank(); ++d) padded = slice(padded, 2 + d, window.begin[d], window.image[d]);
   return padded;
 }
 
-// Pads x[N,C,image] with `value` and casts it to `dtype`. Returns x itself if nothing changes.
+// Pads x[N,C,image] with `value` and casts it to `dtype`. Returns x itself if it needs neither.
 inline Value pad(Builder& b, const Value& x, const Window& window, uint32_t dtype, double value) {
   if (window.padded == window.image) return b.cast(x, dtype);
   const Value padded = b.temporary(dtype, joined({x.extent(0), x.extent(1)}, window.padded));
@@ -62,13 +62,14 @@ inline Value unfold(Value padded, const Window& window) {
   return padded;
 }
 
-// How many of `count` items of `bytes` each fit into a tile; at least one.
+// Returns how many of `count` items, of `bytes` bytes each, fit into a tile, but at least one.
 inline int64_t tile_of(int64_t count, int64_t bytes) {
   return std::clamp<int64_t>(tile_bytes(count_of({count, bytes})) / std::max<int64_t>(bytes, 1), 1,
                              std::max<int64_t>(count, 1));
 }
 
-// Calls body(start, extent) for each tile of [0, count); once, with an empty tile, if count is 0.
+// Calls body(start, extent) for each tile of [0, count). If count is 0, calls body once, with an
+// empty tile.
 template <class Body>
 void each_tile(int64_t count, int64_t tile, Body body) {
   for (int64_t start = 0; start == 0 || start < count; start += tile) body(start, std::min(tile, count - start));

@@ -19,7 +19,7 @@ inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SP
 inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
 
 // The resolved operands of a call: inputs, then outputs. Elements past the operand count are
-// uninitialized.
+// uninitialised.
 struct Operands {
   bp_operand at[2 * BP_MAX_OPERANDS];
   // null for an immediate or an operand without elements
