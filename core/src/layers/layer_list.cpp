@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of layers.
+// Defines the list of layers and parses lists of their names.
 #include "layers/layer_list.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of layers.
+// Declares the list of layers and the parser of lists of their names.
 #pragma once
 
 #include <span>
@@ -10,17 +10,17 @@ namespace backplane::core {
 
 class Plugin;
 
-// Wraps `plugin` in a layer when it is loaded. The layer keeps the plugin's current instance, and
-// the layer's instance replaces it.
+// Wraps a newly loaded `plugin` in a layer. The layer takes over the plugin's current instance, and
+// the layer's instance becomes the plugin's current one.
 using Splice = void (*)(Plugin& plugin);
 struct Layer {
   std::string_view name;
   Splice splice;
 };
-// All layers of this library.
+// Returns all layers of this library.
 std::span<const Layer> known_layers() noexcept;
-// The layers of a list "a,b"; the first is the outermost. Throws INVALID_ARGUMENT naming an unknown
-// layer.
+// Returns the layers of a list "a,b", outermost first. If a name is unknown, throws an
+// INVALID_ARGUMENT error with that name.
 std::vector<Layer> parse_layers(std::string_view list);
 
 }  // namespace backplane::core

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of slots.
+// The table of slots with their names and the statuses that each may return.
 #include "layers/slots.hpp"
 
 namespace backplane::core::layers {
 
 namespace {
 
-// The names of statuses in slots.def.
+// Bits of the statuses, under the names that slots.def uses.
 enum StatusBit : uint32_t {
   NONE = 0,
   UNSUPPORTED = 1u << BP_UNSUPPORTED,

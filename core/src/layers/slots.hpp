@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots that can fail, by number and by name.
+// The plugin slots that can fail, with their names and statuses.
 #pragma once
 
 #include <backplane/base.h>
@@ -18,7 +18,8 @@ enum class Slot : uint8_t {
 inline constexpr size_t kSlotCount = static_cast<size_t>(Slot::count);
 
 const char* slot_name(Slot slot) noexcept;
-// True if the slot may return `status`, because its comment lists it or any slot may return it.
+// Returns true if the slot may return `status`, either because any slot may return it or because
+// the slot's comment lists it.
 bool states(Slot slot, bp_status status) noexcept;
 
 }  // namespace backplane::core::layers

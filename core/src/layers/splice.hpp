@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills the tables of a layer that wraps every slot in the same way.
+// Fills the tables of a layer that wraps all slots with templates.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace backplane::core::layers {
 
-// Returns the layer's bp.import if the plugin has that interface. Returns other interfaces of the
-// plugin unchanged.
+// Returns the layer's bp.import if the plugin has that interface. Forwards requests for other
+// interfaces to the plugin.
 inline const void* find_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   const WrappedPlugin& own = wrapped(plugin);
   bp_device* inner = device != nullptr ? reinterpret_cast<WrappedDevice*>(device)->inner : nullptr;
@@ -21,9 +21,9 @@ inline const void* find_interface(const bp_plugin* plugin, bp_device* device, co
   return own.inner->get_interface(own.inner, inner, name, version);
 }
 
-// Fills the device table: Shim<slot, member>::call for slots that return a status,
-// Destroy<member>::call for destroy slots. The layer itself sets `close` and the slots of the
-// plugin's table.
+// Fills the device table with Shim<slot, member>::call for slots that return a status, and with
+// Destroy<member>::call for destroy slots. The layer sets `close` and the slots of the plugin's
+// table itself.
 template <template <Slot, auto> class Shim, template <auto> class Destroy>
 void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_memory) import_memory) {
   bp_device_api& api = own.api;

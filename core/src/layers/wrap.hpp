@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of all layers. A layer is between a host and a plugin and is itself shaped like a
-// plugin: it has a table and device handles of its own, and its shutdown also ends the plugin.
-// Buffers, streams, events and plans keep the plugin's handles.
+// The common part of all layers. A layer is between a host and a plugin. Like a plugin, a layer has
+// a table and device handles of its own, and its shutdown also shuts down the plugin. Buffers,
+// streams, events and plans keep the plugin's handles.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -13,18 +13,18 @@
 
 namespace backplane::core::layers {
 
-// The first member of a layer's device.
+// The first base class of a layer's device.
 struct WrappedDevice {
   bp_device* inner;
 };
 
-// The plugin's device below `depth` layers.
+// Returns the plugin's device that `depth` layers wrap.
 inline bp_device* inner_device(bp_device* device, unsigned depth) noexcept {
   for (; depth != 0; --depth) device = reinterpret_cast<WrappedDevice*>(device)->inner;
   return device;
 }
 
-// A layer's instance; the host sees its `table`.
+// The instance of a layer. The host sees its `table`.
 struct WrappedPlugin {
   WrappedPlugin(const bp_plugin* wrapped, const bp_host* given)
       : inner(wrapped),
@@ -42,13 +42,14 @@ struct WrappedPlugin {
   bp_device_api api = {};
   const bp_plugin* inner;
   const bp_host* host;
-  // The plugin's slots; null optional slots stay null in the layer's table.
+  // The plugin's slots. A null optional slot is null in the layer's table too.
   const bp_device_api has;
-  const bp_device_api next;  // the table that the layer calls: `has`, with stubs
+  // the table that the layer calls: `has`, with stubs in place of null slots
+  const bp_device_api next;
   bp_import_api import = {};
 
   void log(const char* message) const { host->log(host->context, BP_LOG_ERROR, message); }
-  // The plugin's bp.import; null if it has none.
+  // Returns the plugin's bp.import, or null if the plugin has none.
   const bp_import_api* inner_import(bp_device* device) const {
     if (inner->get_interface == nullptr) return nullptr;
     const auto* given = static_cast<const bp_import_api*>(inner->get_interface(inner, device, BP_INTERFACE_IMPORT, 1));
@@ -64,7 +65,7 @@ inline WrappedPlugin& wrapped(const bp_plugin* plugin) {
   return *reinterpret_cast<WrappedPlugin*>(const_cast<bp_plugin*>(plugin));
 }
 
-// Replaces a slot by `mine` if the plugin has that slot.
+// Replaces a slot with `mine` if the plugin has that slot.
 template <class Function>
 void splice_slot(Function& slot, Function has, Function mine) {
   slot = has == nullptr ? nullptr : mine;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `fault`: makes calls fail, delays them or loses their device, following a schedule.
+// The layer `fault`: makes calls fail, delays calls, or loses their device, as a schedule
+// specifies.
 #include "layers/fault/fault.hpp"
 
 #include <backplane/backplane.h>
@@ -27,24 +28,24 @@ struct FaultPlugin : WrappedPlugin {
 
   const std::shared_ptr<const FaultSchedule> schedule;
   std::array<std::atomic<uint64_t>, kSlotCount> calls = {};
-  std::atomic<uint64_t> device_calls{0};  // calls of all device slots together
+  std::atomic<uint64_t> device_calls{0};  // number of calls of all device slots together
 };
 
 struct FaultDevice : WrappedDevice {
   FaultDevice(FaultPlugin& plugin, bp_device* wrapped) : WrappedDevice{wrapped}, owner(plugin) {}
 
   FaultPlugin& owner;
-  // Locked shared during every plugin call, exclusively while the device is being lost.
+  // Each plugin call holds a shared lock. The thread that loses the device holds an exclusive lock.
   std::shared_mutex use;
   std::atomic<bool> lost{false};
   std::mutex mutex;                    // guards `streams`
-  std::map<bp_stream*, bool> streams;  // true: the layer has failed the stream
+  std::map<bp_stream*, bool> streams;  // value: whether the layer has failed the stream
 };
 
 FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
 FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
 
-// What the schedule decides for one call.
+// The faults that the schedule sets for one call.
 struct Decision {
   uint64_t call = 0;
   bp_status status = BP_OK;
@@ -75,7 +76,7 @@ Decision decide(FaultPlugin& plugin, Slot slot, bool of_device) {
   return decision;
 }
 
-// TIMEOUT and NOT_READY leave the error record unchanged.
+// Fills the error record and returns `status`. TIMEOUT and NOT_READY leave the record unchanged.
 bp_status fail(const FaultPlugin& plugin, Slot slot, bp_status status, const char* why, bp_error* error) {
   if (status == BP_TIMEOUT || status == BP_NOT_READY) return status;
   return Error(status, "fault: {:.64}: {}: answers {}: {}", plugin.table.name, slot_name(slot), bph_status_name(status),
@@ -87,7 +88,8 @@ bp_status injected(const FaultPlugin& plugin, Slot slot, const Decision& decisio
   return fail(plugin, slot, decision.status, why.what(), error);
 }
 
-// Waits for all work of the device, so that the caller may destroy everything afterwards.
+// Marks the device as lost and waits for all its work, so that the caller may then destroy every
+// object.
 void lose(FaultDevice& device) {
   const std::unique_lock alone(device.use);
   if (device.lost.exchange(true)) return;
@@ -98,7 +100,7 @@ void lose(FaultDevice& device) {
   }
 }
 
-// True if the layer fails the stream with this call (`now`), or failed it earlier.
+// Returns true if the layer fails the stream with this call (`now`) or has already failed it.
 bool failed(FaultDevice& device, bp_stream* stream, bool now) {
   const std::lock_guard lock(device.mutex);
   const auto found = device.streams.find(stream);
@@ -106,7 +108,7 @@ bool failed(FaultDevice& device, bp_stream* stream, bool now) {
   return found->second |= now;
 }
 
-// Registers a new stream; if there is no memory for that, destroys it.
+// Registers a new stream. If there is no memory for the entry, destroys the stream.
 bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
   try {
     const std::lock_guard lock(device.mutex);
@@ -118,7 +120,7 @@ bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
   }
 }
 
-// Applies the schedule to one call of a device's slot; `forward` passes the call on. The caller
+// Applies the schedule to one call of a device slot. `forward` calls the plugin's slot. The caller
 // handles the results.
 template <class Forward>
 bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
@@ -131,7 +133,7 @@ bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error*
     const std::shared_lock with_others(device.use);
     if (device.lost) return fail(plugin, slot, BP_DEVICE_LOST, "the layer has lost the device", error);
     if (stream != nullptr && failed(device, stream, decision.status == BP_EXECUTION_FAILED)) {
-      // A failed stream's wait returns only when its work no longer accesses memory.
+      // The wait on a failed stream returns only when the stream's work no longer accesses memory.
       status = slot == Slot::stream_wait ? forward() : BP_OK;
       if (status != BP_TIMEOUT)
         status = fail(plugin, slot, BP_EXECUTION_FAILED, "the layer made the stream fail", error);
@@ -190,7 +192,7 @@ struct Shim<slot, member> {
   }
 };
 
-// Destroy slots are passed on unchanged.
+// Forwards calls of the destroy slots unchanged.
 template <auto member>
 struct Pass;
 template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
@@ -220,7 +222,7 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
   });
 }
 
-// Applies the schedule to one call of a slot of the plugin's own table.
+// Applies the schedule to one call of a slot in the plugin's table.
 template <class Forward>
 bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&& forward) {
   const Decision decision = decide(plugin, slot, false);
@@ -245,7 +247,7 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   FaultPlugin& own = of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
-    // The plugin reports the error.
+    // The plugin reports the error of the null pointer.
     if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
     std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
     if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");

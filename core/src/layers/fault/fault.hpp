@@ -10,7 +10,7 @@ namespace backplane::core::layers {
 
 struct FaultSchedule;
 
-// Wraps `inner` so that it fails as `schedule` says. Throws bad_alloc.
+// Wraps `inner` in a layer that injects the faults of `schedule`. Throws bad_alloc.
 const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultSchedule> schedule);
 
 }  // namespace backplane::core::layers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses fault schedules.
+// Parses the text of fault schedules.
 #include "layers/fault/schedule.hpp"
 
 #include <backplane/backplane.h>
@@ -56,7 +56,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
     start_ = at_;
   }
-  // Returns the next word of the entry; empty at the end of the entry.
+  // Returns the next word of the entry, or an empty string at the end of the entry.
   std::string_view word() {
     skip_blanks();
     while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != ';') ++at_;
@@ -141,7 +141,7 @@ class Parser {
   std::string_view text_;
   const char* source_;
   size_t at_ = 0;
-  size_t start_ = 0;  // where the latest word begins
+  size_t start_ = 0;  // position of the latest word
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers, tracks and memory of a traced device.
+// Assigns numbers and tracks to the objects of a traced device, and counts its memory.
 #include "layers/trace/device.hpp"
 
 #include <fmt/format.h>

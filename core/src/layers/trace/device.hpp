@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the layer `trace` for a device: numbers and tracks of its objects.
+// The state of the layer `trace` for one device: the numbers and tracks of its objects.
 #pragma once
 
 #include <map>
@@ -17,12 +17,13 @@ struct TracePlugin : WrappedPlugin {
   TracePlugin(const bp_plugin* wrapped, const bp_host* given, TraceFile& where)
       : WrappedPlugin(wrapped, given), file(where) {}
 
-  TraceFile& file;  // lives as long as the process
+  TraceFile& file;  // the file lives until the process ends
 
   void add(TraceEvent& event) noexcept { file.add(event.text(), *host); }
 };
 
-// Every function may throw bad_alloc. The caller then drops the event, but still makes the call.
+// The state of a traced device. Every function may throw bad_alloc. The caller then drops the
+// event, but still calls the plugin.
 struct TraceDevice : WrappedDevice {
   TraceDevice(TracePlugin& plugin, const std::string& name);
 
@@ -34,9 +35,10 @@ struct TraceDevice : WrappedDevice {
 
   void add_buffer(const bp_buffer* buffer, uint32_t kind, uint64_t bytes);
   void drop_buffer(const bp_buffer* buffer);
-  // True at the first execution of `plan`.
+  // Returns true at the first execution of `plan`.
   bool first_execution(const bp_plan* plan);
-  // The flow number of an event's latest record; 0 if the trace has no record of the event.
+  // Returns the flow number of an event's latest record, or 0 if the trace has no record of the
+  // event.
   uint64_t record_of(const bp_event* event);
   void set_record(const bp_event* event, uint64_t flow);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats one event.
+// Formats one event of a trace as JSON.
 #include "layers/trace/event.hpp"
 
 #include <iterator>

@@ -10,13 +10,13 @@
 
 namespace backplane::core::layers {
 
-// The position of an event in the picture: `group` is a device, `line` is a stream or host thread
-// of it.
+// The row of an event in a trace viewer. `group` is a device, and `line` is a stream or a host
+// thread of that device.
 struct Track {
   uint32_t group;
   uint32_t line;
 };
-inline constexpr uint32_t kFirstThreadLine = 1000;  // smaller numbers are streams
+inline constexpr uint32_t kFirstThreadLine = 1000;  // smaller line numbers are streams
 
 class TraceEvent {
  public:
@@ -30,10 +30,11 @@ class TraceEvent {
 
   TraceEvent& arg(std::string_view name, uint64_t value);
   TraceEvent& arg(std::string_view name, std::string_view value);
-  // Formats each operand as "f32[64,128]", with strides unless it is dense; marks immediates.
+  // Formats each operand as "f32[64,128]". Appends the strides if the operand is not dense. Marks
+  // immediates.
   TraceEvent& arg(std::string_view name, const bp_tensor_desc* views, uint32_t count);
 
-  // The finished text, borrowed. Add nothing afterwards.
+  // Returns the finished text, which belongs to the event. Do not add to the event after this call.
   std::string_view text();
 
  private:
@@ -43,11 +44,12 @@ class TraceEvent {
   bool any_arg_ = false;
 };
 
-// The operator's name, e.g. "add"; its number if the table does not have it.
+// Returns the operator's name, e.g. "add", or text in `room` with the number of an unknown
+// operator.
 std::string_view op_name(uint32_t op, char (&room)[32]);
 
-// The bytes that an execution reads and writes. Counts the distinct elements of each operand once;
-// twice for an output that is also read.
+// Returns how many bytes an execution reads and writes. Counts the distinct elements of each
+// operand once, or twice if the operand is an output that is also read.
 uint64_t bytes_moved(const bp_op_desc& desc) noexcept;
 
 }  // namespace backplane::core::layers

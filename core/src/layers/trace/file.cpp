@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the trace file.
+// Writes the trace file, and flushes it at exit.
 #include "layers/trace/file.hpp"
 
 #include <fcntl.h>
@@ -25,12 +25,14 @@ constexpr std::string_view kHead =
     R"({"displayTimeUnit":"ns","otherData":{"writer":"backplane )" BACKPLANE_VERSION R"("},"traceEvents":[)";
 constexpr std::string_view kTail = "\n]}\n";
 
-// All trace files of this process, by path. Never destroyed: threads may trace during exit.
+// All trace files of this process, by path. The object is never destroyed, because threads may
+// trace during exit.
 struct Files {
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<TraceFile>, std::less<>> by_path;
 };
-// The lock is held across fork, so that the child sees a consistent map.
+// Returns the files of this process. Their lock is held across fork, so that the child sees a
+// consistent map.
 Files& files() {
   static Files* const all = [] {
     auto made = std::make_unique<Files>();
@@ -56,7 +58,7 @@ std::string expand(std::string_view pattern) {
   return path;
 }
 
-// Opens a regular file for writing; never blocks on a FIFO or device.
+// Opens a regular file for writing. Never blocks on a FIFO or a device file.
 int open_for_writing(const std::string& path, const char* source) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
   struct stat about = {};

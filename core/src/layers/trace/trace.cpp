@@ -42,7 +42,7 @@ constexpr const char* category_of(Slot slot) {
   }
 }
 
-// Finds the stream among a slot's arguments, for the track of its event.
+// Finds the stream among a slot's arguments, because the stream selects the event's track.
 struct Arguments {
   bp_stream* stream = nullptr;
   void see(bp_stream* argument) { stream = argument; }
@@ -53,7 +53,7 @@ struct Arguments {
 template <Slot>
 struct At {};
 
-// Adds the arguments of a call.
+// Adds the arguments of a call to its event.
 template <Slot slot, class... Args>
 void add_request(At<slot>, TraceEvent&, const Args&...) {}
 
@@ -86,7 +86,7 @@ void add_request(At<Slot::copy_out>, TraceEvent& event, bp_stream*, void*, bp_bu
   event.arg("bytes", bytes);
 }
 
-// Adds the results of a call that returned OK. `begin` is the time of the call.
+// Adds the results of a call that returned OK. `begin` is the start time of the call.
 template <Slot slot, class... Args>
 void add_result(At<slot>, TraceEvent&, TraceDevice&, Track, double, const Args&...) {}
 
@@ -114,7 +114,8 @@ void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device,
   event.arg("stream", uint64_t{device.stream_track(*out).line});
 }
 
-// Adds one end of an arrow, which leads from a record to a call that waits for it.
+// Adds one end of an arrow. The arrow leads from the record of an event to a call that waits for
+// the event.
 void arrow(char end, TraceDevice& device, Track track, double at, uint64_t flow) {
   TraceEvent event(end, "event", track);
   device.owner.add(event.category("order").time(at).flow(flow));
@@ -138,7 +139,8 @@ void add_result(At<Slot::event_wait>, TraceEvent&, TraceDevice& device, Track tr
   arrive(device, track, begin, event);
 }
 
-// The name of the event: the operator for an execution, else the slot.
+// Returns the name of the trace event: the operator's name for an execution, the slot's name for
+// any other call.
 template <class... Args>
 std::string_view name_of(char (&)[32], Slot slot, const Args&...) {
   return slot_name(slot);
@@ -147,7 +149,7 @@ std::string_view name_of(char (&room)[32], Slot, bp_stream*, bp_plan*, const bp_
   return op_name(execution->desc->op, room);
 }
 
-// Writes the event. If memory runs out, the event is lost, but the call is not.
+// Writes the trace event of a call. If memory runs out, the trace event is lost.
 template <Slot slot, class... Args>
 void note(TraceDevice& device, double begin, double end, bp_status status, const Args&... args) noexcept {
   try {
@@ -196,7 +198,8 @@ struct Destroy<member> {
   static void call(bp_device* handle, Handle* object) {
     TraceDevice& device = of(handle);
     try {
-      device.forget(object);  // before another object can get this handle
+      // must precede the plugin's call, after which another object can get this handle
+      device.forget(object);
     } catch (...) {
       device.owner.file.lose_one();
     }
@@ -238,7 +241,7 @@ bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* o
 bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                       bp_error* error) {
   TracePlugin& own = of(plugin);
-  // The plugin reports the error.
+  // The plugin reports the error of the null pointer.
   if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
   *out = nullptr;
   std::unique_ptr<TraceDevice> device;

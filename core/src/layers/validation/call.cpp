@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that the layer `validation` applies to every call.
+// The checks that the layer `validation` applies to every call.
 #include "layers/validation/call.hpp"
 
 #include <backplane/backplane.h>

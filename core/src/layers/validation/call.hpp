@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call through the layer `validation`: the name in its messages, the objects that it uses, and
-// its outcome.
+// One call through the layer `validation`: the device and slot in its messages, the objects that
+// the call uses, and its outcome.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@
 
 namespace backplane::core::layers {
 
-// An error with the message "validation: who: slot: text [id]". The text is truncated so that the
-// id fits.
+// Makes an error with the message "validation: who: slot: text [id]". Truncates the text so that
+// the id fits.
 template <class... Args>
 Error rule_error(bp_status status, const Rule& rule, std::string_view who, const char* slot,
                  fmt::format_string<Args...> format, Args&&... args) noexcept {
@@ -36,22 +36,23 @@ Error rule_error(bp_status status, const Rule& rule, std::string_view who, const
   return Error(status, "validation: {:.80}: {}: {} [{}]", who, slot, static_cast<const char*>(text), rule.id);
 }
 
-// The plugin's status and error record, and the defect found in them.
+// The status and error record that the plugin returned, and the defect that the layer found in
+// them.
 struct Outcome {
-  bp_status status = BP_OK;  // as the plugin returned it
+  bp_status status = BP_OK;  // the status that the plugin returned
   bp_error record = fresh_error();
   std::optional<Error> defect;
 
   bool ok() const noexcept { return status == BP_OK; }
-  // Writes the record to the caller's and returns the layer's status.
+  // Copies the error to the caller's record and returns the status of the layer's call.
   bp_status write(bp_error* error) const noexcept;
 };
 
-// Checks the rules that hold for every slot. `control` is the floating-point control before the
+// Checks the rules that apply to every slot. `control` is the floating-point control before the
 // call.
 void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept;
 
-// Calls a fallible slot of the plugin; `forward` receives the error record to fill.
+// Calls a plugin slot that can fail. `forward` receives the error record that the plugin fills.
 template <class Forward>
 Outcome invoke(std::string_view who, Slot slot, Forward&& forward) {
   Outcome outcome;
@@ -74,7 +75,8 @@ inline const char* noun_of(const bp_plan*) { return "plan"; }
 
 class Call {
  public:
-  // Throws if `handle` is not a device, and after fork.
+  // Throws if `handle` is not an open device, or if the process has forked since the device was
+  // opened.
   Call(const bp_device* handle, const char* slot);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -88,13 +90,13 @@ class Call {
   [[noreturn]] void refuse(const Rule& rule, fmt::format_string<Args...> format, Args&&... args) const {
     throw rule_error(BP_INVALID_ARGUMENT, rule, device_->name, slot_, format, std::forward<Args>(args)...);
   }
-  // Records a defect of the plugin, unless one is recorded already.
+  // Records a defect of the plugin, unless one is already recorded.
   template <class... Args>
   void blame(Outcome& outcome, const Rule& rule, fmt::format_string<Args...> format, Args&&... args) const {
     if (!outcome.defect)
       outcome.defect = rule_error(BP_INTERNAL, rule, device_->name, slot_, format, std::forward<Args>(args)...);
   }
-  // Converts an Error of `body` to a refusal by `rule`.
+  // Converts an Error of `body` to a refusal that cites `rule`.
   template <class Body>
   void under(const Rule& rule, Body&& body) const {
     try {
@@ -106,7 +108,7 @@ class Call {
   void need(const void* pointer, const char* what) const {
     if (pointer == nullptr) refuse(rule::kNullPointer, "{} is null; pass one", what);
   }
-  // A copy of an input struct.
+  // Returns a copy of an input struct. Refuses an illegal struct_size.
   template <class T>
   T input(const T* given, size_t min_size, const char* type) const {
     need(given, type);
@@ -122,7 +124,7 @@ class Call {
              given->struct_size, min_size, type);
     }
   }
-  // The object behind a handle. The device's mutex is held.
+  // Returns the state of the object that `handle` identifies. The caller holds the device's mutex.
   template <class Handle>
   auto& object(const Handle* handle, const char* role) const {
     auto& objects = device_->of(handle);
@@ -130,7 +132,7 @@ class Call {
     if (found == nullptr) refuse_handle(handle, role, objects.ended(handle));
     return *found;
   }
-  // Marks the object as in use until the call ends. The device's mutex is held.
+  // Marks an object as in use until the call ends. The caller holds the device's mutex.
   void occupy(uint32_t& calls) {
     if (few_count_ < few_.size()) {
       few_[few_count_++] = &calls;
@@ -141,12 +143,13 @@ class Call {
   }
   CheckedStream& occupy_stream(const bp_stream* handle);
 
-  // Calls the plugin's slot. The device's mutex is not held.
+  // Calls the plugin's slot. The caller must not hold the device's mutex.
   template <class Forward>
   Outcome forward(Slot slot, Forward&& body) const {
     return invoke(device_->name, slot, [&](bp_error* record) { return body(next(), inner(), record); });
   }
-  // Updates the state after a call on `stream`, which may be null. The device's mutex is held.
+  // Updates the state after a call on `stream`, which may be null. The caller holds the device's
+  // mutex.
   void note(Outcome& outcome, CheckedStream* stream) const;
 
  private:
@@ -164,13 +167,14 @@ class Call {
 
   std::shared_ptr<CheckedDevice> device_;
   const char* slot_;
-  // The first occupied counters, so that waits need no allocation.
+  // The first counters that the call has incremented. The array lets waits do without an
+  // allocation.
   std::array<uint32_t*, 4> few_ = {};
   size_t few_count_ = 0;
-  std::vector<uint32_t*> occupied_;  // further occupied counters
+  std::vector<uint32_t*> occupied_;  // further incremented counters
 };
 
-// A fallible slot: `body(call)` returns the status, or throws to refuse.
+// Implements a slot that can fail. `body(call)` returns the status, or throws to refuse the call.
 template <class Body>
 bp_status checked(const bp_device* handle, Slot slot, bp_error* error, Body&& body) noexcept {
   bp_status status = BP_OK;
@@ -181,7 +185,8 @@ bp_status checked(const bp_device* handle, Slot slot, bp_error* error, Body&& bo
   return refused != BP_OK ? refused : status;
 }
 
-// A slot without a status: `body(call)` throws to refuse, which is logged.
+// Implements a slot without a status. `body(call)` throws to refuse the call, and the refusal is
+// logged.
 template <class Body>
 void checked_void(const bp_device* handle, const char* slot, Body&& body) noexcept {
   bp_error record = fresh_error();
@@ -195,7 +200,8 @@ void checked_void(const bp_device* handle, const char* slot, Body&& body) noexce
 // Calls a create slot as `body(next, inner, made, record)`, with the layer's output pointer.
 template <class Handle, class Body>
 Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
-  // No plugin returns this value. If `*made` still has it, the plugin did not write its output.
+  // No plugin returns this value. If `*made` still has this value after the call, the plugin did
+  // not write its output.
   auto* const untouched = reinterpret_cast<Handle*>(made);
   *made = untouched;
   Outcome outcome = call.forward(slot, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
@@ -220,8 +226,8 @@ inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
 
-// Registers the object that a create slot made. If the call had a defect, or there is no memory to
-// register the object, destroys it and returns null.
+// Registers the object that a create slot made. If the call had a defect, or if there is no memory
+// to register the object, destroys the object and returns null.
 template <class Handle, class State>
 Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
   CheckedDevice& device = call.device();

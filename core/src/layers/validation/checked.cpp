@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices that the layer `validation` knows.
+// Adds, finds and removes the devices that the layer `validation` knows, and logs to their plugins.
 #include "layers/validation/checked.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t
 CheckedPlugin::CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by)
     : WrappedPlugin(wrapped, given), keeper(kept_by), name(wrapped->name != nullptr ? wrapped->name : "plugin") {}
 
-// The lock is held across fork, so that the child sees a consistent map.
+// The mutex is held across fork, so that the child sees a consistent map.
 LiveDevices::LiveDevices() {
   if (pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
                      [] { instance().mutex_.unlock(); }) != 0) {
@@ -64,7 +64,7 @@ void LiveDevices::remove(const CheckedPlugin* plugin) {
 void LiveDevices::log(const bp_device* device, const char* message) {
   const CheckedPlugin* logged_to = nullptr;
   Ref<Object> kept;
-  // A plugin that is ending cannot log; it leaves the list later.
+  // Returns false for a plugin that is ending, because such a plugin cannot log.
   const auto keep = [&](const CheckedPlugin& plugin) {
     if (plugin.keeper != nullptr && !plugin.keeper->try_retain()) return false;
     kept = Ref<Object>(kAdopt, plugin.keeper);

@@ -23,12 +23,12 @@ namespace backplane::core::layers {
 struct CheckedBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
   uint64_t bytes = 0;
-  uint64_t alignment = 1;  // of the first byte; 1 if unknown
+  uint64_t alignment = 1;  // alignment of the first byte; 1 if unknown
   void* mapped = nullptr;
-  uint64_t address = 0;   // the result of buffer_address
-  bool imported = false;  // two imports may name the same memory
+  uint64_t address = 0;   // address that buffer_address returned, or 0
+  bool imported = false;  // an imported buffer may share its memory with other imports
   Clock uses;
-  uint32_t calls = 0;  // running calls that use it
+  uint32_t calls = 0;  // number of running calls that use the buffer
 };
 
 struct CheckedStream {
@@ -38,24 +38,27 @@ struct CheckedStream {
 };
 
 struct CheckedEvent {
-  Clock clock;  // the state at the latest record
+  Clock clock;  // the ledger's clock at the latest record
   bool timing = false;
-  uint64_t records = 0;  // incremented when a record begins and when it ends: odd while one runs
+  // The number of begun records plus the number of finished records. An odd value means that a
+  // record is running.
+  uint64_t records = 0;
   uint32_t calls = 0;
 
   bool recording() const noexcept { return (records & 1) != 0; }
 };
 
-// A copy of the descriptor that a plan was made for.
+// A plan, with a copy of the descriptor for which it was made.
 struct CheckedPlan {
   bp_op_desc desc = {};
   std::vector<unsigned char> attributes;
-  std::vector<bp_tensor_desc> views;  // inputs, then outputs
+  std::vector<bp_tensor_desc> views;  // views of the inputs, then of the outputs
   bp_plan_info info = {};
   uint32_t calls = 0;
 };
 
-// The live objects of one kind. Also remembers recently destroyed objects, for better messages.
+// The live objects of one kind. Also remembers recently destroyed objects, so that messages can say
+// that a handle was destroyed.
 template <class Handle, class State>
 class Objects {
  public:
@@ -113,25 +116,25 @@ struct CheckedDevice : WrappedDevice {
 
 struct CheckedPlugin : WrappedPlugin {
   CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by);
-  Object* const keeper;  // null if the plugin cannot end while a call runs
+  Object* const keeper;  // null if the plugin cannot end during a call
   const std::string name;
   const pid_t process = getpid();
   std::atomic<uint32_t> devices{0};  // number of open devices
 };
 
-// All open devices of the layer, for all plugins of the process.
+// The open devices of all plugins of the process that this layer wraps.
 class LiveDevices {
  public:
   void add(std::shared_ptr<CheckedDevice> device);
-  // Null if `device` is not one of them.
+  // Returns null if `device` is not an open device.
   std::shared_ptr<CheckedDevice> find(const bp_device* device);
   void remove(const bp_device* device);
-  // Logs to the registry of the device; for an unknown device, to that of the latest plugin. No
-  // lock is held meanwhile, and the plugin stays alive.
+  // Logs to the registry of the device. If the device is unknown, logs to the registry of the
+  // latest plugin. While the message is logged, no lock is held and the plugin cannot end.
   void log(const bp_device* device, const char* message);
   void add(const CheckedPlugin* plugin);
   void remove(const CheckedPlugin* plugin);
-  // Whether a device other than `but` has `handle`. Also false if that device is busy.
+  // Returns whether a device other than `but` has `handle`. Ignores devices whose mutex is locked.
   template <class Handle>
   bool holds(const Handle* handle, const CheckedDevice& but) {
     const std::lock_guard lock(mutex_);
@@ -144,7 +147,8 @@ class LiveDevices {
     return false;
   }
 
-  // The only instance. It is never destroyed, so exit with open devices is safe.
+  // Returns the only instance, which is never destroyed, so that the process may exit with open
+  // devices.
   static LiveDevices& instance();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: checks operator descriptors, and descriptors of executions against their
-// plan.
+// The layer `validation`: checks operator descriptors, and compares the descriptor of an execution
+// with that of its plan.
 #include "layers/validation/descriptor.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 bool same_bytes(const bp_tensor_desc& a, const bp_tensor_desc& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-// The flags without hints, which may differ between executions.
+// Returns the flags without the hints, which may differ between executions.
 uint32_t binding_flags(const bp_tensor_desc& view) { return view.flags & ~BP_DESC_HINTS; }
 
 // Checks a view independently of its operator.
@@ -57,13 +57,13 @@ void check_alias(const Call& call, uint32_t index, const bp_tensor_desc& view, c
   }
 }
 
-// Whether a view looks like a staged operand.
+// Returns whether the view has the alignment, flags and strides of a staged operand.
 bool is_staged(const bp_tensor_desc& view, uint8_t full_alignment_log2) {
   return binding_flags(view) == 0 && view.alias == 0 && view.alignment_log2 == full_alignment_log2 && is_dense(view);
 }
 
-// Whether both views have the same dtype, rank and shape; with ANY_SIZE the shapes need only be of
-// one class.
+// Returns whether both views have the same dtype, rank and shape. With ANY_SIZE, each pair of
+// extents need only be of one kind: 0, 1, or larger.
 bool same_shape(const bp_tensor_desc& a, const bp_tensor_desc& b, bool any_size) {
   if (a.dtype != b.dtype || a.rank != b.rank) return false;
   for (uint32_t d = 0; d < a.rank; ++d) {
@@ -97,7 +97,7 @@ bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned 
   }
   rules::trim_operands(desc);
   const OpRow* row = op_row(desc.op);
-  if (row == nullptr) return desc;  // vendor-specific or unknown: the plugin decides
+  if (row == nullptr) return desc;  // the plugin checks vendor-specific and unknown operators
   call.under(rule::kOpRules, [&] {
     read_attributes(*row, desc.attributes, attributes);
     desc.attributes = row->attributes->bytes == 0 ? nullptr : attributes;
@@ -140,8 +140,8 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
       }
       continue;
     }
-    // After staging, an output may alias a later identical input, or none. check_execution checks
-    // the addresses.
+    // After staging, an output may alias a later identical input or no input. check_execution
+    // checks the addresses.
     const auto moved = [&](uint32_t alias) { return (stage_inputs >> (alias - 1) & 1u) != 0; };
     if (expected.alias != 0 && moved(expected.alias)) {
       expected.alias = view.alias > expected.alias && !moved(view.alias) ? view.alias : uint16_t{0};

@@ -14,7 +14,7 @@ namespace backplane::core::layers {
 
 namespace {
 
-// An operand with elements, and its bytes.
+// An operand that has elements, and the bytes that it occupies.
 struct Placed {
   const char* role;
   uint32_t index;
@@ -54,7 +54,7 @@ class ExecutionCheck {
     }
   }
 
-  // Checks a range of a buffer.
+  // Checks that a buffer's memory can be an operand, and adds the buffer to the used ones.
   CheckedBuffer& check_place(const char* role, uint32_t index, const bp_operand& operand) {
     CheckedBuffer& buffer = call_.object(operand.buffer, role);
     if (buffer.kind == BP_MEMORY_HOST && (call_.device().info.capabilities & BP_CAP_HOST_OPERANDS) == 0) {
@@ -68,7 +68,7 @@ class ExecutionCheck {
 
   void check_operand(const char* role, uint32_t index, const bp_tensor_desc& view, const bp_operand& operand,
                      bool output) {
-    if (view.dtype == 0) return;  // absent
+    if (view.dtype == 0) return;  // an absent operand
     if ((view.flags & BP_DESC_IMMEDIATE) != 0) return check_immediate(role, index, view.dtype, operand);
     Extent extent;
     if (!extent_of(view, dtype_bytes(view.dtype), &extent)) {
@@ -108,7 +108,7 @@ class ExecutionCheck {
     }
   }
 
-  // True if `output` has an alias, and the same view and address as `input`.
+  // Returns true if `output` has an alias and has the same view and address as `input`.
   static bool in_place(const Placed& output, const Placed& input) {
     return output.view->alias != 0 && output.operand->offset == input.operand->offset &&
            same_elements(*output.view, *input.view);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: memory, buffers, copies and imports.
+// The layer `validation`: slots of memory, buffers, copies and imports.
 #include "layers/validation/memory.hpp"
 
 #include <bit>
@@ -105,8 +105,8 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
   });
 }
 
-// Whether the bytes at `address` overlap a living buffer whose address is known. The device's mutex
-// is held.
+// Returns whether the bytes at `address` overlap another live buffer whose address is known. The
+// caller holds the device's mutex.
 bool meets_another(CheckedDevice& device, const CheckedBuffer& own, uint64_t address) {
   bool met = false;
   device.buffers.for_each([&](const CheckedBuffer& other) {
@@ -189,7 +189,7 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
   });
 }
 
-// A range of bytes inside a buffer.
+// Refuses a range that is not inside the buffer.
 void check_range(const Call& call, const CheckedBuffer& buffer, const char* role, uint64_t offset, uint64_t bytes) {
   if (offset > buffer.bytes || bytes > buffer.bytes - offset) {
     call.refuse(rule::kCopyBounds, "{} bytes at offset {} of the {} go beyond its {} bytes; copy less, or elsewhere",
@@ -197,7 +197,7 @@ void check_range(const Call& call, const CheckedBuffer& buffer, const char* role
   }
 }
 
-// The common part of all copies; `buffers` are the checked buffers that the work uses.
+// Does the common part of all copies. `buffers` are the checked buffers that the work uses.
 template <class Forward>
 bp_status enqueue_copy(Call& call, Slot slot, CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers,
                        bp_error* error, Forward&& forward) {
@@ -237,7 +237,7 @@ bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t ds
   });
 }
 
-// Checks and forwards copy_in and copy_out, which have one buffer and an address.
+// Checks and forwards copy_in and copy_out, which have one buffer and a host address.
 template <class Forward>
 bp_status pageable(bp_device* handle, Slot slot, bp_stream* stream, bp_buffer* buffer, uint64_t offset,
                    const void* address, uint64_t bytes, bp_error* error, Forward&& forward) {

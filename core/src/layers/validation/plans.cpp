@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: plans and executions.
+// The layer `validation`: slots of plans and executions.
 #include "layers/validation/plans.hpp"
 
 #include <cstring>
@@ -89,7 +89,7 @@ void plan_destroy(bp_device* handle, bp_plan* plan) {
   });
 }
 
-// An execution whose descriptor was checked against its plan.
+// An execution whose descriptor has been compared with that of its plan.
 struct Described {
   CheckedPlan* plan;
   bp_execution execution;
@@ -116,7 +116,8 @@ Described check_described(Call& call, const bp_plan* plan, const bp_execution* g
   return made;
 }
 
-// The workspace that the plan needs for the sizes of `desc`. Call without the mutex.
+// Returns the size in bytes of the workspace that the plan needs for the sizes of `desc`. The
+// caller must not hold the device's mutex.
 uint64_t needed_workspace(const Call& call, bp_plan* handle, const Described& made) {
   const bp_plan_info& info = made.plan->info;
   if ((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || same_views(*made.plan, made.desc)) return info.workspace_bytes;

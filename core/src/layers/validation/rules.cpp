@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of rules.
+// The table of the rules in rules.def.
 #include "layers/validation/rules.hpp"
 
 namespace backplane::core::layers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the layer `validation` as data.
+// The rules of the layer `validation`, with their ids and sentences.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ namespace rule {
 #undef BP_VAL_RULE
 }  // namespace rule
 
-// In the order of rules.def.
+// Returns the rules in the order of rules.def.
 std::span<const Rule> all_rules() noexcept;
 
 }  // namespace backplane::core::layers

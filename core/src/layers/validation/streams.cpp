@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: streams and events.
+// The layer `validation`: slots of streams and events.
 #include "layers/validation/streams.hpp"
 
 #include <new>
@@ -57,8 +57,8 @@ void stream_destroy(bp_device* handle, bp_stream* stream) {
   });
 }
 
-// Runs `body`, which records what a wait covers; false if there is no memory for that. The wait
-// continues anyway.
+// Runs `body`, which records the points that a wait covers. Returns false if there is no memory for
+// the points. The wait continues in either case.
 template <class Body>
 bool noted(Body&& body) {
   try {
@@ -74,7 +74,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     Ledger& ledger = call.device().ledger;
     CheckedStream* state = nullptr;
     Clock covered;
-    bool known = true;  // false: no memory to record what the wait covers
+    bool known = true;  // false if there was no memory to record the points that the wait covers
     uint64_t enqueued = 0;
     {
       const std::lock_guard lock(call.device().mutex);
@@ -168,23 +168,23 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
   });
 }
 
-// What a wait for an event covers, namely the event's latest record, if no other record began
-// meanwhile.
+// The points that a wait for an event covers. They are known only if no other record of the event
+// began during the wait.
 struct Awaited {
   CheckedEvent* event = nullptr;
   Clock clock;
   uint64_t records = 0;
 
-  bool complete = true;  // false: no memory to copy the event's clock
+  bool complete = true;  // false if there was no memory to copy the event's clock
 
-  // The device's mutex is held.
+  // The caller holds the device's mutex.
   void begin(Call& call, const bp_event* handle, const char* role) {
     event = &call.object(handle, role);
     call.occupy(event->calls);
     complete = noted([&] { clock = event->clock; });
     records = event->records;
   }
-  // Call when the wait succeeded.
+  // Call this function when the wait has succeeded.
   void passed(Ledger& ledger) const {
     if (!complete) return ledger.lose();
     if (known()) ledger.passed(clock);

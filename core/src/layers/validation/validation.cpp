@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: slots of the plugin's table, opening and closing of devices.
+// The layer `validation`: slots of the plugin's table, and the opening and closing of devices.
 #include "layers/validation/validation.hpp"
 
 #include "layers/validation/memory.hpp"
@@ -18,7 +18,8 @@ template <class... Args>
   throw rule_error(BP_INVALID_ARGUMENT, rule, plugin.name, slot_name(slot), format, std::forward<Args>(args)...);
 }
 
-// A slot of the plugin's table: `body(checked plugin)` returns the status.
+// Implements a slot of the plugin's table. `body(plugin)` returns the status, or throws to refuse
+// the call.
 template <class Body>
 bp_status plugin_slot(const bp_plugin* plugin, Slot slot, bp_error* error, Body&& body) noexcept {
   bp_status status = BP_OK;

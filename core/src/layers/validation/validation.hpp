@@ -10,11 +10,13 @@ class Object;
 
 namespace backplane::core::layers {
 
-// Wraps `inner` so that every call is checked against rules.def. A caller's mistake returns
-// INVALID_ARGUMENT and is not passed on; a plugin's defect returns INTERNAL. Both name the rule.
+// Wraps `inner` in a layer that checks every call against rules.def. If the caller breaks a rule,
+// the call returns INVALID_ARGUMENT without reaching the plugin. If the plugin breaks a rule, the
+// call returns INTERNAL. Both errors name the rule.
+//
 // Slots without a status log the rule to `host`, which must outlive the layer. `keeper` (may be
-// null) owns both; it is retained while the layer logs to this host on behalf of another plugin.
-// Throws bad_alloc; then `inner` is unchanged.
+// null) owns the plugin and its host, and the layer retains the keeper while it logs to `host`.
+// Throws bad_alloc, and leaves `inner` unchanged in that case.
 const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object* keeper = nullptr);
 
 }  // namespace backplane::core::layers
