@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of buffers, and buffers by address.
+// Tests the addresses of buffers, and the search for a buffer by address.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,8 +47,8 @@ class AddressTest : public MemoryTest {
   }
 };
 
-// True if the address is in mapped pages that are not readable, as addresses that stand for device
-// memory are.
+// Returns true if the address is in mapped pages that are not readable. Core reserves such pages
+// for the addresses that represent device memory.
 bool is_reserved(uint64_t address) {
   const long page = sysconf(_SC_PAGESIZE);
   auto* const begin = reinterpret_cast<void*>(address & ~(static_cast<uint64_t>(page) - 1));
@@ -118,7 +118,8 @@ TEST_F(AddressTest, AddressesOfTheProcessAreTakenAsTheyAre) {
   EXPECT_EQ(fake->calls("buffer_address"), 1u) << "once for memory of the plugin's";
 }
 
-// A device's address is replaced if the process or another device uses the same address.
+// Core replaces the address that a device reports if the process or another device uses the same
+// address.
 TEST_F(AddressTest, AddressesThatMeetOthersAreReplaced) {
   static std::array<char, 1 << 16> host_memory;
   FakeOptions options;
@@ -144,7 +145,7 @@ TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
   EXPECT_EQ(about.flags, BPH_BUFFER_ADDRESS_NATIVE);
   EXPECT_EQ(about.address, options.address);
   EXPECT_TRUE(is_reserved(about.address));
-  // Another device reports the same address for its own memory.
+  // Another device reports the same address for its memory.
   FakeDevice other(options);
   bph_device* other_device = other.open();
   const bph_buffer_desc desc = desc_of(1u << 20);
@@ -200,7 +201,7 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   EXPECT_EQ(find(at + 4095).buffer, imported) << "without a question before";
   EXPECT_EQ(info(imported).address, at);
-  // If memory is imported twice, by one device or two, a lookup finds one of the imports.
+  // If memory is imported twice, by one device or by two, a lookup finds one of the imports.
   desc = import_of(memory + 1024, 1024);
   bph_buffer* part = nullptr;
   ASSERT_OK(bph_buffer_import(device, &desc, &part, &error));
@@ -213,7 +214,7 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   expect_nothing(at + 2048);
   bph_buffer_release(part);
   expect_nothing(at + 1500);
-  // A failed import leaves no address behind.
+  // After a failed import, no lookup finds the memory.
   fake->fail("import_memory", BP_UNSUPPORTED);
   EXPECT_FAILS(bph_buffer_import(device, &desc, &part, &error), BP_UNSUPPORTED, "import_memory");
   expect_nothing(at + 1500);
@@ -300,15 +301,15 @@ TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
   threads.emplace_back([&] {
     while (!done) {
       EXPECT_EQ(find(address + 7).buffer, kept);
-      Found found;  // its memory is allocated and freed meanwhile
+      Found found;  // another thread allocates and frees memory at this address at the same time
       (void)bph_buffer_from_address(address + 4096, &found.device, &found.buffer, &found.offset, nullptr);
     }
   });
   for (std::thread& thread : threads) thread.join();
 }
 
-// A framework's allocator divides its own raw buffers, so an address belongs to one of those raw
-// buffers.
+// The framework's allocator returns a part of its raw buffer, so an address belongs to that raw
+// buffer.
 TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
   struct Framework {
     bph_buffer* whole = nullptr;

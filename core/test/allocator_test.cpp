@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caching allocator: reuse, trimming, and exhausted memory.
+// Tests the caching allocator: reuse, trimming, and exhausted memory.
 #include "memory/allocator.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class AllocatorTest : public MemoryTest {
     bph_stream* stream;
     bph_buffer* buffer;
   };
-  // Opens a device of 8 MiB; pending work of a stream uses 6 MiB of it.
+  // Opens a device of 8 MiB. Returns a stream whose pending work uses a buffer of 6 MiB.
   InUse most_in_use() {
     FakeOptions options;
     options.limit = 8 * kMib;
@@ -111,7 +111,8 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   bph_buffer_release(a);
   bph_buffer* b = create(1000, one);
   EXPECT_NE(place(b), a_place);
-  // The owner's next call records the marker; work after the marker does not count.
+  // The next call on stream `two` records the marker. Work after the marker does not delay the
+  // reuse.
   const uint64_t marks = fake->calls("event_record");
   use(other, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -160,7 +161,7 @@ TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
   for (int i = 0; i < 20; ++i) use(work, two);
   EXPECT_EQ(fake->calls("event_wait"), polls);
   fake->run(plugin_stream(two));
-  trim();  // polls the markers, so that there is room again
+  trim();  // polls the markers, which makes room for another one
   const uint64_t marks = fake->calls("event_record");
   use(work, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -390,8 +391,8 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   bph_stream_release(one);
 }
 
-// One thread polls an ended stream whose memory another thread needs: the other thread waits for
-// the poll.
+// While the first thread polls an ended stream, another thread needs the stream's memory. The other
+// thread must wait for the poll.
 TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
@@ -409,8 +410,8 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
       bph_buffer_release(made);
       answered.set_value(status);
     });
-    // bph_buffer_create must return only after this wait. If it did not wait for the poll, it would
-    // return within 200 ms.
+    // The second thread's bph_buffer_create must return only after this wait. If it did not wait
+    // for the first thread's poll, it would return within 200 ms.
     (void)answer.wait_for(std::chrono::milliseconds(200));
   };
   trim();  // polls the stream
@@ -419,9 +420,9 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   EXPECT_EQ(answer.get(), BP_OK);
 }
 
-// One thread releases imported memory, and its callback takes a lock of the framework. Another
-// thread allocates with that lock held. If either waited for the other, the test would hang until
-// its timeout.
+// One thread releases imported memory, and the release callback takes a lock of the framework.
+// Another thread allocates while it holds that lock. If the allocation waited for the release, the
+// test would hang until its timeout.
 TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   FakeOptions options;
   options.limit = 8 * kMib;
@@ -458,7 +459,7 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
 
 TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
   FakeOptions options;
-  options.limit = 1 * kMib;  // less than a segment
+  options.limit = 1 * kMib;  // less than the size of a segment
   open(options);
   bph_stream* one = stream();
   std::vector<bph_buffer*> buffers;
@@ -499,7 +500,8 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   FakeOptions options;
   options.limit = 64 * kMib;
   open(options);
-  // Statistics take the allocator's lock, so this hangs if core calls a slot with the lock held.
+  // Core takes the allocator's lock for bph_device_stats, so this test hangs if core calls a slot
+  // while it holds the lock.
   fake->hook = [&](const char*) {
     bph_stats now = {};
     now.struct_size = sizeof(now);
@@ -529,8 +531,9 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   trim();
 }
 
-// Random calls against a model of the live buffers: no two share a byte, each is aligned and large
-// enough, and the counters agree. Once all buffers are released, one trim frees all memory.
+// Makes random calls and compares the live buffers with a model: no two share a byte, each is
+// aligned and large enough, and the counters agree. After all buffers are released, one trim frees
+// all memory.
 TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
   open();
   std::mt19937 random(20);

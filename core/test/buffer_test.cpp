@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: arguments, handles, raw and imported memory, the framework's allocator.
+// Tests buffers: arguments, handles, raw and imported memory, and the framework's allocator.
 #include "memory/buffer.hpp"
 
 #include <algorithm>
@@ -355,7 +355,8 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
   }
 }
 
-// Core computes with these device facts, so it first checks them against the rules of the header.
+// Core computes with these facts of a device, so it first checks them against the rules in
+// device.h.
 TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
   const auto refused = [](FakeOptions options, const char* text) {
     FakeDevice wrong(options);
@@ -410,12 +411,12 @@ TEST_F(BufferTest, RecordChecksTheDevice) {
   bph_device_release(other_device);
 }
 
-// A framework's allocator, which advances a pointer in one raw buffer.
+// An allocator of a framework, which advances a pointer in one raw buffer.
 struct Bump {
   bph_buffer* raw = nullptr;
   uint64_t used = 0;
   int live = 0;
-  std::vector<std::pair<uint64_t, bph_stream*>> released;  // offset, stream
+  std::vector<std::pair<uint64_t, bph_stream*>> released;  // pairs of offset and stream
   bp_status answer = BP_OK;
 
   static bp_status allocate(void* context, bph_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares attention with loops in double: shared key heads, masks, rows that see no key, and
+// Compares attention with loops in double: shared key heads, masks, rows without a visible key, and
 // tiles.
 #include "composite_fixture.hpp"
 
@@ -15,10 +15,10 @@ struct Problem {
 };
 
 struct Data {
-  Values q, k, v, mask;  // the mask is added to the scores; it may be empty
+  Values q, k, v, mask;  // the mask is added to the scores, and may be empty
 };
 
-// One row of the result, in double.
+// Computes one row of the result in double.
 std::vector<double> row_of(const Problem& p, const Data& data, size_t row, double* log_sum) {
   const auto queries = static_cast<size_t>(p.queries), keys = static_cast<size_t>(p.keys);
   const auto depth = static_cast<size_t>(p.depth), width = static_cast<size_t>(p.width);
@@ -60,7 +60,7 @@ class Attention : public Composite {
     if (masked) {
       data.mask = numbers(p.q_rows() * static_cast<size_t>(p.keys));
       for (float& value : data.mask) value = value < -0.5f ? -INFINITY : value;
-      // The first row sees no key.
+      // The mask hides every key from the first row.
       for (size_t j = 0; j < static_cast<size_t>(p.keys); ++j) data.mask[j] = -INFINITY;
       in.push_back(f32({p.batches, p.heads, p.queries, p.keys}, data.mask));
     }
@@ -91,7 +91,7 @@ TEST_F(Attention, CausalWithMoreKeysAndWithMoreQueries) {
 }
 TEST_F(Attention, MaskedRowsGiveZero) { check({2, 2, 1, 4, 6, 4, 2, true, 0.25f}, true); }
 
-// Scores of 2 x 5000 x 3000 f32 would be 120 MB; a tile is 64 MiB.
+// All scores, 2 x 5000 x 3000 f32, would have 120 MB. A tile has 64 MiB.
 TEST_F(Attention, ScoresAreHeldInTiles) {
   check({1, 2, 1, 5000, 3000, 4, 2, true, 1}, false);
   EXPECT_LT(host.stats().workspace_bytes, 90u << 20);

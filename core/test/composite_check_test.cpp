@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that core refuses before execution, each with its own message.
+// Tests that core refuses invalid composites before execution, each with a message of its own.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +8,7 @@
 namespace backplane::core::test {
 namespace {
 
-// A view without memory; dtype 0 means an absent operand.
+// Makes a view without memory. If `dtype` is 0, the operand is absent.
 bph_tensor view(uint32_t dtype, std::vector<int64_t> shape) {
   bph_tensor tensor = {};
   tensor.dtype = static_cast<uint16_t>(dtype);
@@ -48,12 +48,12 @@ class CompositeCheck : public ::testing::Test {
     support.struct_size = sizeof(support);
     EXPECT_FAILS(bph_device_supports(host.device, &call, &support, &error), status, word);
   }
-  // For descriptors that no later version will allow.
+  // Checks a descriptor that no later version will allow.
   void refused(const char* word, uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
                const void* attributes, std::vector<uint64_t> scalars = {}) {
     answers(BP_INVALID_ARGUMENT, word, Call(op, std::move(in), std::move(out), attributes, std::move(scalars)));
   }
-  // For descriptors that a later version may allow.
+  // Checks a descriptor that a later version may allow.
   void unsupported(const char* word, uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
                    const void* attributes, std::vector<uint64_t> scalars = {}) {
     answers(BP_UNSUPPORTED, word, Call(op, std::move(in), std::move(out), attributes, std::move(scalars)));

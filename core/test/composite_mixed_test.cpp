@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed dtypes. Composites run by decomposition, and primitives by their earlier form.
+// Tests mixed dtypes. Core decomposes composites, and lowers the mixed forms of primitives to their
+// earlier forms.
 #include <bit>
 
 #include "composite_fixture.hpp"
@@ -9,7 +10,7 @@ namespace {
 
 class Mixed : public Composite {
  protected:
-  // A bf16 tensor; requires values that bf16 represents exactly.
+  // Makes a bf16 tensor. Each value must be exact in bf16.
   bph_tensor bf16(const std::vector<int64_t>& shape, const Values& values) {
     std::vector<uint16_t> bits;
     for (const float value : values) bits.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
@@ -22,7 +23,7 @@ class Mixed : public Composite {
     }
     return values;
   }
-  // Runs without BPH_CALL_NO_NATIVE, so core lowers only what the plugin lacks.
+  // Runs the operator without BPH_CALL_NO_NATIVE, so that core lowers only what the plugin lacks.
   void run_lowered(uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> outs, const void* attributes) {
     Call call(op, std::move(in), std::move(outs), attributes);
     bph_support support = {};
@@ -57,7 +58,8 @@ TEST_F(Mixed, AnIndexOf64BitsIsOneOf32Cast) {
 TEST_F(Mixed, ThePlainFormOfAPrimitiveIsNative) {
   const bp_axis_attributes axis = {sizeof(axis), 1};
   Call call(BP_OP_ARGMAX, {f32({1, 3}, {1, 5, 2})}, {out({1, 1}, BP_I32)}, &axis);
-  call.flags = BPH_CALL_NO_NATIVE;  // legal, because argmax has a program for its later form
+  // The flag is legal, because argmax has a program for its later form.
+  call.flags = BPH_CALL_NO_NATIVE;
   ASSERT_OK(bph_execute(host.stream, &call, &error));
   EXPECT_EQ(host.stats().decomposed_executions, 0u);
 }
@@ -73,7 +75,7 @@ TEST_F(Mixed, AProductTakesHalvesOnEitherSide) {
   }
 }
 
-// gamma and beta have bits that bf16 cannot represent; statistics are f32.
+// The values of gamma and beta have bits that bf16 cannot represent. The statistics are f32.
 TEST_F(Mixed, ANormWithParametersOfF32) {
   const Values x = {1, 2, 4, 8, -1, 0, 1, 2}, gamma = {1.001f, 1, 1, 1}, beta = {0, 0.0001f, 0, 0};
   const auto attributes = sized(bp_norm_attributes{0, 2, 1e-3f, 0});
@@ -114,7 +116,7 @@ TEST_F(Mixed, QuantizedWeightsWithAMinimumAndScalesOfTheirOwn) {
        bf16({1, 2}, {-1, 0.25f})},
       {y}, &attributes);
   expect_near(y, {0.5 * 3 - 2 + 2 * 7 + 0.5}, 1e-6);
-  // With an integer `a`, (a - 1) * 0.5 is computed exactly in integers.
+  // If `a` is an integer, (a - 1) * 0.5 is computed exactly in integers.
   const auto whole = sized(bp_quantized_matmul_attributes{0, 8, 0, 0});
   const bph_tensor a = host.tensor<uint8_t>(BP_U8, {1, 4}, std::vector<uint8_t>{1, 2, 3, 4});
   const bph_tensor zero = host.tensor<uint8_t>(BP_U8, {1}, std::vector<uint8_t>{1});
@@ -130,7 +132,7 @@ TEST_F(Mixed, SoftmaxOfHalvesInF32) {
   expect_near(y, {1 / (1 + std::exp(1.0)), 1 / (1 + std::exp(-1.0))}, 1e-6);
 }
 
-// An i32 index would wrap, and core's own lowering to i64 goes through i32.
+// An i32 index would wrap, and core computes an i64 index by a cast from i32.
 TEST_F(Mixed, IndicesOf32BitsDoNotReachThroughMore) {
   const bp_axis_attributes axis = {sizeof(axis), 0};
   const auto sort = sized(bp_sort_attributes{0, 0, 0, 0});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of a composite, its cost, and the message if there is no path.
+// Tests which path a composite takes, the cost of that path, and the message if there is no path.
 #include <unistd.h>
 
 #include <atomic>
@@ -35,7 +35,7 @@ bph_support support_of(const Host& host, bph_call& call) {
   return support;
 }
 
-// A device with or without native gelu.
+// A device that is opened with or without native composites.
 struct Asked {
   explicit Asked(uint32_t native, const char* plugin = NULL_PLUGIN) : desc{}, host(plugin, described(native)) {}
   const bph_device_desc* described(uint32_t native) {
@@ -112,7 +112,8 @@ TEST(CompositePath, AKnownDescriptorAllocatesNothing) {
   }
 }
 
-// The weight is transposed and the bias is broadcast, so neither is dense.
+// The weight is transposed and the bias is broadcast, so the plugin cannot read either without
+// staging.
 TEST(CompositePath, PrimitivesAreStagedAsUsual) {
   Host host(DENSE_PLUGIN);
   const bph_tensor x = host.tensor<float>(BP_F32, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});

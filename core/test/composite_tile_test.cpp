@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares problems of more than one tile, namely 32 equal images whose unfolded pixels are 75 MB,
-// with one image, which is one tile. Data are small whole numbers, so that every sum is exact.
+// Compares problems of many tiles with problems of one tile: 32 equal images, whose unfolded pixels
+// have 75 MB, and a single image. The data are small whole numbers, so every sum is exact.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -30,8 +30,8 @@ class Tiles : public Composite {
     }
     return attributes;
   }
-  // Compares the outputs of `op` on one image and on all images, which must be the same for each
-  // image.
+  // Runs `op` on one image and on all images. Each output of the second run must equal the output
+  // of the first.
   void check(uint32_t op, const Values& image, int64_t from, int64_t to, const bph_tensor* weight,
              const void* attributes) {
     const bph_tensor one = out({1, to, kSide, kSide}), all = out({kImages, to, kSide, kSide});
@@ -86,7 +86,7 @@ TEST_F(Tiles, OfAPoolWithItsIndex) {
   }
 }
 
-// A kernel with more taps than a program may have steps.
+// Uses a kernel with more taps than a program may have steps.
 TEST_F(Tiles, TooManyStepsAreRefused) {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
   attributes.spatial_rank = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares decompositions with loops in double, one test per family. The conformance suite tests
-// bounds and special cases.
+// Compares decompositions with loops in double, with one test per family. The conformance suite
+// tests error bounds and special cases.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -98,7 +98,7 @@ TEST_F(Composite, LayerNorm) {
 
 TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
   const Values x = numbers(2 * 3 * 4), w = numbers(5 * 4), bias = numbers(5);
-  bph_tensor rows = f32({3, 2, 4}, x);  // viewed as [2,3,4]
+  bph_tensor rows = f32({3, 2, 4}, x);  // the test views this tensor as [2,3,4]
   std::swap(rows.shape[0], rows.shape[1]);
   std::swap(rows.strides[0], rows.strides[1]);
   const auto attributes = sized(bp_linear_attributes{0, BP_ACTIVATION_RELU, 0, 0});
@@ -117,8 +117,8 @@ TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
   expect_near(y, wanted, 1e-5);
 }
 
-// One spatial dimension: x[1,2,6], kernel 3, stride 2, dilation 1, two groups. Padding 1 before and
-// 0 after gives 3 windows.
+// A convolution with one spatial dimension: x[1,2,6], kernel 3, stride 2, dilation 1, two groups.
+// Padding of 1 before x and 0 after x gives 3 windows.
 constexpr size_t kLength = 6, kTaps = 3, kPositions = 3;
 bp_conv_attributes line() {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
@@ -243,8 +243,8 @@ TEST_F(Composite, LookupsAndLoss) {
   expect_near(gradient, slopes, 1e-6);
 }
 
-// Also tests one element, whose strides have no meaning, but whose in-place operation must be
-// detected.
+// Also tests one element. Its strides have no meaning, but core must still detect the operation in
+// place.
 TEST_F(Composite, AdamW) {
   const auto attributes = sized(bp_adamw_attributes{0, 0.9f, 0.99f, 1e-6f, 0.5f, 0});
   for (const size_t n : {size_t{1}, size_t{4}}) {

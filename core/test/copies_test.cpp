@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies with flags, copies to and from HOST buffers of other devices, and copies between streams.
+// Tests copies with flags, copies to and from HOST buffers of other devices, and copies between
+// streams.
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -49,7 +50,7 @@ TEST_F(CopiesTest, UnknownFlagsAreRefused) {
   for (const char* slot : {"copy", "copy_in", "copy_out"}) EXPECT_EQ(fake->calls(slot), 0u);
 }
 
-// While work is pending, the source is staged without a wait.
+// While work is pending, core stages the source and does not wait.
 TEST_F(CopiesTest, AFreeSourceMayChangeAtOnce) {
   for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
     open(slots());
@@ -78,7 +79,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
   for (const bool idle : {false, true}) {
     for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
       FakeOptions options = slots();
-      if (!idle) options.kinds = 1;  // without HOST memory, through which core would stage
+      if (!idle) options.kinds = 1;  // without HOST memory, core cannot stage the copy
       open(options);
       bph_stream* one = stream(flags);
       bph_buffer* buffer = create(1024, one);
@@ -99,7 +100,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
   }
 }
 
-// More than two chunks are copied with the plugin's slot and a wait.
+// A copy of more than two chunks is not staged. Core uses the plugin's slot and waits.
 TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   open(slots());
   bph_stream* one = stream();
@@ -113,7 +114,8 @@ TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   std::fill(source.begin(), source.end(), '!');
   EXPECT_EQ(fake->calls("copy_in"), 1u);
   EXPECT_EQ(read(one, buffer, bytes), sent);
-  // A submitted part reads the source until the stream has ended, so the call waits for that.
+  // A submitted part of the copy may read the source until the stream has ended, so the call waits
+  // for the stream.
   fake->submit_part("copy_in");
   EXPECT_FAILS(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, &error), BP_EXECUTION_FAILED,
                "broken");
@@ -161,7 +163,7 @@ TEST_F(CopiesTest, AStagedCopyOutWaitsAllTheSame) {
   }
 }
 
-// Without memory for the whole copy, core stages it in chunks, as on any stream.
+// If there is no memory for the whole copy, core stages the copy in chunks, as on any stream.
 TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
   FakeOptions options;
   options.max_buffer_bytes = 20u << 20;
@@ -220,7 +222,7 @@ class TwoDevicesTest : public CopiesTest {
   bph_device* far_device = nullptr;
 };
 
-// The three ways to copy a HOST buffer of another device.
+// The three paths of a copy from or to a HOST buffer of another device.
 struct Route {
   const char* name;
   bool import, slots;
@@ -253,7 +255,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
   EXPECT_EQ(fake->calls("import_memory"), route.imports);
   EXPECT_EQ(fake->calls("copy_in"), route.slot_calls);
   EXPECT_EQ(stats().host_staged_copies, route.staged);
-  // Copies back in stream order, so the second copy reads what the first wrote.
+  // Both copies run in stream order, so the second reads the bytes that the first wrote.
   ASSERT_OK(bph_copy(one, host, 2096, own, 7, 2000, 0, &error));
   ASSERT_OK(bph_copy(one, own, 2007, host, 2096, 2000, 0, &error));
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
@@ -268,7 +270,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
 
 TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   const auto [route, flags] = GetParam();
-  if (route.staged != 0) return;  // this route has waited, so no work is pending
+  if (route.staged != 0) return;  // the copy waits on this path, so no work is pending
   FakeOptions options;
   options.import = route.import;
   options.copy_in = options.copy_out = route.slots;
@@ -307,7 +309,8 @@ TEST_F(TwoDevicesTest, AnImportThatFailsIsReplaced) {
   fake->fail("copy", BP_OUT_OF_MEMORY);
   EXPECT_FAILS(bph_copy(one, own, 0, host, 0, 512, 0, &error), BP_OUT_OF_MEMORY, "copy");
   for (bph_buffer* each : {own, host}) bph_buffer_release(each);
-  bph_stream_release(one);  // before the far device: its work keeps `host`
+  // The stream must end before the far device, because the stream's work keeps `host` alive.
+  bph_stream_release(one);
 }
 
 TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
@@ -336,7 +339,8 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
   ASSERT_OK(bph_copy(one, twin, 256, host, 0, 256, 0, &error));
   EXPECT_EQ(fake->calls("copy"), 1u);
   for (bph_buffer* each : {own, own_host, host, twin}) bph_buffer_release(each);
-  bph_stream_release(one);  // before the far device: its work keeps `host`
+  // The stream must end before the far device, because the stream's work keeps `host` alive.
+  bph_stream_release(one);
 }
 
 TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
@@ -359,7 +363,7 @@ TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
           fake->hold();
           far->hold();
           ASSERT_OK(bph_copy_across(to, target, 4, from, source, 9, bytes, 0, &error));
-          // Later work of the source's stream does not change the copied bytes.
+          // Later work on the source's stream must not change the copied bytes.
           std::string other(bytes, '!');
           ASSERT_OK(bph_copy_in(from, source, 9, other.data(), bytes, BPH_COPY_SOURCE_FREE, &error));
           ASSERT_OK(bph_stream_wait(from, BP_WAIT_FOREVER, &error));
@@ -390,7 +394,7 @@ TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   ASSERT_OK(bph_copy_in(there, far_memory, 0, sent.data(), 512, 0, &error));
   fake->hold();
   far->hold();
-  // Pending work writes far_host, far_host is copied, and then the host overwrites it.
+  // Pending work writes far_host. Then far_host is copied, and the host overwrites it.
   ASSERT_OK(bph_copy(there, far_host, 0, far_memory, 0, 512, 0, &error));
   ASSERT_OK(bph_copy_across(here, own, 0, there, far_host, 0, 512, 0, &error));
   std::memset(mapped(far_host), '!', 512);
@@ -439,7 +443,8 @@ TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
     const uint64_t waits = fake->calls("stream_wait") + fake->calls("event_wait");
     ASSERT_OK(bph_copy_across(to, target, 0, from, source, 0, 512, 0, &error));
     EXPECT_EQ(fake->calls("stream_wait") + fake->calls("event_wait"), waits) << "the host waits for nothing";
-    ASSERT_OK(bph_copy_in(from, source, 0, other.data(), 512, 0, &error));  // after the copy
+    // Overwrites the source after the copy.
+    ASSERT_OK(bph_copy_in(from, source, 0, other.data(), 512, 0, &error));
     bph_buffer_release(source);
     fake->run(plugin_stream(from));
     EXPECT_EQ(read(to, target, 512), sent);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decode loop with the plugin at DECODE_PLUGIN. The loop's cache of keys and values grows by a
-// row per step; only descriptors may grow with the cache.
+// Runs a decode loop with the plugin at DECODE_PLUGIN. The cache of keys and values grows by one
+// row per step. Growth must make no new plan, and a repeated step must allocate nothing.
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -9,8 +9,8 @@
 
 #include "host.hpp"
 
-// Counts heap allocations of the whole process, including plugins. Not with a sanitizer, which has
-// its own allocator.
+// Counts heap allocations of the whole process, including plugins. A sanitizer has its own
+// allocator, so only operators new and delete are counted under a sanitizer.
 namespace {
 std::atomic<uint64_t> heap_calls{0};
 }
@@ -24,8 +24,8 @@ std::atomic<uint64_t> heap_calls{0};
 [[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 #else
 extern "C" {
-// glibc's allocator, by the names that glibc exports for replacements of malloc.
-// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+// The functions of glibc's allocator, under the names that glibc exports for replacements of
+// malloc.
 void* __libc_malloc(size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
@@ -48,12 +48,12 @@ namespace backplane::core::test {
 namespace {
 
 constexpr int64_t kHeads = 2, kDepth = 8, kWidth = kHeads * kDepth, kSteps = 512;
-// The capacity of the cache. It exceeds the steps, because a full cache would have another plan
-// class.
+// The capacity of the cache in rows. It exceeds the number of steps, because a full cache would
+// have another plan class.
 constexpr int64_t kCapacity = kSteps + 1;
 
-// One layer of a decoder without learnt weights: it computes a softmax-weighted mean of the values
-// so far.
+// One layer of a decoder without learned weights. The layer computes the mean of the values so far,
+// weighted by softmax.
 class Decode {
  public:
   explicit Decode(int64_t queries) : host_(std::getenv("DECODE_PLUGIN")), queries_(queries) {
@@ -77,7 +77,7 @@ class Decode {
     static constexpr bp_matmul_attributes kFull = {sizeof(kFull), BP_PRECISION_FULL};
     static constexpr bp_axis_attributes kLast = {sizeof(kLast), 2};
     run(BP_OP_MATMUL, {x_, weight_}, q_, &kFull);
-    bph_tensor heads = q_;  // [queries, heads * depth] as [heads, queries, depth]
+    bph_tensor heads = q_;  // views [queries, heads * depth] as [heads, queries, depth]
     heads.rank = 3;
     heads.shape[0] = kHeads, heads.shape[1] = queries_, heads.shape[2] = kDepth;
     heads.strides[0] = kDepth, heads.strides[1] = kWidth, heads.strides[2] = 1;
@@ -101,7 +101,7 @@ class Decode {
     run(BP_OP_ADD, {sum, merged}, out, nullptr);
   }
 
-  // The first output after a step of `length`, by the same formula in f64.
+  // Returns the first output after a step of `length`, computed by the same formula in f64.
   double expected(int64_t length) const {
     const auto cached = [](int64_t i) { return static_cast<double>(i % 13) / 8 - 0.5; };
     double total = 0, sum = 0;
@@ -161,7 +161,7 @@ TEST_P(DecodeTest, AStepThatWasMadeBeforeAllocatesNothing) {
       status |= bph_stream_wait(decode.host().stream, BP_WAIT_FOREVER, nullptr);
     }
   };
-  steps(300);  // more than the maximum number of pending tasks, so that all reusable objects exist
+  steps(300);  // exceeds the maximum number of pending tasks, so that all reusable objects exist
   const uint64_t before = heap_calls.load();
   EXPECT_GT(before, 0u) << "nothing is counted";
   steps(20);

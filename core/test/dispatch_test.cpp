@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eager calls through the host API: plans, plan classes, bounds, overlap, staging, fallback.
+// Tests eager calls through the host API: plans, plan classes, bounds, overlap, staging and
+// fallback.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -67,7 +68,7 @@ TEST(Dispatch, AnOutputMayBeAnyInput) {
   EXPECT_EQ(host.read<float>(m, 4), (std::vector<float>{199, 290, 435, 634}));
   EXPECT_EQ(host.stats().staged_operands, 5u);
 
-  // A decomposed composite reads x again after it has written the first result.
+  // A decomposed composite reads x again after it has written its first result.
   const bp_norm_attributes norm = {sizeof(norm), 0b10, 1e-5f, 0};
   const bph_tensor x = host.tensor<float>(BP_F32, {2, 2}, {3, 4, 6, 8});
   Call normed(BP_OP_RMS_NORM, {x}, {x}, &norm);
@@ -241,8 +242,8 @@ TEST(Dispatch, BadCallsAreRefused) {
   EXPECT_OK(bph_execute(host.stream, &call, &error));
 }
 
-// The key truncates counts, so a known descriptor must not accept a count that only matches after
-// truncation.
+// The key of a plan truncates counts. A known descriptor must therefore not match a count that is
+// equal only after truncation.
 TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   Host host(reference);
   const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
@@ -255,7 +256,7 @@ TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "add");
   call.input_count = 2 | 1u << 8;  // overflows into the field of the output count
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "258 and 0 given");
-  // With output_count 0, `outputs` is not read, even if it points to inaccessible memory.
+  // If output_count is 0, core must not read `outputs`, even if it points to accessible memory.
   const long page = sysconf(_SC_PAGESIZE);
   void* const closed = mmap(nullptr, static_cast<size_t>(page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(closed, MAP_FAILED);
@@ -356,7 +357,7 @@ TEST(Dispatch, PlanCacheIsBounded) {
   EXPECT_EQ(host.stats().plans_created, stats.plans_created + 1) << "a trimmed plan is made anew";
 }
 
-// Multiplies `rows` x 2 ones by 2 x 3 twos, `times` times.
+// Multiplies a matrix of ones by a matrix of twos, `rows` x 2 by 2 x 3, `times` times.
 void multiply(Host& host, int64_t rows, int times, uint64_t flags = 0, uint32_t op = BP_OP_MATMUL) {
   const auto count = static_cast<size_t>(rows);
   const bool linear = op == BP_OP_LINEAR;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack, with a consumer and a producer inside the test.
+// Tests DLPack with a consumer and a producer inside the test.
 #include "api/dlpack.hpp"
 
 #include <algorithm>
@@ -131,7 +131,7 @@ TEST_F(DlpackTest, TheMemoryLivesUntilTheDeleterRan) {
   std::thread([&] { second->deleter(second); }).join();
   bph_buffer* again = create(512, one);
   EXPECT_EQ(info(again).address, address);
-  // Calls the deleter before the release.
+  // Calls the deleter before the release of the buffer.
   DLManagedTensorVersioned* third = give(tensor_of(again, {4}));
   third->deleter(third);
   use(again, one);
@@ -168,7 +168,7 @@ TEST_F(DlpackTest, TheConsumerComesAfterTheProducer) {
   ASSERT_OK(bph_copy_out(two, got.data(), copied, 0, 1024, 0, &error));
   EXPECT_EQ(got, text);
   managed->deleter(managed);
-  // For a consumer without a stream of this library, the export waits for the work.
+  // If the consumer has no stream of this library, the export waits for the work.
   ASSERT_OK(bph_copy_in(one, buffer, 0, std::string(1024, 'y').data(), 1024, 0, &error));
   managed = give(tensor_of(buffer, {4}), one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: order between streams, host waits, timing, and the progress that a wait makes known.
+// Tests events: order between streams, host waits, timing, and the progress that a wait reveals.
 #include "streams/event.hpp"
 
 #include "memory_fixture.hpp"
@@ -75,8 +75,8 @@ TEST_F(EventTest, WaitDuringARecordOnAnotherStreamCreditsNoStream) {
   fake->hold();
   use(buffer, one);
   ASSERT_OK(bph_event_record(point, one, &error));
-  // During the wait's plugin call, the event is recorded on an idle stream, where it passes at
-  // once.
+  // During the plugin call of the wait, the event is recorded again on an idle stream, so the
+  // second record passes at once.
   bool recorded = false;
   fake->hook = [&](const char* slot) {
     if (recorded || std::string_view(slot) != "event_wait") return;

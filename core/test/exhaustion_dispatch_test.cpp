@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails every allocation of opening a device and of executing on it, first each alone, then each
-// with all later ones: plans, any-size classes, staging, fallback, decomposition.
+// Fails each allocation that opening a device or executing on it makes, first alone, then together
+// with all later ones. Covers plans, any-size classes, staging, fallback and decomposition.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace backplane::core::test {
 
 namespace {
 
-// One device of a plugin and three buffers for the test's body.
+// A fixture with one device of a plugin and three buffers.
 class ExhaustionDispatch : public ::testing::Test {
  protected:
   void load(const char* path, const char* search_path) {
@@ -30,7 +30,7 @@ class ExhaustionDispatch : public ::testing::Test {
     bph_registry_release(registry_);
   }
 
-  // `most` limits the number of points; 0 means all.
+  // `most` limits the number of points. A limit of 0 means no limit.
   template <class Body>
   fault_points::Result sweep(const char* what, uint32_t fallback, uint64_t most, Body body) {
     return fault_points::sweep(
@@ -61,8 +61,8 @@ class ExhaustionDispatch : public ::testing::Test {
         most);
   }
 
-  // Executes op(a, b) or op(a) on views of `rows` by 4, with `pitch` elements between the starts of
-  // rows.
+  // Executes op(a, b) or op(a) on views of `rows` x 4 elements, whose rows start `pitch` elements
+  // apart.
   static bp_status execute(bph_stream* stream, bph_buffer* const* buffers, uint32_t op, int64_t rows, int64_t pitch,
                            uint64_t flags = 0) {
     bph_tensor views[3] = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails every allocation and file call of registry and plugin functions. The call must return an
-// error without a leak, and succeed the next time.
+// Fails each allocation and file call of the registry and plugin functions. The call under test
+// must return an error without a leak, and must succeed when it is repeated.
 #include "fault_points.hpp"
 #include "loader_fixture.hpp"
 
@@ -38,7 +38,7 @@ class LoaderExhaustion : public LoaderTest {
 
 constexpr unsigned kMemoryOnly = fault_points::memory;
 
-// A registry is created even if it cannot read a manifest. Creation must fail only if memory is
+// Creation of a registry succeeds even if a manifest cannot be read, and fails only if memory is
 // exhausted.
 TEST_F(LoaderExhaustion, CreateRegistry) {
   const auto attempt = [&] {
@@ -60,7 +60,7 @@ TEST_F(LoaderExhaustion, CreateRegistry) {
 
 TEST_F(LoaderExhaustion, LoadByName) {
   ASSERT_EQ(open_registry(), BP_OK);
-  // One registry for all points: a failed load must not affect the next.
+  // All points use one registry, because a failed load must not affect the next load.
   for (const unsigned kind : {fault_points::memory, fault_points::files, fault_points::dynamic_linker}) {
     const std::string what = "bph_plugin_load, kind " + std::to_string(kind);
     const auto result = fault_points::sweep(what.c_str(), kind, [&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails every allocation of functions for memory, streams, events and copies, first each alone,
-// then each with all later ones.
+// Fails each allocation of the functions for memory, streams, events and copies, first alone, then
+// together with all later ones.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends a process with live objects and pending work, a thousand times, without a crash or a hang.
+// Ends a process with live objects and pending work a thousand times, without a crash or a hang.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kProcesses = 1000;
 
-// Leaves a registry, a device, streams, an event and buffers alive, with work on the streams'
-// threads. Exits with 0, or with the number of the failed step.
+// Creates a registry, a device, streams, an event and buffers, and enqueues work on the streams.
+// Exits without releasing them. The exit code is 0, or the number of the step that failed.
 [[noreturn]] void live_and_exit() {
   bph_registry_desc registry_desc = {};
   registry_desc.struct_size = sizeof(registry_desc);

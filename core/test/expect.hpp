@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expectations of calls that return a status. Pass `&error` in `call`, where `error` is a fresh
-// record.
+// Expectations of calls that return a status. Each macro defines a fresh record `error`, so the
+// argument `call` must pass `&error`.
 #pragma once
 
 #include <backplane/base.h>
@@ -14,7 +14,7 @@ struct ErrorRecord : bp_error {
   ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
 };
 
-// A fixture may have an `error` of its own.
+// The warning is disabled because a fixture may have a member `error`.
 #define BACKPLANE_FRESH_ERROR                                                                   \
   _Pragma("GCC diagnostic push")                                                                \
       _Pragma("GCC diagnostic ignored \"-Wshadow\"")::backplane::core::test::ErrorRecord error; \
@@ -32,7 +32,7 @@ struct ErrorRecord : bp_error {
     ASSERT_EQ((call), BP_OK) << #call << ": " << error.message; \
   } while (false)
 
-// The call returns `expected`, and its message contains `text`.
+// Expects that the call returns `expected` and that its message contains `text`.
 #define EXPECT_FAILS(call, expected, text)                                                                 \
   do {                                                                                                     \
     BACKPLANE_FRESH_ERROR                                                                                  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake device's slots.
+// Implements the slots of the fake device.
 #include "fake_device.hpp"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ struct bp_buffer {
   uint64_t bytes;
   uint32_t kind;
   bool owned;
-  uint32_t users = 0;  // number of pending tasks that use the object
+  uint32_t users = 0;  // number of pending tasks that use the buffer
 };
 struct EventState {
   bp_stream* stream = nullptr;
-  uint64_t position = 0;  // the position of the latest record in its stream
+  uint64_t position = 0;  // position of the latest record in its stream
   bool recorded = false, passed = true, failed = false;
   int64_t time = 0;
 };
@@ -84,7 +84,8 @@ class StreamCall {
 };
 }  // namespace
 
-// The slots are static members, so that they can access the fake.
+// The slots of the fake. They are static members, so that they can access private members of
+// FakeDevice.
 struct FakeSlots {
   static FakeDevice& of(bp_device* device) { return *device->fake; }
 
@@ -192,7 +193,7 @@ struct FakeSlots {
     --fake.live_events_;
     delete event;
   }
-  // Appends work. Runs it at once unless the device is held or earlier work is pending.
+  // Appends work. Runs the work at once unless the device is held or earlier work is pending.
   static bp_status enqueue(FakeDevice& fake, const char* slot, bp_stream* stream, Task task, bp_error* error) {
     const std::lock_guard lock(fake.mutex_);
     if (stream->failed) return report(error, BP_EXECUTION_FAILED, "the fake's stream was broken");
@@ -454,8 +455,8 @@ bool FakeDevice::enter(const char* slot, bp_error* error, bp_status* answer) {
   return false;
 }
 
-// Runs the first task; false if it cannot run yet. A wait for an event runs the event's stream
-// first.
+// Runs the first task, and returns false if it cannot run yet. If the task waits for an event and
+// `run_others` is true, runs the event's stream first.
 bool FakeDevice::run_one(bp_stream* stream, bool run_others) {
   if (stream->tasks.empty()) return false;
   const auto wait = stream->tasks.front().wait;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin inside the test. It uses host memory. A test decides when the work of streams runs, so
-// that tests of ordering need no timing. The plugin records its caller's violations of the ABI.
+// A plugin inside the test, which uses host memory. The test decides when the work of streams runs,
+// so tests of ordering need no timing. The plugin records each violation of the ABI by its caller.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -27,14 +27,15 @@ struct FakeOptions {
   uint64_t kinds = 7;
   uint64_t alignment = 256;
   uint64_t max_buffer_bytes = uint64_t{1} << 40;
-  uint64_t limit = UINT64_MAX;  // the maximum total size of all buffers
+  uint64_t limit = UINT64_MAX;  // maximum total size of all buffers in bytes
   bool copy_in = false, copy_out = false;
   bool import = true;
   uint32_t import_kind = BP_MEMORY_SHARED;
-  // The DLPack device type of DEVICE memory (of other memory it is 1), and the DLPack device id.
+  // The DLPack device type of DEVICE memory, and the DLPack device id. The type of other memory is
+  // 1.
   int32_t dlpack_type = 0, dlpack_id = 0;
   bool addresses = true;
-  uint64_t address = 0;  // replaces the address of every buffer
+  uint64_t address = 0;  // if not 0, replaces the address of every buffer
 };
 
 class FakeDevice {
@@ -44,29 +45,29 @@ class FakeDevice {
   FakeDevice(const FakeDevice&) = delete;
   FakeDevice& operator=(const FakeDevice&) = delete;
 
-  // Opens the device as the host API does; the caller releases it.
+  // Opens the device as the host API does. The caller releases the result.
   bph_device* open(const bph_device_desc* desc = nullptr);
 
-  // While the device is held, enqueued work stays pending. A wait without a timeout runs the work
-  // that it waits for.
+  // While the device is held, enqueued work remains pending. A wait without a timeout still runs
+  // the work for which it waits.
   void hold() { held_ = true; }
   void release();               // ends the hold and runs all work in order
   void run(bp_stream* stream);  // runs all work of one stream
   bool pending(bp_stream* stream);
   // Makes the next `count` calls of `slot` return `status`.
   void fail(const std::string& slot, bp_status status, uint32_t count = 1);
-  // Makes the next `count` calls of create slot `slot` return OK with a null handle.
+  // Makes the next `count` calls of the create slot `slot` return OK with a null handle.
   void answer_null(const std::string& slot, uint32_t count = 1);
   // Makes the next call of `slot` submit its work and then fail its stream.
   void submit_part(const std::string& slot);
   // Fails a stream and drops its pending work.
   void break_stream(bp_stream* stream);
-  // Decides the result of plan_create; `info` is zeroed before the call. If null, plan_create
-  // returns OK.
+  // Function that decides the result of plan_create. `info` is zeroed before the call. If the
+  // function is empty, plan_create returns OK.
   std::function<bp_status(const bp_op_desc& desc, bp_plan_info& info)> on_plan;
-  // Called for each execution. The executed work itself does nothing.
+  // Function that is called for each execution. An execution has no other effect.
   std::function<void(const bp_execution& execution)> on_execute;
-  // Called inside every slot.
+  // Function that is called inside every slot.
   std::function<void(const char* slot)> hook;
 
   std::vector<std::string> violations();
@@ -101,7 +102,7 @@ class FakeDevice {
   Instance* instance_;
 };
 
-// The plugin's handles of host API objects.
+// These functions return the plugin's handles of objects of the host API.
 bp_stream* plugin_stream(bph_stream* stream);
 bp_buffer* plugin_buffer(bph_buffer* buffer);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the system's functions points that can fail. Includes none of their headers, because those
- * rename some functions. */
+/* Replaces the system's functions with versions that can fail at a numbered point. The file
+ * includes none of their headers, because headers may rename functions. */
 #define _GNU_SOURCE
 #define _GNU_SOURCE
 #include <dlfcn.h>

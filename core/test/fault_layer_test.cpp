@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `fault`: its grammar, each kind of fault, and core with a failing plugin.
+// Tests the layer `fault`: its grammar, each kind of fault, and core with a failing plugin.
 #include <backplane/backplane.h>
 
 #include <chrono>
@@ -126,8 +126,8 @@ TEST_F(FaultTest, EverySlotCanFail) {
   uint64_t bytes = 0;
   char memory[8] = {};
   const auto* table = static_cast<const bp_import_api*>(layer->get_interface(layer, device, BP_INTERFACE_IMPORT, 1));
-  // Expects each slot's second call to fail. The fixture has already made the first call of some
-  // slots (`called_before`).
+  // Expects the second call of each slot to fail. If `called_before` is true, the fixture has
+  // already made the first call.
   const auto second = [&](const char* slot, auto&& call, bool called_before = false) {
     SCOPED_TRACE(slot);
     if (!called_before) EXPECT_OK(call(&error));
@@ -217,7 +217,7 @@ TEST_F(FaultTest, ADeviceIsLostAndEverythingCanBeDestroyed) {
   EXPECT_FAILS(api->buffer_map(device, b, &address, &error), BP_DEVICE_LOST, "buffer_map");
   EXPECT_EQ(address, nullptr);
   EXPECT_EQ(puppet.calls["event_wait"], 0);
-  // The device can be opened again, and the call counts continue.
+  // The device can be opened again, and the layer continues to count the calls.
   bp_device* second = nullptr;
   EXPECT_OK(layer->device_open(layer, 0, nullptr, &second, &error));
   EXPECT_OK(api->event_create(second, 0, &ev, &error));
@@ -241,7 +241,8 @@ TEST_F(FaultTest, ADeviceIsLostBehindAnyCallOrByAStatus) {
   EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "has lost the device");
 }
 
-// Tests through the host API. With the layer `validation` outermost, core must break no rule.
+// Tests of faults through the host API. The layer `validation` is outermost, so a test fails if
+// core breaks a rule.
 class FaultyHost : public testing::Test {
  protected:
   bp_status create(const char* layers, const char* faults, bp_error* record) {

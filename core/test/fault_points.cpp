@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts points. Under a sanitizer, which has its own malloc, this file replaces operators new and
-// delete.
+// Counts points and makes them fail. Under a sanitizer, which has its own malloc, this file
+// replaces operators new and delete.
 #include "fault_points.hpp"
 
 #include <atomic>

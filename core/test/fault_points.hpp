@@ -15,26 +15,28 @@ namespace fault_points {
 
 enum Kind : unsigned { memory = 1, files = 2, dynamic_linker = 4, threads = 8, all = 15 };
 
-// Makes point `index` (from 0, counted from now) of `kinds` fail on this thread; with `forever`,
-// all later points too.
+// Makes point `index` of `kinds` fail on this thread, counted from 0 after this call. If `forever`
+// is true, all later points fail too.
 void arm(unsigned kinds, uint64_t index, bool forever) noexcept;
-// Stops the failures. Returns whether there was one.
+// Stops the failures. Returns true if at least one point failed.
 bool disarm() noexcept;
-// The number of points reached since `arm`.
+// Returns the number of points that were reached since `arm`.
 uint64_t points_met() noexcept;
-// The number of live heap blocks of all threads.
+// Returns the number of live heap blocks of all threads.
 int64_t live_blocks() noexcept;
 
 struct Result {
-  uint64_t points = 0;    // runs with an injected failure
-  uint64_t errors = 0;    // the runs that returned an error
+  uint64_t points = 0;    // number of runs with an injected failure
+  uint64_t errors = 0;    // number of runs with an injected failure that returned an error
   std::string complaint;  // empty on success
 };
 
-// `attempt` makes the calls under test, releases what it got, and returns the first status that is
-// not OK. It runs once per point. A run with an injected failure may succeed or fail, but must not
-// leak; the next run must succeed. `most` limits the number of points (0: all); if there are more,
-// the sweep selects points evenly.
+// Runs `attempt` once per point and failure mode. `attempt` makes the calls under test, releases
+// all that it received, and returns the first status that is not OK.
+//
+// A run with an injected failure may succeed or fail, but must not leak, and the next run must
+// succeed. `most` limits the number of points, and 0 means no limit. If there are more points, the
+// sweep selects points at even distances.
 template <class Attempt>
 Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most = 0) {
   Result result;

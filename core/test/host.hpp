@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the host API's tests: a plugin loaded by path, a device, a stream, buffers with data.
+// Fixture of the tests of the host API: a plugin loaded by path, a device, a stream, and buffers
+// with data.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -13,7 +14,7 @@
 
 namespace backplane::core::test {
 
-// A registry without default directories, with one device of the plugin at `path`.
+// A registry without default directories, and one device of the plugin at `path`.
 class Host {
  public:
   explicit Host(const std::string& path, const bph_device_desc* desc = nullptr, const char* search_path = "") {
@@ -51,7 +52,7 @@ class Host {
     buffers_.push_back(made);
     return made;
   }
-  // A dense tensor with these values.
+  // Makes a dense tensor with `values`.
   template <class T>
   bph_tensor tensor(uint32_t dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
     bph_tensor view = empty(dtype, shape, values.size() * sizeof(T));
@@ -72,7 +73,7 @@ class Host {
     if (bytes != 0) view.buffer = buffer(bytes);
     return view;
   }
-  // The first `count` elements of the tensor's buffer.
+  // Reads the first `count` elements of the tensor's buffer.
   template <class T>
   std::vector<T> read(const bph_tensor& view, size_t count) {
     std::vector<T> values(count);

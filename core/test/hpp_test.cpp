@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests backplane.hpp with a fake C API that records calls: arguments, ownership, and that calls do
-// not allocate.
+// Tests backplane.hpp with a fake C API that records calls: the arguments, the ownership of
+// handles, and that calls do not allocate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <backplane/backplane.hpp>
@@ -18,14 +18,14 @@ struct Seen {
   uint64_t flags = 0;
   std::vector<bph_tensor> inputs, outputs;
   std::vector<uint64_t> scalars;
-  std::vector<uint32_t> attributes;  // the words after struct_size
+  std::vector<uint32_t> attributes;  // 32-bit words after struct_size
 };
 struct Fake {
   Seen last;
   std::map<uint32_t, Seen> by_op;
   bool record = true;
   bp_status answer = BP_OK;
-  int live = 0;  // handles created and not released
+  int live = 0;  // number of handles that were created and not released
   bph_buffer_desc buffer_desc{};
 };
 Fake fake;
@@ -62,7 +62,8 @@ uint32_t attribute_bytes(uint32_t op) {
 
 }  // namespace
 
-// Not inlined, because the compiler would warn about mismatched malloc and delete.
+// These operators are not inlined, because the compiler would then warn about mismatched malloc and
+// delete.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++heap_allocations;
   if (void* memory = std::malloc(bytes)) return memory;
@@ -93,7 +94,7 @@ bp_status bph_stream_create(bph_device*, const bph_stream_desc*, bph_stream** ou
 void bph_stream_release(bph_stream* handle) { release(handle); }
 void bph_event_release(bph_event* handle) { release(handle); }
 bp_status bph_stream_wait(bph_stream*, uint64_t timeout, bp_error* error) {
-  if (timeout == 0) return BP_TIMEOUT;  // the record stays unchanged
+  if (timeout == 0) return BP_TIMEOUT;  // leaves the error record unchanged
   return timeout == 1 ? fail(error, BP_EXECUTION_FAILED, "kernel died") : BP_OK;
 }
 bp_status bph_buffer_create(bph_device*, const bph_buffer_desc* desc, bph_buffer** out, bp_error*) {
@@ -125,7 +126,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A view without a buffer.
+// Makes a view without a buffer.
 Tensor view(const Dims& shape, uint32_t dtype = BP_F32) {
   return Tensor(nullptr, 0, dtype, shape, shape.dense_strides());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests of layers: the puppet below the layer `validation`, objects, and an operator
-// to execute.
+// Fixture of the tests of layers: the puppet plugin in the layer `validation`, some objects, and an
+// operator to execute.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -21,9 +21,9 @@
 
 namespace backplane::core::test {
 
-// out = a + b of four f32 each; tests change any part.
+// An execution of out = a + b with four f32 per operand. Tests change parts of it.
 struct Addition {
-  bp_tensor_desc views[3] = {};  // a, b, out
+  bp_tensor_desc views[3] = {};  // views of a, b and out
   bp_operand operands[3] = {};
   bp_op_desc desc = {};
   bp_execution execution = {};
@@ -54,7 +54,7 @@ struct Addition {
   Addition& operator=(const Addition&) = delete;
 };
 
-// The rules that this program's tests have broken.
+// Ids of the rules that the tests of this program have broken.
 inline std::set<std::string> rules_seen;
 
 class LayerTest : public ::testing::Test {
@@ -112,7 +112,7 @@ class LayerTest : public ::testing::Test {
     std::erase(list, item);
   }
 
-  // Expects that the layer refuses a caller's mistake with the rule, and does not call the plugin.
+  // Expects that the layer refuses the call with `rule` and does not call the plugin.
   template <class Call>
   void refused(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -121,7 +121,7 @@ class LayerTest : public ::testing::Test {
     saw(rule, error.message);
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // The same for a slot without a status, which logs the rule.
+  // Expects that the layer refuses a call of a slot without a status, and logs `rule`.
   template <class Call>
   void logged(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -132,7 +132,7 @@ class LayerTest : public ::testing::Test {
     puppet.log.clear();
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // Expects that the layer reports a defect of the plugin with the rule.
+  // Expects that the layer reports a defect of the plugin with `rule`.
   template <class Call>
   void blamed(const layers::Rule& rule, Call&& call) {
     error = fresh_error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads valid plugins: by name, by path, twice, and from two registries.
+// Tests loading of valid plugins: by name, by path, twice, and from two registries.
 #include <thread>
 
 #include "loader_fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One faulty plugin per defect. The refusal names the rule, the side that must fix the defect, and
-// a remedy; other plugins still load.
+// Loads one faulty plugin per defect. The refusal must state the rule, the side that must fix the
+// defect, and a remedy. Other plugins must still load.
 #include <algorithm>
 
 #include "loader_fixture.hpp"
@@ -19,7 +19,7 @@ class LoaderFault : public LoaderTest {
   LoaderFault() { EXPECT_EQ(create(""), BP_OK); }
   void TearDown() override { bph_plugin_release(plugin); }
 
-  // Loads by path; returns the candidate.
+  // Expects that loading by path fails with `status`, and returns the candidate.
   bph_candidate refused(const std::string& path, bp_status status) {
     EXPECT_EQ(load(path), status) << error.message;
     EXPECT_EQ(plugin, nullptr);
@@ -40,7 +40,7 @@ struct Fault {
   const char* rule;
   const char* side;
   const char* says;
-  bool shut_down;  // whether its instance was shut down
+  bool shut_down;  // whether the instance was shut down
 };
 
 constexpr Fault kFaults[] = {

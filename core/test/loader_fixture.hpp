@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the loader's tests: a private folder of manifests, a registry that searches only this
-// folder, and its log.
+// Fixture of the tests of the loader: a private folder of manifests, a registry that searches only
+// this folder, and the registry's log.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -20,7 +20,7 @@
 
 namespace backplane::core::test {
 
-// The path of a test plugin; the build passes the plugins' folder.
+// Returns the path of a test plugin. The build sets BACKPLANE_TEST_PLUGINS to the plugins' folder.
 inline std::string plugin_file(const std::string& name) {
   const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
   return std::string(folder != nullptr ? folder : "plugins") + "/" + name + ".so";
@@ -41,7 +41,8 @@ class LoaderTest : public testing::Test {
 
   void write(const std::string& file, const std::string& text) { std::ofstream(folder + "/" + file) << text; }
 
-  // A valid manifest with `changes`: key to JSON text; an empty text removes the key.
+  // Returns a valid manifest with `changes`, which maps keys to JSON text. An empty text removes
+  // the key.
   static std::string manifest_text(const std::string& name, const std::string& library,
                                    std::map<std::string, std::string> changes = {}) {
     std::map<std::string, std::string> keys = {
@@ -63,7 +64,7 @@ class LoaderTest : public testing::Test {
     write(file + ".json", manifest_text(name, "lib" + file + ".so"));
   }
 
-  // If `record` is null, `error` receives the failure.
+  // Creates the registry. If `record` is null, `error` receives the failure.
   bp_status create(const char* path = nullptr, bp_error* record = nullptr) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);
@@ -95,7 +96,7 @@ class LoaderTest : public testing::Test {
     plugin = nullptr;
     return bph_plugin_load(registry, name.c_str(), &plugin, record != nullptr ? record : &error);
   }
-  // The rule that refuses a candidate loaded by path.
+  // Returns the rule that refuses the plugin at `path`.
   std::string rule_of(const std::string& path) {
     if (load(path) == BP_OK) return "loaded";
     return candidate(count() - 1).rule;

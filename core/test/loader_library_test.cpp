@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that must not reach dlopen: truncated, foreign, not a library, or writable by others.
+// Tests libraries that must not reach dlopen: truncated, foreign, not a library, or writable by
+// others.
 #include <elf.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lifetimes of plugins: one instance per registry, any order of release, threads, forks, and many
-// cycles.
+// Tests lifetimes of plugins: one instance per registry, any order of release, threads, forks, and
+// many cycles.
 #include <malloc.h>
 #include <sys/wait.h>
 
@@ -26,7 +26,7 @@ class LoaderLifetime : public LoaderTest {
   }
 };
 
-// A valid library that logs its shutdown.
+// Name of a valid library that logs its shutdown.
 constexpr const char* kLoggingPlugin = "faulty_long_tables";
 
 TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
@@ -158,7 +158,7 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
     bph_plugin* const released = plugin;
     bph_plugin_release(plugin);
     if (bph_plugin_device_count(released, &devices, &error) != BP_INVALID_ARGUMENT)
-      wrong |= 64;  // the child's own handle, not the parent's
+      wrong |= 64;  // the child must have released its own handle
     bph_registry_release(registry);
     if (shutdowns() != 1) wrong |= 32;
     _exit(wrong);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Valid and hostile manifests. The refusal of each invalid manifest names its rule.
+// Tests valid and hostile manifests. The refusal of each invalid manifest must state its rule.
 #include "loading/manifest.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ std::string text_with(const std::map<std::string, std::string>& changes) {
   return text + "}";
 }
 
-// The rule that refuses the text; "good" if none does.
+// Returns the rule that refuses the text, or "good" if no rule does.
 std::string rule_of(const std::string& text, std::string* message = nullptr) {
   Manifest manifest;
   try {
@@ -147,8 +147,8 @@ TEST(Manifest, ForThisMachineAndHost) {
   EXPECT_EQ(rule("abi", R"({"min": "1.0", "max": "2.0"})"), "abi.range host");
 }
 
-// Arguments: the host, the oldest host that the plugin supports, the version that the plugin was
-// built for.
+// The arguments are the host, the oldest host that the plugin supports, and the version that the
+// plugin was built for.
 TEST(Manifest, Compatibility) {
   constexpr uint32_t v0_1 = 1, v0_2 = 2, v0_3 = 3, v0_5 = 5, v1_0 = 1u << 16, v1_1 = v1_0 + 1, v1_5 = v1_0 + 5,
                      v2_0 = 2u << 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests of memory, streams and events: an open fake device, and short calls that
-// must succeed.
+// Fixture of the tests of memory, streams and events: an open fake device, and helper functions for
+// calls that must succeed.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -27,7 +27,8 @@ class MemoryTest : public ::testing::Test {
     if (fake == nullptr) return;
     fake->release();
     fake->hook = nullptr;
-    // A handle that the test released is stale, and releasing it again does nothing.
+    // Handles that the test has already released are stale, and releasing a stale handle does
+    // nothing.
     for (bph_buffer* buffer : buffers_) bph_buffer_release(buffer);
     for (bph_event* event : events_) bph_event_release(event);
     for (bph_stream* stream : streams_) bph_stream_release(stream);
@@ -85,7 +86,7 @@ class MemoryTest : public ::testing::Test {
     EXPECT_EQ(bph_buffer_get_info(buffer, &info, nullptr), BP_OK);
     return info;
   }
-  // Identifies a buffer's memory: equal for the same memory.
+  // Returns a pair that identifies a buffer's memory.
   static std::pair<bp_buffer*, uint64_t> place(bph_buffer* buffer) {
     return {info(buffer).plugin_buffer, info(buffer).plugin_offset};
   }

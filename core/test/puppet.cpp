@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The puppet's slots.
+// Implements the slots of the puppet.
 #include "puppet.hpp"
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ namespace {
 Puppet& of(const bp_plugin* plugin) { return *reinterpret_cast<const Puppet::Instance*>(plugin)->puppet; }
 Puppet& of(bp_device* device) { return *device->puppet; }
 
-// Counts the call and applies the planned behaviour. True if the slot should succeed as usual.
+// Counts the call and applies the planned behaviour. Returns true if the slot should succeed.
 bool enter(Puppet& puppet, const char* slot, bp_error* error, Puppet::Answer* answer) {
   {
     const std::lock_guard lock(puppet.mutex);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin inside the test. The test decides its every result, so that it observes a layer from
-// both sides.
+// A plugin inside the test. The test sets the result of each slot and counts the slot's calls, so
+// it observes a layer from above and from below.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -19,23 +19,25 @@ struct Puppet {
   Puppet(const Puppet&) = delete;
   Puppet& operator=(const Puppet&) = delete;
 
-  // The behaviour of the next call of a slot, instead of success. That call clears the entry.
+  // The behaviour of the next call of a slot, in place of success. The call removes the entry from
+  // `next`.
   struct Answer {
     bp_status status = BP_OK;
     bool fill = true;       // fill the error record on a failure
-    bool touch = false;     // write the error record on OK
+    bool touch = false;     // write the error record although the status is OK
     bool null = false;      // return OK without a result
-    bool keep_out = false;  // a failure leaves *out unchanged
-    bool same = false;      // a create returns the previous handle again
-    // Called before the slot returns. May throw, change the thread's state, or call another slot.
+    bool keep_out = false;  // leave *out unchanged on a failure
+    bool same = false;      // return the previous handle again from a create slot
+    // Function that is called before the slot returns. It may throw, change the thread's state, or
+    // call another slot.
     std::function<void()> act;
   };
   std::map<std::string, Answer> next;
 
-  // Facts of the device.
+  // The facts that the device reports.
   uint64_t capabilities = BP_CAP_TIMING;
   bp_plan_info plan_info = {};
-  uint64_t workspace = 0;  // the result of plan_workspace
+  uint64_t workspace = 0;  // result of plan_workspace
   bp_memory_info memory = {sizeof(bp_memory_info), 0, 1000, 500};
   uint32_t import_kind = BP_MEMORY_SHARED;
   std::optional<uint64_t> address;  // replaces the address of every buffer
@@ -44,10 +46,10 @@ struct Puppet {
   std::map<std::string, int> calls;
   std::mutex mutex;  // guards `calls` and `next` while slots run
   std::vector<std::string> log;
-  int alive = 0;  // live objects of the puppet
+  int alive = 0;  // number of live objects of the puppet
   bool ended = false;
 
-  // The table that a host receives, and its puppet.
+  // The table that a host receives, and the puppet to which the table belongs.
   struct Instance {
     bp_plugin table = {};
     Puppet* puppet = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The searched directories, their order, and their content.
+// Tests the searched directories: their order and their content.
 #include <sys/stat.h>
 
 #include "loader_fixture.hpp"
@@ -26,7 +26,7 @@ class Search : public LoaderTest {
     }
     return result;
   }
-  // The rule of the only candidate.
+  // Returns the rule of the only candidate.
   std::string rule_of_place(const std::string& path) {
     EXPECT_OK(create(path.c_str(), &error));
     return count() == 1 ? candidate(0).rule : "count " + std::to_string(count());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams with flags: SHARED streams, which threads use concurrently, and EXTERNAL streams, on
-// which other code enqueues. Also bph_stream_enqueue.
+// Tests SHARED streams, which threads use concurrently, and EXTERNAL streams, on which other code
+// enqueues. Also tests bph_stream_enqueue.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -15,7 +15,7 @@ namespace {
 
 class SharedStreamTest : public MemoryTest {
  protected:
-  // A registry that logs to `lines` and `on_line`.
+  // A registry that appends each log line to `lines` and calls `on_line`.
   struct Log {
     Log() {
       bph_registry_desc desc = {};
@@ -180,7 +180,8 @@ TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
   bph_buffer* buffer = create(1024, one);
   fake->hold();
   use(buffer, one);
-  fake->hook = [&](const char* slot) {  // fails the stream while the wait does not hold the lock
+  // Fails the stream during event_wait, while no thread holds the stream's lock.
+  fake->hook = [&](const char* slot) {
     if (std::string(slot) == "event_wait") fake->break_stream(plugin_stream(one));
   };
   EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED,
@@ -189,14 +190,15 @@ TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
   EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED, "broken");
 }
 
-// A host callback may need a lock (e.g. Python's) whose holder waits for the stream's lock.
+// A host callback may need a lock (e.g. Python's). Another thread may hold that lock while it waits
+// for the stream's lock.
 TEST_F(SharedStreamTest, LogLinesComeAfterTheTurn) {
   open();
   Log log;
   bph_stream* one = stream(BPH_STREAM_SHARED);
   bph_buffer* buffer = create(1024, one);
   log.on_line = [&] {
-    // Deadlocks if this thread holds the stream's lock.
+    // This call deadlocks if the logging thread holds the stream's lock.
     std::thread([&] { use(buffer, one); }).join();
     EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
   };
@@ -235,7 +237,7 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
       memory, sizeof(memory),
       [](void* context) {
         auto& self = *static_cast<Owner*>(context);
-        // Deadlocks if this thread holds the stream's lock.
+        // This call deadlocks if the releasing thread holds the stream's lock.
         std::thread([&] { use(self.buffer, self.stream); }).join();
         ++self.released;
       },
@@ -249,9 +251,10 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
   use(buffer, two);  // records the marker
   fake->release();
   EXPECT_EQ(owner.released, 0);
-  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // polls with the stream's lock held
+  // Polls while the stream's lock is held.
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(owner.released, 1);
-  // An idle stream, released inside an enqueue callback.
+  // Releases a buffer of an idle stream inside an enqueue callback.
   ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   const auto releases = [](void* context, bp_device*, bp_stream*, bp_error*) -> bp_status {
@@ -309,7 +312,7 @@ TEST_P(EnqueueTest, IsCountedAsOneEnqueue) {
   EXPECT_EQ(place(again), before);
 }
 
-// The callback's work uses scratch memory, which is released before the callback returns.
+// The work of the callback uses a buffer that is released before the callback returns.
 TEST_P(EnqueueTest, WhatIsReleasedInsideIsStillUsed) {
   open();
   bph_stream* one = stream(GetParam());
@@ -350,12 +353,12 @@ TEST_P(EnqueueTest, CallsOfTheSameStreamInsideAreRefused) {
     add.struct_size = sizeof(add);
     add.op = BP_OP_ADD;
     EXPECT_FAILS(bph_execute(one, &add, &error), BP_INVALID_ARGUMENT, text);
-    use(buffer, other);  // another stream is free
+    use(buffer, other);  // another stream accepts work inside the callback
     bph_buffer_release(create(4096, one));
     return BP_OK;
   };
   ASSERT_OK(bph_stream_enqueue(one, EnqueueCall::run, &call, &error));
-  use(buffer, one);  // and so is this stream afterwards
+  use(buffer, one);  // the same stream accepts work after the callback
 }
 
 TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
@@ -389,13 +392,13 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   bph_buffer* host = create(512, one, BP_MEMORY_HOST);
   const auto first = place(host);
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
-  // Nothing was enqueued through core, which does not know the work of other code.
+  // The stream has no work that core knows, but other code may have enqueued work on it.
   bph_buffer_release(host);
   bph_buffer* other = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(other), first);
   bph_buffer* device_memory = create(512, one);
   fake->hold();
-  // Records a marker, after all work that other code enqueued before the release.
+  // This call records a marker after all work that other code enqueued before the release.
   use(device_memory, one);
   bph_buffer* still = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(still), first);
@@ -403,7 +406,7 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   trim();
   bph_buffer* again = create(512, one, BP_MEMORY_HOST);
   EXPECT_EQ(place(again), first);
-  // On its own stream, device memory is reused in stream order, as always.
+  // Device memory is reused in stream order on its own stream, as on other streams.
   const auto own = place(device_memory);
   bph_buffer_release(device_memory);
   device_memory = create(512, one);
@@ -418,8 +421,8 @@ TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) 
   bph_buffer* c = create(1024, one);
   const auto second = place(b);
   bph_buffer_release(a);
-  use(c, one);            // records a marker for a
-  bph_buffer_release(b);  // other code may have enqueued work on b after that marker
+  use(c, one);            // records a marker for `a`
+  bph_buffer_release(b);  // other code may have enqueued work on `b` after that marker
   trim();
   bph_buffer* x = create(512, one, BP_MEMORY_HOST);
   bph_buffer* y = create(512, one, BP_MEMORY_HOST);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of executions and the state after failures: staging, immediates, stream caches,
-// recurring sizes.
+// Tests the arguments of executions and the state after failures: staging, immediates, stream
+// caches, and recurring sizes.
 #include <algorithm>
 
 #include "dispatch/descriptor.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 class StagingTest : public MemoryTest {
  protected:
-  // One execution, as the plugin received it.
+  // One execution as the plugin received it.
   struct Seen {
     uint32_t op;
     uint64_t flags;
@@ -87,7 +87,8 @@ TEST_F(StagingTest, ValuesComeWithoutBitsAboveTheirDtype) {
   open();
   const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4}), half = tensor(BP_F16, {4});
   const bph_tensor dirty = immediate_like(a, 0xFFFFFFFF3F000000u);
-  for (int use = 0; use < 2; ++use) {  // the first execution makes the plan, the second finds it
+  // The first execution makes the plan, and the second finds it.
+  for (int use = 0; use < 2; ++use) {
     ASSERT_OK(execute(BP_OP_ADD, {dirty, a}, {out}, &error));
     EXPECT_EQ(seen.back().inputs[0].immediate, 0x3F000000u);
     ASSERT_OK(execute(BP_OP_FILL, {}, {half}, &error, nullptr, {0xABCDEF0112345678u}));
@@ -174,7 +175,7 @@ TEST_F(StagingTest, APartOfAnExecutionKeepsItsBuffers) {
 TEST_F(StagingTest, WhatACallIgnoresDoesNotHideItsEntry) {
   bph_device_desc desc = {};
   desc.struct_size = sizeof(desc);
-  desc.plan_cache_entries = 1;  // so that only the stream's cache holds two entries
+  desc.plan_cache_entries = 1;  // only the stream's cache can hold two entries
   open({}, &desc);
   const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4}), cell = tensor(BP_F32, {}),
                    other = tensor(BP_F32, {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: waits, failures, and release with pending work.
+// Tests streams: waits, failures, and release with pending work.
 #include "streams/stream.hpp"
 
 #include "memory_fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views: extents, denseness, and overlap, which is compared with brute force.
+// Tests views: extents, denseness, and overlap, which is compared with brute force.
 #include "base/strided_view.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ bp_tensor_desc view(std::vector<int64_t> shape, std::vector<int64_t> strides) {
   return desc;
 }
 
-// Every element's offset, in elements.
+// Returns the offset of every element, in elements.
 std::vector<int64_t> offsets(const bp_tensor_desc& desc) {
   std::vector<int64_t> result{0};
   for (uint32_t d = 0; d < desc.rank; ++d) {
@@ -52,8 +52,8 @@ TEST(Layout, ExtentCoversNegativeStrides) {
   EXPECT_FALSE(extent_of(view({3, 4}, {INT64_MIN, 1}), 1, &extent));
 }
 
-// Unused strides, and extents next to an extent of 0, may be any numbers. (The sanitizer runs
-// include this test.)
+// Unused strides, and extents next to an extent of 0, may be any numbers. The test matters most
+// under a sanitizer, which reports overflow.
 TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
   const int64_t huge = int64_t{1} << 40;
   EXPECT_TRUE(is_dense(view({0, huge, huge, huge}, {1, 2, 3, 4})));
@@ -66,7 +66,7 @@ TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
     EXPECT_EQ(views_overlap(one, 8, one, 8, 0), Overlap::yes);
     EXPECT_EQ(views_overlap(one, 8, one, 8, 32), Overlap::no);
   }
-  // Views of single bytes that span the whole address space.
+  // These views of single bytes span the whole address space.
   const bp_tensor_desc wide = view({2, 2}, {INT64_MAX - 1, -(INT64_MAX - 1)});
   EXPECT_NE(self_overlap(wide), Overlap::no);
   EXPECT_NE(views_overlap(wide, 1, wide, 1, 0), Overlap::no);
@@ -134,7 +134,8 @@ TEST(Layout, ViewsOverlapAgreesWithBruteForce) {
 }
 
 TEST(Layout, InterleavedHalvesDoNotOverlap) {
-  // The two halves of each row, as in rope. Their extents overlap, but their elements do not.
+  // Views the two halves of each row, as in rope. The extents of the halves overlap, but their
+  // elements do not.
   const bp_tensor_desc half = view({4096, 64}, {128, 1});
   EXPECT_EQ(views_overlap(half, 4, half, 4, 256), Overlap::no);
   EXPECT_EQ(views_overlap(half, 4, half, 4, 252), Overlap::yes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core's copy of a plugin's table: stubs in empty slots, and layers only if they are named.
+// Tests core's copy of a plugin's table. Empty slots become stubs, and core applies only layers
+// that are named.
 #include "loading/plugin_table.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ std::string null_plugin() {
   return std::string(folder != nullptr ? folder : "plugins") + "/null_plugin.so";
 }
 
-// A plugin and its registry, which keeps it loaded until it is closed.
+// A loaded plugin with its registry, which the destructor closes.
 class Loaded {
  public:
   explicit Loaded(const char* layers) {
@@ -70,7 +71,7 @@ TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   EXPECT_EQ(bytes, 0u);
 }
 
-// A table that grew twice since 0.2, described as in rules/tables.hpp.
+// The sizes describe a table that grew twice since version 0.2, as in rules/tables.hpp.
 TEST(Table, ItsLengthIsThatOfItsVersion) {
   constexpr rules::TableSize sizes[] = {{BP_VERSION(0, 2), 24}, {BP_VERSION(0, 4), 32}, {BP_VERSION(1, 1), 56}};
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 1)), 0u);
@@ -82,8 +83,8 @@ TEST(Table, ItsLengthIsThatOfItsVersion) {
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(2, 0)), 56u);
 }
 
-// struct_size may include private fields of a derived struct, which are not slots in a table of
-// this version.
+// A table's struct_size may include private fields of a derived struct. In a table of this version,
+// those fields are not slots.
 TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
   const Loaded plugin("");
   struct Derived {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `trace`: the content of its file, and how it is written.
+// Tests the layer `trace`: the content of its file, and how the file is written.
 #include <backplane/backplane.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ using layers::TraceFile;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A path to which this process has not written a trace.
+// Returns a path to which this process has not written a trace.
 std::string fresh_path() {
   static int count = 0;
   return testing::TempDir() + "trace_layer_test_" + std::to_string(getpid()) + "_" + std::to_string(++count) + ".json";
@@ -58,7 +58,7 @@ class TraceTest : public LayerTest {
     api = layer->device_api;
     ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
-  // Reads what was written so far.
+  // Flushes the trace and reads the file.
   Trace written() {
     TraceFile::open(path, "the test").flush(puppet.host);
     return Trace(path);
@@ -123,7 +123,8 @@ TEST_F(TraceTest, ArrowsLeadFromARecordToItsWaits) {
   bp_stream* first = stream();
   bp_stream* second = stream();
   bp_event* e1 = event();
-  EXPECT_OK(api->stream_wait_event(device, second, e1, &error));  // never recorded: no arrow
+  // The event was never recorded, so there is no arrow.
+  EXPECT_OK(api->stream_wait_event(device, second, e1, &error));
   EXPECT_OK(api->event_record(device, e1, first, &error));
   EXPECT_OK(api->stream_wait_event(device, second, e1, &error));
   EXPECT_OK(api->event_wait(device, e1, BP_WAIT_FOREVER, &error));
@@ -169,7 +170,7 @@ TEST_F(TraceTest, AFailureIsAnEventWithItsStatus) {
 
 TEST_F(TraceTest, ThreadsWriteOneWholeDocument) {
   open(fresh_path());
-  constexpr int count = 2000;  // more than the buffer holds
+  constexpr int count = 2000;  // more events than the buffer holds
   std::vector<std::thread> threads;
   std::vector<bp_stream*> own;
   for (int i = 0; i < 4; ++i) own.push_back(stream());
@@ -188,8 +189,8 @@ TEST_F(TraceTest, ThreadsWriteOneWholeDocument) {
   EXPECT_EQ(std::count_if(spans.begin(), spans.end(), [](const json& e) { return e["args"]["plan"] == "miss"; }), 1);
 }
 
-// A program exits with live objects, like one that releases nothing. A forked child does not change
-// the parent's file.
+// The program exits without releasing its objects. A forked child must not change the parent's
+// file.
 TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   path = fresh_path();
   const pid_t program = fork();
@@ -211,7 +212,7 @@ TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   EXPECT_TRUE(Trace(path).of("X", "event_wait").empty());
 }
 
-// On a full disk the layer logs one message, calls continue, and the file stays a complete
+// If the disk is full, the layer logs one message, calls continue, and the file remains a complete
 // document.
 TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
   open(fresh_path());
@@ -298,7 +299,8 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
       const std::string own = path + "." + std::to_string(getpid());
       const bool opened = create("trace", (path + ".%p").c_str(), &error) == BP_OK;
       unlink(own.c_str());
-      // Bypasses the thread sanitizer, which reports the parent's thread as leaked by the child.
+      // The system call bypasses the thread sanitizer, which reports that the child leaks the
+      // parent's thread.
       syscall(SYS_exit_group, told && opened ? 0 : 1);
     }
     int status = 0;
@@ -310,7 +312,7 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   unlink(path.c_str());
 }
 
-// A trace marks calls that core makes itself, such as staging copies.
+// A trace marks the calls that core makes for another operator, such as staging copies.
 TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
   const std::string path = fresh_path();
   setenv("BACKPLANE_LAYERS", "trace", 1);

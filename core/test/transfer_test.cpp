@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies: bounds, overlap, staging of pageable memory.
+// Tests copies: bounds, overlap, and staging of pageable memory.
 #include <numeric>
 #include <random>
 
@@ -23,7 +23,7 @@ class TransferTest : public MemoryTest {
     const std::vector<char> sent = pattern(bytes);
     std::vector<char> changed = sent;
     ASSERT_OK(bph_copy_in(one, buffer, offset, changed.data(), bytes, 0, &error));
-    // A staged source may change as soon as the call returns.
+    // The caller may change a staged source as soon as the call returns.
     if (!fake->options.copy_in) std::fill(changed.begin(), changed.end(), '!');
     std::vector<char> received(bytes);
     ASSERT_OK(bph_copy_out(one, received.data(), buffer, offset, bytes, 0, &error));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation accepts a legal descriptor per operator, and refuses descriptors that break one rule.
+// Tests that core accepts a legal descriptor per operator, and refuses descriptors that break one
+// rule.
 #include "dispatch/validate.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ struct Desc {
   }
 };
 
-// Makes a legal descriptor of a primitive from its rules.
+// Makes a legal descriptor of a primitive from the primitive's rules.
 Desc legal(const OpRow& row) {
   Desc desc;
   uint32_t t = BP_F32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: mistakes of callers with plans and executions.
+// Tests the layer `validation` with callers that break the rules of plans and executions.
 #include "layer_fixture.hpp"
 
 namespace backplane::core::test {
@@ -50,7 +50,7 @@ TEST_F(ValidationPlanTest, DescriptorsKeepTheOperatorsRules) {
   }
   {
     Addition work(in, out);
-    work.desc.op = BP_OP_REDUCE_SUM;  // without its attributes
+    work.desc.op = BP_OP_REDUCE_SUM;  // the attributes are missing
     plan_refused(rule::kOpRules, work);
   }
   {
@@ -248,11 +248,11 @@ TEST_F(ValidationPlanTest, OutputsOverlapNothing) {
   bp_plan* p = plan(work);
   work.operands[2].offset = 264;
   run_refused(rule::kOperandOverlap, p, work);
-  work.operands[2].offset = 256;  // identical to the second input, without an alias
+  work.operands[2].offset = 256;  // identical to the second input, but without an alias
   run_refused(rule::kOperandOverlap, p, work);
   work.operands[2].offset = 272;
   runs(p, work);
-  // Interleaved views share no byte.
+  // Interleaved views do not share a byte.
   Addition strided(in, in);
   for (bp_tensor_desc& view : strided.views) {
     view.alignment_log2 = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: defects of plugins.
+// Tests the layer `validation` with defective plugins.
 #include <stdexcept>
 
 #include "base/float_state.hpp"
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 class ValidationPluginTest : public LayerTest {
  protected:
-  // The behaviour of the next call of `slot`.
+  // Returns the behaviour of the next call of `slot`, so that the test can change it.
   Puppet::Answer& next(const std::string& slot, bp_status status = BP_OK) {
     puppet.next[slot] = {};
     puppet.next[slot].status = status;
@@ -48,7 +48,7 @@ TEST_F(ValidationPluginTest, AFailureLeavesNull) {
   bp_device* opened = nullptr;
   next("device_open", BP_UNAVAILABLE).keep_out = true;
   blamed(rule::kFailureNull, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
-  // A correct failure is passed on unchanged.
+  // The layer returns a correct failure unchanged.
   next("event_create", BP_OUT_OF_MEMORY);
   error = fresh_error();
   EXPECT_EQ(create_event()(&error), BP_OUT_OF_MEMORY);
@@ -126,7 +126,8 @@ TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
   next("event_create").act = [&] { set_float_control(control ^ flush_to_zero); };
   blamed(rule::kFloatControl, create_event());
   EXPECT_EQ(float_control(), control);
-  EXPECT_EQ(made, nullptr);  // the layer destroyed the object; TearDown counts live objects
+  // The layer destroyed the object. TearDown expects that no live object remains.
+  EXPECT_EQ(made, nullptr);
 }
 
 TEST_F(ValidationPluginTest, ExceptionsStopAtTheLayer) {

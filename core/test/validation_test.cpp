@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: mistakes of callers with handles, structs, memory, streams and events.
+// Tests the layer `validation` with callers that break the rules of handles, structs, memory,
+// streams and events.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,7 +76,8 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   other->shutdown(other);
 }
 
-// Another thread may release the plugin while it logs; here the log callback does.
+// Another thread may release the plugin while the plugin logs. In this test the log callback
+// releases the plugin.
 TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   open();
   struct Keeper final : Object {
@@ -97,7 +99,7 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
   EXPECT_TRUE(keeper.ended);
   EXPECT_FALSE(keeper.ended_while_told);
-  // A plugin whose end has begun does not log any more.
+  // A plugin that is ending no longer logs.
   logged(rule::kDeviceHandle, [&] { api->close(foreign); });
   EXPECT_EQ(keeper.log.size(), 1u);
   other->shutdown(other);
@@ -443,7 +445,7 @@ TEST(ValidationRules, AreDocumentedWordForWord) {
   }
 }
 
-// Runs last, and checks that the tests have broken each rule.
+// Runs after all tests, and checks that they have broken each rule.
 class EveryRule : public testing::Environment {
  public:
   void TearDown() override {

@@ -42,7 +42,7 @@ inline constexpr size_t kStepAttributeBytes = [] {
 struct Draft {
   const OpRow* row;
   std::array<unsigned char, kStepAttributeBytes> attributes{};  // zero unless the step sets them
-  // first the inputs, then the outputs
+  // The inputs, followed by the outputs.
   std::vector<Value> operands{};
   uint32_t inputs = 0;
   uint64_t scalars[2] = {};
@@ -84,10 +84,10 @@ class Builder {
   // Functions that move data:
   Value load(uint32_t index) { return widen(input(index)); }
   Value widen(const Value& value) { return cast(value, number_); }
-  // returns `value` itself if it has the dtype
+  // Returns `value` itself if it has the dtype.
   Value cast(const Value& value, uint32_t dtype);
   Value dense(const Value& value);  // returns `value` itself if it is dense
-  // returns a view if the strides allow it
+  // Returns a view if the strides allow it.
   Value reshape(const Value& value, const Extents& shape);
   Value temporary(uint32_t dtype, const Extents& shape);
   void fill(const Value& target, double value);

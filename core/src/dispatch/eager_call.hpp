@@ -22,7 +22,7 @@ inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CAL
 // uninitialised.
 struct Operands {
   bp_operand at[2 * BP_MAX_OPERANDS];
-  // null for an immediate or an operand without elements
+  // An entry is null for an immediate or an operand without elements.
   const Buffer* buffers[2 * BP_MAX_OPERANDS];
 };
 

@@ -61,7 +61,8 @@ Fallback& fallback_of(Device& device) {
 struct StagedOperand {
   std::vector<unsigned char> bytes;  // the operand's bytes on the host, between the two devices
   ScopedBuffer remote;
-  // a staging buffer on the stream's device, only for an output that is not dense
+  // A staging buffer on the stream's device, used only if the operand is an output that is not
+  // dense.
   ScopedBuffer dense;
 };
 

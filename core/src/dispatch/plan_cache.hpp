@@ -66,7 +66,7 @@ class PlanEntry final : public Object {
   bool specializable = false;
   bool overlays = false;          // an output is the same view as an input
   std::atomic<uint32_t> uses{0};  // number of uses, counted only if specializable
-  // the cache has replaced this entry by one with a specialized plan
+  // True if the cache has replaced this entry by one with a specialized plan.
   std::atomic<bool> superseded{false};
   uint64_t workspace_bytes = 0;
   uint64_t scalar_mask = 0;  // the significant bits of scalars
@@ -250,7 +250,7 @@ class PlanCache {
   LruTable<PlanClass> classes_;
   LruTable<SupportResult> support_results_;
   StreamPlanCache* stream_caches_ = nullptr;
-  // number of insertions ever; while it is unchanged, a lookup need not be repeated
+  // Number of insertions ever. While it is unchanged, a lookup need not be repeated.
   uint64_t inserted_ = 0;
   uint64_t closed_stream_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;

@@ -44,7 +44,7 @@ struct WrappedPlugin {
   const bp_host* host;
   // The plugin's slots. A null optional slot is null in the layer's table too.
   const bp_device_api has;
-  // the table that the layer calls: `has`, with stubs in place of null slots
+  // The table that the layer calls: a copy of `has` with stubs in place of null slots.
   const bp_device_api next;
   bp_import_api import = {};
 

@@ -129,7 +129,7 @@ class Stream final : public Object {
     // StreamLock::thread() of the thread that holds the lock
     std::atomic<const void*> owner{nullptr};
     uint32_t depth = 0;
-    // the latest marker, which waits reuse until more work is enqueued
+    // The latest marker, which waits reuse until more work is enqueued.
     std::shared_ptr<WaitMarker> latest;
   };
 
@@ -147,7 +147,7 @@ class Stream final : public Object {
   std::unique_ptr<Shared> shared_;
   // The error of the enqueue callback that put the stream into the failed state.
   std::unique_ptr<const Error> failure_;
-  // allocated with the stream, so that ending the stream cannot fail
+  // Allocated with the stream, so that ending the stream cannot fail.
   std::unique_ptr<EndingStream> ending_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A minimal plugin with a few dense kernels, so that core stages all other layouts. The fallback is
-// tested with the operators that this plugin lacks.
+// A minimal plugin with a few dense kernels, so that core stages all other layouts. Tests of the
+// fallback use the operators that this plugin lacks.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 
@@ -18,7 +18,7 @@ void fill_f32(const Call& call) {
   });
 }
 
-// Deliberately ignores strides: correct only for dense views.
+// Ignores strides on purpose, so the result is correct only for dense views.
 void sub_dense(const Call& call) {
   const int64_t count = call.out().elements();
   for (int64_t i = 0; i < count; ++i) call.out().as<float>()[i] = call.in(0).as<float>()[i] - call.in(1).as<float>()[i];
@@ -40,14 +40,14 @@ void matmul_dense(const Call& call) {
   }
 }
 
-// Reports that specialized plans may help, and makes them for more than eight rows.
+// Reports that specialized plans may help, but makes them only for more than eight rows.
 Status prepare_matmul(const CheckedDesc& checked, Prepared& prepared) {
   prepared.any_size = (checked.desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || checked.desc.outputs[0].shape[0] <= 8;
   prepared.specializable = true;
   return {};
 }
 
-// Adds each source element to the element at its index; reads and writes the output.
+// Adds each source element to the output element at its index.
 void scatter_dense(const Call& call) {
   const View& io = call.out();
   const View& index = call.in(0);

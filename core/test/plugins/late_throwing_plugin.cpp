@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that throws from every slot of its table after loading.
+// A plugin that loads, and then throws from every slot of its plugin table.
 #include <backplane/plugin.h>
 
 #include <stdexcept>

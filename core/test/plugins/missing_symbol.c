@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin that needs an undefined function, so eager binding must refuse it. */
+/* A plugin that calls an undefined function, so eager binding must refuse the plugin. */
 #include <backplane/plugin.h>
 
 bp_status nowhere_to_be_found(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin whose query throws.
+// A plugin whose bp_plugin_query throws.
 #include <backplane/plugin.h>
 
 #include <stdexcept>

@@ -198,7 +198,8 @@ struct Destroy<member> {
   static void call(bp_device* handle, Handle* object) {
     TraceDevice& device = of(handle);
     try {
-      // must precede the plugin's call, after which another object can get this handle
+      // The plugin may return this handle for another object after the call, so the trace forgets
+      // the object first.
       device.forget(object);
     } catch (...) {
       device.owner.file.lose_one();

@@ -92,7 +92,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
     if (outcome.ok()) known ? ledger.passed(covered) : ledger.lose();
-    // stream_wait returns one of these errors only when no work of the stream will access memory
+    // The plugin returns one of these errors only when no work of the stream will access memory
     // again.
     if (outcome.status == BP_EXECUTION_FAILED || outcome.status == BP_INTERNAL) {
       ledger.failed(state->line, enqueued);
