@@ -16,7 +16,7 @@ link = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!\w+:|#)([^()#\s]+)
 
 
 def installed(path, doc, include, schemas):
-    """Returns where a source file is installed; None if it is not."""
+    """Returns the path at which a source file is installed, or None if it is not installed."""
     if path.startswith(skipped):
         return None
     for source, folder in (("docs", doc), ("samples", f"{doc}/samples"), ("abi/include/backplane", include), ("core/include/backplane", include),
@@ -27,7 +27,7 @@ def installed(path, doc, include, schemas):
 
 
 def relinked(text, page, folders):
-    """Returns the text of PAGE, a source file, with links that work after installation."""
+    """Returns the text of the source file PAGE with links that work after installation."""
     here = os.path.dirname(installed(page, *folders))
 
     def replace(match):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts calls of operator new, so that `bench dispatch` can show that an eager call does not
-// allocate. A sanitizer replaces operator new itself, so the count stays 0 in its builds.
+// allocate. A sanitizer has its own operator new, so the count remains 0 in sanitizer builds.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -40,7 +40,7 @@ void* allocate(size_t bytes, size_t alignment) {
 uint64_t tool::allocation_count() { return count.load(std::memory_order_relaxed); }
 
 #ifndef BACKPLANE_SANITIZED
-// The standard library's array, nothrow and sized forms call these.
+// The array, nothrow and sized forms of the standard library call these operators.
 void* operator new(size_t bytes) { return allocate(bytes, 0); }
 void* operator new(size_t bytes, std::align_val_t alignment) { return allocate(bytes, static_cast<size_t>(alignment)); }
 void operator delete(void* memory) noexcept { std::free(memory); }

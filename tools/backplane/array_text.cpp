@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats tensors as text, in numpy's style, and as JSON.
+// Formats tensors as text in the style of numpy, and as JSON.
 #include <algorithm>
 
 #include "values.hpp"
@@ -24,8 +24,8 @@ class Printer {
  private:
   std::string text_of(size_t index) const { return element_text(values_.dtype, values_.bits(index)); }
   bool elided(size_t dimension) const { return edge_ > 0 && static_cast<size_t>(values_.shape[dimension]) > 2 * edge_; }
-  // Calls `each(position)` for the positions of a dimension that are shown, and `gap()` where
-  // positions are left out.
+  // Calls `each(position)` for each position of a dimension that is shown, and `gap()` where
+  // positions are omitted.
   template <class Each, class Gap>
   void positions(size_t dimension, Each each, Gap gap) const {
     const size_t extent = static_cast<size_t>(values_.shape[dimension]);
@@ -51,7 +51,7 @@ class Printer {
     const bool last = dimension + 1 == values_.shape.size();
     const auto separate = [&] {
       if (!first && last) {
-        const size_t start = out_.rfind('\n') + 1;  // npos + 1 is 0
+        const size_t start = out_.rfind('\n') + 1;  // if there is no newline, npos + 1 is 0
         if (out_.size() - start + width_ + 2 > kLineWidth) {
           out_ += '\n';
           out_.append(dimension + 1, ' ');

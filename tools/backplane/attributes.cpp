@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See attributes.hpp.
+// Sets, reads and formats the fields of attribute structs.
 #include "attributes.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace tool {
 namespace {
 
-// Defaults of fields whose smallest legal value is not useful.
+// The default of a field whose smallest legal value is not useful.
 struct Default {
   std::string_view stem, name;
   double value;
@@ -73,7 +73,7 @@ AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem) {
   for (const AttributeField& field : fields_) {
     for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(stem_, field), i);
   }
-  // Entries of spatial arrays from spatial_rank on are zero.
+  // Fills in the spatial arrays. Their entries from spatial_rank on must be zero.
   if (has("spatial_rank")) {
     for (size_t i = 0; i < 2; ++i) {
       set("stride", 1, i);
@@ -106,13 +106,12 @@ void AttributeBlock::set(std::string_view name, double value, size_t index) {
     case AttributeField::Type::i32:
       return put(static_cast<int32_t>(value));
     case AttributeField::Type::i64:
-      // A double cannot represent the largest i64, so 2^63, the next larger number, represents it
-      // here.
+      // A double cannot represent the largest i64, so the double 2^63 represents it.
       return put(value >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(value));
     case AttributeField::Type::f32:
       return put(static_cast<float>(value));
     case AttributeField::Type::reserved:
-      return;  // fields_ has no reserved field
+      return;  // fields_ contains no reserved field
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribute structs whose fields are set by name, with checked values.
+// An attribute struct whose fields are set by name, with checked values.
 #pragma once
 
 #include <backplane/rules/attributes.hpp>
@@ -17,23 +17,24 @@ namespace tool {
 namespace rules = backplane::rules;
 using rules::AttributeField;
 
-// One attribute struct. Its struct_size is set.
+// One attribute struct with its struct_size set.
 class AttributeBlock {
  public:
-  // Sets each field to a value that is legal for operators of small shapes.
+  // Sets each field to a default that is legal for operators of small shapes.
   explicit AttributeBlock(std::string_view stem);
 
-  // Takes "name=value" or "name=value,value". Throws Failure with the legal names or values.
+  // Parses "name=value" or "name=value,value" and sets the field. Throws a Failure that lists the
+  // legal names or values.
   void assign(std::string_view text);
   void set(std::string_view name, double value, size_t index = 0);
   double get(std::string_view name, size_t index = 0) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // The fields except the reserved ones.
+  // Returns all fields except reserved ones.
   const std::vector<AttributeField>& fields() const { return fields_; }
-  // Returns null for an operator without attributes.
+  // Returns the struct, or null for an operator without attributes.
   const void* data() const { return size_ == 0 ? nullptr : bytes_.data(); }
   Json json() const;
-  // For example "axis=0 mode=1", or "none".
+  // Returns the fields as text, for example "axis=0 mode=1", or "none".
   std::string text() const;
 
  private:

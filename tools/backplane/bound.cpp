@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane certify --bound OP [DTYPE]`: prints the error bound that docs/spec/operators.md gives.
+// `backplane certify --bound OP [DTYPE]`: prints the error bound that docs/spec/operators.md
+// states.
 #include <backplane/rules/op_table.hpp>
 #include <regex>
 
@@ -15,11 +16,11 @@ namespace rules = backplane::rules;
 
 struct Line {
   std::string dtypes;  // for example "f32, f64"
-  std::string part;    // output names, for example "mean, rstd"; empty: the whole operator
+  std::string part;    // output names, for example "mean, rstd"; empty for the whole operator
   std::string bound;
 };
 
-// The text of a table cell without escapes. A link becomes "text (target)".
+// Returns the text of a table cell without escapes. A link becomes "text (target)".
 std::string plain(const std::string& cell) {
   std::string text = std::regex_replace(cell, std::regex(R"(\[([^\]]*)\]\(([^)]*)\))"), "$1 ($2)");
   text = std::regex_replace(text, std::regex(R"(\*\*)"), "");

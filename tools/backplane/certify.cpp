@@ -51,7 +51,8 @@ int list_cases(Session& session, const suite::Catalogue& catalogue, const std::v
 }
 
 void write_file(const fs::path& path, const std::string& text) {
-  const fs::path whole = path.string() + ".new";  // the old file stays until this one is complete
+  // The old file remains until the new one is complete.
+  const fs::path whole = path.string() + ".new";
   std::ofstream file(whole, std::ios::binary);
   file << text;
   file.close();
@@ -63,8 +64,8 @@ void write_file(const fs::path& path, const std::string& text) {
         fmt::format("certify: {} cannot be written: {}; choose another --output", path.string(), std::strerror(errno)));
 }
 
-// Selects the cases that failed in a certificate. Its profile and seed apply
-// unless the options set others.
+// Selects the cases that failed in the certificate at `path`. The certificate's profile and seed
+// apply unless the options set others.
 void repeat_failed(const fs::path& path, const CertifyOptions& options, suite::CertifyOptions& run) {
   std::ifstream file(path);
   const Certificate certificate = Certificate::parse(file, nullptr, false);
@@ -146,7 +147,7 @@ int certify(Session& session, const CertifyOptions& options) {
   bool failed = false;
   for (const auto& [name, count] : counts.items())
     failed = failed || (count != 0 && name != "pass" && name != "not_claimed");
-  // A filtered run succeeds if nothing failed. A full run must also reach its profile.
+  // A filtered run succeeds if no case failed. A full run must also reach its profile.
   return failed || (run.selection.filters.empty() && certificate["verdict"]["level"] != options.profile) ? kExitFinding
                                                                                                          : kExitOk;
 }

@@ -19,8 +19,9 @@ namespace {
 constexpr double kBarIntervalS = 0.1;
 constexpr double kLineIntervalS = 5;
 constexpr double kQuietIntervalS = 60;
-constexpr size_t kMostCauses = 20;   // the certificate contains all causes
-constexpr size_t kMostReason = 300;  // bytes
+// Maximum number of printed causes; the certificate contains all causes.
+constexpr size_t kMostCauses = 20;
+constexpr size_t kMostReason = 300;  // maximum length of a printed reason in bytes
 
 size_t columns() {
   winsize size{};
@@ -61,7 +62,7 @@ std::string slow_text(const backplane::conformance::Progress& now) {
 
 }  // namespace
 
-// A quiet run prints its first line after one interval; other runs print it at once.
+// A quiet run prints its first line after one interval. Other runs print their first line at once.
 CertifyProgress::CertifyProgress(std::FILE* file, Manner manner)
     : file_(file), manner_(manner), latest_(manner == Manner::quiet ? 0 : -kLineIntervalS) {}
 
@@ -87,8 +88,8 @@ void CertifyProgress::show(const backplane::conformance::Progress& now) {
     fmt::print(file_, "{:3.0f} % {}{}\n", 100 * share, counts, slow_text(now));
   } else {
     const size_t width = columns() > counts.size() + 12 ? std::min<size_t>(columns() - counts.size() - 8, 40) : 0;
-    // A slow case replaces the bar. Text that does not fit is cut, so that
-    // the output stays one line.
+    // If a case is slow, its text replaces the bar. Text that does not fit is cut, so that the
+    // output remains one line.
     const std::string slow = slow_text(now).substr(0, columns() - std::min(columns(), counts.size() + 8));
     fmt::print(file_, "\r{} {:3.0f} % {}{}\x1b[K", slow.empty() ? bar_of(share, width) : "", 100 * share, counts, slow);
   }

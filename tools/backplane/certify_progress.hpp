@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress of a run on standard error: a bar on a terminal, otherwise a line every few seconds. A
-// quiet run prints one line a minute. Each output names a slow case and the slot that the case
-// calls.
+// Prints the progress of a run on standard error: a bar on a terminal, otherwise a line every few
+// seconds. A quiet run prints one line per minute. If a case is slow, the output names the case and
+// the slot that the case calls.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class CertifyProgress {
  private:
   std::FILE* file_;
   Manner manner_;
-  double latest_;  // time of the last output, in seconds of the run
+  double latest_;  // time of the latest output, in seconds since the start of the run
   std::set<std::string> causes_printed_{};
 };
 

@@ -14,8 +14,8 @@ using Certificate = nlohmann::json;
 
 constexpr size_t kMostCauses = 8;
 constexpr size_t kMostGroups = 4;
-constexpr size_t kMostMissing = 5;   // groups
-constexpr size_t kMostReason = 400;  // bytes
+constexpr size_t kMostMissing = 5;   // maximum number of printed groups
+constexpr size_t kMostReason = 400;  // maximum length of a printed reason in bytes
 
 std::string list(const Certificate& names) {
   std::string result;
@@ -23,7 +23,7 @@ std::string list(const Certificate& names) {
   return result;
 }
 
-// Sorts groups by their number of cases, largest first.
+// Lists groups in order of their number of cases, largest first.
 std::string groups_text(const Certificate& groups) {
   std::vector<std::pair<std::string, uint64_t>> sorted;
   for (const auto& [name, count] : groups.items()) sorted.emplace_back(name, count);
@@ -42,7 +42,8 @@ std::string outcomes_text(const Certificate& outcomes) {
   return result;
 }
 
-// A plugin's message may be long or have control characters, so this cuts and escapes it.
+// Returns the reason of a cause, escaped and cut, because a plugin's message may be long or contain
+// control characters.
 std::string reason_of(const Certificate& cause) {
   std::string reason = printable(cause["reason"].get<std::string>());
   if (reason.size() <= kMostReason) return reason;
@@ -81,8 +82,8 @@ void print_causes(Session& session, const Certificate& causes) {
   if (causes.size() > shown) session.print("\n{} more causes are in the certificate.\n", causes.size() - shown);
 }
 
-// Prints the groups of mandatory cases that the plugin declined, each with its first
-// case and the plugin's reason.
+// Prints the groups of mandatory cases that the plugin declined. Each group is printed with its
+// first case and the plugin's reason.
 void print_missing(Session& session, const Certificate& non_passes) {
   std::vector<std::pair<std::string, std::vector<const Certificate*>>> groups;
   size_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run prints on standard output: the causes of failures, then the verdict.
+// Prints the summary of a run on standard output: the causes of failures, then the verdict.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: options of every verb, one message for each error, JSON on request.
+// Parses the command line and runs the chosen verb. Each error becomes one message, or a JSON
+// document with --json.
 #include "command.hpp"
 
 #include <CLI/App.hpp>
@@ -192,7 +193,7 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    // Help is for the verb that was named last.
+    // Shows the help of the verb that was named last.
     const CLI::App* asked = &app;
     while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
     options.session.out = asked->help();
@@ -230,7 +231,7 @@ Answer failed(bool json, int exit_code, const char* status, const char* message)
 }  // namespace
 
 Answer command(const std::vector<std::string>& arguments, bool colour) noexcept {
-  // Determined before parsing, so that a parse error is also JSON.
+  // Searches for --json before parsing, so that a parse error is also reported as JSON.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command as a function, so that tests call it in-process.
+// The command as a function, so that tests can call it in-process.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace tool {
 
 struct Answer {
   int exit_code = 0;
-  std::string out;  // for standard output
-  std::string err;  // for standard error
+  std::string out;  // text for standard output
+  std::string err;  // text for standard error
 };
 
-// Runs the command line `arguments`, which exclude the program name. If memory is exhausted even
-// for the message, the exit code is 1, and out and err are empty.
+// Runs the command line `arguments`, which exclude the program name. If memory is exhausted so far
+// that no message can be made, the exit code is 1, and `out` and `err` are empty.
 Answer command(const std::vector<std::string>& arguments, bool colour) noexcept;
 
 }  // namespace tool

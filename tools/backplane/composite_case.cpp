@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Required operands of the composites. The default shapes are small.
+// Makes the required operands of composites. The default shapes are small.
 #include "op_case.hpp"
 
 namespace tool {
@@ -8,8 +8,8 @@ namespace {
 Operand floats(const OpCase& op, Extents shape) { return {op.dtype, std::move(shape), 0}; }
 Operand indices(Extents shape, int64_t limit) { return {BP_I32, std::move(shape), limit}; }
 
-// Number of positions of a window in one dimension of an image, which is the output's extent.
-// `kernel` is the window's extent.
+// Returns the number of windows of extent `kernel` in one dimension of an image, which is the
+// output's extent.
 int64_t windows(const AttributeBlock& attributes, size_t dimension, int64_t extent, int64_t kernel) {
   const auto value = [&](const char* name) { return static_cast<int64_t>(attributes.get(name, dimension)); };
   const int64_t span = value("dilation") * (kernel - 1) + 1;
@@ -23,7 +23,7 @@ int64_t windows_transposed(const AttributeBlock& attributes, size_t dimension, i
   return (extent - 1) * value("stride") + value("dilation") * (kernel - 1) + 1 - value("pad_begin") - value("pad_end");
 }
 
-// The shape of an image: batch, channels, then `extent` for each spatial dimension.
+// Returns the shape of an image: batch, channels, then `extent` for each spatial dimension.
 Extents image(const AttributeBlock& attributes, int64_t batch, int64_t channels, int64_t extent) {
   Extents shape = {batch, channels};
   shape.resize(2 + static_cast<size_t>(attributes.get("spatial_rank")), extent);
@@ -44,7 +44,7 @@ void make_composite(OpCase& op, const OpRequest& request) {
     for (size_t i = 0; i < count; ++i) op.inputs.push_back(floats(op, shape(i, square)));
     op.outputs.push_back(floats(op, square));
   };
-  // Shapes of the input, weight and output of a convolution.
+  // Returns the shapes of the input, the weight and the output of a convolution.
   const auto convolution = [&](bool transpose) {
     const int64_t groups = std::max<int64_t>(static_cast<int64_t>(attributes.get("groups")), 1);
     const Extents x = shape(0, image(attributes, 1, 2 * groups, 6));
@@ -93,7 +93,7 @@ void make_composite(OpCase& op, const OpRequest& request) {
       break;
     }
     case BP_OP_CONV_BWD_INPUT: {
-      // dy and w are given. dx has the smallest shape that yields dy.
+      // The request gives dy and w. The output dx has the smallest shape that yields dy.
       const Extents dy = shape(0, image(attributes, 1, 2, 4));
       const Extents w = shape(1, image(attributes, at(dy, 1), 2, 3));
       Extents dx = {at(dy, 0), at(w, 1) * static_cast<int64_t>(attributes.get("groups"))};
@@ -184,7 +184,7 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.inputs = {floats(op, square)};
       op.outputs = {floats(op, square), floats(op, square), floats(op, square)};
       break;
-    default:  // the output has the input's shape: activations, softmax, norms over axes
+    default:  // activations, softmax, norms over axes: the output has the input's shape
       same(op.info.inputs_min);
   }
   if (request.out_dtype != 0) op.outputs[0].dtype = request.out_dtype;

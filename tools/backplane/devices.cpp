@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See devices.hpp.
+// Takes the inventory, and converts candidates and devices to JSON.
 #include "devices.hpp"
 
 #include <algorithm>

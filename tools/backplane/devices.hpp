@@ -18,21 +18,22 @@ struct FoundPlugin {
   bph_candidate candidate;
   bph_plugin_info info;
   std::vector<FoundDevice> devices;
-  std::string why_none;  // the reason if there is no device, or the error of a device query
+  // Reason why there is no device, or error of a device query; empty otherwise.
+  std::string why_none;
 };
 
 struct Inventory {
   std::vector<FoundPlugin> plugins;       // usable plugins, in search order
-  std::vector<bph_candidate> candidates;  // every candidate, with the result of its examination
+  std::vector<bph_candidate> candidates;  // all candidates, with the results of their examination
   size_t broken() const;
   size_t shadowed() const;
-  // For example "reference:0, ..", or "none".
+  // Returns the names of the devices, for example "reference:0, vulkan:0", or "none".
   std::string device_names() const;
 };
 
 // Loads every usable candidate and lists its devices.
 Inventory take_inventory(const Registry& registry);
-// A message that says what to do if no usable plugin was found.
+// Returns a message for a user who has no usable plugin. The message says what to do.
 std::string nothing_found(const Inventory& inventory);
 Json to_json(const bph_candidate& candidate);
 Json to_json(const bp_device_info& info);

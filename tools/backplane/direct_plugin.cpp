@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See direct_plugin.hpp.
+// Opens a plugin without core, and makes a plan for `add`.
 #include "direct_plugin.hpp"
 
 #include <dlfcn.h>

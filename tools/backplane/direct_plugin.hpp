@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that is called without core, to measure a call directly through the plugin's table.
+// A plugin that is called without core, to measure calls through the plugin's table.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -9,19 +9,20 @@
 
 namespace tool {
 
-// An instance with one open device and stream, and three dense f32 operands of rank 2 for `add`.
+// A plugin instance with one open device, one stream, and three dense f32 operands of rank 2 for
+// `add`.
 class DirectPlugin {
  public:
-  // Throws Failure. The plugin's library stays mapped.
+  // Loads the plugin's library, which remains mapped. Throws Failure.
   explicit DirectPlugin(const std::string& library, int64_t rows, int64_t columns);
   ~DirectPlugin();
   DirectPlugin(const DirectPlugin&) = delete;
   DirectPlugin& operator=(const DirectPlugin&) = delete;
 
-  // Executes the plan once. Returns the status unchecked, because the caller times this call.
+  // Executes the plan once. The status is not checked, because the caller times this call.
   bp_status execute() { return api_->plan_execute(device_, stream_, plan_, &execution_, &error_); }
   bp_status wait() { return api_->stream_wait(device_, stream_, BP_WAIT_FOREVER, &error_); }
-  // Creates a plan for `add` at another shape. Release it with destroy_plan.
+  // Creates a plan for `add` at another shape. The caller releases the plan with destroy_plan.
   bp_status create_plan(int64_t rows, int64_t columns, bp_plan** out);
   void destroy_plan(bp_plan* plan) { api_->plan_destroy(device_, plan); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane doctor`: every candidate with the rule that it satisfies or violates and the side that
-// must change, the environment, and the search path.
+// `backplane doctor`: shows the environment, the search path, and every candidate with the rule
+// that the candidate satisfies or violates. For a violated rule, also shows the side that must
+// change.
 #include <unistd.h>
 
 #include <cstring>
@@ -18,7 +19,7 @@ struct Variable {
   std::string name, value;
 };
 
-// The environment variables that configure the library, and the user's XDG directories.
+// Returns the environment variables that configure the library, and the user's XDG directories.
 std::vector<Variable> environment() {
   std::vector<Variable> seen;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
@@ -33,7 +34,7 @@ std::vector<Variable> environment() {
   return seen;
 }
 
-// Returns the searched places. The error of a load that cannot succeed lists them.
+// Returns the searched directories. The list comes from the error of a load that cannot succeed.
 std::string places(const Registry& registry) {
   try {
     registry.load("no_such_plugin");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command adds to backplane.hpp: functions that have no class there, and
-// helpers that verbs share.
+// Additions to backplane.hpp: functions that the classes of that header lack, and helpers that
+// several verbs share.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -18,7 +18,7 @@ using backplane::Plugin;
 using backplane::Registry;
 using backplane::Stream;
 
-// Returns a struct of the host API that is zeroed except for its struct_size.
+// Returns a struct of the host API that is zero except for its struct_size.
 template <class T>
 T sized() {
   T value{};
@@ -36,12 +36,12 @@ void call(bp_status (*function)(Parameters...), Args&&... args) {
   if (status != BP_OK) throw backplane::Error(status, error);
 }
 
-// Warnings of the library go to stderr if `log` is true. Verbs that report candidates themselves
-// pass false.
+// Opens a registry. If `log` is true, warnings of the library are written to stderr. Verbs that
+// report candidates themselves pass false.
 Registry open_registry(const Session& session, bool log);
-// Every candidate, in search order.
+// Returns every candidate in search order.
 std::vector<bph_candidate> candidates(const Registry& registry);
-// Every operator, in order of id.
+// Returns every operator in order of id.
 std::vector<bph_op_info> operators();
 
 using backplane::conformance::capability_names;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane info DEVICE`: properties, capabilities, memory, operator x dtype.
+// `backplane info DEVICE`: shows a device's properties, capabilities and memory, and the dtypes of
+// each operator.
 #include <algorithm>
 
 #include "devices.hpp"
@@ -41,7 +42,7 @@ Facts gather(const Device& device) {
   return facts;
 }
 
-// Every dtype that at least one operator takes, floats first.
+// Returns every dtype that at least one operator takes, floats first.
 std::vector<uint32_t> dtype_columns() {
   std::vector<uint32_t> columns = {BP_F32, BP_F16, BP_BF16, BP_F64};
   for (const uint32_t dtype : dtypes_of(BP_SET_ALL & ~BP_SET_FLOATS)) columns.push_back(dtype);
@@ -60,8 +61,8 @@ Cell count_cell(size_t have, size_t of) {
   return Cell(have == 0 ? "-" : fmt::format("{}/{}", have, of), style, true);
 }
 
-// A table with one row per group. It shows how many of the group's operators the device supports
-// for each dtype.
+// Returns a table with one row per group of operators. Each cell shows how many operators of the
+// group the device supports for a dtype.
 std::string summary_table(const Facts& facts, bool colour) {
   struct Group {
     size_t operators = 0, present = 0;
@@ -119,7 +120,8 @@ std::string full_table(const Facts& facts, bool colour) {
   return table.text(colour, 2);
 }
 
-// A driver that does not report the amount of memory has UINT64_MAX; JSON has null.
+// Converts a number of bytes to JSON. A driver that does not report the amount of memory returns
+// UINT64_MAX, which becomes null.
 Json known_bytes(uint64_t bytes) { return bytes == UINT64_MAX ? Json() : Json(bytes); }
 
 std::string memory_text(const bp_memory_info& memory) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See json.hpp.
+// Builds and formats JSON documents.
 #include "json.hpp"
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@
 namespace tool {
 namespace {
 
-// Returns a JSON string: escapes quotes, backslashes and control characters, and replaces invalid
-// UTF-8.
+// Returns `text` as a JSON string: escapes quotes, backslashes and control characters, and replaces
+// invalid UTF-8.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : valid_utf8(text)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON document under construction. nlohmann::json allocates in its destructor, which would end
-// the process if memory is exhausted; the command must survive exhaustion.
+// A JSON document under construction. The command must survive exhausted memory, and nlohmann::json
+// allocates in its destructor, which would then end the process.
 #pragma once
 
 #include <concepts>
@@ -13,16 +13,16 @@
 
 namespace tool {
 
-// Keys keep their order and are unique.
+// A JSON value. The keys of an object keep their order and are unique.
 class Json {
  public:
   struct Member;
 
-  // Definitions follow Member: a vector of an incomplete type may only be declared.
-  Json();                          // null
+  // The definitions follow Member, because a vector of an incomplete type can only be declared.
+  Json();                          // makes a null
   template <std::same_as<bool> T>  // excludes pointers, which would convert to bool
   Json(T value) : Json(Verbatim{}, value ? "true" : "false") {}
-  Json(double value);  // null if not finite
+  Json(double value);  // makes a null if the value is not finite
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   Json(T value) : Json(Verbatim{}, std::to_string(value)) {}
@@ -39,12 +39,13 @@ class Json {
   static Json object();
   static Json object(std::initializer_list<std::pair<const char*, Json>> members);
 
-  // Returns the value of `key`, null until assigned. Turns a null into an object.
+  // Returns the value of `key`, which is null until it is assigned. If this value is null, it
+  // becomes an object.
   Json& operator[](std::string_view key);
   void push_back(Json value);
   // Adds the members of another object.
   void update(const Json& other);
-  // Returns the document, indented by two blanks.
+  // Returns the document as text, indented by two blanks per level.
   std::string text() const;
 
  private:
@@ -55,7 +56,7 @@ class Json {
 
   Kind kind_ = Kind::scalar;
   std::string scalar_;
-  std::vector<Member> members_;  // keys are empty in an array
+  std::vector<Member> members_;  // an array's members have empty keys
 };
 
 struct Json::Member {

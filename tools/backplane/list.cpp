@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane list`: the plugins and devices that were found, and their origins.
+// `backplane list`: shows the plugins and devices that were found, and their origins.
 #include "devices.hpp"
 #include "table.hpp"
 #include "verbs.hpp"
@@ -15,7 +15,7 @@ bool matches(const std::string& filter, const FoundPlugin& plugin) {
   return false;
 }
 
-// Throws if a filter selects nothing. The message names the filter and the available devices.
+// Throws if the filter selects nothing. The message contains the filter and the available devices.
 void require_match(const std::string& filter, const Inventory& inventory) {
   for (const FoundPlugin& plugin : inventory.plugins) {
     if (matches(filter, plugin)) return;

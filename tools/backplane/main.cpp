@@ -12,7 +12,7 @@
 
 namespace {
 
-// No colour if NO_COLOR is set and not empty (https://no-color.org).
+// Returns false if NO_COLOR is set and not empty (https://no-color.org).
 bool wants_colour() {
   const char* no_color = std::getenv("NO_COLOR");
   return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || no_color[0] == '\0');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing of short calls: the median of many batches, and their spread.
+// Measures the time of short calls: the median over many batches, and the spread.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ double timed_ns(Body&& body) {
 }
 
 // Times `batches` batches of `calls` calls of body(index). The index increases over all batches.
-// Calls between(), untimed, after each batch.
+// After each batch, calls between(), which is not timed.
 template <class Body, class Between>
 Spread measure(uint32_t batches, uint32_t calls, Body&& body, Between&& between) {
   std::vector<double> samples;
@@ -48,7 +48,8 @@ Spread measure(uint32_t batches, uint32_t calls, Body&& body) {
   return measure(batches, calls, body, [] {});
 }
 
-// The number of calls of operator new in this process so far, including the library's.
+// Returns the number of calls of operator new in this process so far, including calls by the
+// library.
 uint64_t allocation_count();
 
 }  // namespace tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane new NAME`: writes a plugin project that builds against the installed SDK and certifies its operators.
+// `backplane new NAME`: writes a plugin project that builds against the installed SDK and certifies
+// its operators.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The placeholder of the plugin's name in each file of the skeleton. It has no other meaning there.
+// The placeholder of the plugin's name in each file of the skeleton. The files use this word for
+// nothing else.
 constexpr std::string_view kSkeletonName = "skeleton";
 
 [[noreturn]] void fail_writing(const fs::path& path, const char* what, int error) {
@@ -49,7 +51,8 @@ std::string named(std::string_view text, const std::string& name) {
   return out;
 }
 
-// A new project directory. Unless keep() is called, the destructor removes it with its files.
+// A new project directory. Unless keep() is called, the destructor removes the directory with its
+// files.
 class Project {
  public:
   explicit Project(const std::string& directory) : directory_(directory) {
@@ -94,8 +97,8 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-// The Meson setup command. It contains the SDK's pkg-config path if the SDK is
-// outside the usual places.
+// Returns the Meson setup command. It contains the SDK's pkg-config path unless the SDK is in a
+// usual directory.
 std::string setup_command() {
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error).parent_path();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See op_case.hpp. This file has the primitives; composite_case.cpp has the composites.
+// Makes calls of primitives from minimal requests. composite_case.cpp makes calls of composites.
 #include "op_case.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string dtype_names(uint64_t mask) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Returns the dtypes of the inputs. output_dtypes returns those of the outputs.
+// Returns the dtypes of the inputs. output_dtypes returns the dtypes of the outputs.
 std::vector<uint32_t> input_dtypes(const bph_op_info& info, uint32_t dtype) {
   switch (info.dtype_rule) {
     case BP_RULE_GATHER:
@@ -45,8 +45,7 @@ Extents with_extent_one(Extents shape, uint32_t axes) {
   return shape;
 }
 
-// Returns the shape of a matmul's second operand: [B.., K, M] for [B.., M, K], so that the output
-// is square.
+// Returns the shape [B.., K, M] for [B.., M, K]. A matmul of the two shapes has a square output.
 Extents transposed(Extents shape) {
   if (shape.size() >= 2) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One concrete call of an operator. The dtype and shape rules determine what the user leaves out.
+// One concrete call of an operator. The dtype and shape rules supply what the user omits.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -12,25 +12,27 @@
 namespace tool {
 
 struct Operand {
-  uint32_t dtype = 0;  // 0: an absent operand
+  uint32_t dtype = 0;  // 0 means an absent operand
   Extents shape;
-  int64_t index_limit = 0;  // above 0: the values are indices below this limit
-  // The memory layout: the dimensions from the outermost to the innermost (empty: in their own
-  // order), and the distance between adjacent elements of the innermost dimension, in elements.
+  int64_t index_limit = 0;  // if above 0, the values are indices below this limit
+  // The memory layout. `order` lists the dimensions from the outermost to the innermost, and an
+  // empty list means their own order. `step` is the distance between adjacent elements of the
+  // innermost dimension, in elements.
   std::vector<uint32_t> order = {};
   int64_t step = 1;
 
   bool dense() const { return order.empty() && step == 1; }
   Extents strides() const;
-  uint64_t bytes() const;  // from the first to the last element, including gaps
+  uint64_t bytes() const;  // number of bytes from the first to the last element, including gaps
 };
 
-// What the user or `info` specifies. Everything else is derived or has a default.
+// The properties that the user or `info` specifies. All other properties are derived or have a
+// default.
 struct OpRequest {
-  // T of the dtype rule. 0: the first of f32, i32, u32, u8 and bool that is legal.
+  // T of the dtype rule. If 0, T is the first of f32, i32, u32, u8 and bool that is legal.
   uint32_t dtype = 0;
   uint32_t out_dtype = 0;  // used if the rule leaves a choice
-  // Shapes of the inputs, in order. For an operator without inputs, the shape of the output.
+  // Shapes of the inputs, in order. If the operator has no inputs, the shape of the output.
   std::vector<Extents> shapes;
   std::vector<Extents> out_shapes;  // used if the inputs' shapes leave a choice
   std::vector<std::string> attributes;
@@ -42,22 +44,22 @@ struct OpCase {
   uint32_t dtype;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  std::vector<uint64_t> scalars;  // bit patterns; the defaults are 1, 2, ..
+  std::vector<uint64_t> scalars;  // bit patterns; the defaults are 1, 2, 3 and so on
 };
 
 // Throws Failure if the request contradicts itself.
 OpCase make_case(const bph_op_info& info, const OpRequest& request);
-// Fills in a composite's operands by its own shape and dtype rules.
+// Fills in the operands of a composite according to its shape and dtype rules.
 void make_composite(OpCase& op, const OpRequest& request);
 
-// The dtypes of a mask, in order of id.
+// Returns the dtypes of a mask, in order of id.
 std::vector<uint32_t> dtypes_of(uint64_t mask);
-// The legal output dtypes for T: several if the rule leaves a choice, otherwise one.
+// Returns the legal output dtypes for T. There are several if the rule leaves a choice.
 std::vector<uint32_t> output_dtypes(const bph_op_info& info, uint32_t dtype);
-// The group in which lists show the operator: "unary", "binary", "reduction", ..
+// Returns the group under which lists show the operator, for example "unary" or "reduction".
 const char* group_of(const bph_op_info& info);
 
-// A bph_call over views without buffers, with the arrays it points to. Do not move it
+// A bph_call with views without buffers. The call points to the arrays, so do not move the struct
 // while the call is in use.
 struct CallViews {
   explicit CallViews(const OpCase& op);

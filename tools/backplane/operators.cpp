@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane info --operators`: the SDK's operator table, independent of devices.
+// `backplane info --operators`: shows the SDK's operator table, which is independent of devices.
 #include <backplane/rules/signatures.hpp>
 #include <cctype>
 #include <limits>
@@ -12,7 +12,7 @@
 namespace tool {
 namespace {
 
-// The names in those columns of ops.def that rules::OpInfo stores as numbers.
+// The names in the columns of ops.def that rules::OpInfo stores as numbers.
 struct Names {
   const char *kind, *shape_rule, *dtype_rule, *i64_from, *scalar_dtype, *profile, *family;
 };
@@ -65,7 +65,8 @@ const char* type_name(rules::AttributeField::Type type) {
   }
 }
 
-// Converts an attribute's limit. 2^63 stands for the largest i64, which has no exact double.
+// Converts a limit of an attribute to JSON. The value 2^63 represents the largest i64, which has no
+// exact double.
 Json limit(const rules::AttributeField& field, double value) {
   if (field.type == rules::AttributeField::Type::f32) return value;
   if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();

@@ -29,13 +29,13 @@ struct Options {
   NewOptions new_plugin;
 };
 
-// Adds an option that may repeat and takes one value each time.
+// Adds an option that may be repeated and takes one value each time.
 inline void add_each(CLI::App* verb, const std::string& name, std::vector<std::string>& values,
                      const std::string& help) {
   verb->add_option(name, values, help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// Adds `bench` and its measurements. Parsing sets `chosen`, which runs the verb.
+// Adds `bench` and its measurements. Parsing sets `chosen` to a function that runs the verb.
 void add_bench(CLI::App& app, Options& options, std::function<int()>& chosen);
 
 }  // namespace tool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane run OP`: runs one operator on random or given data and prints the
-// result, times and plan facts.
+// `backplane run OP`: runs one operator on random or given data and prints the result, times and
+// facts of the plan.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -13,10 +13,10 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t kWaitNs = 600'000'000'000;  // a debugging aid must not wait forever
+constexpr uint64_t kWaitNs = 600'000'000'000;  // wait limit; a debugging aid must not wait forever
 
 struct Timing {
-  double first_ns = 0;  // the first call, including plan creation and lazy loading
+  double first_ns = 0;  // time of the first call, including plan creation and lazy loading
   uint32_t repeats = 0;
   double median_ns = 0, least_ns = 0, most_ns = 0;
 };
@@ -24,7 +24,7 @@ struct Timing {
 // A tensor on the device. Its buffer spans all addresses that the strides reach.
 struct Placed {
   Buffer buffer;
-  Values values;  // row-major
+  Values values;  // elements in row-major order
   Extents strides;
   int64_t first = 0;  // distance from the buffer's start to element 0, in elements
   int64_t span = 0;   // length of the buffer, in elements
@@ -285,7 +285,8 @@ int run(Session& session, const RunOptions& options) {
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     result.outputs.push_back(
         place(device.get(), stream.get(), op.outputs[i], item(options.strides, op.inputs.size() + i)));
-    upload(stream.get(), result.outputs[i]);  // zeros, since some operators also read their outputs
+    // Uploads zeros, since some operators also read their outputs.
+    upload(stream.get(), result.outputs[i]);
     point_at(views.outputs[i], result.outputs[i]);
   }
   result.plan = sized<bph_support>();

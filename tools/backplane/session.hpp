@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every verb uses: global options, the output, and Failure.
+// Declares what every verb uses: the global options, the output, and Failure.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFinding = 1;  // a finding, or an operation that failed
 inline constexpr int kExitUsage = 2;
 
-// Ends a verb with one message for the user and an exit code.
+// Ends a verb with an exit code and one message for the user.
 class Failure : public std::runtime_error {
  public:
   Failure(int exit_code, std::string status, const std::string& message)
@@ -32,7 +32,7 @@ class Failure : public std::runtime_error {
   std::string status_;
 };
 
-// Throws a usage error: the request names something unknown or contradicts itself.
+// Throws a usage error. The request names something unknown or contradicts itself.
 template <class... Args>
 [[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
   throw Failure(kExitUsage, "INVALID_ARGUMENT", fmt::format(format, std::forward<Args>(args)...));
@@ -41,10 +41,12 @@ template <class... Args>
 struct Session {
   bool json = false;
   bool colour = false;
-  std::optional<std::string> plugin_path;  // --plugin-path; none: the environment decides
-  std::string out;                         // for standard output
+  // Value of --plugin-path; if absent, the environment decides.
+  std::optional<std::string> plugin_path;
+  std::string out;  // text for standard output
 
-  // A JSON document of the command. It begins with its schema's name and version.
+  // Makes a JSON document of the command. The document begins with the name and version of its
+  // schema.
   static Json document(const char* schema) {
     Json json;
     json["schema"] = schema;

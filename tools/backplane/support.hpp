@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators and dtypes a device supports, tested with one representative descriptor each.
+// Which operators and dtypes a device supports. Each pair is queried with one representative
+// descriptor.
 #pragma once
 
 #include <map>
@@ -12,18 +13,19 @@ namespace tool {
 
 struct Support {
   bp_status status = BP_OK;  // BP_OK, or the status of the first choice that failed
-  std::string message;       // the message of that failure
+  std::string message;       // message of the first choice that failed
   uint32_t choices = 0;      // number of output dtypes that the rule allows
-  uint32_t supported = 0;    // number of those that the device supports
+  uint32_t supported = 0;    // number of output dtypes that the device supports
   bool any_size = false;
   uint32_t staged = 0;  // number of operands that core would stage
   uint64_t workspace_bytes = 0;
-  bool decomposed = false;  // works as primitives: the plugin does not implement the operator
+  // Runs as primitives, because the plugin does not implement the operator.
+  bool decomposed = false;
 };
 
 struct OpSupport {
   bph_op_info info;
-  std::map<uint32_t, Support> dtypes;  // by legal dtype of the operator
+  std::map<uint32_t, Support> dtypes;  // support by dtype of the operator
 };
 
 std::vector<OpSupport> ask_support(bph_device* device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See table.hpp.
+// Formats tables, and decodes and escapes UTF-8 text.
 #include "table.hpp"
 
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 namespace tool {
 namespace {
 
-// Returns the length of the valid UTF-8 sequence at the start of `text`, or 0. Stores
-// its code point in `code`.
+// Returns the length of the valid UTF-8 sequence at the start of `text`, or 0. Stores the code
+// point of the sequence in `code`.
 size_t decode(std::string_view text, uint32_t* code) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -32,7 +32,7 @@ size_t decode(std::string_view text, uint32_t* code) {
   return length;
 }
 
-// Calls each(code point, its bytes). An invalid byte becomes U+FFFD.
+// Calls each(code point, bytes of the code point). An invalid byte becomes U+FFFD.
 template <class Each>
 void each_code_point(std::string_view text, Each each) {
   while (!text.empty()) {
@@ -43,7 +43,7 @@ void each_code_point(std::string_view text, Each each) {
   }
 }
 
-// True for C0, DEL, C1, and the marks that change the direction of text.
+// Returns true for C0, DEL, C1, and the marks that change the direction of text.
 bool is_control(uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);
@@ -70,7 +70,8 @@ const char* escape_of(Style style) {
 }  // namespace
 
 size_t display_width(std::string_view text) {
-  // fmt pads to display width, so the number of blanks that it adds yields the text's width.
+  // The library fmt pads text to a display width, so the number of blanks that it adds yields the
+  // width of the text.
   const size_t field = 4 * text.size() + 1;
   return field - (fmt::formatted_size("{:<{}}", text, field) - text.size());
 }

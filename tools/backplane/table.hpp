@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people: aligned tables, optional colour, and strings made safe for a terminal.
+// Text for people: aligned tables, optional colour, and strings that are safe for a terminal.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace tool {
 
 enum class Style { plain, good, bad, warning, faint, strong };
 
-// Number of columns that UTF-8 `text` takes on a terminal.
+// Returns the number of columns that UTF-8 `text` occupies on a terminal.
 size_t display_width(std::string_view text);
 // Escapes control characters, because a plugin or manifest must not control the terminal. Bytes
 // that are not UTF-8 become U+FFFD.
@@ -35,7 +35,7 @@ class Table {
   explicit Table(std::vector<Cell> header) : header_(std::move(header)) {}
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.empty(); }
-  // Returns the table. Each line is indented by `indent` and has no trailing blanks.
+  // Returns the table as text. Each line is indented by `indent` and has no trailing blanks.
   std::string text(bool colour, size_t indent = 0) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See values.hpp.
+// Parses, formats and generates elements and tensors.
 #include "values.hpp"
 
 #include <backplane/backplane.h>
@@ -14,7 +14,8 @@
 namespace tool {
 namespace {
 
-// A larger tensor would exhaust a small machine before the device could report an error.
+// The maximum number of elements. A larger tensor would exhaust a small machine before the device
+// could report an error.
 constexpr int64_t kMostElements = int64_t{1} << 32;
 
 bool is_float(uint32_t dtype) { return (BP_SET_FLOATS & BP_DTYPE_BIT(dtype)) != 0; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs: their options and entry points. Each returns the exit code or throws Failure.
+// The options and entry points of the verbs. Each entry point returns the exit code or throws
+// Failure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 namespace tool {
 
 struct ListOptions {
-  std::string filter;  // a plugin or device name; empty: everything
+  std::string filter;  // name of a plugin or device; empty means all
   bool all = false;
 };
 int list(Session& session, const ListOptions& options);
@@ -20,7 +21,7 @@ int list(Session& session, const ListOptions& options);
 struct InfoOptions {
   std::string device;
   bool all = false;
-  bool operators = false;  // print the operator table instead of a device
+  bool operators = false;  // print the operator table in place of a device
 };
 int info(Session& session, const InfoOptions& options);
 int info_operators(Session& session);
@@ -30,7 +31,7 @@ int doctor(Session& session, const DoctorOptions& options);
 
 struct RunOptions {
   std::string op;
-  std::string device;  // empty: bph_device_open chooses
+  std::string device;  // name of the device; empty means that bph_device_open chooses
   std::string dtype, out_dtype;
   std::vector<std::string> shapes, out_shapes, strides, data, scalars, attributes;
   uint64_t seed = 1;
@@ -40,7 +41,7 @@ struct RunOptions {
 int run(Session& session, const RunOptions& options);
 
 struct BenchOptions {
-  std::string null_plugin;  // path of the library; empty: the installed one
+  std::string null_plugin;  // path of the library; empty means the installed one
   std::string device = "reference:0";
   uint32_t batches = 41;
   uint32_t calls = 20000;
@@ -48,25 +49,26 @@ struct BenchOptions {
 int bench_dispatch(Session& session, const BenchOptions& options);
 
 struct BenchOpsOptions {
-  std::string plugin;                // a library's path or a plugin's name
-  std::string device;                // plugin:index; both empty: the library chooses
-  std::vector<std::string> shapes;   // files; empty: the built-in shapes
-  std::vector<std::string> filters;  // a case must match one of them; empty: all cases
-  std::string html;                  // path of the HTML page; empty: none
-  std::string peer_folder;           // empty: the command's own peers
-  int threads = 0;                   // 0: every processor that the process may use
-  double seconds = 0.5;              // per case
+  std::string plugin;  // path of a library or name of a plugin
+  // Name of the device, "plugin:index". If `plugin` and `device` are empty, the library chooses.
+  std::string device;
+  std::vector<std::string> shapes;   // shape files; empty means the built-in shapes
+  std::vector<std::string> filters;  // a case must match one filter; empty means all cases
+  std::string html;                  // path of the HTML page; empty means none
+  std::string peer_folder;           // folder of the peers; empty means the command's own peers
+  int threads = 0;                   // 0 means every processor that the process may use
+  double seconds = 0.5;              // seconds per case
   bool peers = true, decomposed = false, list = false, quiet = false;
 };
 int bench_ops(Session& session, const BenchOpsOptions& options);
 
 struct BenchModelOptions {
   std::string plugin, device;        // as in BenchOpsOptions
-  std::vector<std::string> filters;  // model names; empty: all
-  std::string html;                  // path of the HTML page; empty: none
-  std::string peer_folder;           // empty: the command's own peers
-  int threads = 0;                   // 0: every processor that the process may use
-  double seconds = 5;                // per model
+  std::vector<std::string> filters;  // model names; empty means all models
+  std::string html;                  // path of the HTML page; empty means none
+  std::string peer_folder;           // folder of the peers; empty means the command's own peers
+  int threads = 0;                   // 0 means every processor that the process may use
+  double seconds = 5;                // seconds per model
   int64_t steps = 512;               // number of decode steps
   bool peers = true, small = false, quiet = false;
 };
@@ -75,7 +77,7 @@ int bench_model(Session& session, const BenchModelOptions& options);
 struct BenchMemoryOptions {
   std::string plugin, device;  // as in BenchOpsOptions
   uint64_t most_bytes = uint64_t{64} << 20;
-  double seconds = 0.5;  // per size
+  double seconds = 0.5;  // seconds per size
 };
 int bench_memory(Session& session, const BenchMemoryOptions& options);
 
@@ -86,43 +88,45 @@ struct BenchCompareOptions {
 int bench_compare(Session& session, const BenchCompareOptions& options);
 
 struct CertifyOptions {
-  std::string plugin;  // a library's path or a plugin's name
+  std::string plugin;  // path of a library or name of a plugin
   uint32_t device = 0;
   std::string profile = "core";
   bool profile_given = false;
   std::vector<std::string> filters;
-  std::optional<uint64_t> seed;  // none: chosen at random and logged
-  unsigned jobs = 0;             // 0: one per processor
-  double timeout_s = 30;         // per case
-  uint64_t memory_mib = 4096;    // per worker process
-  int equal_failures = 8;        // in a group before its other cases are skipped; 0: no limit
+  std::optional<uint64_t> seed;  // if absent, a random seed is chosen and logged
+  unsigned jobs = 0;             // 0 means one job per processor
+  double timeout_s = 30;         // seconds per case
+  uint64_t memory_mib = 4096;    // MiB per worker process
+  // Number of equal failures after which a group's other cases are skipped. 0 means no limit.
+  int equal_failures = 8;
   std::string output = "certificates";
   bool list = false, resume = false, only_failed = false, in_process = false, fail_fast = false, quiet = false;
   bool junit = false, html = false;
-  // an operator and optionally a dtype, for --bound; empty: run the suite
+  // An operator and optionally a dtype, for --bound. If the list is empty, the suite runs.
   std::vector<std::string> bound;
 };
 int certify(Session& session, const CertifyOptions& options);
-// An empty `dtype` selects all dtypes.
+// Prints the error bound of an operator. An empty `dtype` selects all dtypes.
 int certify_bound(Session& session, const std::string& name, const std::string& dtype);
 
 struct VerifyOptions {
   std::string certificate;         // path of the JSON file
-  std::string plugin;              // a library's path or a plugin's name
-  std::optional<uint32_t> device;  // none: the index that the certificate names
+  std::string plugin;              // path of a library or name of a plugin
+  std::optional<uint32_t> device;  // if absent, the index in the certificate
   size_t sample = 200;             // number of cases to run again
-  // selects the cases and their data; none: chosen at random and logged
+  // Selects the cases and their data. If absent, a random seed is chosen and logged.
   std::optional<uint64_t> seed;
-  unsigned jobs = 0;      // 0: one per processor
-  double timeout_s = 30;  // per case
+  unsigned jobs = 0;      // 0 means one job per processor
+  double timeout_s = 30;  // seconds per case
   bool quiet = false;
 };
 int verify(Session& session, const VerifyOptions& options);
 
 struct NewOptions {
   std::string name;
-  std::string directory;  // the project's directory; empty: the name, in the working directory
-  bool queue = false;     // for a device other than the host
+  // Directory of the project. An empty path means a directory with the plugin's name.
+  std::string directory;
+  bool queue = false;  // whether the project is for a device other than the host
 };
 int new_plugin(Session& session, const NewOptions& options);
 

@@ -125,7 +125,7 @@ tap.check("and comes to the same verdict", resumed["verdict"] == {**whole["verdi
           json.dumps([resumed["verdict"], whole["verdict"]])[:3000])
 
 
-# Repro lines: one failure for each of ten defects, run in a shell
+# Repro lines: a shell runs the repro line of one failure for each of ten defects
 def repro(defect, *filters):
     document, _ = certificate(mutant, "--fail-fast", "--jobs", "1", "--timeout", "5", "--seed", "11", "--output", "mutant",
                               *[word for name in filters for word in ("--filter", name)], BACKPLANE_MUTANT=defect)
@@ -156,7 +156,7 @@ repro("k_zero_unwritten", "numeric.matmul")
 repro("zero_size_stale", "numeric.reduce_max", "numeric.reduce_sum")
 repro("transposed_pitch", "numeric.matmul")
 
-# One cause for all failures: it is printed once, on the first screen, and shortens the run
+# One cause for all failures: the cause is printed once, on the first screen, and shortens the run
 process = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT="signal_handler_changed")
 screen = "\n".join(process.stdout.splitlines()[:24])
 with open(work + "/one_cause/libbackplane_mutant.json", encoding="utf-8") as file:
@@ -180,7 +180,7 @@ tap.check("the certificate and the terminal say which groups stopped", "numeric.
 tap.check("a group stops after eight equal failures",
           causes[0]["outcomes"]["fail"] < 150 and "8 cases of numeric.add failed alike before it" in json.dumps(failed), causes)
 
-# --only-failed: runs the failures again and keeps the certificate that lists them
+# --only-failed: runs the failures again, and does not change the certificate that lists them
 with open(work + "/one_cause/libbackplane_mutant.json", "rb") as file:
     before = file.read()
 again = run(mutant, "--only-failed", "--quiet", "--output", "one_cause", "--jobs", "2")
@@ -206,7 +206,7 @@ tap.check("--fail-fast ends with one failure and lists what was run alone",
 process = run(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 tap.check("and says how many cases it left out", f"{stopped['run']['not_reached']} more cases were not reached" in process.stdout, process.stdout)
 
-# A plugin that declines mandatory cases of INFER: both the terminal and the JSON list them
+# A plugin that declines mandatory cases of INFER: both the terminal and the JSON list the cases
 process = run(mutant, "--profile", "infer", "--filter", "numeric.sort", "--filter", "numeric.add", "--seed", "7", "--jobs", "2", "--output", "declined",
               BACKPLANE_MUTANT="without_sort")
 with open(work + "/declined/libbackplane_mutant.json", encoding="utf-8") as file:

@@ -3,8 +3,8 @@
 """Tests the command from outside: command_test.py COMMAND SCHEMAS REFERENCE_FOLDER NULL_LIBRARY ABI.
 
 Runs every verb with the reference plugin, without plugins, and with five broken ones. Checks --json against the
-published schemas. Errors must name what does not exist. Each run has its own environment, so it finds nothing
-that is installed."""
+published schemas. Errors must name what does not exist. Each run has its own environment, so that no installed
+plugin is found."""
 import json
 import os
 import re
@@ -29,7 +29,7 @@ architecture = json.load(open(os.path.join(reference, "reference.json"), encodin
 
 
 def strict(schema):
-    """Returns the schema without additional properties, because our schemas publish every field."""
+    """Returns a schema that forbids additional properties, because our schemas publish every field."""
     if isinstance(schema, dict):
         schema = {key: strict(value) for key, value in schema.items()}
         if "properties" in schema:
@@ -48,7 +48,7 @@ for file in sorted(os.listdir(schemas)):
 
 
 def run(*arguments, path="", **variables):
-    """Runs the command with `path` as the only search path and returns the finished process."""
+    """Runs the command with `path` as the only search path, and returns the finished process."""
     environment = {"PATH": os.environ["PATH"], "HOME": work, "XDG_DATA_HOME": work + "/none", "XDG_DATA_DIRS": work + "/none",
                    "XDG_CONFIG_HOME": work + "/none", "BACKPLANE_PLUGIN_PATH": path, **variables}
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
@@ -163,7 +163,7 @@ def without_plugin():
 
 
 def traced():
-    """Checks the trace layer: its file matches the schema, and the command reports its errors."""
+    """Checks that the file of the layer `trace` matches the schema, and that the command reports the layer's errors."""
     file = os.path.join(work, "trace.json")
     where = {"path": reference, "BACKPLANE_LAYERS": "trace"}
     process = run("run", "matmul", "--repeat", "3", "--device", "reference:0", BACKPLANE_TRACE=file, **where)
@@ -295,7 +295,7 @@ def shadowing():
 
 
 def golden():
-    """Compares one whole document, so that a change of any stable field shows."""
+    """Compares one whole document with a stored one, so that the test detects a change of any stable field."""
     folder = work + "/golden"
     manifest(folder, "null", "libnull.so")
     shutil.copy(null_library, folder + "/libnull.so")
@@ -307,7 +307,7 @@ def golden():
 
 
 def memory_unknown():
-    """If a driver does not report memory sizes, the command must not print them as EiB."""
+    """Checks that the command does not print unknown memory sizes as EiB."""
     folder = work + "/memory_unknown"
     manifest(folder, "null", "libnull.so")
     shutil.copy(null_library, folder + "/libnull.so")
@@ -375,7 +375,7 @@ def new():
 
 
 def new_on_a_full_disk():
-    """A limit on file sizes simulates a full disk: a write past the limit fails in the same way."""
+    """Simulates a full disk with a limit on file sizes. A write that exceeds the limit fails in the same way."""
     place = work + "/new/full"
 
     def limit():

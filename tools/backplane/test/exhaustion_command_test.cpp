@@ -9,7 +9,8 @@
 #include "command.hpp"
 #include "measure.hpp"
 
-// Replaces the command's counter, whose operator new would conflict with that of the fault points.
+// Replaces the command's counter of allocations. That counter's operator new would conflict with
+// the operator new of the fault points.
 uint64_t tool::allocation_count() { return 0; }
 
 namespace {

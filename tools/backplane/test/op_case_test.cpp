@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests calls made from minimal requests: attributes by name, shapes and dtypes by the operator
-// table's rules.
+// Tests calls that are made from minimal requests: attributes by name, and shapes and dtypes by the
+// rules of the operator table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formatting of tables, JSON, values and arrays.
+// Tests the formatting of tables, JSON, values and arrays.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 
