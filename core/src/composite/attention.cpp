@@ -39,8 +39,8 @@ Value product(Builder& b, const Value& left, const Value& right, uint32_t precis
   return b.matmul(left, expand(right, repeated), precision);
 }
 
-// True where the causal mask lets a query of the tile see a key. LOWER_RIGHT aligns the last query
-// with the last key; otherwise the first query aligns with the first key.
+// Returns a mask that is true where the causal mask lets a query of the tile see a key. LOWER_RIGHT
+// aligns the last query with the last key; otherwise the first query aligns with the first key.
 Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) {
   const int64_t ahead = causal == BP_CAUSAL_LOWER_RIGHT ? o.keys - o.queries : 0;
   const Value column = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);

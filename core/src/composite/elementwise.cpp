@@ -18,8 +18,8 @@ Value half_gate(Builder& b, const Value& x, const Value& shape) {
 }
 
 // Returns erfc(z) / 2 for z = |x| / sqrt(2), with relative error 2^-23. With t = 1 / (1 + z / 2),
-// erfc(z) is t e^(P(t) - z^2), where P is a Chebyshev fit (Numerical Recipes, erfcc). Computing 1 -
-// erf(z) would lose digits by cancellation.
+// erfc(z) is t e^(P(t) - z^2), where P is a Chebyshev fit (Numerical Recipes, erfcc). The
+// expression 1 - erf(z) would lose digits by cancellation.
 Value half_tail(Builder& b, const Value& x) {
   constexpr double fit[] = {0.17087277,  -0.82215223, 1.48851587, -1.13520398, 0.27886807,
                             -0.18628806, 0.09678418,  0.37409196, 1.00002368,  -1.26551223};
@@ -39,8 +39,8 @@ Value gelu_erf(Builder& b, const Value& x) {
   return b.mul(x, b.select(left, tail, b.sub(b.constant(1), tail)));
 }
 
-// Returns x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The result equals x * (1 +
-// tanh v) / 2, whose sum would lose digits by cancellation.
+// Returns x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The result equals
+// x * (1 + tanh v) / 2, whose sum would lose digits by cancellation.
 Value gelu_tanh(Builder& b, const Value& x) {
   const double factor = -2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const Value cubic = b.add(b.mul(b.mul(x, x), b.constant(factor * 0.044715)), b.constant(factor));
@@ -90,8 +90,8 @@ void pow(Builder& b) {
   const Value zero = b.constant(0), one = b.constant(1);
   const Value magnitude = b.unary(BP_OP_ABS, x);
   const Value power = b.exp(b.mul(y, b.log(magnitude)));
-  // The operand x counts as negative if x < 0 or 1 / x < 0. Only the first test finds -inf, since 1
-  // / -inf is -0. Only the second test finds -0, since 1 / -0 is -inf.
+  // The operand x counts as negative if x < 0 or 1 / x < 0. Only the first test finds -inf, since
+  // 1 / -inf is -0. Only the second test finds -0, since 1 / -0 is -inf.
   const Value below = b.compare(BP_COMPARE_LT, x, zero);
   const Value negative = b.binary(BP_OP_OR, below, b.compare(BP_COMPARE_LT, b.div(one, x), zero));
   const auto is_whole = [&](const Value& v) { return b.compare(BP_COMPARE_EQ, b.unary(BP_OP_FLOOR, v), v); };
@@ -101,8 +101,9 @@ void pow(Builder& b) {
   const Value finite = b.compare(BP_COMPARE_LT, magnitude, b.constant(HUGE_VAL));
   const Value no_real = b.binary(BP_OP_AND, b.binary(BP_OP_AND, below, finite), b.unary(BP_OP_BITNOT, whole));
   const Value real = b.select(no_real, b.constant(NAN), signed_power);
-  // A device that flushes subnormals reads a subnormal y as 0. If the logarithm is infinite, y ln
-  // |x| is then NaN. The test therefore uses y * 1, which is 0 on such a device.
+  // A device that flushes subnormals reads a subnormal y as 0. If the logarithm is infinite, the
+  // product
+  // y ln |x| is then NaN. The test therefore uses y * 1, which is 0 on such a device.
   const Value multiplied = b.mul(y, one);
   const Value is_one = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, x, one), b.compare(BP_COMPARE_EQ, multiplied, zero));
   b.store(b.output(0), b.select(is_one, one, real));

@@ -54,8 +54,8 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // Returns the sum over each row of log-probability times the weight in the row's target
-  // distribution.
+  // Returns one sum per row, over all classes: log-probability times the weight of the class in the
+  // row's target distribution.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;
@@ -74,8 +74,8 @@ class Loss {
     b_.store(b_.output(0), b_.reshape(loss, b_.output(0).shape()));
   }
 
-  // Stores probability * (sum of the row's target distribution) - target distribution, divided by
-  // the divisor of a mean.
+  // Stores probability * (sum of the row's target distribution) - target distribution. For the
+  // reduction MEAN, divides the gradient by the divisor of the mean.
   void store_gradient(const Value& probability) {
     const Value hot = b_.compare(BP_COMPARE_EQ, b_.iota(target_.dtype(), {1, classes_}, 1, 0), target_);
     Value weight = b_.mul(target_weight_, b_.constant(1 - smoothing_));

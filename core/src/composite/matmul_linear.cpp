@@ -5,7 +5,7 @@
 namespace backplane::core::composite {
 
 // Folds the rows of x into one dimension if the strides allow it. Otherwise broadcasts w over the
-// dimensions of x.
+// leading dimensions of x.
 void linear(Builder& b) {
   const auto& attributes = b.attributes<bp_linear_attributes>();
   const Value x = b.input(0);

@@ -17,12 +17,12 @@ struct Groups {
   int64_t count = 1;  // number of elements over which a statistic is computed
 };
 Groups groups_by_axes(const Extents& x, uint32_t axes);
-// Reshapes x to [N, groups, C / groups, ..] for group_norm.
+// Returns the groups of group_norm, for x reshaped to [N, groups, C / groups, ..].
 Groups groups_by_channels(const Extents& x, int64_t groups);
-Groups groups_by_batch(const Extents& x);  // reshapes x to [N, C, ..] for batch_norm
+Groups groups_by_batch(const Extents& x);  // groups of batch_norm, for x reshaped to [N, C, ..]
 
 Value mean_of(Builder& b, const Value& x, const Groups& groups);
-// Returns 1 / sqrt(mean of x^2 + epsilon).
+// Returns 1 / sqrt(mean(x^2) + epsilon).
 Value rstd_of(Builder& b, const Value& x, const Groups& groups, double epsilon);
 
 }  // namespace backplane::core::composite

@@ -18,7 +18,8 @@ Window window_of(Builder& b) {
 // Returns a mask of the kernel's dimensions in an unfolded image.
 uint32_t kernel_axes(const Window& window) { return ((1u << window.rank()) - 1) << (2 + window.rank()); }
 
-// Unfolds an image of the index of each element within its plane. Padding has the index INT32_MAX.
+// Unfolds an image that contains the index of each element within its plane. Padding has the index
+// INT32_MAX.
 Value indices_of(Builder& b, const Window& window) {
   if (count_of(window.image) > INT32_MAX) {
     throw Error(BP_UNSUPPORTED,

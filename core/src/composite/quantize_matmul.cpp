@@ -15,14 +15,14 @@ struct Problem {
   Value w;  // shape [N,K], dtype i8 or u8
 };
 
-// Returns the weight's scale, zero point or minimum as [N or 1, blocks or 1], in `dtype`.
+// Returns the weight's scale, zero point or minimum with shape [N or 1, blocks or 1], in `dtype`.
 Value of_weight(Builder& b, uint32_t index, uint32_t dtype) {
   const Value value = b.cast(b.input(index), dtype);
   if (value.rank() == 2) return value;
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// Returns the scale or zero point of a as [M or 1, 1], in `dtype`.
+// Returns the scale or zero point of a with shape [M or 1, 1], in `dtype`.
 Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
   const Value value = b.cast(b.input(index), dtype);
   return b.reshape(value, {elements_of(value), 1});
@@ -66,8 +66,8 @@ Value by_dequantising(Builder& b, const Problem& p) {
   return b.matmul(dequantised_a(b, p), transpose(weights), precision);
 }
 
-// Computes sum of (a - za)(w - zw) as sum of a w - za sum of w - zw sum of a + K za zw, which is
-// exact modulo 2^32. Then applies the scales, and adds the minimum times the sum of a - za.
+// Computes sum((a - za)(w - zw)) as sum(a w) - za sum(w) - zw sum(a) + K za zw, which is exact
+// modulo 2^32. Then applies the scales, and adds the minimum times sum(a - za).
 Value in_integers(Builder& b, const Problem& p) {
   const Value w = b.cast(p.w, BP_I8);  // unpacked 4-bit values are u8 and fit into i8
   Value sum = b.matmul(p.a, transpose(w), BP_PRECISION_FULL, BP_I32);

@@ -24,8 +24,7 @@ void log_softmax(Builder& b) {
   b.store(b.output(0), b.sub(shifted, b.log(b.sum(b.exp(shifted), axes))));
 }
 
-// The gradient of softmax is y (dy - sum of dy y). The gradient of log_softmax is dy - e^y (sum of
-// dy).
+// The gradient of softmax is y (dy - sum(dy y)). The gradient of log_softmax is dy - e^y sum(dy).
 void softmax_bwd(Builder& b) {
   const auto& attributes = b.attributes<bp_softmax_bwd_attributes>();
   const uint32_t axes = 1u << attributes.axis;

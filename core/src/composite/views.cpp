@@ -132,7 +132,7 @@ std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
     return made;
   }
   // Splits the old dimensions into contiguous runs, from the last dimension backwards, and matches
-  // a run of new dimensions to each.
+  // a run of new dimensions to each of them.
   const bp_tensor_desc& from = value.view;
   int64_t strides[BP_MAX_RANK] = {};
   auto to = static_cast<int>(shape.size()) - 1;

@@ -62,7 +62,7 @@ inline Value unfold(Value padded, const Window& window) {
   return padded;
 }
 
-// Returns how many of `count` items, of `bytes` bytes each, fit into a tile, but at least one.
+// Returns how many items of `bytes` bytes fit into a tile: at least 1, and at most max(count, 1).
 inline int64_t tile_of(int64_t count, int64_t bytes) {
   return std::clamp<int64_t>(tile_bytes(count_of({count, bytes})) / std::max<int64_t>(bytes, 1), 1,
                              std::max<int64_t>(count, 1));

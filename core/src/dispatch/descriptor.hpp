@@ -24,7 +24,7 @@ inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // the strides of an imm
 // A descriptor without its attributes and views.
 struct DescriptorHead {
   uint32_t op = 0;
-  uint8_t inputs = 0, outputs = 0, scalars = 0;  // counts without absent operands at the end
+  uint8_t inputs = 0, outputs = 0, scalars = 0;  // the counts exclude absent operands at the end
   uint8_t no_native = 0;                         // 1 if a composite must be decomposed
   uint32_t flags = 0;                            // BP_OP_FLAG_* flags
   uint32_t hints = 0;                            // BP_HINT_* flags
@@ -47,7 +47,8 @@ struct DescriptorLayout {
 // A descriptor for a lookup in the plan cache. Only the used part of the block is initialized.
 class Descriptor {
  public:
-  // The caller fills in the attributes and the views, first of the inputs, then of the outputs.
+  // The caller fills in the attributes and the views. The views of the inputs precede the views of
+  // the outputs.
   Descriptor(const OpRow& operator_row, const DescriptorHead& with) noexcept
       : row(operator_row), layout_(operator_row, with) {
     std::memcpy(block_, &with, sizeof(with));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts a call to a descriptor. This is the path for invalid calls and for descriptors that are
+// Converts a call to a descriptor. A call takes this path if it is invalid, or if its descriptor is
 // not in the stream's plan cache.
 #include "dispatch/eager_call.hpp"
 
@@ -130,8 +130,8 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
 }
 
-// Returns a mask with the input that an output will alias. The caller of bph_device_supports states
-// this input in place of a buffer.
+// Returns the bit of the input that output `o` will alias. The caller of bph_device_supports states
+// the input in place of a buffer.
 uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;
   if (index < inputs) {

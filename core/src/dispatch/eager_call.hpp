@@ -14,7 +14,7 @@
 
 namespace backplane::core {
 
-// The flags that a bph_call accepts.
+// A bph_call may set the flags kCallFlags. Only a bp_op_desc may set the flags kPlanFlags.
 inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
 inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
 
@@ -70,8 +70,8 @@ Descriptor describe(const OpRow& row, const Device& device, const bph_call& call
 // Throws unless each view is within its buffer.
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);
 
-// Throws if an output shares a byte with another operand, unless it is exactly the same view as an
-// input. Views in different buffers never overlap.
+// Throws if an output shares a byte with another operand, unless the output is exactly the same
+// view as an input. Views in different buffers never overlap.
 void check_overlaps(const PlanEntry& entry, const Operands& operands);
 
 }  // namespace backplane::core

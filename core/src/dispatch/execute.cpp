@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot path, for a call whose descriptor is in the stream's plan cache. The entry was checked
-// when it was made, so the path checks only the facts that differ between calls (handles, offsets).
-// eager_call.cpp handles all other calls.
+// The hot path, for a call whose descriptor is in the stream's plan cache. The cache entry was
+// checked when it was made, so the path checks only the facts that differ between calls (handles,
+// offsets). eager_call.cpp handles all other calls.
 #include "dispatch/execute.hpp"
 
 #include <bit>
@@ -17,7 +17,7 @@ namespace backplane::core {
 namespace {
 
 // The fields of bph_tensor from dtype to reserved, and the last fields of bph_call, are compared as
-// words.
+// 64-bit words.
 static_assert(std::endian::native == std::endian::little);
 static_assert(offsetof(bph_tensor, shape) == offsetof(bph_tensor, dtype) + sizeof(uint64_t));
 static_assert(offsetof(bph_call, hints) == offsetof(bph_call, scalar_count) + sizeof(uint32_t));

@@ -57,7 +57,7 @@ Fallback& fallback_of(Device& device) {
   return *device.fallback;
 }
 
-// The copies of one operand that the fallback needs.
+// The buffers through which the fallback copies one operand.
 struct StagedOperand {
   std::vector<unsigned char> bytes;  // the operand's bytes on the host, between the two devices
   ScopedBuffer remote;

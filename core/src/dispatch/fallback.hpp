@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs an operator on another device, with explicit copies, if the device of the stream lacks it.
-// Each run is counted, and needs the caller's permission.
+// Runs an operator on another device, with explicit copies, if the stream's device lacks the
+// operator. Each run is counted, and needs the caller's permission.
 #pragma once
 
 #include <backplane/backplane.h>

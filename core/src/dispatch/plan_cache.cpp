@@ -222,8 +222,8 @@ PlanEntry& PlanCache::add(StreamPlanCache& stream_cache, const Descriptor& key) 
     entry = make(key, false);
     Ref<PlanEntry> dropped;
     const std::lock_guard lock(mutex_);
-    // If another thread has inserted an equal entry meanwhile, the cache keeps that entry. The new
-    // entry then serves only this stream.
+    // If another thread has inserted an equal entry in the meantime, the cache keeps that entry.
+    // The new entry then serves only this stream.
     if (inserted_ == inserted ||
         entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }) == nullptr) {
       ++inserted_;

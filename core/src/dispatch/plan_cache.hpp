@@ -7,8 +7,9 @@
 // but no plan. A recurring descriptor gets a specialized plan if the plugin reports that
 // specialization helps (BP_PLAN_SPECIALIZABLE).
 //
-// The key is a Descriptor. describe() in eager_call.cpp makes the key of a call, execution.cpp that
-// of a staging copy, and composite/program.cpp that of a step of a decomposition.
+// The key is a Descriptor. describe() in eager_call.cpp makes the keys of calls, execution.cpp
+// makes the keys of staging copies, and composite/program.cpp makes the keys of steps of a
+// decomposition.
 #pragma once
 
 #include <backplane/backplane.h>

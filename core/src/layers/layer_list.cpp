@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines the list of layers and parses lists of their names.
+// Defines the list of layers, and parses lists of layer names.
 #include "layers/layer_list.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares the list of layers and the parser of lists of their names.
+// Declares the layers of this library, and a parser for lists of layer names.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills the tables of a layer that wraps all slots with templates.
+// Fills the tables of a layer with wrapper functions that templates generate.
 #pragma once
 
 #include <memory>

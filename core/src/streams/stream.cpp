@@ -63,8 +63,8 @@ void Stream::enqueue(Enqueue callback, void* context) {
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
-  // Counts the enqueue before the call, whatever the callback will return. The callback may enqueue
-  // work that uses memory and then release that memory.
+  // Counts the enqueue before the call, even if the callback fails. Otherwise the allocator could
+  // reuse memory that the callback has released but its work still uses.
   count_enqueue();
   {
     const Inside inside(gate);

@@ -57,8 +57,8 @@ class Stream final : public Object {
   Ref<Timeline> timeline;
   Pool* pool = nullptr;  // only the allocator uses the pool
 
-  // The reasons why a call must take the slow path to the stream's lock. An ordinary stream has
-  // none, so its value is 0.
+  // The reasons why a call must take the slow path to the stream's lock. The gate of an ordinary
+  // stream is 0.
   static constexpr uint32_t kGateShared = 1, kGateCallback = 2, kGateFailed = 4;
   std::atomic<uint32_t> gate{0};
 
@@ -126,17 +126,18 @@ class Stream final : public Object {
   // The lock of a SHARED stream, and the marker that waits share.
   struct Shared {
     std::mutex mutex;
-    // StreamLock::thread() of the thread that holds the lock
+    // StreamLock::thread() of the thread that holds the lock.
     std::atomic<const void*> owner{nullptr};
     uint32_t depth = 0;
-    // The latest marker, which waits reuse until more work is enqueued.
+    // The latest marker. Later waits reuse it until more work is enqueued.
     std::shared_ptr<WaitMarker> latest;
   };
 
   Stream() = default;
   // Does not wait. The plugin's stream remains until its work has ended.
   void dispose() noexcept override;
-  // Replaces `span` with one of max(least, wanted) bytes, or of `least` bytes if memory is short.
+  // Replaces `span` with a span of max(least, wanted) bytes, or of `least` bytes if memory is
+  // short.
   void grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment);
   void drop(Span& span) noexcept;
   bool holds_lock() const noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for streams. If no other thread may use the stream during the wait, the plugin's
-// stream_wait does the waiting. Otherwise the caller records an event while it holds the stream's
-// lock, and waits for the event after it has released the lock.
+// Waits for streams. If no other thread may use the stream during the wait, calls the plugin's
+// stream_wait. Otherwise records an event while holding the stream's lock, and waits for the event
+// after releasing the lock.
 #include <chrono>
 #include <thread>
 
@@ -54,8 +54,8 @@ bp_status Stream::wait_locked(uint64_t timeout_ns) {
   return BP_OK;
 }
 
-// Locks the stream for 1 ms at a time. This serves a stream that accepts no work because it failed,
-// and a stream on which no event could be recorded.
+// Waits for a failed stream, which accepts no work, or for a stream on which no event could be
+// recorded. Locks the stream for 1 ms at a time.
 bp_status Stream::wait_in_slices(uint64_t timeout_ns) {
   constexpr uint64_t slice_ns = 1'000'000;
   const Remaining remaining(timeout_ns);

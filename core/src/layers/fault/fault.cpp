@@ -39,7 +39,7 @@ struct FaultDevice : WrappedDevice {
   std::shared_mutex use;
   std::atomic<bool> lost{false};
   std::mutex mutex;                    // guards `streams`
-  std::map<bp_stream*, bool> streams;  // value: whether the layer has failed the stream
+  std::map<bp_stream*, bool> streams;  // the value is true if the layer has failed the stream
 };
 
 FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
@@ -120,8 +120,7 @@ bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
   }
 }
 
-// Applies the schedule to one call of a device slot. `forward` calls the plugin's slot. The caller
-// handles the results.
+// Applies the schedule to one call of a device slot. `forward` calls the plugin's slot.
 template <class Forward>
 bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
   const FaultPlugin& plugin = device.owner;

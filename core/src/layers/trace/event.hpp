@@ -44,8 +44,8 @@ class TraceEvent {
   bool any_arg_ = false;
 };
 
-// Returns the operator's name, e.g. "add", or text in `room` with the number of an unknown
-// operator.
+// Returns the operator's name, e.g. "add". If the operator is unknown, stores text with its number
+// in `room` and returns that text.
 std::string_view op_name(uint32_t op, char (&room)[32]);
 
 // Returns how many bytes an execution reads and writes. Counts the distinct elements of each

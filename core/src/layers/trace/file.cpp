@@ -187,7 +187,8 @@ void TraceFile::flush(const bp_host& host) noexcept {
   host.log(host.context, BP_LOG_WARNING, line.what());
 }
 
-// Calls no plugin, does not block for long and destroys nothing: other threads may be tracing.
+// Calls no plugin, does not block for long and destroys nothing, because other threads may be
+// tracing.
 void TraceFile::at_exit() noexcept {
   const auto locked = [](std::mutex& mutex) {
     for (int tries = 0; tries < 100; ++tries) {

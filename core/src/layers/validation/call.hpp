@@ -167,8 +167,7 @@ class Call {
 
   std::shared_ptr<CheckedDevice> device_;
   const char* slot_;
-  // The first counters that the call has incremented. The array lets waits do without an
-  // allocation.
+  // The first counters that the call has incremented. The array avoids an allocation in waits.
   std::array<uint32_t*, 4> few_ = {};
   size_t few_count_ = 0;
   std::vector<uint32_t*> occupied_;  // further incremented counters

@@ -122,7 +122,7 @@ struct CheckedPlugin : WrappedPlugin {
   std::atomic<uint32_t> devices{0};  // number of open devices
 };
 
-// The open devices of all plugins of the process that this layer wraps.
+// The open devices of all plugins that the layer wraps in this process.
 class LiveDevices {
  public:
   void add(std::shared_ptr<CheckedDevice> device);

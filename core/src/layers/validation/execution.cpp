@@ -54,7 +54,7 @@ class ExecutionCheck {
     }
   }
 
-  // Checks that a buffer's memory can be an operand, and adds the buffer to the used ones.
+  // Checks that a buffer's memory can be an operand, and adds the buffer to the used buffers.
   CheckedBuffer& check_place(const char* role, uint32_t index, const bp_operand& operand) {
     CheckedBuffer& buffer = call_.object(operand.buffer, role);
     if (buffer.kind == BP_MEMORY_HOST && (call_.device().info.capabilities & BP_CAP_HOST_OPERANDS) == 0) {

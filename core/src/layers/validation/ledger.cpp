@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the ledger with points and clocks.
+// Implements the ledger of points and clocks.
 #include "layers/validation/ledger.hpp"
 
 #include <algorithm>

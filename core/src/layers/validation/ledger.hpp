@@ -19,7 +19,7 @@ struct Point {
 // A set of points, at most one per line.
 using Clock = std::vector<Point>;
 
-// Raises `clock` to cover `point`.
+// Changes `clock` so that it covers `point`.
 void raise(Clock& clock, Point point);
 
 class Ledger {

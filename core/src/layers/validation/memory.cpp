@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: slots of memory, buffers, copies and imports.
+// The layer `validation`: the slots for memory, buffers, copies and imports.
 #include "layers/validation/memory.hpp"
 
 #include <bit>

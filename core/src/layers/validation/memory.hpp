@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: slots of memory, buffers, copies and bp.import.
+// The layer `validation`: the slots for memory, buffers, copies and bp.import.
 #pragma once
 
 #include "layers/validation/call.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: slots of plans and executions.
+// The layer `validation`: the slots for plans and executions.
 #include "layers/validation/plans.hpp"
 
 #include <cstring>
@@ -89,7 +89,7 @@ void plan_destroy(bp_device* handle, bp_plan* plan) {
   });
 }
 
-// An execution whose descriptor has been compared with that of its plan.
+// An execution whose descriptor has been compared with the descriptor of its plan.
 struct Described {
   CheckedPlan* plan;
   bp_execution execution;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: slots of plans.
+// The layer `validation`: the slots for plans.
 #pragma once
 
 #include "layers/validation/checked.hpp"

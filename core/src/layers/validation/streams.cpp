@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: slots of streams and events.
+// The layer `validation`: the slots for streams and events.
 #include "layers/validation/streams.hpp"
 
 #include <new>
