@@ -53,7 +53,8 @@ bool is_reserved(uint64_t address) {
   const long page = sysconf(_SC_PAGESIZE);
   auto* const begin = reinterpret_cast<void*>(address & ~(static_cast<uint64_t>(page) - 1));
   unsigned char resident = 0;
-  if (mincore(begin, static_cast<size_t>(page), &resident) != 0) return false;  // not mapped at all
+  // The page is not mapped.
+  if (mincore(begin, static_cast<size_t>(page), &resident) != 0) return false;
   int pipe_ends[2];
   EXPECT_EQ(pipe(pipe_ends), 0);
   const ssize_t written = write(pipe_ends[1], reinterpret_cast<const void*>(address), 1);

@@ -531,9 +531,9 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   trim();
 }
 
-// Makes random calls and compares the live buffers with a model: no two share a byte, each is
-// aligned and large enough, and the counters agree. After all buffers are released, one trim frees
-// all memory.
+// Makes random calls and compares the live buffers with a model: no two buffers share a byte, each
+// buffer is aligned and large enough, and the counters agree. After all buffers are released, one
+// trim frees all memory.
 TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
   open();
   std::mt19937 random(20);

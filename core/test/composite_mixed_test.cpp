@@ -10,7 +10,7 @@ namespace {
 
 class Mixed : public Composite {
  protected:
-  // Makes a bf16 tensor. Each value must be exact in bf16.
+  // Makes a bf16 tensor. bf16 must represent each value exactly.
   bph_tensor bf16(const std::vector<int64_t>& shape, const Values& values) {
     std::vector<uint16_t> bits;
     for (const float value : values) bits.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
@@ -58,7 +58,7 @@ TEST_F(Mixed, AnIndexOf64BitsIsOneOf32Cast) {
 TEST_F(Mixed, ThePlainFormOfAPrimitiveIsNative) {
   const bp_axis_attributes axis = {sizeof(axis), 1};
   Call call(BP_OP_ARGMAX, {f32({1, 3}, {1, 5, 2})}, {out({1, 1}, BP_I32)}, &axis);
-  // The flag is legal, because argmax has a program for its later form.
+  // The flag is legal, because argmax has a program for a form that a later ABI version added.
   call.flags = BPH_CALL_NO_NATIVE;
   ASSERT_OK(bph_execute(host.stream, &call, &error));
   EXPECT_EQ(host.stats().decomposed_executions, 0u);
@@ -132,7 +132,8 @@ TEST_F(Mixed, SoftmaxOfHalvesInF32) {
   expect_near(y, {1 / (1 + std::exp(1.0)), 1 / (1 + std::exp(-1.0))}, 1e-6);
 }
 
-// An i32 index would wrap, and core computes an i64 index by a cast from i32.
+// Core must refuse an axis that is too long for i32 indices. An i32 index would wrap, and core
+// computes an i64 index by a cast from i32.
 TEST_F(Mixed, IndicesOf32BitsDoNotReachThroughMore) {
   const bp_axis_attributes axis = {sizeof(axis), 0};
   const auto sort = sized(bp_sort_attributes{0, 0, 0, 0});

@@ -243,8 +243,8 @@ TEST_F(Composite, LookupsAndLoss) {
   expect_near(gradient, slopes, 1e-6);
 }
 
-// Also tests one element. Its strides have no meaning, but core must still detect the operation in
-// place.
+// Also tests a tensor of one element. Its strides have no meaning, but core must still detect that
+// the operation works in place.
 TEST_F(Composite, AdamW) {
   const auto attributes = sized(bp_adamw_attributes{0, 0.9f, 0.99f, 1e-6f, 0.5f, 0});
   for (const size_t n : {size_t{1}, size_t{4}}) {

@@ -256,7 +256,7 @@ TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "add");
   call.input_count = 2 | 1u << 8;  // overflows into the field of the output count
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "258 and 0 given");
-  // If output_count is 0, core must not read `outputs`, even if it points to accessible memory.
+  // If output_count is 0, core must not read `outputs`, which points to inaccessible memory.
   const long page = sysconf(_SC_PAGESIZE);
   void* const closed = mmap(nullptr, static_cast<size_t>(page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(closed, MAP_FAILED);
@@ -357,7 +357,7 @@ TEST(Dispatch, PlanCacheIsBounded) {
   EXPECT_EQ(host.stats().plans_created, stats.plans_created + 1) << "a trimmed plan is made anew";
 }
 
-// Multiplies a matrix of ones by a matrix of twos, `rows` x 2 by 2 x 3, `times` times.
+// Multiplies a `rows` x 2 matrix of ones by a 2 x 3 matrix of twos, and repeats this `times` times.
 void multiply(Host& host, int64_t rows, int times, uint64_t flags = 0, uint32_t op = BP_OP_MATMUL) {
   const auto count = static_cast<size_t>(rows);
   const bool linear = op == BP_OP_LINEAR;

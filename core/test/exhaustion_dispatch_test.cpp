@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails each allocation that opening a device or executing on it makes, first alone, then together
-// with all later ones. Covers plans, any-size classes, staging, fallback and decomposition.
+// Makes each allocation fail while a device is opened and operators are executed: first alone, then
+// together with all later allocations. Covers plans, any-size classes, staging, fallback and
+// decomposition.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@ struct ErrorRecord : bp_error {
   ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
 };
 
-// The warning is disabled because a fixture may have a member `error`.
+// Disables -Wshadow, because a fixture may have a member `error`.
 #define BACKPLANE_FRESH_ERROR                                                                   \
   _Pragma("GCC diagnostic push")                                                                \
       _Pragma("GCC diagnostic ignored \"-Wshadow\"")::backplane::core::test::ErrorRecord error; \

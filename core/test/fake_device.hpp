@@ -102,7 +102,7 @@ class FakeDevice {
   Instance* instance_;
 };
 
-// These functions return the plugin's handles of objects of the host API.
+// Each function returns the plugin's handle of an object of the host API.
 bp_stream* plugin_stream(bph_stream* stream);
 bp_buffer* plugin_buffer(bph_buffer* buffer);
 

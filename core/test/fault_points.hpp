@@ -36,7 +36,7 @@ struct Result {
 //
 // A run with an injected failure may succeed or fail, but must not leak, and the next run must
 // succeed. `most` limits the number of points, and 0 means no limit. If there are more points, the
-// sweep selects points at even distances.
+// sweep selects evenly spaced points.
 template <class Attempt>
 Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most = 0) {
   Result result;

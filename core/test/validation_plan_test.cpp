@@ -133,7 +133,7 @@ TEST_F(ValidationPlanTest, AnExecutionIsThePlans) {
   Addition work(in, out);
   bp_plan* p = plan(work);
   runs(p, work);
-  work.views[0].flags = 0x100;  // a hint
+  work.views[0].flags = 0x100;  // sets a hint
   work.desc.hints = 5;
   runs(p, work);
   for (bp_tensor_desc& view : work.views) view.shape[0] = 3;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null plugin with one fault, chosen by FAULT_*. It calls itself "faulty" and logs its shutdown. */
+/* The null plugin with one fault, which a macro FAULT_* selects. The plugin has the name "faulty"
+ * and logs its shutdown. */
 #define bp_plugin_query honest_query
 #include "bench/null_plugin.c"
 #undef bp_plugin_query
@@ -67,7 +68,8 @@ static void spoil(bp_plugin* table, bp_device_api* api) {
 #elif defined(FAULT_BAD_NAME)
   table->name = "Fau\x01lty \xFF";
 #elif defined(FAULT_LONG_NAME)
-  static const char endless[70] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; /* no NUL */
+  /* A name without a terminating NUL. */
+  static const char endless[70] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
   table->name = endless;
 #elif defined(FAULT_OTHER_NAME)
   table->name = "other";
@@ -89,7 +91,8 @@ BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, 
   *out = NULL;
   return fail(error, BP_UNAVAILABLE, "no licence");
 #elif defined(FAULT_ODD_STATUS)
-  memset(error->message, 'x', sizeof(error->message)); /* no NUL, and a wrong length */
+  /* A message without a NUL, and with a wrong length. */
+  memset(error->message, 'x', sizeof(error->message));
   error->message_length = UINT32_MAX;
   return 77;
 #elif defined(FAULT_NULL_TABLE)
@@ -99,7 +102,8 @@ BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, 
 #if defined(FAULT_SLEEP)
   nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
 #elif defined(FAULT_FLOAT)
-  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040u); /* flush to zero, denormals are zero */
+  /* Sets flush-to-zero and denormals-are-zero. */
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040u);
 #endif
   const bp_plugin* honest = NULL;
   const bp_status status = honest_query(host, &honest, error);
@@ -114,7 +118,8 @@ BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, 
   table->device_api = (const bp_device_api*)api;
   table->shutdown = logged_shutdown;
   spoil(table, (bp_device_api*)api);
-  /* Keeps a table that nobody may shut down reachable, so that it is no leak. */
+  /* Keeps the table reachable. Otherwise a leak checker would report a table that the host must not
+   * shut down. */
   static const bp_plugin* volatile abandoned;
   abandoned = table;
   (void)abandoned;
