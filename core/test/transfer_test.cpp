@@ -158,7 +158,8 @@ TEST_F(TransferTest, FailuresInTheMiddleLeakNothing) {
   bph_buffer* buffer = create(8u << 20, one);
   std::vector<char> data(8u << 20);
   for (const char* slot : {"buffer_map", "event_create", "copy", "event_record"}) {
-    // Makes the stream idle, so that it needs no marker. A marker would consume the injected failure.
+    // Makes the stream idle, so that it needs no marker. A marker would consume the injected
+    // failure.
     ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
     fake->fail(slot, BP_OUT_OF_MEMORY);
     EXPECT_FAILS(bph_copy_in(one, buffer, 0, data.data(), data.size(), 0, &error), BP_OUT_OF_MEMORY, slot);

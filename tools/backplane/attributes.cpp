@@ -106,7 +106,7 @@ void AttributeBlock::set(std::string_view name, double value, size_t index) {
     case AttributeField::Type::i32:
       return put(static_cast<int32_t>(value));
     case AttributeField::Type::i64:
-      // A double cannot represent the largest i64, so the double 2^63 represents it.
+      // No double equals the largest i64, so callers pass 2^63, the next larger double.
       return put(value >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(value));
     case AttributeField::Type::f32:
       return put(static_cast<float>(value));

@@ -8,7 +8,7 @@ namespace {
 Operand floats(const OpCase& op, Extents shape) { return {op.dtype, std::move(shape), 0}; }
 Operand indices(Extents shape, int64_t limit) { return {BP_I32, std::move(shape), limit}; }
 
-// Returns the number of windows of extent `kernel` in one dimension of an image, which is the
+// Returns the number of windows of extent `kernel` in one dimension of an image. This number is the
 // output's extent.
 int64_t windows(const AttributeBlock& attributes, size_t dimension, int64_t extent, int64_t kernel) {
   const auto value = [&](const char* name) { return static_cast<int64_t>(attributes.get(name, dimension)); };
@@ -93,7 +93,7 @@ void make_composite(OpCase& op, const OpRequest& request) {
       break;
     }
     case BP_OP_CONV_BWD_INPUT: {
-      // The request gives dy and w. The output dx has the smallest shape that yields dy.
+      // The request contains dy and w. The output dx has the smallest shape that yields dy.
       const Extents dy = shape(0, image(attributes, 1, 2, 4));
       const Extents w = shape(1, image(attributes, at(dy, 1), 2, 3));
       Extents dx = {at(dy, 0), at(w, 1) * static_cast<int64_t>(attributes.get("groups"))};

@@ -39,8 +39,8 @@ class Json {
   static Json object();
   static Json object(std::initializer_list<std::pair<const char*, Json>> members);
 
-  // Returns the value of `key`, which is null until it is assigned. If this value is null, it
-  // becomes an object.
+  // Returns the value of `key`, which is null until it is assigned. Turns a null document into an
+  // object.
   Json& operator[](std::string_view key);
   void push_back(Json value);
   // Adds the members of another object.

@@ -16,8 +16,8 @@ struct Operand {
   Extents shape;
   int64_t index_limit = 0;  // if above 0, the values are indices below this limit
   // The memory layout. `order` lists the dimensions from the outermost to the innermost, and an
-  // empty list means their own order. `step` is the distance between adjacent elements of the
-  // innermost dimension, in elements.
+  // empty list is equivalent to 0, 1, 2 and so on. `step` is the distance between adjacent elements
+  // of the innermost dimension, in elements.
   std::vector<uint32_t> order = {};
   int64_t step = 1;
 
@@ -32,7 +32,8 @@ struct OpRequest {
   // T of the dtype rule. If 0, T is the first of f32, i32, u32, u8 and bool that is legal.
   uint32_t dtype = 0;
   uint32_t out_dtype = 0;  // used if the rule leaves a choice
-  // Shapes of the inputs, in order. If the operator has no inputs, the shape of the output.
+  // Shapes of the inputs, in order. If the operator has no inputs, the list contains the shape of
+  // the output.
   std::vector<Extents> shapes;
   std::vector<Extents> out_shapes;  // used if the inputs' shapes leave a choice
   std::vector<std::string> attributes;

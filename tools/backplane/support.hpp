@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators and dtypes a device supports. Each pair is queried with one representative
-// descriptor.
+// Queries which operators and dtypes a device supports, with one representative descriptor per
+// pair.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ struct Support {
   bool any_size = false;
   uint32_t staged = 0;  // number of operands that core would stage
   uint64_t workspace_bytes = 0;
-  // Runs as primitives, because the plugin does not implement the operator.
+  // True if the operator runs as primitives, because the plugin does not implement the operator.
   bool decomposed = false;
 };
 

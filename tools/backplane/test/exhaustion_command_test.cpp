@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails every allocation, file call, dlopen and thread creation of each verb in turn. The verb must
-// report an error, and must work afterwards.
+// Makes every allocation, file call, dlopen and thread creation of each verb fail in turn. The verb
+// must report an error, and must work afterwards.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

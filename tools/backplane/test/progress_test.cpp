@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the output of a run while the run lasts.
+// Tests the progress that a run prints while the run lasts.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 struct Shown {
   explicit Shown(CertifyProgress::Manner manner) : progress(file.get(), manner) {}
-  // Returns the output for one second of the run.
+  // Returns the text that the progress prints at `second` of the run.
   std::string at(double second) {
     const long before = std::ftell(file.get());
     now.seconds = second;
