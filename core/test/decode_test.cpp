@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a decode loop with the plugin at DECODE_PLUGIN. The cache of keys and values grows by one
-// row per step. Growth must make no new plan, and a repeated step must allocate nothing.
+// row per step. This growth must make no new plan, and a repeated step must allocate nothing.
 #include <atomic>
 #include <cerrno>
 #include <cmath>

@@ -406,7 +406,8 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   trim();
   bph_buffer* again = create(512, one, BP_MEMORY_HOST);
   EXPECT_EQ(place(again), first);
-  // Device memory is reused in stream order on its own stream, as on other streams.
+  // The stream that owns device memory reuses the memory in stream order, even if the stream is
+  // EXTERNAL.
   const auto own = place(device_memory);
   bph_buffer_release(device_memory);
   device_memory = create(512, one);

@@ -18,7 +18,8 @@ class Json {
  public:
   struct Member;
 
-  // The definitions follow Member, because a vector of an incomplete type can only be declared.
+  // These functions are defined after Member, because a vector of an incomplete type can only be
+  // declared.
   Json();                          // makes a null
   template <std::same_as<bool> T>  // excludes pointers, which would convert to bool
   Json(T value) : Json(Verbatim{}, value ? "true" : "false") {}

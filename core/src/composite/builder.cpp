@@ -124,7 +124,7 @@ Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const V
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};
-  // Sets struct_size, even if a later ABI version added the operator's attributes.
+  // Every attribute struct needs its struct_size, even if a later ABI version added the attributes.
   const uint32_t attribute_bytes = draft.row->attributes->bytes;
   std::memcpy(draft.attributes.data(), &attribute_bytes, sizeof(attribute_bytes));
   draft.operands.assign(inputs);

@@ -58,7 +58,8 @@ void topk(Builder& b);
 void cross_entropy(Builder& b);
 void adamw(Builder& b);
 
-// Forms of primitives that a later ABI version added, in reduce.cpp, sort.cpp and matmul.cpp:
+// Functions in reduce.cpp, sort.cpp and matmul.cpp, for forms of primitives that a later ABI
+// version added:
 void arg(Builder& b, uint32_t op);
 void sort(Builder& b);
 void matmul(Builder& b);

@@ -96,7 +96,7 @@ uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   return count;
 }
 
-// Resolves operand `at` of a call and fills its view, except an output's alias.
+// Resolves operand `at` of a call. Fills in the operand's view, except the alias of an output.
 void resolve(const OpRow& row, const Device& device, const bph_call& call, bool is_query, uint32_t at, uint32_t inputs,
              Operands& operands, bp_tensor_desc& view) {
   const bool is_input = at < inputs;

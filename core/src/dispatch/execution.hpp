@@ -43,7 +43,7 @@ void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, co
                   const bp_operand* scalars);
 
 // Runs a checked entry on its operands. Throws the plugin's failures. If it throws OUT_OF_MEMORY,
-// the only work that it enqueued is copies into temporaries.
+// it has enqueued at most copies into temporaries.
 inline void run_entry(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                       const bp_operand* scalars) {
   if (!entry.direct) [[unlikely]] {

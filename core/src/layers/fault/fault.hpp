@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `fault`.
+// Declares the layer `fault`, which injects failures.
 #pragma once
 
 #include <backplane/plugin.h>

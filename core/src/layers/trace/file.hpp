@@ -26,7 +26,7 @@ class TraceFile {
   double now() const noexcept {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
   }
-  // Each function returns a number that is unique in this file.
+  // Each of these two functions returns a number that is unique in this file.
   uint32_t new_group() noexcept { return groups_.fetch_add(1, std::memory_order_relaxed) + 1; }
   uint64_t new_flow() noexcept { return flows_.fetch_add(1, std::memory_order_relaxed) + 1; }
   // Returns the number of the calling thread, which starts at 1.

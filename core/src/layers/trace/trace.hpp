@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `trace`.
+// Declares the layer `trace`, which writes calls to a file.
 #pragma once
 
 #include <backplane/plugin.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`.
+// Declares the layer `validation`, which checks calls against the rules of the ABI.
 #pragma once
 
 #include <backplane/plugin.h>
