@@ -29,7 +29,8 @@ class AllocatorTest : public MemoryTest {
     bph_stream* stream;
     bph_buffer* buffer;
   };
-  // Opens a device of 8 MiB. Returns a stream whose pending work uses a buffer of 6 MiB.
+  // Opens a device of 8 MiB. Returns a stream and a buffer of 6 MiB that the stream's pending work
+  // uses.
   InUse most_in_use() {
     FakeOptions options;
     options.limit = 8 * kMib;

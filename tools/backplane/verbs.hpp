@@ -112,7 +112,7 @@ int certify_bound(Session& session, const std::string& name, const std::string& 
 struct VerifyOptions {
   std::string certificate;         // path of the JSON file
   std::string plugin;              // path of a library or name of a plugin
-  std::optional<uint32_t> device;  // if absent, the index in the certificate
+  std::optional<uint32_t> device;  // index of the device; if absent, the index in the certificate
   size_t sample = 200;             // number of cases to run again
   // Selects the cases and their data. If absent, a random seed is chosen and logged.
   std::optional<uint64_t> seed;

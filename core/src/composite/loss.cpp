@@ -45,7 +45,7 @@ class Loss {
   }
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
-  // Sets `target_weight_`, which is 0 for ignored rows, and the weights of all classes.
+  // Sets `target_weight_`, which is 0 for ignored rows, and `class_weight_`.
   void weigh() {
     const bool weighted = b_.has_input(2);
     if (weighted) class_weight_ = insert(b_.load(2), 0);

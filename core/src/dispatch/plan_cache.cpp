@@ -403,7 +403,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   } catch (const std::bad_alloc&) {
     return;
   }
-  better->specializable = false;  // specialize only once
+  better->specializable = false;  // an entry is specialized only once
   const uint64_t hash = hash_of(key);
   Ref<PlanEntry> replaced, dropped;
   const std::lock_guard lock(mutex_);
