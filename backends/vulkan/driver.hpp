@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vulkan plugin's driver: offers every physical device that the loader finds and kernels can
-// run on.
+// The vulkan plugin's driver. It offers every physical device that the loader finds and that can
+// run the plugin's kernels.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -21,7 +21,7 @@ class Driver {
   kit::Result<Device*> open(uint32_t index, std::string_view options);
 
  private:
-  // Logs once which devices exist but cannot be used.
+  // Returns the instance that the whole process shares. Logs once which devices cannot be used.
   kit::Result<std::shared_ptr<const Instance>> instance();
 
   kit::Host host_;

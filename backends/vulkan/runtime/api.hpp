@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Vulkan functions that the plugin calls. They are looked up at run time; nothing is linked.
+// The Vulkan functions that the plugin calls. The plugin looks them up at run time and links no
+// Vulkan library.
 #pragma once
 
 #include <backplane/kit/error.hpp>
@@ -12,7 +13,8 @@ namespace backplane::vulkan {
 // The system's Vulkan loader, which finds the drivers.
 class Library {
  public:
-  // UNAVAILABLE if there is no loader, or one older than Vulkan 1.2.
+  // Opens the loader. Returns UNAVAILABLE if there is no loader, or if it lacks a function that the
+  // plugin needs.
   static kit::Result<std::shared_ptr<Library>> open();
   ~Library();
   Library(const Library&) = delete;
@@ -32,7 +34,7 @@ class Library {
   void* handle_;
 };
 
-// The functions of an instance.
+// Vulkan functions that are looked up with an instance.
 struct InstanceApi {
 #define BP_VK_GLOBAL(name)
 #define BP_VK_INSTANCE(name) PFN_##name name = nullptr;
@@ -41,12 +43,12 @@ struct InstanceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
-  // Null if no driver has the extension.
+  // The function is null if no driver has VK_KHR_cooperative_matrix.
   GetCooperativeMatrixProperties vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
   kit::Status load(const Library& library, VkInstance instance);
 };
 
-// The functions of a device, looked up from the device so that calls bypass the loader's dispatch.
+// Vulkan functions that are looked up with a device, so that calls bypass the loader's dispatch.
 struct DeviceApi {
 #define BP_VK_GLOBAL(name)
 #define BP_VK_INSTANCE(name)
@@ -55,11 +57,12 @@ struct DeviceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
-  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;  // null if not enabled
+  // The function is null if VK_EXT_external_memory_host is not enabled.
+  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;
   kit::Status load(const InstanceApi& instance, VkDevice device);
 };
 
-// Returns a Vulkan struct that is zero except for its type and the next struct of its chain.
+// Returns a zeroed Vulkan struct with its `sType` set to `type` and its `pNext` set to `next`.
 template <class T>
 T chained(VkStructureType type, void* next = nullptr) {
   T out{};
@@ -68,7 +71,8 @@ T chained(VkStructureType type, void* next = nullptr) {
   return out;
 }
 
-// Converts the result of the call `what` to a status, with the VkResult as the vendor's code.
+// Converts the result of the Vulkan function `what` to a status. The status has `result` as its
+// vendor code.
 kit::Status status_of(VkResult result, const char* what);
 
 }  // namespace backplane::vulkan

@@ -22,16 +22,16 @@ namespace {
 
 constexpr char kMagic[8] = {'B', 'P', 'V', 'K', 'P', 'I', 'P', 'E'};
 constexpr uint32_t kVersion = 1;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 30;  // a larger file is not a cache of this plugin
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;  // larger files are rejected
 
-// The header of a cache file, in the machine's byte order, because caches are not portable.
+// Header of a cache file. Integers have the machine's byte order, because caches are not portable.
 struct Header {
   char magic[8];
   uint32_t version;
   uint32_t header_bytes;
   CacheKey key;
   uint64_t data_bytes;
-  uint64_t digest;  // XXH3 of the data
+  uint64_t digest;  // XXH3 hash of the data that follows the header
 };
 static_assert(sizeof(Header) == 72, "no padding: it is written as it lies");
 
@@ -94,7 +94,7 @@ std::string hex(const uint8_t (&bytes)[16]) {
   return out;
 }
 
-// Why a header is invalid; null if it is valid.
+// Returns why a header is invalid, or null if it is valid.
 const char* objection_to(const Header& header, const CacheKey& key, uint64_t data_bytes) {
   if (!std::equal(std::begin(kMagic), std::end(kMagic), header.magic)) return "it is not of this plugin";
   if (header.version != kVersion || header.header_bytes != sizeof(Header)) return "it is of another version";

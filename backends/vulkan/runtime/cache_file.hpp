@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache in a file, for any number of processes. Reads check the file, and writes replace it as a
-// whole.
+// A cache file that any number of processes may share. Each read validates the file, and each write
+// replaces the whole file.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace backplane::vulkan {
 
-// Identifies the device, driver and shaders that a cache is valid for. The key is part of the
-// file's name and of its header.
+// Identifies the device, driver and shaders that a cache is valid for. The name and the header of
+// the cache file contain the key.
 struct CacheKey {
   uint8_t device[16] = {};
   uint8_t driver[16] = {};
@@ -20,11 +20,12 @@ struct CacheKey {
   bool operator==(const CacheKey&) const = default;
 };
 
-// Environment variable: `off`, or the folder of the cache.
+// Environment variable. Its value is the folder of the cache, or `off` to disable the cache.
 inline constexpr const char* kCacheSetting = "BACKPLANE_VULKAN_CACHE";
 
-// The folder that the environment requests; by default $XDG_CACHE_HOME/backplane/vulkan, else
-// $HOME/.cache/backplane/vulkan. None if the cache is off.
+// Returns the folder that kCacheSetting names. If kCacheSetting is not set, returns
+// $XDG_CACHE_HOME/backplane/vulkan, or else $HOME/.cache/backplane/vulkan. Returns nothing if the
+// cache is off or if no variable names a folder.
 std::optional<std::string> cache_folder();
 
 class CacheFile {
@@ -32,15 +33,15 @@ class CacheFile {
   CacheFile(std::string folder, const CacheKey& key);
   const std::string& path() const { return path_; }
 
-  // The data; empty if there is no usable file. `objection` explains why an existing file is not
-  // used.
+  // Returns the data of the file, or nothing if there is no usable file. If the file exists but is
+  // not usable, `objection` says why.
   std::vector<std::byte> load(std::string& objection) const;
   // Writes a temporary file and renames it, so that readers see either the old file or the new one.
-  // Returns the reason of a failure; empty on success.
+  // Returns the reason for a failure, or an empty string on success.
   std::string store(std::span<const std::byte> data) const;
 
-  // Excludes other processes while this one reads, merges and stores. After waiting for one second,
-  // the process continues without the lock.
+  // A lock that excludes other processes while this process reads, merges and stores the file. If
+  // the lock is not free within one second, the process continues without the lock.
   class Lock {
    public:
     explicit Lock(const CacheFile& file);

@@ -13,8 +13,8 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
-// Bytes of shared memory per workgroup: two tiles, the sums of their lines if they hold integers,
-// and one matrix of accumulators per subgroup.
+// Returns the bytes of shared memory per workgroup: two tiles, one i32 sum per line of these tiles
+// if the factors are i8, and one matrix of accumulators per subgroup.
 uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;
@@ -22,7 +22,7 @@ uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
          uint64_t{kGroup / subgroup_size} * shape.m * shape.n * sizeof(float);
 }
 
-// The dtype of both factors (BP_*), or 0 if no kernel supports the combination.
+// Returns the dtype of both factors (BP_*), or 0 if no kernel supports this combination of types.
 uint32_t dtype_of(const CooperativeMatrixProperties& each) {
   const bool of_f32 = each.CType == MatrixComponent::kF32 && each.ResultType == MatrixComponent::kF32;
   const bool of_i32 = each.CType == MatrixComponent::kI32 && each.ResultType == MatrixComponent::kI32;
@@ -86,11 +86,13 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
   std::optional<MatrixTiling> best;
   const auto products = [](const MatrixShape& shape) { return uint64_t{shape.m} * shape.n * shape.k; };
   for (const MatrixShape& shape : shapes) {
-    // Tiles must consist of whole words of shared memory, and of whole matrices.
+    // The edges of a matrix must fill whole words of shared memory, and k must divide a tile's
+    // depth.
     if (shape.dtype != dtype || shape.m % 4 != 0 || shape.n % 4 != 0 || shape.k % 4 != 0 || depth % shape.k != 0)
       continue;
     if (best && products(shape) <= products(best->shape)) continue;
-    // The squarest part of the tile per subgroup needs the fewest reads.
+    // Each subgroup computes one part of the tile. The part that is closest to a square needs the
+    // fewest reads.
     const uint32_t subgroups = kGroup / subgroup_size;
     uint32_t least = UINT32_MAX;
     for (uint32_t m = 1; m <= subgroups; m *= 2) {

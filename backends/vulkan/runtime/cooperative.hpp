@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cooperative matrices (VK_KHR_cooperative_matrix): the shapes that a device supports, and the
-// tiling of a kernel's work.
+// Cooperative matrices (VK_KHR_cooperative_matrix): the matrix shapes that a device supports, and
+// the choice of a tiling.
 #pragma once
 
 #include <optional>
@@ -11,42 +11,44 @@
 
 namespace backplane::vulkan {
 
-// The shape of the multiplication that a subgroup does at once: m x n sums of k products. Sums are
-// f32, or i32 for i8.
+// Shape of one matrix multiplication by a subgroup: m x n sums of k products each. The sums are i32
+// if the factors are i8, and otherwise f32.
 struct MatrixShape {
-  uint32_t dtype;  // of both factors: BP_F16, BP_BF16 or BP_I8
+  uint32_t dtype;  // dtype of both factors: BP_F16, BP_BF16 or BP_I8
   uint32_t m, n, k;
 };
 
-// How a workgroup of shaders/matmul_cooperative.comp computes tile x tile outputs.
+// Division of tile x tile outputs among the subgroups of a workgroup
+// (shaders/matmul_cooperative.comp).
 struct MatrixTiling {
   MatrixShape shape;
-  uint32_t subgroup_size;  // of a subgroup
-  uint32_t subgroups_m;    // subgroups along the rows of the tile
+  uint32_t subgroup_size;  // threads per subgroup
+  uint32_t subgroups_m;    // number of subgroups along dimension m of the tile
   uint32_t tile;
 };
 
 struct CooperativeMatrices {
-  // The shapes that kernels can use; empty without the extension or the features that kernels need.
+  // Shapes that kernels can use. There are none if the device lacks the extension or a feature that
+  // kernels need.
   std::vector<MatrixShape> shapes;
-  uint32_t subgroup_size = 0;  // of a subgroup
-  bool bfloat16 = false;       // matrices may be bf16
+  uint32_t subgroup_size = 0;  // threads per subgroup
+  bool bfloat16 = false;       // whether factors may be bf16
 
-  // Call only for a device that supports full subgroups: the pipelines require them.
+  // Queries the driver. The device must support full subgroups, because the pipelines require them.
   static CooperativeMatrices read(const InstanceApi& api, VkPhysicalDevice handle, const VkPhysicalDeviceLimits& limits,
                                   std::span<const VkExtensionProperties> extensions);
 
-  // A tiling by the largest shape for `dtype` that divides tile x tile outputs evenly among
-  // subgroups. None if there is no such shape.
+  // Returns the tiling with the largest shape for `dtype` that divides tile x tile outputs evenly
+  // among the subgroups. Returns nothing if there is no such shape.
   std::optional<MatrixTiling> tiling(uint32_t dtype, uint32_t tile) const;
 };
 
-// The extensions and features to enable when a device is created. There are none if `matrices` has
-// no shapes.
+// Extensions and features for cooperative matrices, to be enabled when a VkDevice is created. There
+// are none if the device has no usable matrix shapes.
 class CooperativeRequest {
  public:
   // Chains feature structs to `v12`, and enables the features of `v12` that kernels need. The
-  // object must live until the device has been created.
+  // CooperativeRequest owns these structs, so it must live until the VkDevice has been created.
   CooperativeRequest(const CooperativeMatrices& matrices, VkPhysicalDeviceVulkan12Features& v12);
   CooperativeRequest(const CooperativeRequest&) = delete;
   CooperativeRequest& operator=(const CooperativeRequest&) = delete;

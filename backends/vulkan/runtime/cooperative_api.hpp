@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declarations of VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16. vulkan_core.h has them from
-// 1.3.255 and 1.4.311 on, but Debian 12's is older. Members are in the order of vulkan_core.h.
-// Names differ from those of vulkan_core.h, so that both headers can be included.
+// Declarations of the extensions VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16, which the
+// vulkan_core.h of Debian 12 lacks. vulkan_core.h declares the former from version 1.3.255 on, and
+// the latter from 1.4.311 on. Members of structs have the order of vulkan_core.h. Types have other
+// names than in vulkan_core.h, so that both headers can be included.
 #pragma once
 
 #define VK_NO_PROTOTYPES
@@ -17,7 +18,8 @@ enum class MatrixComponent : int32_t { kF16 = 0, kF32 = 1, kI8 = 3, kI32 = 5, kB
 inline constexpr int32_t kSubgroupScope = 3;
 
 // NOLINTBEGIN(readability-identifier-naming): the members have the names of Vulkan's headers
-// VkPhysicalDeviceCooperativeMatrixFeaturesKHR
+
+// Equivalent of VkPhysicalDeviceCooperativeMatrixFeaturesKHR.
 struct CooperativeMatrixFeatures {
   static constexpr auto kType = static_cast<VkStructureType>(1000506000);
   VkStructureType sType;
@@ -26,7 +28,7 @@ struct CooperativeMatrixFeatures {
   VkBool32 cooperativeMatrixRobustBufferAccess;
 };
 
-// VkCooperativeMatrixPropertiesKHR
+// Equivalent of VkCooperativeMatrixPropertiesKHR.
 struct CooperativeMatrixProperties {
   static constexpr auto kType = static_cast<VkStructureType>(1000506001);
   VkStructureType sType;
@@ -38,7 +40,7 @@ struct CooperativeMatrixProperties {
 };
 using GetCooperativeMatrixProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, CooperativeMatrixProperties*);
 
-// VkPhysicalDeviceCooperativeMatrixPropertiesKHR
+// Equivalent of VkPhysicalDeviceCooperativeMatrixPropertiesKHR.
 struct CooperativeMatrixStages {
   static constexpr auto kType = static_cast<VkStructureType>(1000506002);
   VkStructureType sType;
@@ -46,7 +48,7 @@ struct CooperativeMatrixStages {
   VkShaderStageFlags cooperativeMatrixSupportedStages;
 };
 
-// VkPhysicalDeviceShaderBfloat16FeaturesKHR
+// Equivalent of VkPhysicalDeviceShaderBfloat16FeaturesKHR.
 struct Bfloat16Features {
   static constexpr auto kType = static_cast<VkStructureType>(1000141000);
   VkStructureType sType;

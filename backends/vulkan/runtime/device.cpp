@@ -10,8 +10,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Whether every operand is dense or an immediate, so that kernels need no strides. The kit checks
-// that every execution matches the plan.
+// Returns whether every operand is dense or an immediate. If so, kernels need no strides, because
+// the kit checks that every execution matches the plan.
 bool all_dense(const kit::PlanForm& plan) {
   return std::ranges::all_of(plan.operands, [](const kit::Operand& each) {
     return each.dtype == 0 || each.dense || (each.flags & BP_DESC_IMMEDIATE) != 0;
@@ -22,7 +22,7 @@ bool all_dense(const kit::PlanForm& plan) {
 
 kit::Result<std::shared_ptr<Native::Shared>> Native::shared(const std::shared_ptr<const Instance>& instance,
                                                             uint32_t index, const Log& log) {
-  // Never destroyed, so that nothing runs at exit.
+  // The mutex and the map are never destroyed, so that no destructor runs at exit.
   static auto* const mutex = new std::mutex;
   static auto* const kept = new std::map<uint32_t, std::shared_ptr<Shared>>;
   std::lock_guard lock(*mutex);
@@ -52,7 +52,7 @@ Native::Native(std::shared_ptr<Shared> shared, Log log)
 Native::~Native() {
   try {
     shared_->pipelines.cache().save(log_);
-  } catch (const std::bad_alloc&) {  // the pipeline cache is not saved
+  } catch (const std::bad_alloc&) {  // without memory, the pipeline cache is not saved
   }
 }
 
@@ -85,7 +85,7 @@ kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) {
                                                                  &ticks[i], sizeof(ticks[i]), VK_QUERY_RESULT_64_BIT);
     if (kit::Status status = logical_.check(result, "vkGetQueryPoolResults"); !status.ok()) return status;
   }
-  const uint32_t unused = 64 - logical_.physical().timestamp_bits;  // the clock wraps after its last valid bit
+  const uint32_t unused = 64 - logical_.physical().timestamp_bits;  // number of invalid high bits in a timestamp
   const int64_t difference = static_cast<int64_t>((ticks[1] - ticks[0]) << unused) >> unused;
   return std::llround(static_cast<double>(difference) * double{logical_.physical().properties.limits.timestampPeriod});
 }
@@ -121,7 +121,7 @@ kit::Result<Device*> open_device(const std::shared_ptr<const Instance>& instance
   bp_device_info info{};
   instance->devices()[index].describe(info);
   info.memory_kinds = native.value()->memory_kinds();
-  const Operators& operators = native.value()->operators();  // lives as long as the native device
+  const Operators& operators = native.value()->operators();  // kept alive by the Native
   return new Device(std::move(native.value()), info, operators);
 }
 

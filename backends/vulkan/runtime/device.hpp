@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open device, in the form that the kit's queue devices require (queue_device.hpp).
+// An open device, with the interface that the kit's queue devices require (queue_device.hpp).
 #pragma once
 
 #include "runtime/operator.hpp"
@@ -12,19 +12,19 @@ class Native {
   using Queue = Stream;
   struct Mark {
     Point point;
-    std::shared_ptr<Stamp> stamp;  // null if not timed
+    std::shared_ptr<Stamp> stamp;  // null if the mark is not timed
   };
   using Kernel = std::shared_ptr<const Operator>;
   using Program = vulkan::Program;
 
   static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
   static constexpr bool kWaitsForPassed = true;
-  static constexpr bool kProgramsStay = true;  // pipelines live as long as the process
+  static constexpr bool kProgramsStay = true;  // pipelines outlive all streams
 
   // Opens physical device `index` of `instance`. `log` is called until the device is closed.
   static kit::Result<std::unique_ptr<Native>> open(const std::shared_ptr<const Instance>& instance, uint32_t index,
                                                    Log log);
-  ~Native();  // saves compiled pipelines
+  ~Native();  // saves compiled pipelines to the cache file
   Native(const Native&) = delete;
   Native& operator=(const Native&) = delete;
 
@@ -39,7 +39,7 @@ class Native {
     if (desc.type != BP_IMPORT_HOST) {
       return kit::unsupported("import_memory: type ", desc.type, " is not taken, BP_IMPORT_HOST is; copy instead");
     }
-    kind = BP_MEMORY_SHARED;  // every kernel accepts it
+    kind = BP_MEMORY_SHARED;  // every kernel accepts SHARED memory
     return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes);
   }
   void free(Buffer* buffer) { memory_.destroy(buffer); }
@@ -68,8 +68,8 @@ class Native {
 
  private:
   // State that all opens of a physical device share. It is created once per process and kept until
-  // the device is lost, so that a second open finds the pipelines compiled. It also limits leaks:
-  // drivers leak memory with each device and, in Mesa 22.3, with each pipeline.
+  // the device is lost, so that a second open finds the pipelines compiled. Sharing also limits
+  // leaks, because drivers leak memory per VkDevice and, in Mesa 22.3, per pipeline.
   struct Shared {
     std::unique_ptr<LogicalDevice> logical;
     Operators operators{};

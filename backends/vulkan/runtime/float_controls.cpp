@@ -9,11 +9,12 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kHeaderWords = 5;
-constexpr uint32_t kVersionWord = 1, kVersion14 = 0x00010400;  // the modes need no extension from 1.4 on
+constexpr uint32_t kVersionWord = 1, kVersion14 = 0x00010400;  // from SPIR-V 1.4 on, modes need no extension
 constexpr uint32_t kOpExtension = 10, kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17;
-constexpr uint32_t kDenormPreserve = 4464, kSignedZeroInfNanPreserve = 4466, kRoundingModeRTE = 4467;  // capabilities
-constexpr uint32_t kModeDenormPreserve = 4459, kModeSignedZeroInfNanPreserve = 4461,
-                   kModeRoundingModeRTE = 4462;  // execution modes
+// SPIR-V capabilities.
+constexpr uint32_t kDenormPreserve = 4464, kSignedZeroInfNanPreserve = 4466, kRoundingModeRTE = 4467;
+// SPIR-V execution modes.
+constexpr uint32_t kModeDenormPreserve = 4459, kModeSignedZeroInfNanPreserve = 4461, kModeRoundingModeRTE = 4462;
 constexpr uint32_t kWidth = 32;
 
 constexpr uint32_t head(uint32_t words, uint32_t opcode) { return words << 16 | opcode; }
@@ -23,7 +24,7 @@ void add_capability(std::vector<uint32_t>& out, uint32_t capability) {
 }
 
 void add_extension(std::vector<uint32_t>& out) {
-  constexpr char kName[28] = "SPV_KHR_float_controls";  // padded with zeros to whole words
+  constexpr char kName[28] = "SPV_KHR_float_controls";  // zeros pad the name to whole words
   constexpr uint32_t kWords = sizeof("SPV_KHR_float_controls") / 4 + 1;
   static_assert(kWords * 4 <= sizeof(kName));
   out.push_back(head(kWords + 1, kOpExtension));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides where a barrier is needed. It tracks the memory accesses of the work that has been
-// recorded since the last barrier.
+// Decides whether a command needs a barrier, by tracking the memory accesses of commands since the
+// last barrier.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace backplane::vulkan {
 
-// A range of bytes that work reads or writes, by device address; the end is exclusive.
+// A range of device addresses that a command reads or writes. `end` is exclusive.
 struct Access {
   uint64_t begin = 0;
   uint64_t end = 0;
   bool write = false;
 };
 
-// The accesses of one command. Once the array is full, further accesses widen the last range, which
-// may cause unnecessary barriers but never omits one.
+// The accesses of one command. Once the array is full, further accesses widen the last range. A
+// wider range may cause unnecessary barriers, but no necessary barrier is omitted.
 class Accesses {
  public:
   Accesses() = default;
@@ -46,8 +46,8 @@ class Accesses {
 
 class Hazards {
  public:
-  // Whether `accesses` must wait for the noted ones, because two ranges overlap and at least one of
-  // the two accesses writes.
+  // Returns whether `accesses` need a barrier after the noted accesses. A barrier is needed if two
+  // ranges overlap and at least one of the two accesses writes.
   bool conflict(std::span<const Access> accesses) const {
     if (noted_.size() >= kMax) return true;
     for (const Access& access : accesses) {
@@ -61,7 +61,7 @@ class Hazards {
   void clear() { noted_.clear(); }
 
  private:
-  static constexpr std::size_t kMax = 96;  // for more accesses, the search costs more than a barrier
+  static constexpr std::size_t kMax = 96;  // with more accesses, a search costs more than a barrier
   std::vector<Access> noted_;
 };
 

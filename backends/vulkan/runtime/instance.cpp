@@ -14,7 +14,8 @@ bool validation_wanted() {
   return given != nullptr && std::string_view(given) == "1";
 }
 
-// Returns an error for an unknown word in a setting, rather than using the default.
+// Returns UNAVAILABLE if an environment variable has an unknown value, so that misspelled values
+// are not ignored.
 kit::Status check_settings() {
   constexpr const char* kTwoWords[][3] = {
       {kValidationSetting, "0", "1"}, {kSubgroupsSetting, "on", "off"}, {kReductionsSetting, "cpu", "gpu"}};
@@ -48,8 +49,8 @@ kit::Status require_layer(const Library& library) {
                                     ", which is not installed; install it or unset the variable")};
 }
 
-// True if the loader hides non-conformant drivers unless VK_KHR_portability_enumeration is enabled.
-// Such devices report the features that they lack.
+// Returns whether the loader hides non-conformant drivers unless VK_KHR_portability_enumeration is
+// enabled. The devices of non-conformant drivers report which features they lack.
 kit::Result<bool> hides_portable_drivers(const Library& library) {
   uint32_t count = 0;
   VkResult result = library.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
@@ -62,17 +63,18 @@ kit::Result<bool> hides_portable_drivers(const Library& library) {
   });
 }
 
-// Whether a message is advice that does not apply here. All other messages are failures. Newer
-// layers omit the first word of an id.
+// Returns whether a message is advice that does not apply to this plugin. All other messages are
+// failures. Only the end of an id is compared, because newer layers omit the first word of an id.
 bool is_allowed(const char* id) {
   constexpr std::string_view kAllowed[] = {
-      // This extension delivers the messages, and is enabled only together with the layer.
+      // VK_EXT_debug_utils delivers the layer's messages, and is enabled only together with the
+      // layer.
       "BestPractices-vkCreateInstance-specialuse-extension-debugging",
       // Core allocates large buffers and divides them. Only direct callers of the plugin's table
       // allocate small buffers.
       "BestPractices-vkAllocateMemory-small-allocation",
       "BestPractices-vkBindMemory-small-dedicated-allocation",
-      "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // the name in newer layers
+      "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // newer layers use this name
       "BestPractices-vkAllocateMemory-too-many-objects",
   };
   return id != nullptr && std::ranges::any_of(kAllowed, [&](std::string_view allowed) {
@@ -103,7 +105,7 @@ kit::Status Messages::status() const {
 }
 
 kit::Result<std::shared_ptr<const Instance>> Instance::shared() {
-  // Never destroyed, so that nothing runs at exit.
+  // The mutex and the instance are never destroyed, so that no destructor runs at exit.
   static auto* const mutex = new std::mutex;
   static auto* const kept = new std::shared_ptr<const Instance>;
   std::lock_guard lock(*mutex);

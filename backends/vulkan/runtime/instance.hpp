@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Vulkan instance, its physical devices, and the messages of the validation layer.
+// The Vulkan instance, its physical devices, and messages of the validation layer.
 #pragma once
 
 #include <atomic>
@@ -10,15 +10,16 @@
 
 namespace backplane::vulkan {
 
-// Environment variable: 1 enables the validation layer, with synchronisation validation and best
-// practices. The layer's first message fails all later waits and plans.
+// Environment variable. The value 1 enables the validation layer, including its checks of
+// synchronisation and of best practices. After the layer's first message, all later waits and plans
+// fail.
 inline constexpr const char* kValidationSetting = "BACKPLANE_VULKAN_VALIDATION";
 
-// The messages of the validation layer.
+// Keeps the first message of the validation layer.
 class Messages {
  public:
   void add(const char* message);
-  // INTERNAL with the first message, if there is one.
+  // Returns INTERNAL with the first message, or OK if there is no message.
   kit::Status status() const;
 
  private:
@@ -29,10 +30,11 @@ class Messages {
 
 class Instance {
  public:
-  // The process's shared instance. The first call creates it; it is never destroyed, because
-  // loaders and drivers (at least 1.3.239 and Mesa 22.3) leak memory with each instance. The plugin
-  // therefore stays mapped. The instance holds no reference to a host. Returns UNAVAILABLE, with
-  // the reasons, if no driver has a usable device; the next call tries again.
+  // Returns the instance that the whole process shares. The first call creates the instance. The
+  // instance is never destroyed, because loaders and drivers (at least loader 1.3.239 and Mesa
+  // 22.3) leak memory per instance. The plugin therefore stays loaded, and the instance has no
+  // reference to a host. Returns UNAVAILABLE, with the reasons, if no driver has a usable device.
+  // The next call then tries again.
   static kit::Result<std::shared_ptr<const Instance>> shared();
   // Creates a separate instance from `library`.
   static kit::Result<std::shared_ptr<const Instance>> create(std::shared_ptr<Library> library);
@@ -41,8 +43,8 @@ class Instance {
   Instance& operator=(const Instance&) = delete;
 
   const InstanceApi& api() const { return api_; }
-  const std::vector<PhysicalDevice>& devices() const { return devices_; }  // the usable ones
-  const std::string& refused() const { return refused_; }                  // why the others are unusable, as text
+  const std::vector<PhysicalDevice>& devices() const { return devices_; }  // usable devices
+  const std::string& refused() const { return refused_; }                  // unusable devices and what they lack
   const Messages& messages() const { return messages_; }
 
  private:

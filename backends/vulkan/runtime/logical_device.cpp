@@ -4,9 +4,10 @@
 namespace backplane::vulkan {
 
 namespace {
-constexpr uint32_t kPushBytes = 8;  // size of the address of a kernel's parameters
-// From this size on, a copy (40 us at 25 GB/s) may take longer than the extra submission and
-// semaphore that a separate queue needs.
+constexpr uint32_t kPushBytes = 8;  // size of the push constant, which is the address of a kernel's parameters
+
+// Minimum size in bytes of a copy that uses the copy queue. Such a copy takes at least 40 us at 25
+// GB/s, and may take longer than the extra submission and semaphore.
 constexpr uint64_t kCopyQueueThreshold = uint64_t{1} << 20;
 
 constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -132,8 +133,8 @@ VkBufferCreateInfo LogicalDevice::buffer_info(uint64_t bytes) const {
   return info;
 }
 
-// Drivers also list memory types that buffers cannot use. Only a buffer's memory requirements tell
-// which types are usable.
+// Finds the memory types that buffers can use, from the memory requirements of a small buffer. The
+// driver's list also contains types that buffers cannot use.
 kit::Status LogicalDevice::find_buffer_types() {
   VkBuffer buffer = VK_NULL_HANDLE;
   const VkBufferCreateInfo info = buffer_info(256);
@@ -148,7 +149,7 @@ kit::Status LogicalDevice::find_buffer_types() {
 
 LogicalDevice::~LogicalDevice() {
   if (handle_ == VK_NULL_HANDLE || api_.vkDestroyDevice == nullptr) return;
-  if (!queues_.empty()) wait_idle();  // queues exist only if all functions have been found
+  if (!queues_.empty()) wait_idle();  // without queues, vkDeviceWaitIdle may be null
   for (VkSemaphore semaphore : semaphores_) api_.vkDestroySemaphore(handle_, semaphore, nullptr);
   for (VkQueryPool pool : queries_) api_.vkDestroyQueryPool(handle_, pool, nullptr);
   if (pipeline_layout_ != VK_NULL_HANDLE) api_.vkDestroyPipelineLayout(handle_, pipeline_layout_, nullptr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VkDevice with its functions, queues and memory accounting. It records the loss of the device.
+// A VkDevice with its functions, queues and memory accounting, and a record of whether the device
+// is lost.
 #pragma once
 
 #include <array>
@@ -8,15 +9,15 @@
 
 namespace backplane::vulkan {
 
-// Environment variable. With "off", copies share the kernels' queue. With "all", even the smallest
-// copy between host and device is a separate batch, on the kernels' queue if there is no copy
-// queue.
+// Environment variable. If it is "off", copies use the kernels' queue. If it is "all", every copy
+// between host and device is recorded in a batch for the copy queue. If the device has no copy
+// queue, that batch is submitted to the kernels' queue.
 inline constexpr const char* kCopyQueueSetting = "BACKPLANE_VULKAN_COPY_QUEUE";
 
-// A queue, with the pipeline stages and access flags that its family supports.
+// A queue, with the pipeline stages and access flags of its commands.
 struct Queue {
   VkQueue handle = VK_NULL_HANDLE;
-  std::mutex* mutex = nullptr;  // locked during submissions, which must not overlap
+  std::mutex* mutex = nullptr;  // held during submissions, which must not overlap
   uint32_t family = 0;
   VkPipelineStageFlags stages = 0;
   VkAccessFlags reads = 0, writes = 0;
@@ -32,42 +33,43 @@ class LogicalDevice {
   const PhysicalDevice& physical() const { return instance_->devices()[index_]; }
   const DeviceApi& api() const { return api_; }
   VkDevice handle() const { return handle_; }
-  VkPipelineLayout pipeline_layout() const { return pipeline_layout_; }  // of every kernel: pushes one address
+  // The layout of all pipelines. Its only push constant is the address of a kernel's parameters.
+  VkPipelineLayout pipeline_layout() const { return pipeline_layout_; }
 
-  // Converts a result to a status, and records a device loss.
+  // Converts the result of the Vulkan function `what` to a status, and records a device loss.
   kit::Status check(VkResult result, const char* what);
-  // DEVICE_LOST, or the validation layer's first message; else OK.
+  // Returns DEVICE_LOST if the device is lost, INTERNAL if the validation layer has reported a
+  // message, and otherwise OK.
   kit::Status health() const;
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
-  // The memory type for buffers of kind BP_MEMORY_*, or -1 if there is none.
+  // Returns the memory type for buffers of `kind` (BP_MEMORY_*), or -1 if there is none.
   int memory_type(uint32_t kind) const { return physical().memory_type(kind, buffer_types_); }
-  // The create info for a buffer of `bytes` bytes.
   VkBufferCreateInfo buffer_info(uint64_t bytes) const;
 
-  // The bytes of memory heap `heap` that buffers occupy.
+  // Number of bytes that buffers occupy in memory heap `heap`.
   std::atomic<uint64_t>& used(uint32_t heap) { return used_[heap]; }
-  // The number of live allocations. A device allows at most maxMemoryAllocationCount.
+  // Number of live memory allocations. The driver's limit is maxMemoryAllocationCount.
   std::atomic<uint32_t>& allocations() { return allocations_; }
 
-  // The next queue for a stream, round robin. The first function returns a queue for kernels and
-  // the copies between them, the second one for large copies.
+  // Each function assigns queues to streams in round-robin order. next_copy_queue() returns a queue
+  // for large copies between host and device. next_queue() returns a queue for all other commands.
   Queue next_queue() { return next(queues_, next_); }
   Queue next_copy_queue() { return next(copy_queues_, next_copy_); }
-  // Copies between host and device of at least this many bytes use the copy queue. UINT64_MAX if
-  // none does.
+  // Minimum size in bytes of a copy between host and device that uses the copy queue. UINT64_MAX if
+  // no copy uses that queue.
   uint64_t copy_queue_threshold() const { return copy_queue_threshold_; }
   kit::Status submit(const Queue& queue, const VkSubmitInfo& info);
-  // Waits for all work of all queues. Work of a lost device also ends in finite time.
+  // Waits until all queues are idle. The wait also ends if the device is lost.
   void wait_idle();
 
-  // A timeline semaphore without pending work, reused or new. Semaphores are destroyed only with
-  // the device, because Mesa 22.3 still accesses a semaphore shortly after a wait for it has
-  // returned.
+  // Returns a new or reused timeline semaphore that has no pending work. Semaphores are destroyed
+  // only with the device, because Mesa 22.3 may access a semaphore shortly after a wait for that
+  // semaphore has returned.
   kit::Result<VkSemaphore> take_semaphore();
   void give_semaphore(VkSemaphore semaphore);
 
-  // A query pool with one timestamp, reused or new.
+  // Returns a new or reused query pool for one timestamp.
   kit::Result<VkQueryPool> take_query();
   void give_query(VkQueryPool pool);
 
@@ -75,7 +77,7 @@ class LogicalDevice {
   LogicalDevice(std::shared_ptr<const Instance> instance, uint32_t index)
       : instance_(std::move(instance)), index_(index) {}
   kit::Status start();
-  static constexpr uint32_t kMaxQueues = 8;  // maximum queues used per family
+  static constexpr uint32_t kMaxQueues = 8;  // maximum number of queues that are used per family
   kit::Status choose_copy_queue();
   void get_queues(uint32_t family, uint32_t count, std::vector<Queue>& queues);
   kit::Status find_buffer_types();

@@ -23,8 +23,8 @@ kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
 }
 
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
-  // If the driver's address is not sufficiently aligned, allocates more bytes and shifts the first
-  // byte.
+  // If the driver's address is not aligned as requested, the buffer is created with extra bytes,
+  // and its first byte is moved to an aligned address.
   auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
   if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());
@@ -126,8 +126,8 @@ kit::Status Memory::map(Buffer& buffer) const {
 }
 
 kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
-  // Imports the whole pages around the range. A driver whose granularity exceeds a page must be
-  // given multiples of it.
+  // Imports all pages that contain a part of the range. If the driver's granularity exceeds a page,
+  // the caller must pass whole multiples of the granularity.
   const uint64_t alignment = device_.physical().import_alignment;
   const auto first = reinterpret_cast<uint64_t>(address);
   const uint64_t begin = first & ~(alignment - 1), end = (first + bytes + alignment - 1) & ~(alignment - 1);
@@ -148,7 +148,7 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   buffer->heap = kNoHeap;
   if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {
     destroy(buffer.release());
-    // Some drivers reject foreign memory only here.
+    // Some drivers report a usable memory type and then reject the import.
     return status.vendor_code() == VK_ERROR_INVALID_EXTERNAL_HANDLE ? not_taken() : status;
   }
   buffer->offset = first - begin;
@@ -173,7 +173,7 @@ kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
 }
 
 void Memory::destroy(Buffer* buffer) {
-  // After a loss, queued work may still access the buffer until the device is idle.
+  // After a device loss, submitted work may access the buffer until the device is idle.
   if (device_.lost()) device_.wait_idle();
   const DeviceApi& api = device_.api();
   api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);

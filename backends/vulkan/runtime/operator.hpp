@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of an operator: the kernels that its plan needs, and the commands of one execution.
+// The interface of an operator, which lists the kernels of a plan and enqueues the commands of an
+// execution.
 #pragma once
 
 #include <backplane/kit/queue_device.hpp>
@@ -12,7 +13,7 @@ namespace backplane::vulkan {
 using View = kit::QueueView<Buffer*>;
 using Call = kit::QueueCall<Buffer*>;
 
-// The device address of a place; 0 if it has no memory.
+// Returns the device address of a kit::Place, or 0 if the place has no memory.
 inline uint64_t address_of(const kit::Place<Buffer*>& place) {
   return place.memory == nullptr ? 0 : place.memory->address + place.offset;
 }
@@ -20,22 +21,22 @@ inline uint64_t address_of(const View& view) { return address_of(view.place); }
 
 class Operator;
 
-// A pipeline that a plan needs. If the name is empty, there is no pipeline.
+// A kernel that a plan needs. An entry with an empty `shader` is unused.
 struct Kernel {
   std::string shader;
   Constants constants{};
-  bool optional = false;  // if the driver cannot compile it, the plan runs without it
+  bool optional = false;  // whether the plan can run without this kernel if its compilation fails
 };
-// The kernels of a plan. Each operator names the indices of its kernels by an enum; the pipelines
-// have the same indices.
+// Maximum number of kernels per plan. Each operator has an enum with the indices of its kernels.
+// Program::pipelines uses the same indices.
 inline constexpr std::size_t kMaxPipelines = 10;
 using Kernels = std::array<Kernel, kMaxPipelines>;
 
 // A compiled plan.
 struct Program {
   std::shared_ptr<const Operator> op;
-  bool dense = false;  // operands are immediates or dense in one order, so kernels need no strides
-  std::array<VkPipeline, kMaxPipelines> pipelines{};  // null if the operator runs without it
+  bool dense = false;  // all operands are dense or immediates, so kernels need no strides
+  std::array<VkPipeline, kMaxPipelines> pipelines{};  // null if the plan runs without the kernel
 };
 
 class Operator {
@@ -45,10 +46,11 @@ class Operator {
   Operator& operator=(const Operator&) = delete;
   virtual ~Operator() = default;
 
-  // Rejects a descriptor (UNSUPPORTED), or changes `needs`. On entry, `needs` describes a plan for
-  // any size without workspace.
+  // Returns UNSUPPORTED to reject a descriptor. May change `needs`, which initially describes a
+  // plan for any size without workspace.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
-  // Returns the kernels of a plan. They depend only on what is known when the plan is made.
+  // Returns the kernels of a plan. They must depend only on properties that are fixed when the plan
+  // is made.
   virtual Kernels kernels(const kit::PlanForm& plan, bool dense) const = 0;
   virtual kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const = 0;
 };
@@ -56,7 +58,8 @@ class Operator {
 using OperatorEntry = kit::QueueOperator<std::shared_ptr<const Operator>>;
 using Operators = kit::Operators<OperatorEntry>;
 
-// An entry for operands of any strides, with scalars from the host or in device memory.
+// Returns the entry of an operator whose operands may have any strides, and whose scalars may be in
+// host or device memory.
 template <class Op, class... Arguments>
 OperatorEntry entry_of(Arguments&&... arguments) {
   OperatorEntry entry;

@@ -10,8 +10,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Names the missing features among those that every kernel needs. All recent desktop drivers have
-// them.
+// Returns the names of the features that every kernel needs and the device lacks. All recent
+// desktop drivers have these features.
 std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysicalDeviceVulkan11Features& v11,
                              const VkPhysicalDeviceVulkan12Features& v12) {
   const std::pair<VkBool32, const char*> needed[] = {
@@ -43,13 +43,13 @@ bool lists(const Extensions& all, std::string_view name) {
   return std::ranges::any_of(all, [&](const VkExtensionProperties& each) { return name == each.extensionName; });
 }
 
-// Truncates text that is longer than the field, and leaves the rest of the field zero.
+// Copies text into a zeroed field, and truncates text that is longer than the field.
 template <std::size_t N>
 void put_text(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), kit::utf8_prefix(text, N - 1));
 }
 
-// Whether buffers may use imported memory.
+// Returns whether buffers may use imported host memory.
 bool imports_buffers(const InstanceApi& api, VkPhysicalDevice handle) {
   auto buffers = chained<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
   buffers.usage = kBufferUsage;
@@ -72,9 +72,10 @@ bool is_tuned_as_cpu(const PhysicalDevice& device) {
   return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
 }
 
-// The subgroup size that kernels with ballots require, or 0 if they take the `usual` one. Prefers
-// 32 to larger sizes, and 64 to still larger ones. If the usual size is 32 and
-// 16 is supported, chooses 16, for which such drivers have enough registers.
+// Returns the subgroup size that pipelines with ballots must request, or 0 for the `usual` size. If
+// the usual size is 32, returns 16 if supported, because each thread then has more registers. If
+// the usual size is larger than 32, returns 32 if supported. Otherwise returns 64 if supported and
+// smaller than the usual size.
 uint32_t subgroup_size_to_require(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
   auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
@@ -130,8 +131,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     out.subgroup_size = subgroups.subgroupSize;
   out.has_shuffle = can_shuffle(subgroups);
   out.tuned_as_cpu = is_tuned_as_cpu(out);
-  // If modes must be equal for all widths, none is requested, because f16 arithmetic may need other
-  // modes.
+  // If a mode must be equal for all widths, it is not requested, because f16 arithmetic may need
+  // another mode.
   constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   out.float_controls = {
       .round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE && floats.roundingModeIndependence != kNone,
@@ -185,7 +186,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.has_dot = dots.shaderIntegerDotProduct == VK_TRUE;
   if (out.has_dot) find_fast_dot(api, out);
   if (v12.subgroupBroadcastDynamicId == VK_FALSE)
-    out.subgroup_size = 0;  // kernels are unusable: GEMMs broadcast from a computed index
+    out.subgroup_size = 0;  // disables subgroup kernels, because GEMMs broadcast from a computed index
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
@@ -202,22 +203,22 @@ void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> fami
   int best = -1;
   for (uint32_t i = 0; i < families.size(); ++i) {
     const VkQueueFamilyProperties& family = families[i];
-    // Other families, such as those for video, support copies too, but only a pure transfer family
-    // is chosen.
+    // Chooses a family only for transfers, although other families, such as video families, also
+    // support copies.
     if ((family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
       copy_family = i;
       copy_count = family.queueCount;
     }
     if ((family.queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
-    // A queue without graphics does not block the desktop, and may run longer. A clock is more
-    // important than that.
+    // Prefers families with timestamps, and then families without graphics. Queues without graphics
+    // do not block the desktop, and their work may run longer.
     const int rank =
         (family.timestampValidBits != 0 ? 2 : 0) + ((family.queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 1 : 0);
     if (rank <= best) continue;
     best = rank;
     queue_family = i;
     queue_count = family.queueCount;
-    // Mesa's CPU driver (22.3) reports 64 bits, but returns 0 for timestamps between compute work.
+    // Mesa's CPU driver (22.3) reports 64 bits, but timestamps between its compute commands are 0.
     timestamp_bits = is_cpu() ? 0 : family.timestampValidBits;
   }
 }
@@ -229,8 +230,8 @@ int PhysicalDevice::memory_type(uint32_t kind, uint32_t allowed) const {
   if (kind == BP_MEMORY_HOST) needed = kMapped, wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   if (kind == BP_MEMORY_SHARED) {
     needed = kMapped | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-    // The host reads the results of kernels directly in SHARED memory, so cached memory is better.
-    // Over a bus such memory is never cached.
+    // The host reads the results of kernels directly from SHARED memory, so cached memory is
+    // faster. SHARED memory is never cached if a bus separates device and host.
     if (unified()) wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   }
   int found = -1;
@@ -271,7 +272,7 @@ void PhysicalDevice::describe(bp_device_info& info) const {
   for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
     if (memory_type(kind) < 0) continue;
     info.memory_kinds |= 1u << kind;
-    // For HOST and SHARED memory, DLPack gets the host address. DEVICE memory has no address that
+    // DLPack receives the host address of HOST and SHARED memory. DEVICE memory has no address that
     // another framework could use.
     if (kind != BP_MEMORY_DEVICE) info.dlpack_type[kind] = 1;  // kDLCPU
   }

@@ -7,22 +7,23 @@
 
 namespace backplane::vulkan {
 
-inline constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";  // only the beta headers declare it
+inline constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";  // declared only by beta headers
 
 // The usage flags of every buffer.
 inline constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
                                                    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                                                    VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
 
-// Properties of memory types that need features which are not enabled, or that buffers cannot use.
+// Memory types with one of these properties are not used, because they need features that are not
+// enabled or because buffers cannot use them.
 inline constexpr VkMemoryPropertyFlags kUnusableMemory =
     VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
-// Environment variable: with `off`, reductions use shared memory instead of subgroup shuffles.
+// Environment variable. If it is `off`, reductions use shared memory instead of subgroup shuffles.
 inline constexpr const char* kSubgroupsSetting = "BACKPLANE_VULKAN_SUBGROUPS";
-// Environment variable: `cpu` or `gpu`, the kind of device that reductions and copies are tuned
-// for, regardless of the actual device.
+// Environment variable. The values `cpu` and `gpu` select the kind of device for which reductions
+// and copies are tuned, regardless of the actual device.
 inline constexpr const char* kReductionsSetting = "BACKPLANE_VULKAN_ROWS";
 
 struct PhysicalDevice {
@@ -31,44 +32,45 @@ struct PhysicalDevice {
   VkPhysicalDeviceMemoryProperties memory{};
   uint8_t uuid[16] = {};
   uint8_t driver_uuid[16] = {};
-  std::string driver;                   // name and version
+  std::string driver;                   // name and version of the driver
   std::string missing;                  // what an unusable device lacks; empty if the device is usable
-  uint32_t queue_family = 0;            // the family for kernels, which supports compute
-  uint32_t queue_count = 0;             // number of queues of that family
-  uint32_t copy_family = 0;             // a family that supports only copies
-  uint32_t copy_count = 0;              // number of its queues; 0 if there is no such family
+  uint32_t queue_family = 0;            // queue family for kernels
+  uint32_t queue_count = 0;             // number of queues of `queue_family`
+  uint32_t copy_family = 0;             // queue family that supports only copies
+  uint32_t copy_count = 0;              // number of queues of `copy_family`; 0 if there is no such family
   uint64_t max_allocation = 0;          // maximum bytes of an allocation and of a buffer
-  bool portability = false;             // non-conformant: VK_KHR_portability_subset must be enabled
-  uint64_t import_alignment = 0;        // alignment of imported host memory; 0 if not supported
-  uint32_t timestamp_bits = 0;          // valid bits of the queue family's clock; 0 if there is no clock
-  FloatControls float_controls;         // the modes that are supported
-  uint32_t subgroup_size = 0;           // 0 unless compute shaders have ballots and broadcasts
-  uint32_t required_subgroup_size = 0;  // the size that pipelines with ballots require; 0 if the device's size
+  bool portability = false;             // the driver requires VK_KHR_portability_subset to be enabled
+  uint64_t import_alignment = 0;        // alignment of imported host memory in bytes; 0 if imports are unsupported
+  uint32_t timestamp_bits = 0;          // valid bits of a timestamp; 0 if there is no clock
+  FloatControls float_controls;         // supported floating-point modes
+  uint32_t subgroup_size = 0;           // threads per subgroup; 0 if ballots or broadcasts are missing
+  uint32_t required_subgroup_size = 0;  // size that pipelines with ballots request; 0 for the usual size
   CooperativeMatrices matrices;
-  bool has_dot = false;            // VK_KHR_shader_integer_dot_product
+  bool has_dot = false;            // VK_KHR_shader_integer_dot_product is supported
   bool fast_dot_i8 = false;        // dot products of four packed signed bytes are accelerated
-  bool fast_dot_u8 = false;        // the same for unsigned by signed bytes
-  bool full_subgroups = false;     // subgroups can be full; otherwise some threads may be inactive
-  bool varying_subgroups = false;  // shaders can see their actual subgroup size, not a larger one
+  bool fast_dot_u8 = false;        // dot products of unsigned bytes and signed bytes are accelerated
+  bool full_subgroups = false;     // pipelines can require that all threads of subgroups are active
+  bool varying_subgroups = false;  // pipelines can allow shaders to see the actual subgroup size
   bool has_shuffle = false;        // subgroup shuffles are usable, and subgroups divide a workgroup evenly
-  bool tuned_as_cpu = false;       // tunes reductions and copies for costly barriers
+  bool tuned_as_cpu = false;       // reductions and copies are tuned for costly barriers
 
-  // Reads everything. The device is usable if `missing` is empty.
+  // Reads all members from the driver. The device is usable if `missing` is empty.
   static PhysicalDevice read(const InstanceApi& api, VkPhysicalDevice handle);
 
   // Chooses the queue families for kernels and for copies.
   void choose_queues(std::span<const VkQueueFamilyProperties> families);
 
   bool is_cpu() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
-  // The number of operations that a dispatch or batch may do, about half a second's work. It
-  // assumes 512 GFLOP/s, 64 for an integrated GPU, and 8 for a CPU.
+  // The maximum number of operations of a dispatch or batch, which takes about half a second. The
+  // assumed speed is 512 GFLOP/s for a discrete GPU, 8 GFLOP/s for a CPU, and 64 GFLOP/s for other
+  // devices.
   uint64_t max_operations() const {
     return uint64_t{1} << (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 38 : is_cpu() ? 32 : 35);
   }
   // Whether the device shares its memory with the host.
   bool unified() const { return is_cpu() || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU; }
-  // The memory type for a kind of BP_MEMORY_*, among the types in the mask `allowed`, or -1 if
-  // there is none.
+  // Returns the memory type for `kind` (BP_MEMORY_*) among the types in the bit mask `allowed`, or
+  // -1 if there is none.
   int memory_type(uint32_t kind, uint32_t allowed = UINT32_MAX) const;
   uint64_t heap_bytes(uint32_t kind) const;
   void describe(bp_device_info& info) const;

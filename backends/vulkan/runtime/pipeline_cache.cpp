@@ -10,7 +10,7 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Identifies the shaders, so that another build with the same shaders can use the cache.
+// Returns a digest of all shaders, so that builds with equal shaders can use the same cache.
 uint64_t shaders_digest() {
   static const uint64_t digest = [] {
     uint64_t all = 0;
@@ -66,8 +66,8 @@ kit::Result<VkPipelineCache> PipelineCache::merged(std::vector<std::byte> stored
   auto made = make(stored);
   if (!made.ok()) return made;
   known_ = std::move(stored);
-  // Merges into the new cache, because other threads compile with `handle_`, which must not change
-  // meanwhile.
+  // Merges into the new cache instead of `handle_`, because other threads may compile with
+  // `handle_` at the same time.
   kit::Status status = device_.check(device_.api().vkMergePipelineCaches(device_.handle(), made.value(), 1, &handle_),
                                      "vkMergePipelineCaches");
   if (status.ok()) return made;
@@ -79,7 +79,8 @@ kit::Result<std::vector<std::byte>> PipelineCache::data_of(VkPipelineCache cache
   std::size_t bytes = 0;
   const auto ask = [&](void* out) {
     const VkResult result = device_.api().vkGetPipelineCacheData(device_.handle(), cache, &bytes, out);
-    // The cache grew between the two calls. The part that fits is also a valid cache.
+    // VK_INCOMPLETE means that the cache grew between the two calls. The data that fits into the
+    // buffer is also valid.
     return result == VK_INCOMPLETE ? kit::Status() : device_.check(result, "vkGetPipelineCacheData");
   };
   if (kit::Status status = ask(nullptr); !status.ok()) return status;

@@ -14,37 +14,37 @@ using Log = std::function<void(int32_t level, const std::string& line)>;
 
 class PipelineCache {
  public:
-  // Loads the file of this device, driver and set of shaders. Problems are logged and never fatal.
+  // Loads the cache file for this device, driver and set of shaders. Failures are logged and are
+  // not fatal.
   PipelineCache(LogicalDevice& device, const Log& log);
-  // The key of a device's file.
   static CacheKey key_of(const PhysicalDevice& device);
   ~PipelineCache();
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  VkPipelineCache handle() const { return handle_; }  // may be null
+  VkPipelineCache handle() const { return handle_; }  // null if the driver could not create a cache
   void note_compiled() { compiled_.fetch_add(1, std::memory_order_relaxed); }
 
   // Writes the file if pipelines were compiled since the last call and the driver's data changed.
   // Merges the data that another process wrote meanwhile. Logs the first failure. Any thread may
-  // call it.
+  // call save().
   void save(const Log& log);
 
  private:
-  // Creates a driver's cache from `data`.
+  // Creates a VkPipelineCache with the initial contents `data`.
   kit::Result<VkPipelineCache> make(std::span<const std::byte> data);
-  // Creates a driver's cache that merges `handle_` with the data that another process has stored.
+  // Creates a VkPipelineCache that merges `handle_` with the data that another process has stored.
   kit::Result<VkPipelineCache> merged(std::vector<std::byte> stored);
   kit::Result<std::vector<std::byte>> data_of(VkPipelineCache cache);
-  // Returns why the file was not written; empty on success.
+  // Returns why the file was not written, or an empty string on success.
   std::string store();
 
   LogicalDevice& device_;
   std::optional<CacheFile> file_;
   VkPipelineCache handle_ = VK_NULL_HANDLE;
-  std::atomic<uint32_t> compiled_{0};  // since the last save
-  std::mutex mutex_;                   // held while saving
-  std::vector<std::byte> known_;       // the file's content
+  std::atomic<uint32_t> compiled_{0};  // number of pipelines compiled since the last save
+  std::mutex mutex_;                   // held during save()
+  std::vector<std::byte> known_;       // data of the file when it was last read or written
   bool complained_ = false;
 };
 

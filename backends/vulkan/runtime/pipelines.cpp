@@ -12,7 +12,9 @@ constexpr uint32_t kCooperativeMatrixKHR = 6022, kGroupNonUniformBallot = 64,
 
 bool declares(std::span<const uint32_t> module, uint32_t capability) {
   constexpr std::size_t kHeaderWords = 5;
-  constexpr uint32_t kOpCapability = 2 << 16 | 17;  // OpCapability with two words; capabilities come first in a module
+  // The first word of an OpCapability instruction, which has two words. A module begins with its
+  // OpCapability instructions.
+  constexpr uint32_t kOpCapability = 2 << 16 | 17;
   for (std::size_t at = kHeaderWords; at + 1 < module.size() && module[at] == kOpCapability; at += 2) {
     if (module[at + 1] == capability) return true;
   }

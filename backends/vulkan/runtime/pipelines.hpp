@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled kernels of a device. A kernel is compiled when a plan first needs it. It depends on
-// the shader and specialisation constants, never on sizes.
+// The compiled kernels of a device. A kernel is compiled when a plan first needs it. A kernel
+// depends on its shader and specialisation constants, but not on sizes.
 #pragma once
 
 #include <array>
@@ -11,26 +11,27 @@
 
 namespace backplane::vulkan {
 
-// A kernel's SPIR-V, embedded by the build.
+// The SPIR-V of a kernel, which the build embeds.
 struct Shader {
-  const char* name;  // a row of shaders/meson.build's table, with the type: "softmax_f32"
+  const char* name;  // a name in the table of shaders/meson.build and a type, as in "softmax_f32"
   const uint32_t* words;
   uint32_t word_count;
 };
 extern const Shader kShaders[];
 extern const std::size_t kShaderCount;
 
-// Null if there is no shader of that name.
+// Returns null if there is no shader with this name.
 const Shader* find_shader(std::string_view name);
-// Whether a module relies on full subgroups because it uses cooperative matrices or ballots.
+// Returns whether a module uses cooperative matrices or ballots and so needs full subgroups.
 bool needs_full_subgroups(std::span<const uint32_t> module);
-// Whether a module uses ballots. If so, its pipelines require a subgroup size.
+// Returns whether a module uses ballots. If so, pipelines request
+// PhysicalDevice::required_subgroup_size.
 bool uses_ballots(std::span<const uint32_t> module);
-// Whether a module shuffles and works with any subgroup size. Such a module must see the actual
-// size, not the device's usual one.
+// Returns whether a module uses shuffles and works with any subgroup size. Such a module must see
+// its actual subgroup size, which may differ from the device's usual size.
 bool uses_any_subgroup_size(std::span<const uint32_t> module);
 
-// Specialisation constants by name; shaders/specialization.h explains them.
+// Ids of the specialisation constants. shaders/specialization.h explains the constants.
 enum ConstantId : uint32_t {
   kIdLayout = BACKPLANE_ID_LAYOUT,
   kIdOp = BACKPLANE_ID_OP,
@@ -83,15 +84,17 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  // The driver's cache, which also saves other processes from compiling the pipelines again.
+  // The driver's pipeline cache. Its file spares other processes the compilation of the same
+  // pipelines.
   PipelineCache& cache() { return cache_; }
 
-  // Compiles on the first call for a shader and its constants. Any thread may call it.
+  // Returns the pipeline of a shader with these constants. The first call compiles the pipeline.
+  // Any thread may call get().
   kit::Result<VkPipeline> get(const std::string& shader, const Constants& constants);
 
  private:
   struct Entry {
-    std::mutex mutex;  // held during compilation, which does not block other pipelines
+    std::mutex mutex;  // held while this pipeline is compiled, so that others are not blocked
     VkPipeline pipeline = VK_NULL_HANDLE;
   };
   kit::Result<VkPipeline> compile(const Shader& shader, const Constants& constants);

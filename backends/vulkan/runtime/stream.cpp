@@ -16,10 +16,10 @@ kit::Result<std::unique_ptr<Stream>> Stream::create(LogicalDevice& device, Memor
   return stream;
 }
 
-// Allocates the memory of a stream, so that enqueueing allocates only a command pool when a batch
-// is first used. The lists of waits may still grow.
+// Allocates the memory of a stream. Later, only the first use of a batch allocates a command pool,
+// and long lists may grow.
 kit::Status Stream::start() {
-  constexpr std::size_t kWaits = 16;  // streams that a batch can wait for before vectors grow
+  constexpr std::size_t kWaits = 16;  // number of entries that each list can hold before it grows
   for (Batch& batch : batches_) {
     batch.waits.reserve(kWaits);
     batch.stamps.reserve(kWaits);
@@ -98,8 +98,9 @@ kit::Status Stream::open_batch(QueueKind queue) {
   return {};
 }
 
-// Returns a batch that has ended, or else a new one. If all are in use, waits for the oldest one.
-// A stream that is waited on often needs only one batch.
+// Returns a batch that has completed, or else an unused batch. If all batches are pending, waits
+// for the oldest batch. Reuse comes first, so that a stream with frequent waits needs only one
+// batch.
 kit::Result<Stream::Batch*> Stream::idle_batch() {
   for (uint32_t i = 0; i < made_; ++i) {
     if (timeline_->reached(batches_[i].value)) return &batches_[i];
@@ -113,7 +114,7 @@ kit::Result<Stream::Batch*> Stream::idle_batch() {
   return oldest;
 }
 
-// Records a barrier after all commands of the batch.
+// Records a barrier after all commands that the batch contains so far.
 void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access) {
   const Queue& queue = queues_[batch.queue];
   auto memory = chained<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
@@ -122,7 +123,8 @@ void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags 
   device_.api().vkCmdPipelineBarrier(batch.commands, queue.stages, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
-// Records a barrier if the next command conflicts with earlier work of the batch.
+// Records a barrier if the accesses of the next command conflict with earlier commands of the
+// batch.
 void Stream::order(std::span<const Access> accesses) {
   if (hazards_.conflict(accesses)) {
     const Queue& queue = queues_[open_->queue];
@@ -143,17 +145,17 @@ kit::Status Stream::after_command() {
 }
 
 kit::Status Stream::flush() {
-  if (open_ == nullptr) return {};  // pending waits are submitted with the next command
+  if (open_ == nullptr) return {};  // the next batch will contain the pending waits
   Batch& batch = *open_;
   open_ = nullptr;
   kit::Status status = submit(batch);
   if (status.ok()) return status;
-  timeline_->drain(submitted_);  // do not report a failure while work is running
+  timeline_->drain(submitted_);  // a failure is reported only after all work has ended
   return work_is_lost(status);
 }
 
 kit::Status Stream::submit(Batch& batch) {
-  // Makes results visible to the host once the semaphore is signalled.
+  // The barrier makes results visible to the host once the semaphore is signalled.
   barrier(batch, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   kit::Status status = device_.check(device_.api().vkEndCommandBuffer(batch.commands), "vkEndCommandBuffer");
   if (!status.ok()) return status;
@@ -165,8 +167,8 @@ kit::Status Stream::submit(Batch& batch) {
     semaphores_.push_back(point.timeline->semaphore());
     values_.push_back(point.value);
   }
-  // Timestamps are written at the end of all stages. If waits blocked only the stages of the work,
-  // a timestamp could be written before the wait ends.
+  // Timestamps are written at the end of all stages. If waits blocked only the stages of the
+  // queue's commands, a timestamp could be written before a wait ends.
   stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.queue].stages
                                                           : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT});
   batch.value = submitted_ + 1;
@@ -188,13 +190,13 @@ kit::Status Stream::submit(Batch& batch) {
   if (status.ok()) {
     submitted_ = batch.value;
   } else {
-    batch.value = submitted_;  // nothing will ever signal the new value
+    batch.value = submitted_;  // the new value will never be signalled
   }
   return status;
 }
 
 kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
-  // Pending waits belong to the stream even if no command follows.
+  // Opens a batch for pending waits, because the mark must include them even if no command follows.
   if (stamp != nullptr || !waits_.empty()) {
     if (kit::Status status = open_batch(); !status.ok()) return status;
     if (stamp != nullptr) {
@@ -209,12 +211,12 @@ kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
 
 kit::Status Stream::wait_for(const Point& point) {
   // Waits even for a point that has passed, because only a wait makes another queue's writes
-  // visible here.
+  // visible to this queue.
   std::vector<Point>* waits = &waits_;
   if (open_ != nullptr) {
     if (point.timeline->reached(point.value)) {
       waits = &open_->waits;
-    } else if (kit::Status status = flush(); !status.ok()) {  // submits earlier work, which need not wait
+    } else if (kit::Status status = flush(); !status.ok()) {  // earlier commands need not wait
       return status;
     }
   }

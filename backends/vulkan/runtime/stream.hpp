@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of a kit stream. Commands are recorded into batches. A batch is submitted at a mark,
-// when it is full, or when the device has finished the stream's earlier work.
+// The queue of a kit stream, which records commands in batches. A batch is submitted when the
+// stream is marked, when the batch is full, or when the device has finished the stream's earlier
+// work.
 #pragma once
 
 #include <array>
@@ -12,8 +13,8 @@
 
 namespace backplane::vulkan {
 
-// A device timestamp. When neither an event nor a batch uses it any more, its query returns to the
-// device's list.
+// A device timestamp. Events and batches share its ownership, and the destructor returns its query
+// pool to the device for reuse.
 class Stamp {
  public:
   Stamp(LogicalDevice& device, VkQueryPool pool) : device_(device), pool_(pool) {}
@@ -27,7 +28,8 @@ class Stamp {
   VkQueryPool pool_;
 };
 
-// The status of a call that loses accepted work. This status ends the kit's stream.
+// Converts the cause of a failure that loses accepted work to DEVICE_LOST or EXECUTION_FAILED. The
+// kit ends the stream after such a status.
 kit::Status work_is_lost(const kit::Status& cause);
 
 class Stream {
@@ -37,24 +39,24 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Submits all work so far and returns the point after it. If `stamp` is not null, also records
-  // the time at that point.
+  // Submits all recorded commands and returns the point after these commands. If `stamp` is not
+  // null, the device also records the time at that point.
   kit::Result<Point> mark(const std::shared_ptr<Stamp>& stamp);
-  // Makes the work that follows wait for `point`.
+  // Makes all later commands of this stream wait for `point`.
   kit::Status wait_for(const Point& point);
-  // The number of commands enqueued so far.
   uint64_t enqueued() const { return enqueued_; }
   kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
 
-  // Enqueues a kernel. `fill(Block&, uint64_t address)` writes the parameters that the shader reads
-  // at `address`: Params, or the kernel's own plain struct. The memory is uninitialised and may be
-  // uncached, so only write it.
+  // One execution of a kernel.
   struct Dispatch {
     VkPipeline pipeline = VK_NULL_HANDLE;
     uint32_t groups[3] = {1, 1, 1};
     std::span<const Access> accesses;
-    uint64_t operations = 0;  // 0 if the bytes accessed determine the time
+    uint64_t operations = 0;  // number of operations; 0 if memory accesses determine the time
   };
+  // Enqueues a kernel. `fill(Block&, uint64_t address)` writes the parameter block that the shader
+  // reads at `address`. Block is Params or another plain struct. The memory of the block is
+  // uninitialised and may be uncached, so `fill` must only write to it.
   template <class Block = Params, class Fill>
   kit::Status dispatch(const Dispatch& dispatch, const Fill& fill) {
     static_assert(std::is_trivially_copyable_v<Block> && sizeof(Block) <= kMaxParams && alignof(Block) <= kParamsAlign);
@@ -63,43 +65,44 @@ class Stream {
     fill(*reinterpret_cast<Block*>(params_->mapped + at), params_->address + at);
     return enqueue(dispatch, sizeof(Block));
   }
-  static constexpr uint32_t kMaxParams = 2048;  // maximum bytes of a block
+  static constexpr uint32_t kMaxParams = 2048;  // maximum size of a parameter block in bytes
   static constexpr uint32_t kParamsAlign = 64;
 
-  // A batch that accesses this many bytes (0.5 s at 16 GB/s) is submitted, because a driver may
-  // take a longer one for hung. PhysicalDevice::max_operations likewise limits operations.
+  // A batch is submitted once its commands access this many bytes (0.5 s at 16 GB/s), because a
+  // driver may consider a longer batch hung. PhysicalDevice::max_operations limits operations for
+  // the same reason.
   static constexpr uint64_t kMaxBytes = uint64_t{8} << 30;
 
-  // The address of the stream's own device memory for intermediate results: kScratchBytes, aligned
-  // to 256. A dispatch lists the bytes that it uses among its accesses, so executions that share
-  // them are ordered.
+  // The device address of the stream's scratch memory for intermediate results. The memory has
+  // kScratchBytes bytes and is aligned to 256 bytes. A dispatch must list the scratch memory that
+  // it uses in `accesses`, so that executions that share this memory are ordered.
   uint64_t scratch() const { return scratch_->address; }
   static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 
  private:
-  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };  // one of the stream's queues
+  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };  // the queues of a stream
 
   struct Commands {
     VkCommandPool pool = VK_NULL_HANDLE;
     VkCommandBuffer buffer = VK_NULL_HANDLE;
   };
-  // A command buffer, with the objects and limits of its commands.
+  // A command buffer, with the objects that its commands use and the counts that limit its size.
   struct Batch {
-    Commands of[kQueueKinds];  // per queue; made on first use
+    Commands of[kQueueKinds];  // command buffer per queue, created at the first use
     QueueKind queue = kCompute;
     VkCommandBuffer commands = VK_NULL_HANDLE;  // the command buffer of `queue`
     VkPipeline bound = VK_NULL_HANDLE;
-    uint64_t params_at = 0;  // offset of this batch's kParamsBytes in params_
+    uint64_t params_at = 0;  // offset of this batch's parameters in params_
     uint32_t params_used = 0;
     uint32_t commands_recorded = 0;
-    uint64_t bytes = 0, operations = 0;          // bytes that the commands access; operations that they do
+    uint64_t bytes = 0, operations = 0;          // total bytes accessed, and total operations
     uint64_t value = 0;                          // the timeline's value once this batch has completed
     std::vector<Point> waits;                    // points that the device waits for before this batch starts
     std::vector<std::shared_ptr<Stamp>> stamps;  // timestamps that this batch writes
   };
   static constexpr uint32_t kBatches = 8;
   static constexpr uint32_t kParamsBytes = 80 * 1024;
-  static constexpr uint32_t kMaxCommands = 112;  // maximum commands of a batch
+  static constexpr uint32_t kMaxCommands = 112;  // maximum number of commands per batch
   static constexpr uint32_t kIdleCheck = 16;     // number of commands between checks whether the device is idle
 
   Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
@@ -110,7 +113,8 @@ class Stream {
         submitted_(timeline_->start()) {}
 
   kit::Status start();
-  // Begins a batch unless one for this queue is open already; sets `open_`.
+  // Opens a batch for `queue` and points `open_` at it. Does nothing if the open batch is for
+  // `queue`.
   kit::Status open_batch(QueueKind queue = kCompute);
   kit::Result<Batch*> idle_batch();
   kit::Status make(Commands& commands, QueueKind queue);
@@ -126,16 +130,16 @@ class Stream {
   Memory& memory_;
   const Queue queues_[kQueueKinds];
   std::shared_ptr<Timeline> timeline_;
-  Buffer* params_ = nullptr;  // the parameters of all batches
+  Buffer* params_ = nullptr;  // memory for the parameters of all batches
   Buffer* scratch_ = nullptr;
   std::array<Batch, kBatches> batches_;
-  uint32_t made_ = 0;  // batches that have been used
+  uint32_t made_ = 0;  // number of batches that have been used
   Batch* open_ = nullptr;
   uint64_t submitted_;
   uint64_t enqueued_ = 0;
   std::vector<Point> waits_;  // points that the next batch waits for
   Hazards hazards_;
-  // The lists of a submission. They are members, so that no call allocates.
+  // Lists for vkQueueSubmit. They are members, so that a submission need not allocate memory.
   std::vector<VkSemaphore> semaphores_;
   std::vector<uint64_t> values_;
   std::vector<VkPipelineStageFlags> stages_;

@@ -37,7 +37,7 @@ kit::Status Timeline::wait(uint64_t value, uint64_t timeout_ns) {
 
 void Timeline::drain(uint64_t value) {
   const bool ended = !device_.lost() && wait_semaphore(value, BP_WAIT_FOREVER).ok();
-  if (!ended) device_.wait_idle();  // a lost device may still be running
+  if (!ended) device_.wait_idle();  // work of a lost device may still be running
 }
 
 kit::Status Timeline::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
@@ -46,7 +46,7 @@ kit::Status Timeline::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
   info.pSemaphores = &semaphore_;
   info.pValues = &value;
   const kit::Deadline deadline(timeout_ns);
-  // If the driver lacks memory for a wait, polls the semaphore instead.
+  // If vkWaitSemaphores fails for lack of memory, the loop polls the semaphore instead.
   for (uint64_t time = timeout_ns;; time = 0) {
     if (device_.lost()) return device_.health();
     if (reached(value)) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress of a stream: a timeline semaphore that streams and the host wait on.
+// The progress of a stream, as a timeline semaphore that the host and other streams can wait for.
 #pragma once
 
 #include "runtime/logical_device.hpp"
@@ -14,14 +14,15 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   VkSemaphore semaphore() const { return semaphore_; }
-  // The semaphore's value before any work. It is not 0 if the semaphore is reused.
+  // The semaphore's value before the stream's first batch. It is not 0 if the semaphore is reused.
   uint64_t start() const { return start_; }
-  // Blocks the host until the semaphore reaches the submitted `value`. Returns OK, TIMEOUT, or the
-  // device's failure.
+  // Blocks the host until the semaphore reaches `value`, which must have been submitted. Returns
+  // OK, TIMEOUT, or the device's failure.
   kit::Status wait(uint64_t value, uint64_t timeout_ns);
-  // Waits until no work up to `value` is running, regardless of the state of stream and device.
+  // Waits until all work up to `value` has ended, even if the stream has failed or the device is
+  // lost.
   void drain(uint64_t value);
-  // Whether `value` has been reached; does not wait.
+  // Returns whether the semaphore has reached `value`, without waiting.
   bool reached(uint64_t value);
 
  private:
@@ -31,10 +32,10 @@ class Timeline {
   LogicalDevice& device_;
   const VkSemaphore semaphore_;
   uint64_t start_ = 0;
-  std::atomic<uint64_t> seen_{0};  // the highest value seen
+  std::atomic<uint64_t> seen_{0};  // highest value that was read from the semaphore
 };
 
-// A point in a stream. A point without a timeline counts as passed.
+// A point in a stream, which has passed once the timeline reaches `value`.
 struct Point {
   std::shared_ptr<Timeline> timeline;
   uint64_t value = 0;
