@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention without a tensor of scores. One kernel passes once over keys and values
-// (shaders/attention.comp). If there are few rows or many keys, it divides the keys into splits,
-// whose results a second kernel combines.
+// attention, computed without a tensor of scores. One kernel (shaders/attention.comp) reads keys
+// and values once. If there are few rows or many keys, the keys are divided into splits, and a
+// second kernel combines the results of the splits.
 #include <cmath>
 
 #include "ops/gemm_algorithm.hpp"
@@ -17,7 +17,7 @@ struct AttentionOperand {
   int64_t strides[4];
 };
 
-// Mirrors shaders/attention.glsl. Strides are in bytes.
+// The parameter block, whose layout must match shaders/attention.glsl. Strides are in bytes.
 struct AttentionParams {
   uint32_t queries, keys, depth, width;
   uint32_t groups, group_heads;
@@ -28,31 +28,31 @@ struct AttentionParams {
   uint32_t causal, mask_kind;
   uint64_t scratch;
   AttentionOperand q, k, v, mask, y, logsumexp;
-  uint64_t immediates[4];  // kernels read them through the operands' addresses
+  uint64_t immediates[4];  // values of immediate operands, which kernels read by address
 };
 static_assert(sizeof(AttentionParams) == 344);
 
 constexpr int64_t kTileRows = BACKPLANE_ATTENTION_ROWS;
 constexpr int64_t kMinSubgroup = BACKPLANE_MIN_SUBGROUP, kWorkgroup = BACKPLANE_SUBGROUP_WORKGROUP;
-constexpr int64_t kMaxDepth = 65536;    // maximum elements of a query; keeps a block of keys below the iteration limit
-constexpr int64_t kMaxWidth = 1024;     // maximum columns of values in one dispatch
-constexpr int64_t kMinSplitKeys = 256;  // minimum keys of a split made for occupancy
-constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // subgroups that keep a device busy
-constexpr int64_t kMaxIndex = int64_t{1} << 31;                  // extents must be smaller
+constexpr int64_t kMaxDepth = 65536;    // maximum elements per query, due to the iteration limit
+constexpr int64_t kMaxWidth = 1024;     // maximum columns of v per dispatch
+constexpr int64_t kMinSplitKeys = 256;  // minimum keys per split if keys are split for occupancy
+constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // number of subgroups that occupies a device
+constexpr int64_t kMaxIndex = int64_t{1} << 31;                  // exclusive upper limit of extents
 constexpr auto kScratch = static_cast<int64_t>(Stream::kScratchBytes);
 
-using Shape = std::span<const int64_t>;  // always of rank 4
+using Shape = std::span<const int64_t>;  // shape with four extents
 
-// How the work is divided. An item is one tile of rows.
+// Division of the work. An item is one tile of rows.
 struct WorkSplit {
-  int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile; tiles per group; tiles of all groups
-  int64_t splits = 1, split_keys = 0;           // splits of the keys; keys per split
-  int64_t items_per_subgroup = 1;               // maximum in one dispatch
-  int64_t item_bytes = 1;                       // scratch memory that one split of an item needs
-  bool one_block = false;                       // a split is one block of keys, so nothing is stored between blocks
+  int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile, tiles per group, and total number of tiles
+  int64_t splits = 1, split_keys = 0;           // number of splits of the keys, and keys per split
+  int64_t items_per_subgroup = 1;               // maximum items per subgroup and dispatch
+  int64_t item_bytes = 1;                       // bytes of scratch memory per item and split
+  bool one_block = false;                       // whether each split consists of one block of keys
 
-  // Scratch memory that is in use at once: by all splits of an item or, without splits, by the
-  // subgroups of a workgroup.
+  // Returns the bytes of scratch memory that all splits of an item use at the same time. If keys
+  // are not split, returns the bytes that the subgroups of a workgroup use.
   int64_t scratch_bytes(int64_t subgroup_size) const {
     if (splits == 1) return one_block ? 0 : item_bytes * (kWorkgroup / subgroup_size);
     return item_bytes * splits;
@@ -61,8 +61,8 @@ struct WorkSplit {
 
 int64_t tile_rows(Shape q, Shape k) { return q[2] == 1 && q[1] == k[1] ? 1 : kTileRows; }
 
-// Divides the work for subgroups of this size. With larger subgroups there are no more splits, and
-// they need no more scratch memory.
+// Divides the work for subgroups of `subgroup_size` threads. Larger subgroups never need more
+// splits or more scratch memory.
 WorkSplit split_work(Shape q, Shape k, Shape v, bool cpu, int64_t subgroup_size) {
   WorkSplit out;
   const int64_t block = subgroup_size * BACKPLANE_ATTENTION_KEYS;  // keys that a subgroup processes at once
@@ -72,8 +72,8 @@ WorkSplit split_work(Shape q, Shape k, Shape v, bool cpu, int64_t subgroup_size)
   out.items = out.tiles * k[1] * k[0];
   const int64_t keys = k[2], width = ceil_div(std::min(v[3], kMaxWidth), 4) * 4;
   out.item_bytes = out.tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
-  // Iterations per block of keys, including shuffles. An iteration processes eight elements of a
-  // query, or four columns per thread.
+  // Number of iterations per block of keys, with an allowance for shuffles. An iteration processes
+  // eight elements of a query, or four columns per thread.
   const int64_t steps = 64 + q[3] / kMinSubgroup + 20 * ceil_div(width, 4 * subgroup_size);
   const int64_t max_blocks = std::max<int64_t>(2 * kMaxSteps / steps, 1);
   const int64_t wanted = (cpu ? kOccupancyOfCpu : kOccupancyOfGpu) / std::max<int64_t>(out.items, 1);
@@ -108,7 +108,7 @@ kit::Status check_shapes(Shape q, Shape k, Shape v) {
 }
 Shape shape_of(const View& view) { return {view.shape, 4}; }
 
-// Whether the last dimensions are dense, and k, v and y are aligned for accesses of four elements.
+// Returns whether k, v and y are contiguous along the last dimension and aligned for vec4 accesses.
 bool is_vec4(const Call& call) {
   const int64_t bytes = element_bytes(call.out()), whole = 4 * bytes;
   const auto fits = [&](const View& view) {
@@ -137,7 +137,7 @@ class Attention : public Operator {
     out[kCombine] = {shader_name("attention_combine", dtype_), {}};
     out[kTile] = {tile, strided};
     out[kTileVec4] = {tile, vec4};
-    const bool one_query = (plan.operands[0].classes >> 8 & 15) == 4;  // dimension 2 has one element
+    const bool one_query = (plan.operands[0].classes >> 8 & 15) == 4;  // dimension 2 of q has one element
     if (one_query) out[kRow] = {row, strided}, out[kRowVec4] = {row, vec4};
     return out;
   }
@@ -147,17 +147,17 @@ class Attention : public Operator {
     if (q[0] == 0 || q[1] == 0 || q[2] == 0) return {};
     kit::Status status = check_shapes(q, k, v);
     const WorkSplit work = status.ok() ? split_work(q, k, v, cpu_, subgroup_size_) : WorkSplit{};
-    // Each dispatch computes some columns of the values, because columns are independent.
+    // The columns of v are independent. Each iteration computes up to kMaxWidth of these columns.
     for (int64_t column = 0; status.ok() && (column == 0 || column < v[3]); column += kMaxWidth)
       status = enqueue_columns(stream, program, call, work, column);
     return status;
   }
 
  private:
-  // kTile processes several rows per subgroup, kRow one.
+  // kTile processes several rows per subgroup, and kRow processes one row per subgroup.
   enum Pipeline : uint32_t { kCombine, kTile, kTileVec4, kRow, kRowVec4 };
 
-  // Enqueues at most kMaxWidth columns of the values, from `first_column` on.
+  // Enqueues the computation of at most kMaxWidth columns, starting at `first_column`.
   kit::Status enqueue_columns(Stream& stream, const Program& program, const Call& call, const WorkSplit& work,
                               int64_t first_column) const {
     const int64_t columns = std::min(call.in(2).shape[3] - first_column, kMaxWidth);
@@ -167,8 +167,8 @@ class Attention : public Operator {
         program.pipelines[work.tile_rows == 1 ? (vec4 ? kRowVec4 : kRow) : (vec4 ? kTileVec4 : kTile)];
     Accesses accesses = accesses_of(call);
     if (!work.one_block) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // The scratch memory must hold all splits of a dispatch's items or, without splits, all its
-    // subgroups.
+    // The scratch memory must be large enough for all splits of all items in a dispatch. If keys
+    // are not split, it must be large enough for all subgroups of the dispatch.
     const int64_t per_group = kWorkgroup / subgroup_size_;
     const int64_t max_groups = std::min<int64_t>(kMaxGroups, work.splits == 1 ? kScratch / scratch : kMaxGroups);
     const int64_t max_items = work.splits == 1 ? max_groups * per_group * work.items_per_subgroup

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, forward and backward, as implicit GEMMs. The columns or K of the GEMM are windows
-// of an image, and the image is never unfolded in memory. shaders/gemm.glsl explains how b is
-// indexed.
+// Convolutions and their gradients as implicit GEMMs. Operand b of the GEMM consists of windows of
+// an image, but the image is never unfolded in memory. shaders/gemm.glsl explains how kernels index
+// b.
 #include <numeric>
 
 #include "ops/gemm.hpp"
@@ -11,11 +11,13 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kSpatial = 3;  // dimensions 1 to 3 of the shader's four; missing ones have extent 1
+// Maximum number of spatial dimensions. They are dimensions 1 to 3 of the shader's four dimensions.
+// A missing dimension has extent 1.
+constexpr uint32_t kSpatial = 3;
 constexpr BSource kWindow{.window = 1}, kTransposedWindow{.window = 2};
 
-// Maps spatial dimension `d` of the shader to an axis of a view, whose first two axes are batch and
-// channel. Returns 0 if the view lacks that dimension.
+// Returns the axis of a view for spatial dimension `d` of the shader, or 0 if the view lacks that
+// dimension. The first two axes of a view are batch and channel.
 uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
   return d + spatial_rank >= kSpatial + 1 ? d + spatial_rank - kSpatial + 1 : 0;
 }
@@ -23,7 +25,8 @@ uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
 uint32_t extent_of(const View& view, uint32_t axis) { return axis == 0 ? 1 : static_cast<uint32_t>(view.shape[axis]); }
 int64_t stride_of(const Strides& strides, uint32_t axis) { return axis == 0 ? 0 : strides[axis]; }
 
-// The step along a dimension of the window. It is 1 if there is only one position.
+// Returns the element of `steps` for `axis`, or 1 if the axis is missing or has at most one
+// position.
 int32_t step_of(const int64_t (&steps)[kSpatial], uint32_t axis, uint32_t positions) {
   return axis == 0 || positions <= 1 ? 1 : static_cast<int32_t>(steps[axis - 2]);
 }
@@ -31,7 +34,8 @@ int32_t padding_of(const bp_conv_attributes& attributes, uint32_t axis) {
   return axis == 0 ? 0 : static_cast<int32_t>(attributes.pad_begin[axis - 2]);
 }
 
-// Each group is one matrix. Its rows and terms are channels of the group.
+// Describes each group as one matrix of the GEMM. The rows and the terms of K are channels of the
+// group.
 void describe_groups(uint32_t groups, int64_t to, int64_t a, int64_t b, GemmParams& params) {
   params.matrices = params.matrix_shape[0] = groups;
   params.matrix_rank = 1;
@@ -43,8 +47,8 @@ class Convolution : public Gemm {
  public:
   using Gemm::Gemm;
 
-  // Kernels compute image positions in 32 bits, so core decomposes convolutions with larger
-  // padding.
+  // Returns UNSUPPORTED for padding of 2^28 or more, because kernels compute image positions in 32
+  // bits.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     constexpr int64_t kMaxPadding = int64_t{1} << 28;
     const auto& attributes = checked.attributes.as<bp_conv_attributes>();
@@ -59,8 +63,8 @@ class Convolution : public Gemm {
   uint32_t epilogue(const kit::PlanForm& plan) const override {
     return plan.attributes.as<bp_conv_attributes>().activation;
   }
-  // Columns are the positions of `y`, K runs over the input channels, and segments are the elements
-  // of the kernel.
+  // Describes a GEMM in which columns are positions of the output, K runs over the input channels,
+  // and segments are elements of the convolution kernel.
   static void describe_positions(const Call& call, GemmParams& params) {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const View &x = call.in(0), &w = call.in(1), &y = call.out();
@@ -107,8 +111,8 @@ class Conv : public Convolution {
                     params.b_depth * params.depth, params);
     if (params.segment_shape[kSpatial] > params.depth) put_k_along_image(params);
   }
-  // For few channels and wide kernels. K then runs along the image, and segments run over channels
-  // and the other dimensions of the kernel.
+  // Changes the GEMM for few channels and wide convolution kernels. K then runs along the image,
+  // and segments run over channels and over the other dimensions of the convolution kernel.
   static void put_k_along_image(GemmParams& params) {
     constexpr uint32_t d = kSpatial;
     params.flags |= GemmParams::kKAlongImage;
@@ -121,7 +125,7 @@ class Conv : public Convolution {
   }
 };
 
-// The inverse of a modulo m, by Euclid's algorithm. a and m must be coprime.
+// Returns the inverse of a modulo m by the extended Euclidean algorithm. a and m must be coprime.
 int32_t inverse_modulo(int64_t a, int64_t m) {
   int64_t x = 0, next = 1, rest = m, divisor = a % m;
   while (divisor != 0) {
@@ -132,9 +136,10 @@ int32_t inverse_modulo(int64_t a, int64_t m) {
   return static_cast<int32_t>((x % m + m) % m);
 }
 
-// conv_transpose, which is also conv's gradient with respect to its input. An output position sums
-// the elements of x whose window covers it. Positions that are one stride apart use the same kernel
-// elements. They form a separate matrix, called a phase.
+// conv_transpose, which also computes the gradient of conv with respect to its input. Each output
+// position is a sum over the elements of x whose windows contain that position. Positions whose
+// distance is a multiple of the stride use the same elements of the convolution kernel. Such
+// positions form one matrix, called a phase.
 class ConvTranspose : public Convolution {
  public:
   using Convolution::Convolution;
@@ -150,7 +155,7 @@ class ConvTranspose : public Convolution {
     params.a_row = w[1], params.a_depth = w[0];
     describe_groups(attributes.groups, params.out_row * params.rows, params.a_depth * params.depth,
                     params.b_depth * params.depth, params);
-    params.matrix_rank = 1 + kSpatial;  // matrices of groups and phases
+    params.matrix_rank = 1 + kSpatial;  // a matrix for each group and phase
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
       const auto kernel = static_cast<int32_t>(params.segment_shape[d]);
@@ -177,7 +182,8 @@ class ConvTranspose : public Convolution {
   }
 };
 
-// Columns are elements of the weight, segments are rows of dy's positions, and K runs along a row.
+// The gradient of conv with respect to its weight. Columns are elements of the weight, segments are
+// rows of dy, and K runs along a row.
 class ConvWeight : public Convolution {
  public:
   using Convolution::Convolution;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy, fill and iota.
+// The operators copy, fill and iota.
 #include "ops/elementwise.hpp"
 #include "ops/operators.hpp"
 
@@ -8,7 +8,7 @@ namespace backplane::vulkan {
 namespace {
 
 // If input and output are contiguous along different dimensions, a copy transposes tiles in shared
-// memory. On a CPU it does not, because barriers cost more there than strided reads.
+// memory. A copy on a CPU does not, because barriers on a CPU cost more than strided reads.
 class Copy : public Elementwise {
  public:
   Copy(uint32_t dtype, const PhysicalDevice& device)
@@ -31,7 +31,7 @@ class Copy : public Elementwise {
 
  private:
   enum Pipeline : uint32_t { kTransposed = kPipelines };
-  const std::string transpose_;  // empty if copies do not transpose
+  const std::string transpose_;  // name of the shader that transposes; empty on a CPU
 };
 
 class Iota : public Operator {

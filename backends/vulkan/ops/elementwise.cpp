@@ -7,8 +7,9 @@ namespace backplane::vulkan {
 
 namespace {
 
-// The index of the one input of two that broadcasts along rows, if all other operands are
-// vec4-aligned. 0 if no input broadcasts; negative if rows are not vec4-aligned.
+// Returns 0 if the rows of all operands are vec4-aligned. If one of two inputs broadcasts along
+// rows and the other operands are vec4-aligned, returns the operand index of that input. Otherwise
+// returns -1.
 int broadcast_input(const LoopNest& nest) {
   if (nest.rank - 1 > 1 || nest.shape[nest.rank - 1] % 4 != 0) return -1;
   int broadcast = 0;
@@ -86,7 +87,7 @@ void add_elementwise(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kComputed, [&](uint32_t dtype) {
     for (const uint32_t op : kUnary) add(op, dtype, "elementwise_unary", op);
     for (const uint32_t op : kBinary) add(op, dtype, "elementwise_binary", op);
-    add(BP_OP_COMPARE, dtype, "elementwise_compare", 0);  // OP is the plan's predicate
+    add(BP_OP_COMPARE, dtype, "elementwise_compare", 0);  // kernels() sets OP to the plan's predicate
   });
   for_dtypes(BP_SET_ALL, [&](uint32_t dtype) {
     operators.add(BP_OP_SELECT, dtype,

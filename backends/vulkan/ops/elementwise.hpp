@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator whose output elements depend only on the input elements of the same index.
+// Operators whose output elements depend only on the input elements at the same index.
 #pragma once
 
 #include "ops/kernels.hpp"
@@ -8,8 +8,8 @@ namespace backplane::vulkan {
 
 class Elementwise : public Operator {
  public:
-  // `op` is the shader's OP. `elements_per_group` is the number of elements per workgroup of the
-  // vec4 kernels.
+  // `op` is the value of the shader's constant OP. `elements_per_group` is the number of elements
+  // per workgroup of the vec4 kernels.
   Elementwise(std::string shader, uint32_t op, uint32_t elements_per_group)
       : shader_(std::move(shader)), op_(op), elements_per_group_(elements_per_group) {}
 
@@ -17,11 +17,13 @@ class Elementwise : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override;
 
  protected:
-  // Pipelines of a plan. The vec4 kernels are compiled for dense operands or for rows, depending on
-  // the plan's operands. If they process rows, one input of two may broadcast along them.
+  // Pipelines of a plan. The vec4 kernels process either dense operands or rows, depending on the
+  // plan's operands. Kernels that process rows of two inputs allow one input to broadcast along
+  // rows.
   enum Pipeline : uint32_t { kStrided, kVec4, kVec4BroadcastA, kVec4BroadcastB, kPipelines };
 
-  // The merged loops over the output's shape, with the output as operand 0, then the inputs.
+  // Returns the merged loops over the output's shape. Operand 0 is the output, and the inputs
+  // follow.
   static LoopNest nest_of(const Call& call);
 
  private:

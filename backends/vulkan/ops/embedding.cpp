@@ -6,7 +6,7 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Looks up rows of a table: a gather whose index broadcasts along each row.
+// Looks up rows of a table, as a gather whose index broadcasts along each row.
 class Embedding : public Operator {
  public:
   explicit Embedding(std::string shader) : shader_(std::move(shader)) {}

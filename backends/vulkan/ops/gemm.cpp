@@ -12,10 +12,11 @@ namespace {
 
 constexpr int64_t kMinSubgroupTileN = BACKPLANE_THREAD_TILE_N * BACKPLANE_MIN_SUBGROUP;
 constexpr int64_t kMaxSubgroupsPerGroup = BACKPLANE_SUBGROUP_WORKGROUP / BACKPLANE_MIN_SUBGROUP;
-constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // workgroups that keep a device busy
+constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // number of workgroups that occupies a device
 
-// A dispatch of `groups` workgroups. It has two dimensions if one is too short, and fewer
-// workgroups if two are too short, because kernels stride over the rest.
+// Returns a dispatch of `groups` workgroups. The dispatch has two dimensions if `groups` exceeds
+// the limit of one dimension. It has fewer workgroups if `groups` exceeds the limit of two
+// dimensions, because kernels loop over the remaining work.
 Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses, double operations) {
   const int64_t lines = std::min<int64_t>(ceil_div(groups, kMaxGroups), kMaxGroups);
   const int64_t line = std::min<int64_t>(ceil_div(groups, lines), kMaxGroups);
@@ -25,9 +26,9 @@ Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Acces
           static_cast<uint64_t>(std::min(operations, 0x1p62))};
 }
 
-// Whether every output of the plan is a single row.
+// Returns whether the output has a single row in every execution of the plan.
 bool has_single_row(const kit::PlanForm& plan) {
-  constexpr uint32_t kOne = 1 << 2;  // rules::dim_class
+  constexpr uint32_t kOne = 1 << 2;  // the class of extent 1 (rules::dim_class)
   const kit::Operand& out = plan.operands[plan.input_count];
   for (uint32_t d = 0; d + 1 < out.rank; ++d) {
     if ((out.classes >> 4 * d & 15) != kOne) return false;
@@ -60,7 +61,8 @@ Gemm::Gemm(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device
 
 uint64_t* Gemm::address_of_input(GemmParams& params, uint32_t input) const {
   if (input == 2) return &params.bias.address;
-  return (input == 0) == (source_.window == 0) ? &params.a.address : &params.b.address;  // a convolution's image is b
+  // Input 0 of a convolution is the image, which is operand b of the GEMM.
+  return (input == 0) == (source_.window == 0) ? &params.a.address : &params.b.address;
 }
 
 std::string Gemm::shader(const char* variant) const {
@@ -79,7 +81,7 @@ Kernels Gemm::kernels(const kit::PlanForm& plan, bool) const {
     constants.set(id, value);
     return constants;
   };
-  const bool scaled = source_.quantized && is_byte();  // integer sums are scaled at the end
+  const bool scaled = source_.quantized && is_byte();  // sums of integers are scaled at the end
   Kernels out;
   out[kSplitKReduce] = {scaled ? shader("_split_k") : shader_name("matmul_split_k", dtype_),
                         with(kIdBSource, source_.window)};
@@ -113,8 +115,8 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
   params.segments = params.matrices = 1;
   describe(call, params);
   params.all_rows = params.rows;
-  // If an input is empty, sums have no terms. Kernels must then read nothing, because the input has
-  // no address.
+  // If an input is empty, sums have no terms. Kernels must then not read the inputs, because an
+  // empty input has no address.
   if (call.in(0).elements() == 0 || call.in(1).elements() == 0) params.depth = params.segments = 0;
   params.c.address = address_of(call.out());
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {
@@ -136,7 +138,7 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
   return status;
 }
 
-// The K-major kernel exists for coalesced reads, which gain nothing on a CPU.
+// The K-major kernel coalesces reads, so it is not used with the algorithms for CPUs.
 bool Gemm::has_k_major_kernel() const {
   return source_.window == 0 && algorithm_ != GemmAlgorithm::kSubgroup && algorithm_ != GemmAlgorithm::kDirect;
 }
@@ -159,8 +161,8 @@ Gemm::Tiling Gemm::tiling_of(const Program& program, const GemmParams& params) c
   if (algorithm_ == GemmAlgorithm::kSubgroup)
     return {b_is_vec4_columns(params) ? kSubgroupVec4 : kTiled, BACKPLANE_THREAD_TILE_M, kMinSubgroupTileN};
   if (params.rows <= BACKPLANE_THREAD_TILE_M && has_k_major_kernel() && b_is_k_major(params)) {
-    // Rounds M up to a power of two. M = 1 uses the two-row kernel unless every output of the plan
-    // has a single row.
+    // Chooses the kernel for M rounded up to a power of two. If M is 1, chooses the kernel for two
+    // rows unless every execution of the plan has a single row.
     const bool single_row = program.pipelines[kKMajor] != VK_NULL_HANDLE;
     const uint32_t index = single_row ? 0 : static_cast<uint32_t>(std::max<int>(std::bit_width(params.rows - 1), 1));
     return {kKMajor + index, kKMajorRows[index], BACKPLANE_K_MAJOR_TILE_N};
@@ -185,10 +187,11 @@ kit::Status Gemm::enqueue_slice(Stream& stream, const Program& program, const Ca
                                 int64_t splits) const {
   VkPipeline const pipeline = program.pipelines[tiling_of(program, params).pipeline];
   const int64_t outputs = params.outputs();
-  const double operations =  // of one split
-      operations_per_output(params) * static_cast<double>(outputs) / static_cast<double>(splits);
+  // Number of operations per split.
+  const double operations = operations_per_output(params) * static_cast<double>(outputs) / static_cast<double>(splits);
   const auto in_time = static_cast<int64_t>(std::min<double>(max_operations_ / std::max(operations, 1.0), kMaxSteps));
-  const int64_t slots =  // splits of a dispatch
+  // Maximum number of splits per dispatch.
+  const int64_t slots =
       std::min({splits, std::max<int64_t>(kMaxPartialSums / outputs, 1), std::max<int64_t>(in_time, 1)});
   const auto fill = [&](GemmParams& block, uint64_t address) {
     block = params;

@@ -24,8 +24,8 @@ bool has_cooperative_matrices(const PhysicalDevice& device) {
   });
 }
 
-// A CPU's shared memory is ordinary memory, so tiles only add copies. A CPU also lacks fast
-// matrix hardware.
+// Returns an algorithm without tiles in shared memory. A CPU's shared memory is ordinary memory, so
+// tiles only add copies. A CPU also lacks fast matrix hardware.
 GemmAlgorithm algorithm_for_cpu(const PhysicalDevice& device) {
   return supports_subgroup_kernels(device) ? GemmAlgorithm::kSubgroup : GemmAlgorithm::kDirect;
 }

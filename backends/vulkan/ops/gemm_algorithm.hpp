@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithms that multiply matrices, and the choice of one by device and setting.
-// Gemm::tiling_of chooses the tile size from the sizes in shaders/sizes.h.
+// The GEMM algorithms, and the choice of an algorithm for a device. Gemm::tiling_of chooses the
+// tile size from the sizes in shaders/sizes.h.
 #pragma once
 
 #include "runtime/physical_device.hpp"
@@ -8,21 +8,23 @@
 
 namespace backplane::vulkan {
 
-// The first values are BACKPLANE_ALGORITHM_* of shaders/matmul.comp, which has an additional one
-// for few rows.
+// The first three values are BACKPLANE_ALGORITHM_*, which shaders/matmul.comp uses. Value 3 is
+// reserved for the shader's algorithm for few rows (BACKPLANE_ALGORITHM_SKINNY).
 enum class GemmAlgorithm : uint32_t {
-  kDirect = BACKPLANE_ALGORITHM_DIRECT,      // each thread reads what it multiplies
+  kDirect = BACKPLANE_ALGORITHM_DIRECT,      // each thread reads its operands from memory
   kShared = BACKPLANE_ALGORITHM_SHARED,      // tiles pass through shared memory
-  kSubgroup = BACKPLANE_ALGORITHM_SUBGROUP,  // threads of a subgroup broadcast what they read
-  kCooperative = 4,                          // cooperative matrices
-  kDot = 5,                                  // like kShared, but multiplies four 8-bit integers at once
+  kSubgroup = BACKPLANE_ALGORITHM_SUBGROUP,  // threads of a subgroup broadcast the values that they read
+  kCooperative = 4,                          // uses VK_KHR_cooperative_matrix
+  kDot = 5,                                  // like kShared, with dot products of four 8-bit integers
 };
 
-// Whether workgroups of BACKPLANE_SUBGROUP_WORKGROUP threads have full subgroups with ballots.
+// Returns whether workgroups of BACKPLANE_SUBGROUP_WORKGROUP threads have full subgroups with
+// ballots.
 bool supports_subgroup_kernels(const PhysicalDevice& device);
 
-// The algorithm that BACKPLANE_VULKAN_MATMUL names, or the fastest if the variable is unset.
-// UNSUPPORTED if it does not name an algorithm, or names one that the device lacks.
+// Returns the algorithm that the environment variable BACKPLANE_VULKAN_MATMUL names, or the fastest
+// algorithm if the variable is unset. Returns UNSUPPORTED if the value is not an algorithm, or if
+// the device does not support the algorithm.
 kit::Result<GemmAlgorithm> choose_algorithm(const PhysicalDevice& device);
 
 // Returns `algorithm`, or the next best algorithm if `algorithm` has no kernel for `dtype`.

@@ -11,9 +11,10 @@ struct Matrices {
   int64_t strides[BP_MAX_RANK];
 };
 
-// Mirrors shaders/gemm.glsl, which explains the fields. Strides are in bytes.
+// The parameter block, whose layout must match shaders/gemm.glsl. That file explains the fields.
+// Strides are in bytes.
 struct GemmParams {
-  static constexpr uint32_t kPartial = 1, kAccumulate = 2, kBias = 4, kKAlongImage = 8;  // flags
+  static constexpr uint32_t kPartial = 1, kAccumulate = 2, kBias = 4, kKAlongImage = 8;  // bits of `flags`
 
   uint32_t rows, columns, depth, segments;
   uint32_t matrices, matrix_rank;
@@ -45,18 +46,19 @@ struct GemmParams {
 };
 static_assert(sizeof(GemmParams) == 920);
 
-// Strides of a view in bytes; those of an immediate are 0.
+// The strides of a view in bytes. The strides of an immediate are 0.
 struct Strides {
   explicit Strides(const View& view);
   int64_t operator[](uint32_t axis) const { return bytes[axis]; }
   int64_t bytes[BP_MAX_RANK] = {};
 };
 
-// Writes the rows, columns and batch of `out`. The batch is all dimensions before the last two, or
-// before the last if the rank is 1.
+// Writes the rows, columns and batch of `out` with the strides `to` of `out` and the strides `a` of
+// operand a. The batch consists of all dimensions before the last two. If the rank is 1, there is
+// one row and no batch.
 void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params);
-// Folds the innermost dimensions of the batch into M if b broadcasts over them and the resulting
-// rows of a and out are evenly spaced.
+// Folds the innermost dimensions of the batch into M if b broadcasts over these dimensions and the
+// resulting rows of a and of the output are evenly spaced.
 void fold_batch_into_rows(GemmParams& params);
 
 }  // namespace backplane::vulkan

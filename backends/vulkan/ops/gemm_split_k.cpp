@@ -8,13 +8,13 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kMaxThreadDepth = kMaxSteps;  // maximum terms that a thread adds up
-constexpr int64_t kMinSplitDepth = 256;         // minimum terms of a split made for occupancy
-constexpr int64_t kSplitAlign = 64;             // splits of this multiple keep the operands' alignment
+constexpr int64_t kMaxThreadDepth = kMaxSteps;  // maximum number of terms that a thread adds
+constexpr int64_t kMinSplitDepth = 256;         // minimum terms per split if sums are split for occupancy
+constexpr int64_t kSplitAlign = 64;             // splits are multiples of this number, so that operands stay aligned
 constexpr int64_t kTileRows = BACKPLANE_MATRIX_LARGE_TILE,
-                  kTileColumns = BACKPLANE_SKINNY_TILE_N;  // multiples of the rows and columns of every tile
+                  kTileColumns = BACKPLANE_SKINNY_TILE_N;  // multiples of the rows and columns of every tile size
 
-// The product of the extents, saturated.
+// Returns the product of the extents, saturated at the maximum of int64_t.
 int64_t volume_of(std::span<const int64_t> shape) {
   int64_t volume = 1;
   for (const int64_t extent : shape) {
@@ -23,7 +23,7 @@ int64_t volume_of(std::span<const int64_t> shape) {
   }
   return volume;
 }
-// The product of the extents without that of `dimension`, saturated.
+// Returns the saturated product of all extents except the extent of `dimension`.
 int64_t volume_without(std::span<const int64_t> shape, std::size_t dimension) {
   const int64_t before = volume_of(shape.first(dimension)), after = volume_of(shape.subspan(dimension + 1));
   return volume_of(std::array{before, after});
@@ -33,10 +33,11 @@ bool in_index_limits(uint32_t op, std::span<const int64_t> second, std::span<con
   switch (op) {
     case BP_OP_CONV_TRANSPOSE:
     case BP_OP_CONV_BWD_INPUT:
-      if (volume_of(out.subspan(1)) >= kMaxCount) return false;  // matrices: groups and phases
+      if (volume_of(out.subspan(1)) >= kMaxCount) return false;  // one matrix per group and phase
       [[fallthrough]];
     case BP_OP_CONV:
-      return volume_without(out, 1) < kMaxCount && volume_without(second, 1) < kMaxCount;  // output positions, terms
+      // The volumes are the number of output positions and the number of terms of a sum.
+      return volume_without(out, 1) < kMaxCount && volume_without(second, 1) < kMaxCount;
     case BP_OP_CONV_BWD_WEIGHT:
       return volume_of(out.subspan(1)) < kMaxCount && volume_without(second, 1) < kMaxCount;
     default:

@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides a GEMM that is too large for one dispatch, the scratch buffer or a thread's loop, by
-// split-K and by slices of the output.
+// Divides a GEMM by split-K and into slices of the output, if the GEMM is too large for one
+// dispatch, for the scratch buffer or for a thread's loop.
 #pragma once
 
 #include "ops/gemm_params.hpp"
 
 namespace backplane::vulkan {
 
-// The number of partial sums that fit the scratch buffer.
+// The number of partial sums that fit into the scratch buffer.
 inline constexpr int64_t kMaxPartialSums = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));
 
-// Upper limit (exclusive) of the number of matrices, rows, columns and terms of a sum. Kernels
-// index them in 32 bits and may step past the end by up to 127.
+// Exclusive upper limit for the number of matrices, rows, columns and terms of a sum. Kernels have
+// 32-bit indices, which may exceed the end by up to 127.
 inline constexpr int64_t kMaxCount = (int64_t{1} << 31) - 128;
 
-// Splits each sum into about `wanted` parts, or more if a thread would run too long. Returns the
-// number of splits.
+// Divides each sum into about `wanted` splits, or into more splits if a thread would run too long.
+// Writes the sizes of splits to `params` and returns the number of splits.
 int64_t choose_split_k(GemmParams& params, int64_t wanted);
 
-// The number of operations for one output element, over all splits.
+// Returns the number of operations per output element, over all splits.
 inline double operations_per_output(const GemmParams& params) { return 2.0 * params.depth * params.segments; }
 
-// The output of one dispatch: whole matrices, rows of one matrix, or columns of some rows.
+// The part of the output that one dispatch computes: whole matrices, rows of one matrix, or columns
+// of some rows.
 struct DispatchExtent {
   int64_t matrices, rows, columns;
 };
-// The maximum extent of a dispatch that does at most `operations` operations. With split-K, its
-// partial sums also fit the scratch buffer.
+// Returns the maximum extent of a dispatch with at most `operations` operations. With split-K, the
+// partial sums of this extent also fit into the scratch buffer.
 DispatchExtent dispatch_extent(const GemmParams& params, int64_t splits, double operations);
 
-// The slice of at most `extent` that begins at `matrix`, `row` and `column`.
+// Returns the parameters of a slice that begins at `matrix`, `row` and `column` and has at most the
+// size `extent`.
 GemmParams slice_of(const GemmParams& params, const DispatchExtent& extent, int64_t matrix, int64_t row,
                     int64_t column);
 
-// UNSUPPORTED if there are kMaxCount or more matrices, rows, columns or terms of a sum. Called when
-// a plan is made, and again when it is executed.
+// Return UNSUPPORTED if there are kMaxCount or more matrices, rows, columns or terms of a sum. The
+// first function checks a descriptor when a plan is made. The second function checks each execution
+// of the plan.
 kit::Status check_index_limits(const kit::CheckedDesc& checked);
 kit::Status check_index_limits(const Call& call);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter: elements selected by an index operand.
+// gather and scatter, which select elements by an index operand.
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 
@@ -37,8 +37,8 @@ class Gather : public Operator {
 class Scatter : public Operator {
  public:
   explicit Scatter(std::string shader) : shader_(std::move(shader)) {}
-  // f16 and bf16 are unsupported, because rounding each addition to 16 bits would exceed the error
-  // bound of a sum.
+  // Returns UNSUPPORTED for mode ADD on f16 and bf16, because rounding each addition to 16 bits
+  // would exceed the error bound of a sum.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const uint32_t dtype = checked.dtypes.first;
     const bool adds = checked.attributes.as<bp_scatter_attributes>().mode == BP_SCATTER_ADD;

@@ -6,13 +6,13 @@
 
 namespace backplane::vulkan {
 
-// The dtypes that kernels compute with. f64 is excluded, because kernels only move and cast it.
+// The dtypes that kernels compute with. f64 is excluded, because kernels only copy and cast f64.
 inline constexpr uint64_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
 inline constexpr uint64_t kFloats = BP_SET_FLOATS & kComputed;
 
-// Maximum number of iterations of a kernel's loops where the work can be divided. A device may end
-// a kernel that runs for seconds, and Mesa's CPU driver ends an invocation after 65,535 iterations
-// of all its loops.
+// Maximum number of iterations per thread, provided that the work can be divided. A device may
+// abort a kernel that runs for seconds, and Mesa's CPU driver ends an invocation after 65,535
+// iterations of all its loops.
 inline constexpr int64_t kMaxSteps = 16384;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -24,8 +24,8 @@ void for_dtypes(uint64_t set, const Body& body) {
   }
 }
 
-// The name of a shader in the table of shaders/meson.build, for a dtype or (copy_shader) for its
-// width.
+// The name of a shader consists of an entry of the table in shaders/meson.build and a suffix. The
+// suffix is the dtype or, for copy_shader(), the size of the dtype in bytes.
 inline std::string shader_name(const char* name, uint32_t dtype) {
   return kit::text(name, "_", kit::dtype_name(dtype));
 }
@@ -33,9 +33,10 @@ inline std::string copy_shader(uint32_t dtype, const char* name = "copy") {
   return kit::text(name, "_", kit::dtype_bytes(dtype));
 }
 
-// Enqueues a thread for each element of `nest`, or a workgroup for each `per_group` elements, in
-// dispatches of at most `max_count` elements. `fill_extra` writes the kernel's own parameters.
 inline constexpr auto kNoExtra = [](Params&) {};
+// Enqueues a kernel over the elements of `nest`, with one workgroup per `per_group` elements, in
+// dispatches of at most `max_count` elements. `fill_extra` writes parameters that are specific to
+// the kernel.
 template <class FillExtra = decltype(kNoExtra)>
 kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNest& nest, const Call& call,
                                const FillExtra& fill_extra = kNoExtra, uint32_t per_group = kGroup,
@@ -54,12 +55,13 @@ kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNe
       max_count);
 }
 
-// Elements per workgroup whose threads process four at once (shaders/vec4_loop.glsl). A CPU has
-// more of them, to amortise the setup of each thread. The limit is its cache, because its threads
-// pass over the workgroup's elements one after another.
+// Returns the number of elements per workgroup of kernels that process four elements at once
+// (shaders/vec4_loop.glsl). The number is larger on a CPU, to amortise the setup of each thread.
+// The cache limits the number, because a CPU runs the threads of a workgroup one after another.
 inline uint32_t vec4_elements_per_group(const PhysicalDevice& device) { return (device.is_cpu() ? 32 : 4) * kGroup; }
 
-// Maximum number of elements of a dispatch whose kernel takes `steps` iterations for each.
+// Returns the maximum number of elements per dispatch of a kernel that needs `steps` iterations per
+// element.
 constexpr int64_t max_elements(int64_t steps, int64_t per_group = kGroup) {
   return std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * per_group;
 }

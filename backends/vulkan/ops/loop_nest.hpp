@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a kernel: dimensions with a stride for each operand. Dimensions are merged if all
-// operands allow it.
+// The loops of a kernel, as dimensions with one stride per operand. Dimensions are merged if the
+// strides of all operands allow this.
 #pragma once
 
 #include <initializer_list>
@@ -10,9 +10,9 @@
 
 namespace backplane::vulkan {
 
-inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // threads per workgroup, unless a shader has its own number
-// Maximum number of workgroups of a dispatch; kernels stride over the rest. Vulkan guarantees
-// 65,535.
+inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // default number of threads per workgroup
+// Maximum number of workgroups per dispatch. Kernels loop over the remaining work. Vulkan
+// guarantees at least 65,535 workgroups.
 inline constexpr uint32_t kMaxGroups = 32768;
 
 constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
@@ -21,9 +21,9 @@ constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
 }
 
 struct LoopOperand {
-  const View* view = nullptr;  // null for a counter, whose "address" is the sum of its strides
+  const View* view = nullptr;  // null for a counter, whose computed address is its value
   uint64_t address = 0;
-  int64_t strides[BP_MAX_RANK] = {};  // bytes
+  int64_t strides[BP_MAX_RANK] = {};  // strides in bytes
 };
 
 struct LoopNest {
@@ -32,33 +32,36 @@ struct LoopNest {
   uint32_t operands = 0;
   LoopOperand operand[Params::kOperands];
 
-  // Loops over the shape of the first view.
+  // Returns loops over the shape of the first view, with all views as operands.
   static LoopNest of(std::initializer_list<const View*> views);
   // Adds an operand that counts 0, 1, 2, ... along `axis` and is constant along the other axes.
   void add_counter(uint32_t axis);
 
   int64_t count() const;
-  // Removes dimension `axis`, which the kernel handles itself.
+  // Removes dimension `axis`, because the kernel itself loops over this dimension.
   void drop(uint32_t axis);
-  // Whether kernels can load four elements of operand `k` at once, at every multiple of four in a
-  // row. The rank is 1 or 2. True for immediates.
+  // Returns whether kernels can load four elements of operand `k` at once, at every multiple of
+  // four in a row. Returns true for immediates. The rank must be 1 or 2.
   bool is_vec4(uint32_t k) const;
   // Returns true if operand 0 is contiguous along one dimension and operand 1 along another, and
-  // both dimensions have at least `extent` elements. Makes these the last two dimensions, which
-  // changes the order of elements.
+  // both dimensions have at least `extent` elements. If so, makes these dimensions the last two,
+  // which changes the order of elements.
   bool transpose(int64_t extent);
-  // Merges dimensions that are contiguous in every operand, and drops those of extent 1. Keeps the
-  // order of elements.
+  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1. Keeps
+  // the order of elements.
   void merge();
-  static constexpr int64_t kMaxCount = int64_t{1} << 30;  // leaves room for strides: kernels count in 32 bits
-  // Calls `body(slice, first)` for slices of at most `max_count` elements; `first` is the logical
-  // index of a slice's element 0.
+  // Maximum number of elements per slice. Kernels have 32-bit indices, to which they add grid
+  // strides.
+  static constexpr int64_t kMaxCount = int64_t{1} << 30;
+  // Calls `body(slice, first)` for slices of at most `max_count` elements. `first` is the logical
+  // index of the first element of a slice.
   template <class Body>
   kit::Status for_slices(const Body& body, int64_t max_count = kMaxCount) const {
     return count() == 0 ? kit::Status{} : divide(body, 0, std::min(max_count, kMaxCount));
   }
 
-  // Writes shape, operands and immediates.
+  // Writes the count, shape, operands and immediates to `params`. `params_address` is the device
+  // address of `params`.
   void fill(Params& params, uint64_t params_address) const;
 
  private:
@@ -85,14 +88,15 @@ struct LoopNest {
 
 int64_t element_bytes(const View& view);
 
-// Adds the range of bytes that `view` can reach. Adds nothing for immediates and empty views.
+// Adds the range of bytes that the elements of `view` span. Adds nothing for immediates and empty
+// views.
 void add_access(Accesses& out, const View& view, bool write);
 
-// Writes the address of each scalar of a call: in device memory, or in the parameters, which then
-// hold its value.
+// Writes the address of each scalar of a call. A scalar that is not in device memory is copied to
+// `params`, whose device address is `params_address`.
 void fill_scalars(Params& params, uint64_t params_address, const Call& call);
 
-// The accesses of a call to its inputs, its outputs and its scalars in device memory.
+// Returns the accesses of a call to inputs, outputs and scalars in device memory.
 Accesses accesses_of(const Call& call);
 
 }  // namespace backplane::vulkan

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy with its gradient. Scratch memory holds the losses of rows as f32, which a second
-// kernel sums.
+// cross_entropy with its gradient. If the loss is reduced, scratch memory holds the losses of rows
+// as f32, and a second kernel sums these losses.
 #include <utility>
 
 #include "ops/operators.hpp"
@@ -13,8 +13,8 @@ namespace {
 constexpr uint32_t kOperands = 6;
 using LossParams = ReductionParams<kOperands>;
 
-// Scratch memory holds the partial results, then the sum and the divisor, then the losses. kLosses
-// is the offset from the sum to the losses.
+// Offset in bytes from the sum to the losses in scratch memory. Scratch memory holds the partial
+// results, then the sum and the divisor, and then the losses.
 constexpr uint64_t kLosses = 64;
 constexpr auto kMaxLosses = static_cast<int64_t>((Stream::kScratchBytes - kPartialBytes - kLosses) / sizeof(float));
 
@@ -25,7 +25,8 @@ class CrossEntropy : public Operator {
         shader_(caps.shader("loss_cross_entropy", dtype)),
         register_shader_(caps.shader("loss_cross_entropy_registers", dtype)) {}
 
-  // Kernels compare targets with ignore_index in 32 bits.
+  // Returns UNSUPPORTED if ignore_index exceeds 32 bits, because kernels compare targets in 32
+  // bits.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const int64_t index = checked.attributes.as<bp_cross_entropy_attributes>().ignore_index;
     if (std::in_range<int32_t>(index)) return {};
@@ -61,8 +62,8 @@ class CrossEntropy : public Operator {
     const uint64_t losses = sum + kLosses;
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // The number of classes is passed as two floats, which represent it exactly. It is capped,
-    // because targets have 31 bits.
+    // Two floats represent the number of classes exactly. The number is capped at 2^31, because
+    // targets have 31 bits.
     const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31), high = counted / 65536, low = counted % 65536;
     const auto count_classes = [high, low](LossParams& params) {
       params.numbers[2] = static_cast<float>(high);
@@ -144,8 +145,8 @@ class CrossEntropy : public Operator {
   }
 
  private:
-  // The kernels of rows, two sums over rows, and the vec4 kernel of rows. From kRegisters on there
-  // is one for each of register_rows_.
+  // kRows and kVec4 process rows. kWeights and kTotal sum weights and losses over rows. Pipeline
+  // kRegisters + i is for register_rows_[i].
   enum Pipeline : uint32_t { kRows, kWeights, kTotal, kVec4, kRegisters };
 
   const ReductionCaps caps_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul, batched and of any strides, and linear, which adds a bias and an activation.
+// The operators matmul, which may be batched, and linear, which adds a bias and an activation.
 #include "ops/gemm.hpp"
 #include "ops/operators.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm and batch_norm.
+// The operators layer_norm, rms_norm, group_norm and batch_norm.
 #include "ops/norm_nest.hpp"
 #include "ops/operators.hpp"
 
@@ -37,7 +37,7 @@ class Norm : public Operator {
     const View& x = call.in(0);
     float epsilon = 0, momentum = 0;
     Geometry geometry;
-    bool sees_all = true;  // the kernel reads the whole row before it normalises it
+    bool sees_all = true;  // whether the kernel must read the whole row before it normalises an element
     if (op == BP_OP_GROUP_NORM) {
       const auto& attributes = call.attributes<bp_group_norm_attributes>();
       epsilon = attributes.epsilon;
@@ -68,7 +68,7 @@ class Norm : public Operator {
       nest.add(batch ? given(call.outputs, i) : nullptr, &Dimension::parameter);
     const ReductionNest& rows = nest.merged();
     const auto length = static_cast<float>(rows.length());
-    // A vec4 kernel is compiled for gamma, or for gamma and beta, but not for beta alone.
+    // No vec4 kernel is compiled for beta without gamma.
     const bool beta_alone = !rms && given(call.inputs, 1) == nullptr && given(call.inputs, 2) != nullptr;
     const ReductionKernel kernel{.pipeline = program.pipelines[kStrided],
                                  .line_pipeline = program.pipelines[kLine],
@@ -88,12 +88,12 @@ class Norm : public Operator {
   }
 
  private:
-  // kStrided takes rows of any rank, kLine rows of one dimension. From kRegisters on there is one
-  // for each of register_rows_.
+  // kStrided is for rows with any number of dimensions, and kLine is for rows with one dimension.
+  // Pipeline kRegisters + i is for register_rows_[i].
   enum Pipeline : uint32_t { kStrided, kLine, kVec4, kRegisters };
 
-  // Whether rows have one dimension. Rows of the other norms have channels, and a plane per
-  // channel.
+  // Returns whether the register-resident kernels of operator `op` are compiled for rows with one
+  // dimension. Rows of group_norm and batch_norm may have several dimensions.
   static bool lines(uint32_t op) { return op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM; }
 
   const ReductionCaps caps_;

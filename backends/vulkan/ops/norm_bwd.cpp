@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd: the gradients of all norms.
+// The operator norm_bwd, which computes the gradients of all norms.
 #include "ops/norm_nest.hpp"
 #include "ops/operators.hpp"
 
@@ -15,7 +15,7 @@ Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
                                             : Geometry::by_axes(x, attributes.axes);
 }
 
-// A dense f32 view of the mean or rstd of all rows.
+// Returns a dense f32 view of the mean or rstd of all rows.
 View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& place) {
   View out;
   out.dtype = BP_F32;
@@ -43,8 +43,8 @@ class NormBackward : public Operator {
         shader_(caps.shader("norm_bwd", dtype)),
         register_shader_(caps.shader("norm_bwd_registers", dtype)) {}
 
-  // Missing statistics are computed into the workspace for all rows, because dgamma and dbeta need
-  // every row's.
+  // If the caller passes no statistics, the plan computes the statistics of all rows and stores
+  // them in the workspace, because dgamma and dbeta depend on every row.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     const bp_op_desc& desc = checked.desc;
     const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
@@ -132,8 +132,8 @@ class NormBackward : public Operator {
                                  .register_pipelines = &program.pipelines[kRegisters],
                                  .registers_need_lines = lines(attributes.norm)};
     kit::Status status;
-    // A kernel that reads whole rows computes their statistics itself; split rows need a separate
-    // dispatch.
+    // A kernel that reads whole rows also computes missing statistics. If rows are split, a
+    // separate dispatch computes the statistics.
     if (own && rows.rows() != 0 && ReductionLaunch::of(rows, kernel).distribution.row_splits != 1) {
       status = launch_reduction<kNormBwdOperands>(stream,
                                                   {.pipeline = program.pipelines[kStatistics],
@@ -158,8 +158,8 @@ class NormBackward : public Operator {
   }
 
  private:
-  // The kernels with "Line" take rows of one dimension. From kRegisters on there is one for each of
-  // register_rows_.
+  // Pipelines with "Line" in their names are for rows with one dimension. Pipeline kRegisters + i
+  // is for register_rows_[i].
   enum Pipeline : uint32_t {
     kGradient,
     kGradientLine,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of norms: the elements that are normalised together, and the parameters and statistics
-// that belong to them.
+// The loops of norm kernels. A row is the set of elements that are normalised together.
 #pragma once
 
 #include "ops/reduction.hpp"
 
 namespace backplane::vulkan {
 
-// A dimension of the loops, and the axis of each operand that corresponds to it; -1 if the operand
-// broadcasts along it. Group norm splits the channel axis into groups and the channels of a group.
-// The stride of the groups is the axis's stride times `factor`.
+// A dimension of the loops, with the corresponding axis of each operand. The axis is -1 if the
+// operand broadcasts along the dimension. group_norm splits the channel axis into two dimensions,
+// groups and channels per group. The stride between groups is the stride of the channel axis times
+// `factor`.
 struct Dimension {
   int64_t extent;
-  int axis;       // of x
-  int statistic;  // of mean and rstd
-  int parameter;  // of gamma and beta
+  int axis;       // axis of x
+  int statistic;  // axis of mean and rstd
+  int parameter;  // axis of gamma and beta
   int64_t factor = 1;
 };
 
@@ -58,9 +58,11 @@ struct Geometry {
 
 using Role = int Dimension::*;
 
-// The loops of a norm's kernel.
+// The loops of a norm kernel, and its operands.
 class NormNest {
  public:
+  // Dimensions that have an axis of role `outer` enumerate rows. All other dimensions enumerate the
+  // elements of a row.
   NormNest(const Geometry& geometry, Role outer) {
     for (const bool inner : {false, true}) {
       for (uint32_t i = 0; i < geometry.rank; ++i) {
@@ -77,7 +79,8 @@ class NormNest {
     for (uint32_t d = 0; d < nest_.outer_rank + nest_.inner_rank; ++d) {
       const int axis = order_[d].*role;
       if (axis < 0) continue;
-      // Statistics have a dimension of groups; other operands have one of channels.
+      // Statistics have an axis of groups, so `factor` does not apply. Other operands have an axis
+      // of channels.
       const int64_t factor = role == &Dimension::statistic ? 1 : order_[d].factor;
       operand.strides[d] = view->strides[axis] * factor * element_bytes(*view);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators of the plugin. There is a function for each family or part of a family.
+// The functions that add the operators of the plugin. Each function adds a family or a part of a
+// family.
 #pragma once
 
 #include "ops/gemm_algorithm.hpp"
@@ -7,8 +8,8 @@
 
 namespace backplane::vulkan {
 
-// Adds every operator that `device` can run. UNSUPPORTED if a setting requests an algorithm that
-// the device lacks.
+// Adds every operator that `device` can run. Returns UNSUPPORTED if an environment variable
+// requests a GEMM algorithm that the device does not support.
 kit::Status add_operators(Operators& operators, const PhysicalDevice& device);
 
 void add_attention(Operators& operators, const PhysicalDevice& device);

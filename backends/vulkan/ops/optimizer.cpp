@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw. The parameter and the moments are read and written once.
+// The operator adamw, which reads and writes the parameter and the moments once.
 #include <bit>
 
 #include "ops/kernels.hpp"

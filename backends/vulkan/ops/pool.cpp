@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool.
+// The operators max_pool and avg_pool.
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 
@@ -13,13 +13,14 @@ int64_t taps_of(const bp_pool_attributes& attributes) {
   return taps;
 }
 
-constexpr int64_t kMaxExtent = int64_t{1} << 28;  // limit of images and padding, for 31-bit coordinates
+constexpr int64_t kMaxExtent = int64_t{1} << 28;  // exclusive limit of image extents and of padding
 
 class Pool : public Operator {
  public:
   explicit Pool(std::string shader) : shader_(std::move(shader)) {}
 
-  // One thread reads a whole window, with 31-bit coordinates, which limits windows and images.
+  // Returns UNSUPPORTED for large padding, because coordinates have 31 bits. Returns UNSUPPORTED
+  // for large windows, because one thread reads a whole window.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const auto& attributes = checked.attributes.as<bp_pool_attributes>();
     for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
@@ -44,7 +45,7 @@ class Pool : public Operator {
     const auto& attributes = call.attributes<bp_pool_attributes>();
     const View &x = call.in(0), &y = call.out();
     const bool indexed = call.outputs.size() > 1 && call.outputs[1].dtype != 0;
-    const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // number of missing spatial dimensions
+    const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // `leading` counts missing dimensions
     for (uint32_t i = 2; i < x.rank; ++i) {
       if (x.shape[i] >= kMaxExtent) {
         return kit::unsupported(call.op->name, ": an image of ", x.shape[i], " along one dimension is beyond this ",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize and dequantize of 8-bit values, or of two 4-bit values per byte.
+// The operators quantize and dequantize, for 8-bit values or two 4-bit values per byte.
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 
@@ -30,7 +30,7 @@ class Quantize : public Operator {
     const View& bytes = forward ? call.out() : call.in(0);
     const View* zero = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
     LoopNest nest = LoopNest::of({&floats});
-    nest.operands = 0;  // the first operand only gave the shape
+    nest.operands = 0;  // keeps only the shape of the floats
     add(nest, call.out(), floats.rank);
     add(nest, call.in(0), floats.rank);
     add(nest, call.in(1), floats.rank);
@@ -38,8 +38,8 @@ class Quantize : public Operator {
     if (zero != nullptr) add(nest, *zero, floats.rank);
     nest.operands = 4;
     if (call.attributes<bp_quantize_attributes>().bits == 8) return run(stream, program, call, nest, {});
-    // Loops over bytes along the last dimension: first the bytes that hold a pair, then a byte for
-    // an odd last element.
+    // The last dimension of the loops counts bytes. The first launch processes bytes that hold two
+    // values. If the extent is odd, a second launch processes the last byte, which holds one value.
     const uint32_t last = floats.rank - 1, own = forward ? 1 : 0;
     const int64_t extent = floats.shape[last], pairs = extent / 2;
     const int64_t along[] = {nest.operand[own].strides[last], nest.operand[2].strides[last],
@@ -59,7 +59,8 @@ class Quantize : public Operator {
  private:
   enum Pipeline : uint32_t { kStrided, kVec4 };
 
-  // Adds an operand that has the dimensions of the floats, or a single element for all.
+  // Adds an operand that broadcasts along dimensions of extent 1. A view of another rank than the
+  // floats has a single element.
   static void add(LoopNest& nest, const View& view, uint32_t rank) {
     LoopOperand& operand = nest.operand[nest.operands++];
     operand = {&view, address_of(view), {}};

@@ -26,7 +26,7 @@ class QuantizedMatmul : public Gemm {
   }
   static bool given(const Call& call, uint32_t i) { return call.inputs.size() > i && call.inputs[i].dtype != 0; }
 
-  // Describes everything except the segments of K.
+  // Writes the parameters that float and integer activations share, except the segments of K.
   static void describe_operands(const Call& call, GemmParams& params) {
     const View &a = call.in(kActivations), &weights = call.in(kWeights);
     const Strides w(weights);
@@ -47,8 +47,8 @@ class QuantizedMatmul : public Gemm {
   }
 
  private:
-  // Writes the strides of a parameter that has one value in all, one per column, or one per block
-  // of a column.
+  // Writes the strides of scales or zero points. There is one value in total, one value per column,
+  // or one value per block of a column.
   static void per_column(const View& view, uint32_t columns, int64_t& column, int64_t& block) {
     const Strides strides(view);
     const bool single = view.elements() == 1 && !(view.rank > 0 && view.shape[0] == columns);
@@ -92,7 +92,7 @@ class IntegerActivations : public QuantizedMatmul {
   }
 
  private:
-  uint32_t epilogue(const kit::PlanForm& plan) const override {  // ZERO_OF_A and ZERO_OF_B of shaders/gemm.glsl
+  uint32_t epilogue(const kit::PlanForm& plan) const override {  // sets ZERO_OF_A and ZERO_OF_B in shaders/gemm.glsl
     const auto planned = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
     return (planned(kActivationZero) ? 1u : 0u) | (planned(kZero) ? 2u : 0u);
   }

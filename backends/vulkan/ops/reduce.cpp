@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, and the indices of extrema.
+// The reduction operators, including argmax and argmin.
 #include "ops/operators.hpp"
 #include "ops/reduction.hpp"
 
@@ -31,7 +31,7 @@ class Reduce : public Operator {
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.merge();
-    // With many rows, each thread reduces one.
+    // If there are many rows, the vec4 kernel assigns one row to each thread.
     const VkPipeline vec4 = nest.rows() >= kGroup ? program.pipelines[kVec4] : VK_NULL_HANDLE;
     const ReductionKernel kernel{.pipeline = program.pipelines[kStrided],
                                  .line_pipeline = program.pipelines[kLine],
@@ -44,7 +44,9 @@ class Reduce : public Operator {
   }
 
  private:
-  enum Pipeline : uint32_t { kStrided, kLine, kVec4 };  // for rows of any rank; for rows of one dimension; by vec4
+  // kStrided is for rows with any number of dimensions, kLine for rows with one dimension, and
+  // kVec4 for vec4-aligned rows.
+  enum Pipeline : uint32_t { kStrided, kLine, kVec4 };
   const std::string shader_;
   const uint32_t op_;
   const bool tuned_as_cpu_;

@@ -74,11 +74,11 @@ void ReductionNest::merge() {
 namespace {
 
 constexpr int64_t kRegisters = BACKPLANE_REDUCTION_REGISTERS;
-constexpr int64_t kOccupancyOfGpu = 128;   // workgroups that occupy a large device
+constexpr int64_t kOccupancyOfGpu = 128;   // number of workgroups that occupies a large device
 constexpr uint32_t kInterleavedRows = 32;  // rows per workgroup, so that reads have at least 64 contiguous bytes
-constexpr int64_t kMaxThreadRow = 65536;   // elements; threads share longer rows, even interleaved ones
+constexpr int64_t kMaxThreadRow = 65536;   // maximum elements of a row that a single thread reduces
 
-// Whether adjacent rows are closer in memory than adjacent elements of a row.
+// Returns whether adjacent rows are closer in memory than adjacent elements of a row.
 bool rows_are_interleaved(const ReductionNest& nest) {
   const int64_t* strides = nest.operand[1].strides;
   const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
@@ -86,7 +86,7 @@ bool rows_are_interleaved(const ReductionNest& nest) {
          stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
 }
 
-// The number of splits of a row, over all its slices.
+// Returns the number of splits per row, over all slices of the row.
 int64_t count_row_splits(const ReductionNest& nest, const WorkDistribution& distribution) {
   int64_t out = 0;
   (void)nest.for_lengths(kMaxLength, [&](const ReductionNest& slice, int64_t) {
@@ -96,12 +96,12 @@ int64_t count_row_splits(const ReductionNest& nest, const WorkDistribution& dist
   return out;
 }
 
-// The split length that gives a large device enough workgroups.
+// Returns the split length that gives a large device enough workgroups.
 int64_t split_length_for_occupancy(const ReductionNest& nest, uint32_t rows_per_group) {
   return ceil_div(nest.length(), std::max<int64_t>(kOccupancyOfGpu * rows_per_group / nest.rows(), 1));
 }
 
-// Limits the rows of a dispatch by the iteration limit of kernels, and by the memory for partial
+// Limits the rows per dispatch by the iteration limit of kernels and by the memory for partial
 // results.
 void limit_rows(WorkDistribution& out, int64_t steps, int64_t rows_per_group) {
   const int64_t items = std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * rows_per_group;
@@ -124,8 +124,8 @@ ReductionCaps ReductionCaps::of(const PhysicalDevice& device) {
 
 std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool interleaved) const {
   if (tuned_as_cpu) return {};
-  // If a processor has 65,536 registers, each of 1,024 threads has 64 of them. Half of these hold
-  // elements.
+  // A processor with 65,536 registers has 64 registers for each of 1,024 threads. Half of the
+  // registers hold elements.
   const uint32_t small = std::min(std::bit_floor(max_group_size), 256u),
                  large = std::min(std::bit_floor(max_group_size), 1024u);
   std::vector<RegisterRows> out{{small, 4}};
@@ -140,11 +140,12 @@ std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool int
 }
 
 WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
-  // Limits on the elements of a split per thread. The maximum keeps three loops over these
-  // elements, in up to nine dimensions, below the 65,535 iterations at which Mesa's CPU driver ends
-  // an invocation. Below the minimum, a second dispatch would cost more than idle threads.
+  // Limits on the elements per thread in a split. The maximum ensures that three loops over these
+  // elements, with up to nine dimensions, need fewer than 65,535 iterations. Mesa's CPU driver ends
+  // an invocation at that number. Below the minimum, a second dispatch would cost more than idle
+  // threads.
   constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
-  constexpr int64_t kManyRows = 64;  // number of rows that gives a CPU enough work
+  constexpr int64_t kManyRows = 64;  // number of rows that occupies a CPU
   const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;
 
   const int64_t rows = nest.rows(), length = nest.length();
@@ -175,7 +176,7 @@ WorkDistribution WorkDistribution::for_vec4(const ReductionNest& nest, uint32_t 
   WorkDistribution out;
   out.tile_size = tile_size;
   out.split_length = nest.length();
-  const int64_t steps = 32 + 2 * (out.split_length / (int64_t{4} * tile_size) + 1);  // two passes
+  const int64_t steps = 32 + 2 * (out.split_length / (int64_t{4} * tile_size) + 1);  // counts two passes over a row
   out.max_rows = std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * (kGroup / tile_size);
   return out;
 }
@@ -188,7 +189,8 @@ WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, cons
   int64_t splits = ceil_div(length, registers.elements());
   if (splits > 1)
     splits = std::max(splits, length / std::max<int64_t>(split_length_for_occupancy(nest, registers.rows), 1));
-  const int64_t step = std::min<int64_t>(registers.elements(), 1024);  // multiples of this keep the rows' alignment
+  // Split lengths are multiples of `step`, so that splits are aligned like rows.
+  const int64_t step = std::min<int64_t>(registers.elements(), 1024);
   out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), step) * step : length;
   out.row_splits = count_row_splits(nest, out);
   const int64_t steps = 32 + 16 * int64_t{registers.vec4s} * (1 + nest.inner_rank) +
@@ -200,7 +202,7 @@ WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, cons
 void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
                           std::span<const RegisterRows> register_rows, const Constants& constants) {
   for (const RegisterRows& each : register_rows) {
-    Kernel& kernel = out.at(first++) = {shader, constants, true};  // optional: a driver may lack registers
+    Kernel& kernel = out.at(first++) = {shader, constants, true};  // optional, because registers may not suffice
     kernel.constants.set(kIdGroupSize, each.group_size);
     kernel.constants.set(kIdVec4s, each.vec4s);
     kernel.constants.set(kIdGroupRows, each.rows);
@@ -226,8 +228,8 @@ const RegisterRows* find_register_rows(const ReductionNest& nest, const Reductio
   if (largest == nullptr ||
       length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
     return nullptr;
-  // The smallest workgroup whose registers hold a split that is short enough to occupy a large
-  // device.
+  // Finds the smallest workgroup whose registers hold a split. The splits must be short enough to
+  // occupy a large device.
   const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
   for (const RegisterRows& each : kernel.register_rows) {
     if (fits(each) && split_length <= each.elements()) return &each;
@@ -246,7 +248,7 @@ ReductionLaunch ReductionLaunch::of(const ReductionNest& nest, const ReductionKe
 }
 
 bool use_vec4_rows(const ReductionNest& nest, uint32_t operands) {
-  constexpr int64_t kMinLength = 32, kMaxVec4Length = 65536;  // a whole workgroup shares longer rows
+  constexpr int64_t kMinLength = 32, kMaxVec4Length = 65536;  // a whole workgroup reduces a longer row
   const int64_t length = nest.length();
   return length >= kMinLength && length <= kMaxVec4Length && are_vec4_rows(nest, operands);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that reduce along axes: the loops over operands, and the distribution of work over
-// threads and dispatches. Mirrors shaders/reduction.glsl. A *row* is the set of elements that one
-// result is reduced from, or that are normalised together.
+// The loops of kernels that reduce along axes, and the distribution of work over threads and
+// dispatches. Parameters must match shaders/reduction.glsl. A *row* is the set of elements that are
+// reduced to one result or normalised together.
 #pragma once
 
 #include "ops/kernels.hpp"
@@ -9,15 +9,15 @@
 namespace backplane::vulkan {
 
 inline constexpr uint32_t kReductionRank = BACKPLANE_REDUCTION_RANK;
-// Maximum number of a row's elements in one dispatch: kernels count in 32 bits.
+// Maximum number of elements per row in one dispatch, because kernels count in 32 bits.
 inline constexpr int64_t kMaxLength = int64_t{1} << 30;
 
 struct ReductionOperand {
-  uint64_t address;  // address of element 0 of row 0; 0 if absent
+  uint64_t address;  // address of element 0 of row 0; 0 if the operand is absent
   int64_t strides[kReductionRank];
 };
 
-// The parameters of a kernel; shaders/reduction.glsl explains the fields.
+// The parameters of a reduction kernel. shaders/reduction.glsl explains the fields.
 template <uint32_t Operands>
 struct ReductionParams {
   static constexpr uint32_t kOperands = Operands;
@@ -34,16 +34,16 @@ struct ReductionParams {
   float numbers[4];
   uint64_t partials;
   ReductionOperand operands[Operands];
-  uint64_t immediates[Operands];  // kernels read them through the operands' addresses
+  uint64_t immediates[Operands];  // values of immediate operands, which kernels read by address
 };
 
-// The loops. The outer dimensions come first, with one row per index. The inner dimensions follow;
-// they hold the elements of a row.
+// The loops of a reduction. The outer dimensions, which come first, enumerate rows. The inner
+// dimensions enumerate the elements of a row.
 struct ReductionNest {
   struct Operand {
     const View* view = nullptr;
     uint64_t address = 0;
-    int64_t strides[kReductionRank] = {};  // bytes
+    int64_t strides[kReductionRank] = {};  // strides in bytes
   };
   static constexpr uint32_t kMaxOperands = 10;
 
@@ -52,25 +52,26 @@ struct ReductionNest {
   uint32_t operands = 0;
   Operand operand[kMaxOperands];
 
-  // The dimensions of `x` outside the mask `axes`, followed by those inside it.
+  // Returns loops over `x` without operands. The axes in the bit mask `axes` are inner dimensions,
+  // and all other axes are outer dimensions.
   static ReductionNest by_axes(const View& x, uint32_t axes);
-  // Appends a dimension, along which operands have stride 0. Add all outer dimensions before the
-  // first inner one.
+  // Appends a dimension along which all operands have stride 0. All outer dimensions must be added
+  // before the first inner dimension.
   void add_dimension(int64_t extent, bool inner);
 
-  // Adds an operand whose dimensions correspond to those of by_axes' x. Extents of 1 broadcast. The
-  // operand is absent if `view` is null or has no dtype.
+  // Adds an operand with the same axes as the view that was passed to by_axes(). The operand
+  // broadcasts along axes of extent 1. The operand is absent if `view` is null or has no dtype.
   void add(const View* view);
   // Adds an operand that broadcasts along every dimension until its strides are set.
   Operand& add_broadcast(const View* view);
 
   int64_t rows() const { return count(0, outer_rank); }
   int64_t length() const { return count(outer_rank, outer_rank + inner_rank); }
-  // Merges dimensions that are contiguous in every operand, and drops those of extent 1.
+  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1.
   void merge();
 
-  // for_rows calls `body(slice, first)` for slices of at most `max_count` rows, for_lengths for
-  // slices of at most `max_count` elements of all rows.
+  // for_rows() calls `body(slice, first)` for slices of at most `max_count` rows. for_lengths()
+  // calls `body(slice, first)` for slices that contain at most `max_count` elements of each row.
   template <class Body>
   kit::Status for_rows(int64_t max_count, const Body& body) const {
     return divide(0, outer_rank, max_count, 0, body);
@@ -80,7 +81,8 @@ struct ReductionNest {
     return divide(outer_rank, outer_rank + inner_rank, max_count, 0, body);
   }
 
-  // Writes counts, shape, operands and immediates.
+  // Writes the counts, shape, operands and immediates to `params`, whose device address is
+  // `address`.
   template <class Block>
   void fill(Block& params, uint64_t address) const {
     params.rows = static_cast<uint32_t>(rows());
@@ -88,7 +90,8 @@ struct ReductionNest {
     params.outer_rank = outer_rank;
     params.inner_rank = inner_rank;
     for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) params.shape[d] = static_cast<uint32_t>(shape[d]);
-    // Kernels read one inner stride even if there is no inner dimension.
+    // All strides are copied, because kernels read one inner stride even if there is no inner
+    // dimension.
     for (uint32_t k = 0; k < Block::kOperands; ++k) {
       const Operand& from = operand[k];
       ReductionOperand& to = params.operands[k];
@@ -102,7 +105,7 @@ struct ReductionNest {
   }
 
  private:
-  uint32_t axis_of_[BP_MAX_RANK] = {};  // for by_axes: the axis of x of each dimension
+  uint32_t axis_of_[BP_MAX_RANK] = {};  // axis of each dimension in the view passed to by_axes()
 
   int64_t count(uint32_t from, uint32_t to) const {
     int64_t out = 1;
@@ -130,42 +133,44 @@ struct ReductionNest {
   }
 };
 
-// A workgroup that keeps rows, or parts of them, in registers (shaders/register_rows.glsl).
+// The size of a workgroup that keeps rows or splits of rows in registers
+// (shaders/register_rows.glsl).
 struct RegisterRows {
-  uint32_t group_size, vec4s;  // threads, and the number of vec4s that each thread keeps
-  uint32_t rows = 1;           // if more than one, the rows are interleaved in memory
+  uint32_t group_size, vec4s;  // threads per workgroup, and vec4s per thread
+  uint32_t rows = 1;           // rows per workgroup; several rows must be interleaved in memory
   constexpr uint32_t threads_per_row() const { return group_size / rows; }
-  constexpr int64_t elements() const { return int64_t{4} * threads_per_row() * vec4s; }  // elements of a row that fits
+  constexpr int64_t elements() const { return int64_t{4} * threads_per_row() * vec4s; }  // maximum elements per row
 };
 
-// The properties of a device that decide how reductions run.
+// The properties of a device that determine the choice of reduction kernels.
 struct ReductionCaps {
-  bool tuned_as_cpu = false;  // use few barriers
-  bool use_vec4 = false;      // use vec4 kernels with a subgroup per row; on a CPU these need no barrier
+  bool tuned_as_cpu = false;  // whether kernels should avoid barriers
+  bool use_vec4 = false;      // whether to use vec4 kernels, which need no barriers on a CPU
   bool has_shuffle = false;
   uint32_t max_group_size = 0;
 
   static ReductionCaps of(const PhysicalDevice& device);
-  // The shader of `family`, compiled with or without subgroup shuffles.
+  // Returns the name of the shader of `family`, with subgroup shuffles if the device supports them.
   std::string shader(const char* family, uint32_t dtype) const {
     return shader_name(has_shuffle ? kit::text(family, "_subgroups").c_str() : family, dtype);
   }
-  // The workgroups that register-resident kernels are compiled for, smaller ones first; none if
-  // tuned as a CPU. A thread keeps `values` numbers per element. With `interleaved`, the list
-  // includes workgroups for rows that are interleaved in memory.
+  // Returns the workgroup sizes for which register-resident kernels are compiled, in ascending
+  // order. The list is empty if the device is tuned as a CPU. `values` is the number of values that
+  // a thread keeps per element. If `interleaved` is true, the list includes workgroup sizes for
+  // rows that are interleaved in memory.
   std::vector<RegisterRows> register_rows(uint32_t values, bool interleaved = false) const;
 };
 
-// How rows are distributed over threads. Long rows are split, and a second dispatch combines the
+// The distribution of rows over threads. Long rows are split, and a second dispatch combines the
 // splits.
 struct WorkDistribution {
-  uint32_t tile_size = 1;        // threads that share a row or a split
-  uint32_t group_size = kGroup;  // threads of a workgroup
-  int64_t split_length = 0;      // elements of a split
+  uint32_t tile_size = 1;        // threads per row or per split of a row
+  uint32_t group_size = kGroup;  // threads per workgroup
+  int64_t split_length = 0;      // elements per split
   int64_t row_splits = 1;        // splits per row, over all dispatches
-  int64_t max_rows = 1;          // maximum rows of a dispatch
+  int64_t max_rows = 1;          // maximum rows per dispatch
 
-  // If `cpu`, barriers cost far more than strided reads.
+  // `cpu` means that barriers cost far more than strided reads.
   static WorkDistribution of(const ReductionNest& nest, bool cpu);
   static WorkDistribution for_vec4(const ReductionNest& nest, uint32_t tile_size);
   static WorkDistribution for_registers(const ReductionNest& nest, const RegisterRows& registers);
@@ -174,12 +179,12 @@ struct WorkDistribution {
   }
 };
 
-// Bytes at the beginning of the stream's scratch memory that hold partial results; kernels may use
-// the rest.
+// Number of bytes at the beginning of the stream's scratch memory that hold partial results.
+// Kernels may use the remaining bytes for other data.
 inline constexpr uint64_t kPartialBytes = Stream::kScratchBytes / 2;
 kit::Status row_too_long(const ReductionNest& nest);
 
-// The parameters that differ from dispatch to dispatch of one reduction.
+// The parameters that differ between the dispatches of one reduction.
 struct ReductionDispatch {
   uint32_t phase;
   uint32_t tile_size;
@@ -187,55 +192,59 @@ struct ReductionDispatch {
 };
 
 enum class ReductionPasses {
-  kReduce,        // one pass over the elements; the result is what was found
-  kReduceAndMap,  // a second pass over the elements needs the result of the first
-  kMap,           // elements are independent
+  kReduce,        // one pass over the elements computes the result
+  kReduceAndMap,  // a second pass over the elements uses the result of the first pass
+  kMap,           // one pass, in which each element is computed independently
 };
 struct ReductionKernel {
-  VkPipeline pipeline = VK_NULL_HANDLE;       // for rows of any rank
-  VkPipeline line_pipeline = VK_NULL_HANDLE;  // for rows of one dimension
+  VkPipeline pipeline = VK_NULL_HANDLE;       // pipeline for rows with any number of dimensions
+  VkPipeline line_pipeline = VK_NULL_HANDLE;  // pipeline for rows with one dimension
   ReductionPasses passes = ReductionPasses::kReduce;
   bool tuned_as_cpu = false;
-  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // for rows that are vec4-aligned; null if there is none
-  uint32_t vec4_operands = 0;                 // a bit for each operand that must be vec4-aligned
-  uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads per row of the vec4 kernel
+  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // pipeline for vec4-aligned rows, or null
+  uint32_t vec4_operands = 0;                 // bit mask of the operands that must be vec4-aligned
+  uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads per row in the vec4 kernel
   std::span<const RegisterRows> register_rows{};
-  const VkPipeline* register_pipelines = nullptr;  // one for each of register_rows; null if not compiled
-  bool registers_need_lines = true;                // register-resident kernels take only rows of one dimension
+  // One pipeline per element of register_rows. A pipeline is null if the driver could not compile
+  // it.
+  const VkPipeline* register_pipelines = nullptr;
+  bool registers_need_lines = true;  // whether register-resident kernels need rows with one dimension
 };
 
-// `constants` with the layout and the tile size of a vec4 kernel.
+// Returns `constants` with the layout and the tile size of a vec4 kernel.
 inline Constants vec4_constants(Constants constants, uint32_t tile_size = BACKPLANE_VEC4_TILE) {
   constants.set(kIdLayout, BACKPLANE_LAYOUT_DENSE);
   constants.set(kIdVec4Tile, tile_size);
   return constants;
 }
 
-// Puts the register-resident kernels of `shader`, one for each of `register_rows`, into `out` from
-// slot `first` on.
+// Writes one register-resident kernel of `shader` per element of `register_rows` to `out`, starting
+// at index `first`.
 void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
                           std::span<const RegisterRows> register_rows, const Constants& constants);
 
-// Whether `operands` (one bit each) are dense along every row, and aligned for accesses of four
-// elements.
+// Returns whether the operands in the bit mask `operands` are contiguous along every row and
+// aligned for accesses of four elements.
 bool are_vec4_rows(const ReductionNest& nest, uint32_t operands);
-// Whether are_vec4_rows, and the length of rows suits a CPU's vec4 kernel.
+// Returns whether are_vec4_rows() is true and the length of rows is suitable for a CPU's vec4
+// kernel.
 bool use_vec4_rows(const ReductionNest& nest, uint32_t operands);
-// The workgroup that keeps rows of `nest`, or splits of them, in registers. Null if rows are too
-// short or their layout is unsuitable.
+// Returns the size of the workgroup that keeps rows of `nest`, or splits of rows, in registers.
+// Returns null if rows are too short or have an unsuitable layout.
 const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel);
 
-// The pipeline that a kernel uses for a nest, and its work distribution. The nest must have rows.
+// The pipeline and the work distribution of a kernel for a ReductionNest, which must have at least
+// one row.
 struct ReductionLaunch {
   VkPipeline pipeline;
   WorkDistribution distribution;
-  bool use_vec4;  // a register-resident kernel accesses four elements at once
+  bool use_vec4;  // whether a register-resident kernel accesses four elements at once
 
   static ReductionLaunch of(const ReductionNest& nest, const ReductionKernel& kernel);
 };
 
-// Enqueues a kernel over all rows of `nest`, whose operands are in the shader's order.
-// `fill_extra(params)` writes the kernel's own numbers.
+// Enqueues a kernel over all rows of `nest`. The operands of `nest` must have the order that the
+// shader expects. `fill_extra(params)` writes parameters that are specific to the kernel.
 template <uint32_t Operands, class FillExtra>
 kit::Status launch_reduction(Stream& stream, const ReductionKernel& kernel, const ReductionNest& nest,
                              Accesses accesses, const FillExtra& fill_extra) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope, which rotates pairs of adjacent elements, or of elements half a row apart. The host
-// computes the frequencies and appends them to the parameters.
+// The operator rope, which rotates pairs of elements. The elements of a pair are adjacent or half a
+// row apart. The host computes the frequencies and appends them to the parameters.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,8 +18,8 @@ constexpr uint32_t kTable = BACKPLANE_ROPE_TABLE;
 
 struct RopeParams {
   Params base;
-  uint32_t steps[kTable];  // frequency / 2 pi, in units of 2^-32 turns
-  float rests[kTable];     // the remainder in the same units, below 1
+  uint32_t steps[kTable];  // integer parts of frequency / 2 pi, in units of 2^-32 revolutions
+  float rests[kTable];     // fractional parts of frequency / 2 pi, in units of 2^-32 revolutions
 };
 static_assert(offsetof(RopeParams, steps) == BACKPLANE_PARAMS_BYTES);
 
@@ -102,12 +102,14 @@ class Rope : public Operator {
     return launch_elementwise(stream, program.pipelines[kCopy], nest, call);
   }
 
-  // Caches the most recently used tables. The layers of a model share a few of them.
+  // Returns a table from the cache of recently used tables, or makes the table. The layers of a
+  // model share a few tables.
   std::shared_ptr<const Table> table_of(int64_t half, float base) const {
     std::lock_guard lock(mutex_);
     const auto known = std::ranges::find_if(
         tables_, [&](const auto& table) { return table != nullptr && table->half == half && table->base == base; });
-    const auto place = known != tables_.end() ? known : tables_.end() - 1;  // replaces the least recently used
+    // If the table is not cached, a new table replaces the least recently used table.
+    const auto place = known != tables_.end() ? known : tables_.end() - 1;
     if (known == tables_.end()) *place = make_table(half, base);
     std::rotate(tables_.begin(), place, place + 1);
     return tables_.front();
@@ -130,7 +132,7 @@ class Rope : public Operator {
 
   const std::string shader_, copy_;
   mutable std::mutex mutex_;
-  mutable std::array<std::shared_ptr<const Table>, 8> tables_;  // most recently used first
+  mutable std::array<std::shared_ptr<const Table>, 8> tables_;  // cached tables, most recently used first
 };
 
 }  // namespace

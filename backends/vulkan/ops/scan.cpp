@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cumsum.
+// The operator cumsum.
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 
@@ -7,9 +7,9 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kSharedFrom = 256;            // minimum elements of a slice that a workgroup shares
-constexpr int64_t kMaxScanned = kGroup * 8192;  // maximum elements of a slice per dispatch, which reads them twice
-constexpr int64_t kCarryBytes = 16;             // size of a slice's running sum, which dispatches pass on
+constexpr int64_t kSharedFrom = 256;            // minimum elements of a slice that a whole workgroup scans
+constexpr int64_t kMaxScanned = kGroup * 8192;  // maximum elements per slice and dispatch
+constexpr int64_t kCarryBytes = 16;             // bytes per running sum between dispatches
 
 class Cumsum : public Operator {
  public:
@@ -63,7 +63,7 @@ class Cumsum : public Operator {
   }
 
  private:
-  enum Pipeline : uint32_t { kThread, kWorkgroup };  // the unit that scans a slice
+  enum Pipeline : uint32_t { kThread, kWorkgroup };  // one thread or one workgroup scans a slice
   const std::string shader_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and softmax_bwd, along any axis.
+// The operators softmax, log_softmax and softmax_bwd, along any axis.
 #include "ops/operators.hpp"
 #include "ops/reduction.hpp"
 
@@ -47,7 +47,7 @@ class Softmax : public Operator {
   }
 
  private:
-  // From kRegisters on there is one for each of register_rows().
+  // Pipeline kRegisters + i is for register_rows(backward)[i].
   enum Pipeline : uint32_t { kLine, kVec4, kRegisters };
 
   std::span<const RegisterRows> register_rows(bool backward) const { return backward ? backward_rows_ : forward_rows_; }

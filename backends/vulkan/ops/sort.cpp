@@ -7,14 +7,14 @@ namespace backplane::vulkan {
 namespace {
 
 // Slices of at most this many elements are sorted by counting, in one step. Longer slices are
-// sorted by a network of about log2(n)^2 / 2 steps.
+// sorted by a bitonic network of about log2(n)^2 / 2 steps.
 constexpr int64_t kMaxCounted = 512;
 
 class Sort : public Operator {
  public:
   explicit Sort(std::string shader) : shader_(std::move(shader)) {}
-  // If there is no output for indices, the workspace holds them, and its size depends on the
-  // operands.
+  // If there is no output for indices, the workspace holds the indices. Such a plan serves one
+  // size, because the size of the workspace depends on the operands.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     const bp_op_desc& desc = checked.desc;
     needs.any_size = desc.output_count > 1 && desc.outputs[1].dtype != 0;
@@ -76,8 +76,8 @@ class Sort : public Operator {
     kit::Status status = run(kBegin, nest, 0, false);
     for (int64_t block = 2; status.ok() && block < 2 * extent; block *= 2) {
       LoopNest pairs = nest;
-      pairs.shape[axis] =
-          (extent + block - 1) / block * (block / 2);  // pairs of whole blocks; kernels skip pairs past the end
+      // The loops contain the pairs of whole blocks. Kernels skip pairs past the end.
+      pairs.shape[axis] = (extent + block - 1) / block * (block / 2);
       status = run(kStep, pairs, block / 2, true);
       for (int64_t distance = block / 4; status.ok() && distance > 0; distance /= 2)
         status = run(kStep, pairs, distance, false);
@@ -88,8 +88,8 @@ class Sort : public Operator {
  private:
   enum Pipeline : uint32_t { kCount, kBegin, kStep };
 
-  // A dense view of the indices in the workspace. The sort needs indices to keep equal values in
-  // order.
+  // Returns a dense view of the indices in the workspace. The sort needs indices to keep equal
+  // values in order.
   static View dense_indices(const Call& call) {
     View out = call.out(0);
     out.dtype = BP_I32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// topk for small k. It selects elements instead of sorting all of them.
+// The operator topk for small k, which selects elements instead of sorting all elements.
 #include <bit>
 
 #include "ops/kernels.hpp"
@@ -9,10 +9,10 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Maximum number of passes over a slice: one per digit of 64-bit keys and of positions, and one to
-// gather.
+// Maximum number of passes over a slice. There is one pass per digit of 64-bit keys, one pass per
+// digit of positions, and one pass to gather the selected elements.
 constexpr int64_t kMaxPasses = 13;
-constexpr int64_t kMaxNarrow = 2048;  // above this length, a wide workgroup saves more than its barriers cost
+constexpr int64_t kMaxNarrow = 2048;  // maximum length of slices for which a narrow workgroup is faster
 constexpr int64_t kMaxExtent = int64_t{kGroup} * 4096;
 static_assert(kMaxPasses * kMaxExtent / kGroup < 65535, "Mesa's CPU driver ends an invocation there");
 
@@ -41,8 +41,8 @@ class TopK : public Operator {
     const uint32_t axis = call.attributes<bp_topk_attributes>().axis;
     const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
     const View &values = call.out(0), &x = call.in(0);
-    // If there is no output for indices, the nest has `values` in its position, and the kernel does
-    // not write indices.
+    // If there is no output for indices, `values` replaces that output in the nest, and the kernel
+    // does not write indices.
     LoopNest nest = LoopNest::of({&values, indexed ? &call.out(1) : &values, &x});
     if (nest.count() == 0) return {};
     int64_t along[3];
