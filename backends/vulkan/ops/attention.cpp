@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention, computed without a tensor of scores. One kernel (shaders/attention.comp) reads keys
-// and values once. If there are few rows or many keys, the keys are divided into splits, and a
-// second kernel combines the results of the splits.
+// The operator attention, computed without a tensor of scores. One kernel (shaders/attention.comp)
+// reads keys and values once. If there are few rows or many keys, the keys are divided into splits,
+// and a second kernel combines the results of the splits.
 #include <cmath>
 
 #include "ops/gemm_algorithm.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter, which select elements by an index operand.
+// The operators gather and scatter, which select elements by an index operand.
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 

@@ -50,8 +50,8 @@ struct LoopNest {
   // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1. Keeps
   // the order of elements.
   void merge();
-  // Maximum number of elements per slice. Kernels have 32-bit indices, to which they add grid
-  // strides.
+  // Maximum number of elements per slice. Kernels add grid strides to 32-bit indices, which must
+  // not overflow.
   static constexpr int64_t kMaxCount = int64_t{1} << 30;
   // Calls `body(slice, first)` for slices of at most `max_count` elements. `first` is the logical
   // index of the first element of a slice.

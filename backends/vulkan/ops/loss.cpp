@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy with its gradient. If the loss is reduced, scratch memory holds the losses of rows
-// as f32, and a second kernel sums these losses.
+// The operator cross_entropy and its gradient. If the loss is reduced, scratch memory holds the
+// losses of rows as f32, and a second kernel sums these losses.
 #include <utility>
 
 #include "ops/operators.hpp"

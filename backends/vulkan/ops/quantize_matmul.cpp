@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_matmul with weights of 4 or 8 bits. With float activations, weights are dequantized as
-// the GEMM reads them. With integer activations, the GEMM is exact, and its sums are scaled at the
-// end.
+// The operator quantized_matmul, with weights of 4 or 8 bits. With float activations, the GEMM
+// dequantizes weights when it reads them. With integer activations, the GEMM is exact, and its sums
+// are scaled at the end.
 #include "ops/gemm.hpp"
 #include "ops/operators.hpp"
 

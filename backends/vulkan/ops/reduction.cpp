@@ -228,8 +228,8 @@ const RegisterRows* find_register_rows(const ReductionNest& nest, const Reductio
   if (largest == nullptr ||
       length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
     return nullptr;
-  // Finds the smallest workgroup whose registers hold a split. The splits must be short enough to
-  // occupy a large device.
+  // Finds the smallest workgroup whose registers hold a split. Splits must be so short that a large
+  // device has enough workgroups.
   const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
   for (const RegisterRows& each : kernel.register_rows) {
     if (fits(each) && split_length <= each.elements()) return &each;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kSharedFrom = 256;            // minimum elements of a slice that a whole workgroup scans
 constexpr int64_t kMaxScanned = kGroup * 8192;  // maximum elements per slice and dispatch
-constexpr int64_t kCarryBytes = 16;             // bytes per running sum between dispatches
+constexpr int64_t kCarryBytes = 16;             // bytes per running sum that one dispatch passes to the next
 
 class Cumsum : public Operator {
  public:

@@ -19,7 +19,8 @@ class Native {
 
   static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
   static constexpr bool kWaitsForPassed = true;
-  static constexpr bool kProgramsStay = true;  // pipelines outlive all streams
+  // Streams need not keep programs alive, because pipelines outlive streams.
+  static constexpr bool kProgramsStay = true;
 
   // Opens physical device `index` of `instance`. `log` is called until the device is closed.
   static kit::Result<std::unique_ptr<Native>> open(const std::shared_ptr<const Instance>& instance, uint32_t index,

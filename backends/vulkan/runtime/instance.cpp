@@ -67,8 +67,8 @@ kit::Result<bool> hides_portable_drivers(const Library& library) {
 // failures. Only the end of an id is compared, because newer layers omit the first word of an id.
 bool is_allowed(const char* id) {
   constexpr std::string_view kAllowed[] = {
-      // VK_EXT_debug_utils delivers the layer's messages, and is enabled only together with the
-      // layer.
+      // This id advises against VK_EXT_debug_utils. That extension delivers the layer's messages
+      // and is enabled only together with the layer.
       "BestPractices-vkCreateInstance-specialuse-extension-debugging",
       // Core allocates large buffers and divides them. Only direct callers of the plugin's table
       // allocate small buffers.

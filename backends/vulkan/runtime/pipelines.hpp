@@ -24,7 +24,7 @@ extern const std::size_t kShaderCount;
 const Shader* find_shader(std::string_view name);
 // Returns whether a module uses cooperative matrices or ballots and so needs full subgroups.
 bool needs_full_subgroups(std::span<const uint32_t> module);
-// Returns whether a module uses ballots. If so, pipelines request
+// Returns whether a module uses ballots. If so, pipelines of the module request
 // PhysicalDevice::required_subgroup_size.
 bool uses_ballots(std::span<const uint32_t> module);
 // Returns whether a module uses shuffles and works with any subgroup size. Such a module must see
@@ -94,7 +94,7 @@ class Pipelines {
 
  private:
   struct Entry {
-    std::mutex mutex;  // held while this pipeline is compiled, so that others are not blocked
+    std::mutex mutex;  // one mutex per pipeline, held during compilation
     VkPipeline pipeline = VK_NULL_HANDLE;
   };
   kit::Result<VkPipeline> compile(const Shader& shader, const Constants& constants);

@@ -216,7 +216,7 @@ kit::Status Stream::wait_for(const Point& point) {
   if (open_ != nullptr) {
     if (point.timeline->reached(point.value)) {
       waits = &open_->waits;
-    } else if (kit::Status status = flush(); !status.ok()) {  // earlier commands need not wait
+    } else if (kit::Status status = flush(); !status.ok()) {  // submits earlier commands, because only later ones wait
       return status;
     }
   }
