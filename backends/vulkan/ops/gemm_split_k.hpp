@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides a GEMM by split-K and into slices of the output, if the GEMM is too large for one
-// dispatch, for the scratch buffer or for a thread's loop.
+// Divides large GEMMs by split-K and into slices of the output, because dispatches, the scratch
+// buffer and the loops of threads have limits.
 #pragma once
 
 #include "ops/gemm_params.hpp"

@@ -43,8 +43,8 @@ class NormBackward : public Operator {
         shader_(caps.shader("norm_bwd", dtype)),
         register_shader_(caps.shader("norm_bwd_registers", dtype)) {}
 
-  // If the caller passes no statistics, the plan computes the statistics of all rows and stores
-  // them in the workspace, because dgamma and dbeta depend on every row.
+  // If the caller passes no statistics, the plan computes the statistics of all rows. The workspace
+  // stores these statistics, because dgamma and dbeta depend on every row.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     const bp_op_desc& desc = checked.desc;
     const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();

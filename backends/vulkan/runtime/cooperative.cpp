@@ -13,8 +13,9 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
-// Returns the bytes of shared memory per workgroup: two tiles, one i32 sum per line of these tiles
-// if the factors are i8, and one matrix of accumulators per subgroup.
+// Returns the bytes of shared memory per workgroup. Shared memory holds two tiles, and one matrix
+// of accumulators per subgroup. If the factors are i8, it also holds an i32 sum per line of the
+// tiles.
 uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;

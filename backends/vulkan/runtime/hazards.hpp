@@ -61,7 +61,7 @@ class Hazards {
   void clear() { noted_.clear(); }
 
  private:
-  static constexpr std::size_t kMax = 96;  // with more accesses, a search costs more than a barrier
+  static constexpr std::size_t kMax = 96;  // maximum accesses; a longer search costs more than a barrier
   std::vector<Access> noted_;
 };
 

@@ -28,8 +28,8 @@ class Stamp {
   VkQueryPool pool_;
 };
 
-// Converts the cause of a failure that loses accepted work to DEVICE_LOST or EXECUTION_FAILED. The
-// kit ends the stream after such a status.
+// Returns DEVICE_LOST or EXECUTION_FAILED for a failure `cause` that loses accepted work. The kit
+// ends the stream after either status.
 kit::Status work_is_lost(const kit::Status& cause);
 
 class Stream {
@@ -113,7 +113,7 @@ class Stream {
         submitted_(timeline_->start()) {}
 
   kit::Status start();
-  // Opens a batch for `queue` and points `open_` at it. Does nothing if the open batch is for
+  // Opens a batch for `queue` and sets `open_` to this batch. Does nothing if the open batch is for
   // `queue`.
   kit::Status open_batch(QueueKind queue = kCompute);
   kit::Result<Batch*> idle_batch();
