@@ -12,8 +12,8 @@ float silu_f32(float x) {
   return divide_f32(x, divisor);
 }
 
-// x / 2 times erfc(-x / sqrt(2)). erfc of z > 0 is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a
-// Chebyshev fit (Numerical Recipes, erfcc). 1 + erf would cancel for negative x.
+// x / 2 * erfc(-x / sqrt(2)). For z > 0, erfc(z) is t e^(P(t) - z^2) with t = 1 / (1 + z / 2) and a
+// Chebyshev fit P (Numerical Recipes, erfcc). The form with 1 + erf would cancel for negative x.
 float gelu_erf_f32(float x) {
   const float t = divide_f32(1.0, 1.0 + abs(x) * 0.35355339);
   precise float p = 0.17087277;
@@ -40,8 +40,9 @@ float gelu_tanh_f32(float x) {
 
 bool is_whole_f32(float x) { return floor(x) == x; }
 
-// x^y as e^(y ln |x|). Negates odd powers of a negative x, and handles the corner cases of the
-// logarithm.
+// x^y, computed as e^(y ln
+// x
+// ). The sign and the cases in which the logarithm fails are handled separately.
 float pow_f32(float x, float y) {
   const uint bits = floatBitsToUint(x);
   if (x == 1.0 || y == 0.0) return 1.0;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention in one pass over keys and values: y = softmax(scale q k^T + mask) v, with an online
-// softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). A subgroup processes ROWS queries. Each
-// of its threads first scores KEYS keys of a block, then sums four columns of the weighted values
-// for all rows. Scores stay in registers. LAYOUT dense: the last dimensions are dense and aligned
-// for loads of four elements. OP: the subgroup size.
+// attention in one pass over keys and values. Computes y = softmax(scale q k^T + mask) v with an
+// online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022).
+//
+// A subgroup processes ROWS queries. Each thread of the subgroup first scores KEYS keys of a block.
+// It then sums four columns of the weighted values for all rows. Scores stay in registers.
+//
+// With LAYOUT dense, the last dimensions are dense and aligned for loads of four elements. OP is
+// the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -15,8 +18,8 @@
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-// The number of query elements that threads read at once, and of keys that an unrolled loop
-// processes.
+// Number of elements of a query that a subgroup reads at once, and that an unrolled loop
+// multiplies.
 #define CHUNK BACKPLANE_MIN_SUBGROUP
 
 #define SUBGROUP_SIZE OP
@@ -24,7 +27,7 @@
 
 float value_at(uint64_t at) { return value_of(load_bits(at)); }
 vec4 values_of(uvec4 bits) { return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w)); }
-// Four elements, `step` bytes apart.
+// Loads four elements that are `step` bytes apart.
 vec4 vec4_at(uint64_t at, int64_t step) {
   if (LAYOUT == BACKPLANE_LAYOUT_DENSE) return values_of(load_vec4(at));
   vec4 four;
@@ -32,12 +35,12 @@ vec4 vec4_at(uint64_t at, int64_t step) {
   return four;
 }
 
-float scores[ROWS][KEYS];  // the scores of the block's keys, later e^(score - greatest)
+float scores[ROWS][KEYS];  // the scores of the block's keys; update_softmax replaces them with e^(score - greatest)
 float greatest[ROWS], sums[ROWS], correction[ROWS];
 Row rows[ROWS];
 int seen[ROWS];  // number of visible keys per row
 
-// Rotates the next row to index 0, for loops that are not unrolled. A dynamic index would move the
+// Rotates the next row to index 0 in loops that are not unrolled. A dynamic index would move the
 // array to memory, and unrolling these loops would take seconds to compile.
 #define ROTATE(TYPE, each)                                                     \
   do {                                                                       \
@@ -58,8 +61,8 @@ void begin_rows(Tile tile) {
   }
 }
 
-// Multiplies the tile's queries by the block's keys, `first` to `end` - 1. Threads past the end
-// read the last key.
+// Multiplies the tile's queries by the keys `first` to `end` - 1 of a block. A thread without a key
+// reads the last key.
 void multiply(Tile tile, uint first, uint end) {
   uint64_t queries[ROWS], keys[KEYS];
   const int64_t q_step = attention.q.strides[3], k_step = attention.k.strides[3];
@@ -104,7 +107,6 @@ void multiply(Tile tile, uint first, uint end) {
   }
 }
 
-// Applies the mask to the scores.
 void mask(Tile tile, uint first, uint end) {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     const uint64_t row = address_of(attention.mask, tile.batch, rows[0].head, rows[0].query);
@@ -124,7 +126,7 @@ void mask(Tile tile, uint first, uint end) {
   }
 }
 
-// Applies scale, mask and visibility to the products.
+// Scales the products, applies the mask, and sets the scores of invisible keys to -inf.
 void scale_and_mask(Tile tile, uint first, uint end) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r)
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] *= attention.scale;
@@ -136,7 +138,8 @@ void scale_and_mask(Tile tile, uint first, uint end) {
   }
 }
 
-// Updates greatest, sums and scores with this block.
+// Updates `greatest`, `sums` and `correction` with this block, and replaces each score with
+// e^(score - greatest).
 void update_softmax() {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     float here = scores[0][0];
@@ -149,8 +152,8 @@ void update_softmax() {
       greatest[0] = here;
       sums[0] *= correction[0];
     }
-    // If no key of a row is visible, subtracts 0, because -inf - -inf is NaN. NaN propagates
-    // through the scores, even if max ignores it.
+    // The base is 0 if the row has no visible key yet, because -inf minus -inf is NaN. A NaN score
+    // remains NaN in e^(score - base), even if max ignores it.
     const float base = greatest[0] == -kInfinity ? 0.0 : greatest[0];
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
       const float e = exp_f32(scores[0][t] - base);
@@ -199,12 +202,13 @@ void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
   }
 }
 
-// Adds the block's weighted values to `scratch`, or stores the rows. Each thread handles groups of
-// four columns.
+// Adds the block's weighted values to the sums in `scratch`. If `begins` is true, there are no
+// earlier sums. If `ends` is true, the rows are complete and are stored. Each thread processes
+// groups of four columns.
 void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_t scratch) {
   for (uint c = 0u; c < attention.width; c += 4u * SUBGROUP_SIZE) {
     const uint column = c + 4u * SUBGROUP_THREAD, last = attention.width - 1u;
-    int64_t offsets[4];  // columns past the end read the last ones
+    int64_t offsets[4];  // byte offsets of four columns; a column past the end reads the last one
     [[unroll]] for (uint i = 0u; i < 4u; ++i)
       offsets[i] =
           attention.v.strides[3] * int64_t(min(column + i, LAYOUT == BACKPLANE_LAYOUT_DENSE ? last - 3u : last));
@@ -222,8 +226,8 @@ void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_
       } else {
         [[dont_unroll]] for (uint j = 0u; j < count; ++j) ADD_WEIGHED(j);
       }
-      // Rotates the next key's scores to index 0. After the loop all scores have their original
-      // index.
+      // Rotates the next key's scores to index 0. After the loop, all scores are at their original
+      // index again.
       [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
         const float done = scores[r][0];
         [[unroll]] for (uint u = 1u; u < KEYS; ++u) scores[r][u - 1u] = scores[r][u];
@@ -243,7 +247,7 @@ void attend(Tile tile, uint split, uint64_t scratch) {
   const uint begin = split * attention.split_keys;
   uint end = min(begin + attention.split_keys, attention.keys);
   begin_rows(tile);
-  if (attention.causal != 0u) {  // ends after the last key that any row sees
+  if (attention.causal != 0u) {  // the split ends after the last key that any row sees
     int most = 0;
     [[unroll]] for (uint r = 0u; r < ROWS; ++r) most = max(most, seen[r]);
     end = min(end, uint(most));

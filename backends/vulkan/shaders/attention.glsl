@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameters of attention, and the layout of its rows. Mirrors ops/attention.cpp.
 //
-// Rows are the queries of all heads that share a head of keys and values. A tile is a few rows. A
-// work item is a tile, or one split of its keys. For each row of a tile, a split stores the maximum
-// score, the sum of e^(score - maximum), and the sum of values weighted by these terms, padded to a
-// multiple of four.
+// Rows are the queries of all heads that share a head of keys and values. A tile consists of a few
+// rows. A work item is a tile, or one split of the tile's keys. For each row of a tile, a split
+// stores the maximum score, the sum of e^(score - maximum), and the sum of the values weighted by
+// these terms. The weighted values are padded to a multiple of four columns.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
 #include "vec4.glsl"
 
 struct Operand {
-  uint64_t address;    // 0: absent
-  int64_t strides[4];  // bytes
+  uint64_t address;    // 0 if the operand is absent
+  int64_t strides[4];  // in bytes
 };
 #define CAUSAL_LOWER_RIGHT 1u  // BP_CAUSAL_*
 #define CAUSAL_UPPER_LEFT 2u
@@ -21,21 +21,22 @@ struct Operand {
 #define MASK_ADDED 2u
 struct Attention {
   uint queries, keys, depth, width;  // L, S, D, E
-  uint groups, group_heads;          // heads of keys; heads of queries that share each head of keys
+  uint groups, group_heads;          // number of key heads; query heads that share each key head
   uint rows, tile_rows, tiles;       // rows per group; rows per tile; tiles per group
   uint first_item, items;            // tiles of this dispatch
   uint splits, split_keys;           // splits of the keys; keys per split
   float scale;
   uint causal, mask_kind;
-  uint64_t scratch;  // partial results of the splits or, without splits, of subgroups
+  uint64_t scratch;  // partial results of each split or, without splits, of each subgroup
   Operand q, k, v, mask, y, logsumexp;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Attention attention; };
 layout(push_constant, scalar) uniform Push { Block block; };
-Attention attention;  // read once, by main
+Attention attention;  // main reads the parameters once
 
 uint padded_width() { return (attention.width + 3u) & ~3u; }
-// The scratch memory of entry `which`, and the fields in it.
+// Returns the address of entry `which` of the scratch memory. An entry belongs to a split or,
+// without splits, to a subgroup. The next two functions return addresses of an entry's fields.
 uint64_t scratch_at(uint which) {
   return attention.scratch + uint64_t(which) * uint64_t(attention.tile_rows * (4u + padded_width())) * 4ul;
 }
@@ -75,6 +76,6 @@ uint64_t address_of(Operand operand, uint batch, uint head, uint place) {
 
 void store_logsumexp(uint batch, Row row, float greatest, float sum) {
   if (attention.logsumexp.address == 0ul) return;
-  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // sum 0: no key is visible
+  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // the sum is 0 if no key is visible
   store32(address_of(attention.logsumexp, batch, row.head, row.query), floatBitsToUint(logarithm));
 }

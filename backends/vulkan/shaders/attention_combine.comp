@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combines the results of attention's splits. Each thread computes an element of y. The thread of
-// the first column also stores the logarithm of the row's sum.
+// Combines the results of attention's splits. Each thread computes one element of y. The thread of
+// the first column also stores the row's logsumexp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "attention.glsl"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x converted to dtype OP. Uses integer arithmetic where hardware may flush or truncate, or
-// where a corner case is undefined.
+// out = x converted to dtype OP. Uses integer arithmetic where hardware may flush subnormals or
+// truncate, or where a conversion is undefined.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -9,8 +9,8 @@
 
 #define OUT_BYTES (OP == T_I64 || OP == T_F64 ? 8u : OP == T_I32 || OP == T_U32 || OP == T_F32 ? 4u : OP == T_F16 || OP == T_BF16 ? 2u : 1u)
 
-// The bits of the f32 that is nearest to an integer, ties to even. Does not rely on the hardware's
-// rounding.
+// Returns the bits of the f32 that is nearest to an integer, with ties to even. Does not rely on
+// the hardware's rounding.
 uint f32_of_magnitude(uint64_t magnitude) {
   if (magnitude == uint64_t(0)) return 0u;
   const uint high = uint(magnitude >> 32);
@@ -25,7 +25,7 @@ uint f32_of_magnitude(uint64_t magnitude) {
 }
 
 #if IS_FLOAT
-// Truncates, and saturates to [low, high]; NaN gives 0.
+// Returns the f32 number, truncated and clamped to [low, high]. Returns 0 for NaN.
 int64_t integer_of(uint bits, int64_t low, int64_t high) {
   if (nan_bits(bits)) return 0l;
   const int exponent = int(bits >> 23 & 0xFFu) - 127;
@@ -44,7 +44,7 @@ int top_bit(uint64_t x) {  // x is not 0
   return high != 0u ? findMSB(high) + 32 : findMSB(uint(x));
 }
 
-// x >> shift, rounded to nearest even. `shift` is at least 1.
+// Returns x >> shift, rounded to nearest even. `shift` is at least 1.
 uint64_t shift_rounded(uint64_t x, int shift) {
   if (shift > 63) return uint64_t(0);
   const uint64_t kept = x >> shift, rest = x & ((uint64_t(1) << shift) - uint64_t(1)),
@@ -52,7 +52,7 @@ uint64_t shift_rounded(uint64_t x, int shift) {
   return kept + uint64_t(rest > half_ulp || (rest == half_ulp && (kept & uint64_t(1)) == uint64_t(1)));
 }
 
-// Converts f32 bits to f64 bits, exactly.
+// Converts f32 bits to f64 bits. The conversion is exact.
 uint64_t f64_of_f32(uint bits) {
   const uint64_t sign = uint64_t(bits >> 31) << 63;
   const uint exponent = bits >> 23 & 0xFFu, mantissa = bits & 0x7FFFFFu;
@@ -75,8 +75,8 @@ uint64_t f64_of_magnitude(uint64_t magnitude, bool negative) {
 #if T == T_F64
 bool nan64(uint64_t bits) { return (bits & 0x7FFFFFFFFFFFFFFFul) > 0x7FF0000000000000ul; }
 
-// Converts f64 to a narrower float, rounding once. The result has `bits_kept` explicit significand
-// bits, the minimum normal exponent `least`, and the exponent bias `bias`.
+// Converts f64 bits to a narrower float with one rounding. The result has `bits_kept` explicit
+// significand bits, the minimum normal exponent `least`, and the exponent bias `bias`.
 uint narrow(uint64_t bits, int bits_kept, int least, int bias, uint infinity, uint sign) {
   if (nan64(bits)) return infinity | 1u << (bits_kept - 1);
   const int exponent = int(uint(bits >> 52) & 0x7FFu) - 1023;
@@ -101,7 +101,8 @@ int64_t integer_of64(uint64_t bits, int64_t low, int64_t high) {
 }
 #endif
 
-// The result is `wide` if the output has 8 bytes, else `small`.
+// Converts x to dtype OP. The result is in `wide` if the output has 8 bytes, and in `small`
+// otherwise.
 void convert(BITS x, out uint small, out uint64_t wide) {
   small = 0u;
   wide = uint64_t(0);
@@ -136,7 +137,7 @@ void convert(BITS x, out uint small, out uint64_t wide) {
 #else
   const VALUE value = value_of(x);
 #if T == T_I8 || T == T_I32 || T == T_I64
-  const bool negative = value < VALUE(0);  // before widening; see load_index
+  const bool negative = value < VALUE(0);  // tested before widening, as load_index explains
 #else
   const bool negative = false;
 #endif
@@ -157,7 +158,8 @@ void convert(BITS x, out uint small, out uint64_t wide) {
       } else if (OP == T_F32) {
         small = sign | f32_of_magnitude(magnitude);
       } else {
-        // Rounds once: one sticky bit represents the bits below the f32.
+        // Only the final conversion rounds, because the f32 is exact. Its lowest kept bit also
+        // records whether any dropped bit is 1.
         uint64_t short_magnitude = magnitude;
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);
         if (top > 22) {

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates SPV_NV_cooperative_matrix to SPV_KHR_cooperative_matrix: cooperative_matrix.py IN.spv OUT.spv [bf16]
 
-Not every glslc knows the KHR extension; all know the NV one. They differ in numbers and in how a layout is given. A KHR
-matrix type also has a use, and the KHR multiplication says which integers are signed. The specialisation constants that
-size a matrix identify its use; specialization.h has their ids. `bf16`: 16-bit elements are bf16 (SPV_KHR_bfloat16),
-which GLSL has no name for."""
+Every glslc compiles the NV extension, but some do not compile the KHR extension. The extensions use different numbers,
+and encode the layout of a matrix differently. A KHR matrix type also has a use, and the KHR multiplication states which
+integers are signed. The specialisation constants that give a matrix its size identify its use; specialization.h has
+their ids. With `bf16`, 16-bit elements are bf16 (SPV_KHR_bfloat16), for which GLSL has no name."""
 import array
 import os
 import re
@@ -15,7 +15,7 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "specializati
     IDS = dict(re.findall(r"#define BACKPLANE_ID_MATRIX_([MNK]) (\d+)", header.read()))
 M, N, K = (int(IDS[name]) for name in "MNK")
 USES = {(M, K): 0, (K, N): 1, (M, N): 2}  # MatrixAKHR, MatrixBKHR, MatrixAccumulatorKHR
-SIGNED = 0xF                              # of a, b, c and the result
+SIGNED = 0xF                              # the matrices a, b, c and the result are signed
 CAPABILITY, EXTENSION, DECORATE, SPEC_ID = 17, 10, 71, 1
 TYPE_INT, TYPE_FLOAT, CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT = 21, 22, 41, 42, 43
 NV = {"capability": 5357, "type": 5358, "load": 5359, "store": 5360, "multiply": 5361}
@@ -38,7 +38,7 @@ def instructions(words):
 
 def translate(words, bf16):
     bound, out = words[3], []
-    spec, layouts, integers, signed = {}, {}, set(), set()  # by id
+    spec, layouts, integers, signed = {}, {}, set(), set()  # keys and elements are SPIR-V ids
     made = False
 
     def emit(opcode, operands):
@@ -80,7 +80,7 @@ def translate(words, bf16):
         emit(opcode, operands)
         if opcode == TYPE_INT:
             integers.add(operands[0])
-            if operands[1:] == [32, 0] and not made:  # constants 0, 1, 2 are ids bound, bound + 1, bound + 2
+            if operands[1:] == [32, 0] and not made:  # ids of the constants 0, 1, 2: bound, bound + 1, bound + 2
                 made = True
                 for number in range(3):
                     emit(CONSTANT, [operands[0], bound + number, number])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves elements of BYTES bytes. OP: BACKPLANE_COPY_*. VARIANT 8: 64-bit indices.
+// Copies, fills, selects or gathers elements of BYTES bytes. OP is BACKPLANE_COPY_*. VARIANT 8
+// means that indices have 64 bits.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -44,7 +45,7 @@
 #endif
 #include "vec4_loop.glsl"
 
-// Copies, fills or selects, four elements at once.
+// Copies, fills or selects four elements at a time.
 void run_vec4() {
   const uint64_t scalar = params.scalar_at[0];
   Vec4Loop loop = begin_vec4_loop();
@@ -86,10 +87,10 @@ void main() {
     } else if (OP == BACKPLANE_COPY_FILL) {
       LOCATE(1, at, index);
       MOVE(at[0], params.scalar_at[0]);
-    } else if (OP == BACKPLANE_COPY_SELECT) {  // out, condition, a, b
+    } else if (OP == BACKPLANE_COPY_SELECT) {  // operands: out, condition, a, b
       LOCATE(4, at, index);
       MOVE(at[0], load8(at[1]) != 0u ? at[2] : at[3]);
-    } else {  // out, index, x; extra: extent and stride of x along the axis
+    } else {  // operands: out, index, x; extra: extent and stride of x along the axis
       LOCATE(3, at, index);
       int64_t which;
       if (load_index(at[1], VARIANT, params.extra[0], which)) {

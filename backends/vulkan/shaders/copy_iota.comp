@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = start + i * step. Scalars 0 and 1 are start and step; operand 1 counts i along the axis.
+// out = start + i * step. Scalar 0 is start, and scalar 1 is step. Operand 1 is a counter, which
+// has no memory. Its address is the index i along the axis.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -9,7 +10,7 @@
 #if IS_FLOAT
 BITS element(uint64_t i) {
   const float start = value_of(load_bits(params.scalar_at[0])), step = value_of(load_bits(params.scalar_at[1]));
-  // i in two parts that f32 represents exactly.
+  // f32 represents both parts of i exactly.
   const float lower = float(uint(i & 0xFFFFFFul)), upper = float(uint(i >> 24)) * 16777216.0;
   float p, p_low, s, s_low, q, q_low;
   exact_product(lower, step, p, p_low);

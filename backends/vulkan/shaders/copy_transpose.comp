@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies elements of BYTES bytes if input and output are contiguous along different dimensions:
-// tiles pass through shared memory, so that both reads and writes are coalesced. The output is
-// contiguous along the last dimension, the input along the one before it.
+// Copies elements of BYTES bytes between views that are contiguous along different dimensions. The
+// output is contiguous along the last dimension, and the input along the dimension before it. Tiles
+// pass through shared memory, so that both reads and writes are coalesced.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -24,7 +24,7 @@
 #endif
 #define TILE uint(BACKPLANE_TRANSPOSE_TILE)
 
-shared WORD tile[TILE][TILE + 1];  // padding, so that a column's elements are in different banks
+shared WORD tile[TILE][TILE + 1];  // the extra column puts the elements of a column in different banks
 
 void main() {
   const uint last = params.rank - 1u;

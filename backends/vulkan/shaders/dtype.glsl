@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of dtype T, one of the build's T_*. BITS is their representation in memory, VALUE the
-// type for computing. f64 has only BITS, because casts do not use the device's f64. f16 and bf16
-// are computed as f32, and converted in integer arithmetic, so that no device flushes or truncates.
+// Loads, stores and conversions of elements of dtype T, which is one of the build's macros T_*.
+// BITS is the type of an element in memory, and VALUE is the type for arithmetic. f64 has no VALUE,
+// because casts do not use the device's f64. f16 and bf16 are computed as f32. Integer arithmetic
+// converts them, so that no device flushes subnormals or truncates.
 #define IS_FLOAT (T == T_F16 || T == T_BF16 || T == T_F32)
 
-// ---- f16 and bf16 <-> f32, as bits
-// Computes every case and selects one, because branches in inner loops cost more and take seconds
-// to compile.
+// ---- conversions between f32 and f16 or bf16, as bits -------------------------------------------
+// The conversions compute every case and select one, because branches in inner loops cost more and
+// take seconds to compile.
 uint f32_of_f16(uint bits) {
   const uint exponent = bits & 0x7C00u;
   const uint normal = ((bits & 0x7FFFu) << 13) + 0x38000000u + (exponent == 0x7C00u ? 0x38000000u : 0u);
-  const uint small = floatBitsToUint(float(bits & 0x3FFu) * 5.9604645e-08);  // times 2^-24: exact, and not subnormal
+  // The product with 2^-24 is exact and not subnormal.
+  const uint small = floatBitsToUint(float(bits & 0x3FFu) * 5.9604645e-08);
   return (bits & 0x8000u) << 16 | (exponent == 0u ? small : normal);
 }
 // Rounds to nearest even.
@@ -18,13 +20,14 @@ uint f16_of_f32(uint bits) {
   const uint magnitude = bits & 0x7FFFFFFFu;
   const uint normal = (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u)) >> 13;
   const uint shift =
-      clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // 1 to 31: extra bits to drop for subnormal results
+      clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // number of bits that a subnormal result drops
   const uint full = (magnitude & 0x7FFFFFu) | 0x800000u;
   const uint kept = full >> shift, rest = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
   const uint small = kept + uint(rest + (kept & 1u) > half_ulp);
   const uint finite = magnitude >= 0x38800000u ? normal : small;
   const uint large = magnitude > 0x7F800000u ? 0x7E00u : 0x7C00u;
-  return (bits >> 16 & 0x8000u) | (magnitude >= 0x477FF000u ? large : finite);  // inf from 65520 on
+  // Magnitudes from 65520 on round to infinity.
+  return (bits >> 16 & 0x8000u) | (magnitude >= 0x477FF000u ? large : finite);
 }
 uint bf16_of_f32(uint bits) {
   const uint rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16, quiet = bits >> 16 | 0x40u;
@@ -32,7 +35,7 @@ uint bf16_of_f32(uint bits) {
 }
 
 bool nan_bits(uint f32_bits) { return (f32_bits & 0x7FFFFFFFu) > 0x7F800000u; }
-// An integer that orders like the number. -0 and +0 are equal, and NaN of either sign is the
+// Returns an integer that compares like the number. -0 and +0 are equal, and every NaN is the
 // maximum.
 int order_f32(uint bits) {
   if (nan_bits(bits)) return 0x7FFFFFFF;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a op b for each element; OP is the operator's id.
+// out = a op b for each element. OP is the operator's id.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -62,8 +62,8 @@ BITS apply(BITS x, BITS y) {
   }
   if (OP == BP_OP_DIV || OP == BP_OP_REM) {
     VALUE divisor = b;
-    // The divisor is 1 instead of 0, and where the minimum integer would be divided by -1, because
-    // devices differ in these cases.
+    // The divisor is 1 if b is 0, or if the minimum integer is divided by -1, because devices
+    // differ in these two cases.
     if (b == VALUE(0)) divisor = VALUE(1);
 #if T == T_I32
     if (a == int(0x80000000u) && b == -1) divisor = 1;
@@ -73,7 +73,7 @@ BITS apply(BITS x, BITS y) {
     if (a == -128 && b == -1) divisor = 1;
 #endif
 #if T == T_I8 || T == T_I32
-    // Uses magnitudes, because % is undefined for negative operands.
+    // Divides magnitudes, because GLSL does not define % for negative operands.
     const uint n = uint(abs(a)), d = uint(abs(divisor)), q = n / d;
     const bool negative = (a < 0) != (divisor < 0);
     const int quotient = negative ? -int(q) : int(q);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = whether predicate OP holds for a and b, as bool. Compares integers that order like the
-// numbers, so that nothing is flushed.
+// out is 1 if predicate OP is true of a and b, and 0 otherwise. Compares integers that order like
+// the numbers, so that no subnormal is flushed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = f(x) for each element; OP is the operator's id. VARIANT 1 selects gelu's tanh
+// out = f(x) for each element. OP is the operator's id. VARIANT 1 selects gelu's tanh
 // approximation.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -12,7 +12,8 @@
 
 #if IS_FLOAT
 BITS apply(BITS x) {
-  // Signs and rounding avoid arithmetic that could flush values or quiet a NaN.
+  // The sign operators and the rounding operators avoid arithmetic that could flush subnormals or
+  // quiet a NaN.
   if (OP == BP_OP_NEG) return x ^ SIGN_BIT;
   if (OP == BP_OP_ABS) return x & ~SIGN_BIT;
   const float value = value_of(x);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and products of f32 without rounding. The rounding error is returned together with the
-// result.
+// Exact sums and products of f32. Each result consists of the rounded number and its rounding
+// error.
 
-// a * b as high + low (Dekker, Veltkamp). If the split would overflow, low is 0.
+// Computes a * b as high + low (Dekker, Veltkamp). If the split of a factor would overflow, low is
+// 0.
 void exact_product(float a, float b, out float high, out float low) {
   precise float p = a * b;
   precise float ca = 4097.0 * a;
@@ -16,7 +17,7 @@ void exact_product(float a, float b, out float high, out float low) {
   low = abs(ca) < 1.0e38 && abs(cb) < 1.0e38 && abs(p) < 1.0e38 ? e : 0.0;
 }
 
-// a + b as high + low (Knuth).
+// Computes a + b as high + low (Knuth). If the sum would overflow, low is 0.
 void exact_sum(float a, float b, out float high, out float low) {
   precise float s = a + b;
   precise float t = s - a;

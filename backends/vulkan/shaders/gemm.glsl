@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a GEMM, the addressing of its columns, and the epilogue of its sums. Mirrors
+// The parameters of a GEMM, the addresses of its columns, and the epilogue of its sums. Mirrors
 // ops/gemm_params.hpp.
 //
-// A GEMM is c[m,n] = sum over segments s and k of a[m,s,k] * b[s,k,n], for each matrix of a batch.
-// A plain matrix multiplication has one segment.
+// For each matrix of a batch, a GEMM computes c[m,n] as the sum of a[m,s,k] * b[s,k,n] over all
+// segments s and all k. A plain matrix multiplication has one segment.
 //
-// Convolutions (WINDOW 1) and their gradients: columns are positions in an image, or elements of
-// the weight, and segments shift them. Segments run over elements of the kernel while k runs over
-// channels. With FLAG_K_ALONG_IMAGE, segments run over channels and rows while k runs along the
-// image, and b ends at the image's edges.
+// WINDOW 1 means a convolution or one of its gradients. Columns are positions in an image, or
+// elements of the weight, and a segment shifts all columns. Segments run over elements of the
+// kernel, and k runs over channels. With FLAG_K_ALONG_IMAGE, segments run over channels and rows, k
+// runs along the image, and b ends at the image's edges.
 //
-// Transposed convolutions (WINDOW 2): along a dimension of stride s, every s-th position uses the
-// same elements of the kernel, namely each (s/g)-th. These positions form a separate matrix, called
-// a phase.
+// WINDOW 2 means a transposed convolution. Let s be the stride along a dimension, and g the
+// greatest common divisor of s and the dilation. Positions that are s apart use the same elements
+// of the kernel, which are s / g apart. These positions form a separate matrix, called a phase.
 //
-// QUANTIZED: b holds weights of WEIGHT_BITS bits. With float activations, a segment is a block of k
-// that shares a scale and a zero point; the last block may be shorter. With integer activations,
-// there is one segment, and the exact sums are scaled at the end.
+// With QUANTIZED, b holds weights of WEIGHT_BITS bits. With float activations, a segment is a block
+// of k that shares a scale and a zero point. The last block may be shorter. With integer
+// activations, there is one segment, and the exact sums are scaled at the end.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "activation.glsl"
 
-// OP is the activation or, for integer activations, which zero points exist. VARIANT is the
-// output's dtype, MODE the algorithm.
+// OP is the activation function. For integer activations, its bits 0 and 1 say whether a and b have
+// zero points. VARIANT is the output's dtype, and MODE is the algorithm.
 #ifdef QUANTIZED
 #define WINDOW 0
 #define WEIGHT_BITS LAYOUT
@@ -49,32 +49,33 @@ struct Gemm {
   uint depth_splits;                 // splits per segment
   uint first_split, splits;          // the dispatch's first split and number of splits
   uint flags;
-  int depth_step;                   // the step of k along the image
+  int depth_step;                   // distance along the image from one k to the next
   uint first_matrix, first_column;  // the dispatch's first matrix and column
   uint all_rows;                    // rows of a whole matrix
   Matrices c, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
-  uint64_t partials;  // partial sums: [split of the dispatch][matrix][row][column]
+  uint64_t partials;  // address of partial sums, indexed by split of the dispatch, matrix, row and column
   uint64_t immediates[7];
-  // Convolutions only; the last dimension runs fastest.
+  // The fields of convolutions. The last dimension varies fastest.
   uvec4 column_shape, segment_shape;
   ivec4 column_step, segment_step, offset, extent;
   i64vec4 out_columns, image, a_segments;
-  int64_t b_segment;  // stride of the first dimension of segments
-  // WINDOW 2 only: stride s; gcd g of s and the dilation; s / g; the inverse of dilation / g modulo
-  // s / g; extents of the kernel; extents of the output.
+  int64_t b_segment;  // stride of the first dimension of segments in b
+  // The fields of WINDOW 2. stride: s. gcd: g. period: s / g. inverse: the inverse of dilation / g
+  // modulo s / g. kernel: extents of the kernel. out_extent: extents of the output.
   ivec4 stride, gcd, period, inverse, kernel, out_extent;
-  // Quantized weights only: strides between blocks of a and b; for 4 bits, the stride between bytes
-  // of a column; the full depth; scales and zero points.
+  // The fields of quantized weights. a_block and b_block are strides between blocks. b_byte is the
+  // stride between bytes of a column of 4-bit weights. all_depth is the full depth. scale and zero
+  // are the addresses of scales and zero points.
   int64_t a_block, b_block, b_byte;
   uint all_depth, padding;
-  uint64_t scale, zero;  // zero may be null
+  uint64_t scale, zero;  // `zero` may be null
   int64_t scale_column, scale_block, zero_column, zero_block;
-  uint64_t a_scale, a_zero;  // integer activations only; indexed by the rows of all matrices
+  uint64_t a_scale, a_zero;  // for integer activations only; indexed by row over all matrices
   int64_t a_scale_row, a_zero_row;
 };
 #define FLAG_PARTIAL 1u     // stores raw sums to `partials`
-#define FLAG_ACCUMULATE 2u  // adds to the stored sums
+#define FLAG_ACCUMULATE 2u  // adds to the sums in `partials`
 #define FLAG_BIAS 4u
 #define FLAG_K_ALONG_IMAGE 8u
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
@@ -120,8 +121,10 @@ uvec4 split(uint index, uvec4 shape) {
 // ---- phases -------------------------------------------------------------------------------------
 struct Phase {
   ivec3 at;     // the phase's first position
-  ivec3 tap;    // the first kernel element that these positions use; the kernel's extent if there is none
-  ivec3 shift;  // added to a position's index in the phase, gives the image position of that element
+  // The first kernel element that the phase's positions use, or the kernel's extent if there is
+  // none.
+  ivec3 tap;
+  ivec3 shift;  // added to a position's index in the phase, gives the image position of the tap
 };
 Phase phase;  // the phase of the current matrix
 void begin_matrix(uint matrix) {
@@ -140,9 +143,9 @@ void begin_matrix(uint matrix) {
 
 // ---- segments -----------------------------------------------------------------------------------
 struct Segment {
-  uint64_t a, b;   // added to the addresses of rows and columns
-  ivec3 position;  // added to the positions of columns, in dimensions 1 to 3
-  bool none;       // the segment adds nothing
+  uint64_t a, b;   // byte offsets of the segment in rows of a and in columns of b
+  ivec3 position;  // offset of the segment from a column's position, in dimensions 1 to 3
+  bool none;       // whether the segment contributes nothing
 #ifdef FLOAT_ACTIVATIONS
   uint block;
   int depth;
@@ -175,7 +178,7 @@ uvec4 first_segment(uint s) { return uvec4(0, 0, 0, s); }
 #else
 uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, gemm.segment_shape); }
 #endif
-// Avoids a division, because CPU vectors lack one.
+// Increments the index without a division, because CPUs have no vector division.
 uvec4 next_segment(uvec4 index) {
   [[unroll]] for (uint d = 3; d > 0; --d) {
     index[d] += 1u;
@@ -186,16 +189,16 @@ uvec4 next_segment(uvec4 index) {
   return index;
 }
 
-// ---- columns
-// The index of the dispatch's column `n` among all columns; for windows, its index in
-// `column_shape`. Columns past the end get the last column's index.
+// ---- columns ------------------------------------------------------------------------------------
+// Returns the index of the dispatch's column `n` among all columns or, with a WINDOW, in
+// `column_shape`. A column past the end gets the last column's index.
 uvec4 column_index(uint n) {
   n = min(n, gemm.columns - 1u) + gemm.first_column;
   return WINDOW == 0 ? uvec4(n) : split(n, gemm.column_shape);
 }
 
 const int64_t kNoColumn = int64_t(0x8000000000000000ul);
-// The offset of a column in c, or kNoColumn if the phase does not have it.
+// Returns the byte offset of a column in c, or kNoColumn if the phase does not contain the column.
 int64_t out_column_at(uvec4 index) {
   if (WINDOW == 0) return gemm.out_column * int64_t(index.x);
   if (WINDOW == 2 && any(greaterThanEqual(phase.at + gemm.stride.yzw * ivec3(index.yzw), gemm.out_extent.yzw)))
@@ -207,9 +210,9 @@ int64_t out_column_at(uvec4 index) {
 
 // The part of a column of b that does not depend on the segment.
 struct ColumnBase {
-  uint64_t at;     // address of k = 0, which must not be read if it is outside the image
-  ivec3 position;  // in the image's dimensions 1 to 3
-  int first, end;  // the k whose elements exist: first to end - 1
+  uint64_t at;     // address of the element at k = 0, which must not be read if it is outside the image
+  ivec3 position;  // position in the image's dimensions 1 to 3
+  int first, end;  // elements exist for k from `first` to `end` - 1
 #ifdef FLOAT_ACTIVATIONS
   uint column;
 #endif
@@ -239,15 +242,15 @@ ColumnBase column_base_at(uint64_t b, uvec4 index) {
 
 // A column of b in a segment.
 struct Column {
-  uint64_t at;     // of k = 0
-  int first, end;  // the k whose elements exist: first to end - 1
+  uint64_t at;     // address of the element at k = 0
+  int first, end;  // elements exist for k from `first` to `end` - 1
 #ifdef FLOAT_ACTIVATIONS
   float scale, zero;
   uint first_of_block;  // the first k of the block
 #endif
 };
 #ifdef QUANTIZED
-// The value of a weight or zero point, which is i8, or u8 for 4 bits.
+// Returns the value of a weight or zero point. A value is i8, or u8 if weights have 4 bits.
 int whole(uint byte_) { return WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_); }
 uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(gemm.b_byte * int64_t(k >> 1)); }
 uint value_of_4_bits(uint byte_, uint k) { return byte_ >> ((k & 1u) * 4u) & 15u; }
@@ -271,7 +274,8 @@ float weight_at(Column column, int k) {
 Column column_at(ColumnBase base, Segment segment) {
   Column column = Column(base.at + segment.b, base.first, base.end);
   if (WINDOW != 0) {
-    const uvec3 position = uvec3(base.position + segment.position);  // negative positions become large unsigned numbers
+    // As unsigned numbers, negative positions are large.
+    const uvec3 position = uvec3(base.position + segment.position);
     if (any(greaterThanEqual(position, uvec3(gemm.extent.yzw)))) column.end = 0;
   }
   return column;
@@ -284,7 +288,7 @@ float number_at(uint64_t at) {  // loads a number of the output's dtype
   const uint bits = load16(at);
   return uintBitsToFloat(VARIANT == T_F16 ? f32_of_f16(bits) : bits << 16);
 }
-// The index of row m of the dispatch's matrix `matrix`, among the rows of all matrices of the GEMM.
+// Returns the index of row m of the dispatch's matrix `matrix` among the rows of all matrices.
 int64_t row_of_all(uint matrix, uint m) {
   return int64_t(gemm.first_matrix + matrix) * int64_t(gemm.all_rows) + int64_t(m);
 }
@@ -304,7 +308,7 @@ void put(uint64_t to, ACCUMULATOR sum, uint64_t bias, uint matrix, uint m, uint 
   if (VARIANT == T_F32) store32(to, bits); else store16(to, VARIANT == T_F16 ? f16_of_f32(bits) : bf16_of_f32(bits));
 }
 #else
-// BP_ACTIVATION_* of ops.h.
+// Values of BP_ACTIVATION_* in ops.h.
 const uint BP_ACTIVATION_RELU = 1, BP_ACTIVATION_GELU_ERF = 2, BP_ACTIVATION_GELU_TANH = 3, BP_ACTIVATION_SILU = 4,
            BP_ACTIVATION_SIGMOID = 5;
 
@@ -334,7 +338,7 @@ uint64_t bias_at(uint64_t bias, uint m, uint n) {
   return bias + uint64_t(int64_t(m) * gemm.bias_row + int64_t(gemm.first_column + n) * gemm.bias_column);
 }
 
-// The destination of a matrix's sums.
+// The destination of the sums of a matrix.
 struct Target {
   uint64_t at, bias;
   uint matrix;
@@ -359,7 +363,7 @@ ACCUMULATOR load_accumulator(Target target, uint m, uint n) {
   if ((gemm.flags & FLAG_ACCUMULATE) == 0u || m >= gemm.rows || n >= gemm.columns) return ACCUMULATOR(0);
   return FROM_BITS(load32(partial_at(target, m, n)));
 }
-// `column` is out_column_at of column n.
+// `column` is the result of out_column_at for column n.
 void store_result(Target target, uint m, uint n, int64_t column, ACCUMULATOR sum) {
   if (m >= gemm.rows || n >= gemm.columns) return;
   if ((gemm.flags & FLAG_PARTIAL) != 0u) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// io[index[i]] = (OP 0), += (1), max= (2) or min= (3) source[i]. One thread handles a slice along
-// the axis in order, so that duplicates are applied in the same order in every run. Operands: io,
-// index and source, without the axis. Extra: extent and stride of io, number and stride of indices,
-// stride of source. VARIANT 8: 64-bit indices.
+// Combines source[i] with io[index[i]]. OP 0 assigns, 1 adds, 2 stores the maximum, and 3 stores
+// the minimum. One thread processes a slice along the axis in order, so that duplicate indices are
+// applied in the same order in every run.
+//
+// Operands: io, index and source, without the axis. Extra: extent and stride of io, number and
+// stride of indices, stride of source. VARIANT 8 means that indices have 64 bits.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

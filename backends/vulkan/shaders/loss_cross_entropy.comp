@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy. MODE: BACKPLANE_CROSS_ENTROPY_*. The sum of losses accumulates over dispatches. OP
-// 1: losses are stored as f32, because they are summed later. VARIANT: ignore_index.
+// The loss of cross_entropy and its gradient. MODE is BACKPLANE_CROSS_ENTROPY_*. The sum of losses
+// accumulates over dispatches. With OP 1, losses are stored as f32, because a later kernel sums
+// them. VARIANT is ignore_index.
 //
-// Operands, some of which a mode lacks: dlogits, or the sum; logits, or losses; target; weight,
-// whose last stride is between classes; loss; the divisor of the result.
+// Operands. Each mode uses some of them:
+// 0: dlogits, or the sum
+// 1: logits, or losses
+// 2: target
+// 3: weight, whose last stride is between classes
+// 4: loss, or the accumulated sum of losses
+// 5: the divisor of the result
 //
-// Numbers of rows: the smoothing share of each class; the remaining share, for the target; the
-// number of classes divided by 65,536; the remainder of that division. Numbers of the sum of
-// losses: 1 if the dispatch is the first one, else 0; 1 if it is the last one, else 0.
+// Numbers of MODE ROWS: the smoothing share of each class; the share that remains for the target;
+// the number of classes divided by 65,536; the remainder of that division. Numbers of MODE LOSSES:
+// 1 if the dispatch is the first one, else 0; 1 if the dispatch is the last one, else 0.
 //
-// A split stores the key of its maximum m, and the sums of e^(x - m), of weight (x - m) and of
-// weights. The last two are for label smoothing only.
+// A split stores the key of its maximum m, the sum of e^(x - m), the sum of weight * (x - m), and
+// the sum of weights. Only label smoothing uses the last two.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 6
@@ -45,8 +51,8 @@ Row row_of(bool smoothed) {
   return found;
 }
 
-// For rows without weights and smoothing. Computes maximum and sum in one pass, as softmax.comp
-// does.
+// The vec4 functions process rows without weights and without smoothing. They compute maximum and
+// sum in one pass, as softmax.comp does.
 vec4 logits_of(uint i) {
   const BITS4 bits = load_vec4(vec4_at(1u, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
@@ -92,7 +98,7 @@ void each_row() {
   FOR_EACH_ELEMENT(c) store_bits(at(0u, c), bits_of(gradient_of(slope, c, exp_f32(logit(c) - slope.greatest))));
 }
 
-// Sums the weights of all targets, or all losses, as a single row.
+// Sums the weights of all targets, or sums all losses. The summands form a single row.
 void total() {
   float sum = 0.0;
   if (params.phase == PHASE_COMBINE) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that loss_cross_entropy.comp and loss_cross_entropy_registers.comp share. Define
-// tile_sum and tile_max before including this.
+// Functions that loss_cross_entropy.comp and loss_cross_entropy_registers.comp share. These files
+// define tile_sum and tile_max first.
 float logit(uint c) { return value_of(load_bits(at(1u, c))); }
 float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
 float weight_of(uint c) {
@@ -9,16 +9,16 @@ float weight_of(uint c) {
       load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_REDUCTION_RANK - 1] * int64_t(c))));
 }
 uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
-// The weight of a target. It is 0 if the target is ignored or, with weights, if the target is not a
-// class.
+// Returns the weight of a target. The weight is 0 if the target is ignored. If there are weights,
+// it is also 0 if the target is not a class.
 float target_weight(int target, uint classes) {
   if (target == int(VARIANT)) return 0.0;
   if (target >= 0 && uint(target) < classes) return weight_of(uint(target));
   return present(3u) ? 0.0 : 1.0;
 }
 
-// The key of the maximum m, and the sums of e^(x - m), of weight (x - m) and of weights. The last
-// two are for label smoothing only.
+// key: the key of the maximum m. sum: the sum of e^(x - m). weighted: the sum of weight * (x - m).
+// weights: the sum of weights. Only label smoothing uses the last two.
 struct Row {
   int key;
   float sum, weighted, weights;
@@ -56,7 +56,7 @@ Row combined_row(bool smoothed) {
 
 // The values that all gradients of a row share.
 struct Slope {
-  int target;  // -1: not a class
+  int target;  // -1 if the target is not a class
   bool ignored;
   float greatest, scale, whole, target_share, even, divisor;
 };
@@ -92,7 +92,8 @@ Slope slope_of(Row found, float even) {
   return slope;
 }
 
-// The gradient of element `c` of this dispatch's rows; e is e^(x - maximum).
+// Returns the gradient of the row's element `c`, counted from the dispatch's first element. `e` is
+// e^(x - maximum).
 float gradient_of(Slope slope, uint c, float e) {
   precise float gradient = e * slope.scale * slope.whole;
   if (params.first_element + c == uint(slope.target)) gradient -= slope.target_share;

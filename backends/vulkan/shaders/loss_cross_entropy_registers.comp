@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// loss_cross_entropy.comp for rows in registers. Operands, numbers, constants and partial results
-// are the same.
+// cross_entropy of rows in registers. Operands, numbers, constants and partial results are those of
+// loss_cross_entropy.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 6
@@ -12,7 +12,8 @@ GROUP_REDUCTION(tile_sum, float, sums, added)
 GROUP_REDUCTION(tile_max, int, greatest_keys, max)
 #include "loss_cross_entropy.glsl"
 
-// Replaces x by e^(x - maximum). When splits are combined, this is the maximum of the whole row.
+// Replaces each x in `registers` with e^(x - maximum). In PHASE_COMBINE, the maximum is that of the
+// whole row.
 Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
   Row found = Row(kMinKey, 0.0, 0.0, 0.0);
   const bool combines = params.phase == PHASE_COMBINE;
@@ -25,7 +26,8 @@ Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
   const float greatest = value_of_key(found.key);
   FOR_EACH_OWN_VEC4(q) {
     const vec4 distance = registers[q] - greatest;
-    FOR_EACH_COMPONENT(u) registers[q][u] = exp_f32(distance[u]);  // 0 past the end, because x is -inf there
+    // Elements past the end become 0, because they are loaded as -inf.
+    FOR_EACH_COMPONENT(u) registers[q][u] = exp_f32(distance[u]);
     if (combines) continue;
     found.sum += (registers[q].x + registers[q].y) + (registers[q].z + registers[q].w);
     if (!smoothed) continue;
@@ -48,7 +50,7 @@ Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
 void main() {
   FOR_EACH_ROW {
     vec4 registers[VEC4S];
-    // Combining splits reads the row again only if there is a gradient.
+    // PHASE_COMBINE reads the row again only if there is a gradient.
     const bool reads = params.phase != PHASE_COMBINE || present(0u);
     FOR_EACH_OWN_VEC4(q) registers[q] = reads ? load_own_vec4(1u, q, -kInfinity) : vec4(0.0);
     const float even = params.numbers[0];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of f32. They use only additions, products, quotients and integer operations,
-// so that all devices are equally accurate; built-in functions may be off by 2^-11. Errors are
-// stated relative to f64, without contraction and with exact division. Vulkan allows quotients to
-// be off by 2.5 ulp; log is then within 1.1 ulp and tanh within 2.4.
+// Elementary functions of f32. They mostly use additions, products, quotients and integer
+// operations, so that all devices are equally accurate. Built-in functions may be off by 2^-11.
+// Errors are stated relative to f64, without contraction and with exact division. Vulkan allows
+// quotients to be off by 2.5 ulp. With such quotients, log is within 1.1 ulp and tanh within 2.4
+// ulp.
 #include "exact.glsl"
 
 #define kInfinity uintBitsToFloat(0x7F800000u)
@@ -11,8 +12,8 @@
 // 2^n for n from -126 to 127.
 float power_of_two(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
 
-// e^x within 1 ulp. Cephes expf: reduces x by ln 2 in two parts, then uses a polynomial of degree
-// 7. Arguments that are clamped give 0 or inf.
+// e^x within 1 ulp, by the method of Cephes expf. Subtracts a multiple of ln 2 from x in two parts,
+// and then uses a polynomial of degree 7. Arguments that are clamped give 0 or inf.
 float exp_f32(float x) {
   const float inside = clamp(x, -104.0, 88.8);
   precise float n = roundEven(inside * 1.44269504);
@@ -24,13 +25,13 @@ float exp_f32(float x) {
   p = p * r + 1.6666665459e-1;
   p = p * r + 5.0000001201e-1;
   precise float y = p * (r * r) + r + 1.0;
-  const int whole = int(n), some = whole / 2;  // in two steps, because 2^n may be out of range
+  const int whole = int(n), some = whole / 2;  // two scalings, because 2^n may be out of range
   precise float scaled = y * power_of_two(some) * power_of_two(whole - some);
   return nan_bits(floatBitsToUint(x)) ? x : scaled;
 }
 
-// ln x within 1 ulp. FreeBSD msun e_logf.c: s = f / (2 + f) for the mantissa 1 + f in [sqrt(1/2),
-// sqrt(2)).
+// ln x within 1 ulp, by the method of FreeBSD's e_logf.c. The mantissa is 1 + f in [sqrt(1/2),
+// sqrt(2)), and the series is in s = f / (2 + f).
 float log_f32(float x) {
   uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
@@ -38,7 +39,7 @@ float log_f32(float x) {
   if (bits >> 31 != 0u) return kNaN;
   if (bits == 0x7F800000u) return x;
   int k = 0;
-  if (bits < 0x00800000u) {  // subnormal: shifts the mantissa up, so that it is not flushed
+  if (bits < 0x00800000u) {  // shifts the mantissa of a subnormal up, so that it is not flushed
     const int shift = 23 - findMSB(bits);
     bits <<= shift;
     k = -shift;
@@ -57,22 +58,27 @@ float log_f32(float x) {
   return y;
 }
 
-// 32 zero bits, then the bits of 2/pi, most significant word first. Eight words would suffice, but
-// glslang (2023) gives an array of eight the type of arrays in parameter blocks, whose explicit
-// layout is invalid for variables.
+// 32 zero bits, followed by the bits of 2/pi, with the most significant word first. Eight words
+// would suffice, but glslang (2023) gives an array of eight the type of the arrays in parameter
+// blocks. That type has an explicit layout, which is invalid for variables.
 const uint kTwoOverPi[9] = uint[9](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u,
                                    0xFE5163ABu, 0xDEBBC561u);
 
 uint shifted(uint high, uint low, uint by) { return by == 0u ? high : high << by | low >> (32u - by); }
 
-// |x| = quadrant * pi/2 + r with |r| <= pi/4, for any finite x: Payne and Hanek's reduction. x is
-// mantissa * 2^s. Omits the bits of 2/pi that only add multiples of 4 quadrants, and keeps 94 bits
-// of the fraction.
+// Returns r and sets `quadrant`, so that
+// x
+// = quadrant * pi/2 + r and
+// r
+// <= pi/4, for any finite x. Uses Payne and Hanek's reduction.
+// x
+// is mantissa * 2^s. The bits of 2/pi that only add multiples of 4 quadrants are omitted, and 94
+// bits of the fraction are kept.
 float reduce_quadrant(uint magnitude, out uint quadrant) {
   quadrant = 0u;
-  if (magnitude <= 0x3F490FDAu) return uintBitsToFloat(magnitude);  // up to pi/4
+  if (magnitude <= 0x3F490FDAu) return uintBitsToFloat(magnitude);  // |x| is at most pi/4
   const uint mantissa = (magnitude & 0x7FFFFFu) | 0x800000u;
-  const uint first = (magnitude >> 23) - 120u;  // s + 30
+  const uint first = (magnitude >> 23) - 120u;  // equals s + 30
   const uint word = first >> 5, by = first & 31u;
   const uint w0 = shifted(kTwoOverPi[word], kTwoOverPi[word + 1u], by);
   const uint w1 = shifted(kTwoOverPi[word + 1u], kTwoOverPi[word + 2u], by);
@@ -81,18 +87,21 @@ float reduce_quadrant(uint magnitude, out uint quadrant) {
   const uint64_t middle = uint64_t(w1) * mantissa + (low >> 32);
   const uint64_t high = uint64_t(w0 * mantissa) + (middle >> 32);
   const uint64_t top = (high << 32) | (middle & 0xFFFFFFFFul);
-  const int64_t fraction = int64_t(top << 2 | (low & 0xFFFFFFFFul) >> 30);  // signed, in 2^-64 quadrants
+  const int64_t fraction = int64_t(top << 2 | (low & 0xFFFFFFFFul) >> 30);  // signed, in units of 2^-64 quadrants
   quadrant = uint(top >> 62) + uint(fraction < 0l);
   const uint64_t size = fraction < 0l ? uint64_t(-fraction) : uint64_t(fraction);
-  const float upper = float(uint(size >> 40)), lower = float(size & 0xFFFFFFFFFFul);  // at most 23 and 40 bits
-  // pi/2 * 2^-24 in two parts, and pi/2 * 2^-64.
+  // `upper` has at most 23 bits, and `lower` has at most 40.
+  const float upper = float(uint(size >> 40)), lower = float(size & 0xFFFFFFFFFFul);
+  // high_scale + low_scale is pi/2 * 2^-24. The third constant is pi/2 * 2^-64.
   const float high_scale = uintBitsToFloat(0x33C90FDBu), low_scale = uintBitsToFloat(0xA73BBD2Eu);
   precise float r = upper * high_scale + (upper * low_scale + lower * uintBitsToFloat(0x1FC90FDBu));
   if (fraction < 0l) r = -r;
   return r;
 }
 
-// sin r and cos r for |r| <= pi/4, by the polynomials of Cephes sinf and cosf.
+// sin r and cos r for
+// r
+// <= pi/4, with the polynomials of Cephes sinf and cosf.
 float sine_f32(float r) {
   precise float z = r * r;
   precise float y = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r;
@@ -120,8 +129,9 @@ float sin_cos_f32(float x, uint which) {
   return uintBitsToFloat(out_bits);
 }
 
-// tanh x within 2 ulp. Cephes tanhf: an odd polynomial for |x| below 0.625, otherwise computed from
-// e^2x.
+// tanh x within 2 ulp, by the method of Cephes tanhf. It uses an odd polynomial for
+// x
+// below 0.625, and e^2x otherwise.
 float tanh_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
@@ -138,9 +148,12 @@ float tanh_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// erf x within 1.2 ulp. It is x + x P(x^2) for |x| below 0.93, and 1 - e^-Q(|x|) up to 4, where f32
-// reaches 1. P and Q were fitted for this file by least squares at Chebyshev nodes, weighted for
-// relative error.
+// erf x within 1.2 ulp. The result is x + x P(x^2) for
+// x
+// below 0.93, and 1 - e^-Q(
+// x
+// ) up to 4, where f32 reaches 1. P and Q were fitted for this file by least squares at Chebyshev
+// nodes, weighted for relative error.
 float erf_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
@@ -173,8 +186,8 @@ float erf_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// The mantissa in [1, 2) of a finite x > 0, and its exponent. Uses integer operations, so that no
-// subnormal is flushed.
+// Returns the mantissa in [1, 2) of a finite x > 0, and sets its exponent. Uses integer operations,
+// so that no subnormal is flushed.
 float mantissa_of(uint bits, out int exponent) {
   exponent = int(bits >> 23) - 127;
   if (exponent == -127) {
@@ -185,8 +198,9 @@ float mantissa_of(uint bits, out int exponent) {
   return uintBitsToFloat((bits & 0x7FFFFFu) | 127u << 23);
 }
 
-// The square root of a finite x > 0, or its inverse, within 0.51 ulp. The built-in inverse root of
-// the mantissa may be off by 2 ulp; a Newton step with an exact remainder corrects it.
+// The square root of a finite x > 0, or the inverse of that root, within 0.51 ulp. The built-in
+// inverse root of the mantissa may be off by 2 ulp. A Newton step with an exact remainder corrects
+// it.
 float root_of(uint bits, bool inverse) {
   int exponent;
   const float mantissa = mantissa_of(bits, exponent);
@@ -230,7 +244,7 @@ float divide_f32(float a, float b) {
   return y;
 }
 
-// a / b within 1 ulp. The built-in quotient of the mantissas is corrected by an exact remainder.
+// a / b within 1 ulp. An exact remainder corrects the built-in quotient of the mantissas.
 float divide_closely_f32(float a, float b) {
   const uint x = floatBitsToUint(a), y = floatBitsToUint(b), left = x & 0x7FFFFFFFu, right = y & 0x7FFFFFFFu;
   if (left == 0u || right == 0u || left >= 0x7F800000u || right >= 0x7F800000u) return divide_f32(a, b);
@@ -241,7 +255,8 @@ float divide_closely_f32(float a, float b) {
   exact_product(quotient, divisor, product, low);
   precise float rest = (dividend - product) - low;
   precise float closer = quotient + rest / divisor;
-  const int whole = clamp(up - down, -252, 252), some = whole / 2;  // in two steps, because 2^n may be out of range
+  // The result is scaled in two steps, because 2^n may be out of range.
+  const int whole = clamp(up - down, -252, 252), some = whole / 2;
   precise float scaled = closer * power_of_two(some) * power_of_two(whole - some);
   return uintBitsToFloat(floatBitsToUint(scaled) | ((x ^ y) & 0x80000000u));
 }

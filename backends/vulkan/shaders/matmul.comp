@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM for matmul and convolutions; gemm.glsl defines it. T is a's dtype. b has the same dtype, or
-// i8 if a is an integer. A thread computes TM x TN outputs. ALGORITHM:
-// direct: a thread reads all that it multiplies.
+// GEMM for matmul and convolutions, as gemm.glsl defines it. T is the dtype of a. b has the same
+// dtype, or i8 if a is an integer. A thread computes TM x TN outputs. Values of ALGORITHM:
+// direct: a thread reads all elements that it multiplies.
 // shared: a workgroup's tiles pass through shared memory.
-// subgroup: the threads of a subgroup share TM rows; each reads the elements of another k and
-// broadcasts them. With BACKPLANE_MODE_VEC4_COLUMNS, a thread reads its TN columns at once. They
-// are then contiguous in b and aligned, and TN divides the number of columns.
-// skinny: direct, for at most TM rows.
+// subgroup: the threads of a subgroup share TM rows. Each thread reads elements of a at a different
+// k and broadcasts them. With BACKPLANE_MODE_VEC4_COLUMNS, a thread reads its TN columns at once.
+// These columns are contiguous in b and aligned, and TN divides the number of columns.
+// skinny: like direct, for at most TM rows.
 //
-// QUANTIZED: b holds weights of 4 or 8 bits. DOT: like `shared`, for 8-bit integers; a word holds
-// four k, which are multiplied at once.
+// With QUANTIZED, b holds weights of 4 or 8 bits. DOT is like `shared` for 8-bit integers. A word
+// then holds the elements at four k, which are multiplied at once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
@@ -27,8 +27,8 @@
 
 #define TM BACKPLANE_THREAD_TILE_M
 #define TN BACKPLANE_THREAD_TILE_N
-#define DEPTH 16                      // WORDs along k of a tile in shared memory
-#define CHUNK BACKPLANE_MIN_SUBGROUP  // k that the threads of a subgroup read at once
+#define DEPTH 16                      // elements along k of a tile in shared memory
+#define CHUNK BACKPLANE_MIN_SUBGROUP  // number of k that a subgroup reads at once
 #define ROWS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? TM : BACKPLANE_GROUP_TILE_M)
 #define COLUMNS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? BACKPLANE_SKINNY_TILE_N : BACKPLANE_GROUP_TILE_N)
 #define THREADS_N (COLUMNS / TN)
@@ -41,18 +41,19 @@
 #endif
 #define a_value(at) ACCUMULATOR(value_of(load_bits(at)))
 
-// TILED is the type of a tile's element. It holds WORD consecutive k of a row or column.
+// TILED is the type of a tile's element, which holds the values at WORD consecutive k of a row or
+// column.
 #ifdef DOT
 #define WORD 4
 #define TILED uint
-// OpSDotKHR, or for u8 by i8 OpSUDotKHR, which takes the signed factor first.
+// dot4 is OpSDotKHR or, for u8 by i8, OpSUDotKHR, whose first factor is the signed one.
 #define DOT_REQUIRES extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018]
 #if T == T_U8
 spirv_instruction(DOT_REQUIRES, id = 4452) int dot4(uint b, uint a, spirv_literal int format);
 #else
 spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_literal int format);
 #endif
-#define product_of(a, b) dot4(b, a, 0)  // PackedVectorFormat4x8Bit
+#define product_of(a, b) dot4(b, a, 0)  // 0 is PackedVectorFormat4x8Bit
 #define ONES 0x01010101u
 #else
 #define WORD 1
@@ -60,7 +61,7 @@ spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_litera
 #define product_of(a, b) ((a) * (b))
 #define ONES ACCUMULATOR(1)
 #endif
-// Two words of padding per line avoid conflicts among 32 banks, along lines and along columns.
+// Two words of padding per line avoid conflicts among 32 banks, both along and across lines.
 shared TILED
     a_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? ROWS + 2 : 1];
 shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
@@ -68,11 +69,12 @@ shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
 
 ACCUMULATOR accumulators[TM][TN];
 #ifdef INTEGER_ACTIVATIONS
-ACCUMULATOR row_sums[TM], column_sums[TN];  // multiplied by the zero points of the other operand
+// Sums of a's rows and of b's columns. The zero point of the other operand multiplies each sum.
+ACCUMULATOR row_sums[TM], column_sums[TN];
 #endif
 
-// The element of b at k of a column, whose address is column.at. If it does not exist, reads `safe`
-// and gives 0.
+// Returns the element of b at k of a column. column.at is the element's address. If the element
+// does not exist, reads `safe` and returns 0.
 ACCUMULATOR b_of(Column column, uint64_t safe, int k) {
 #ifdef FLOAT_ACTIVATIONS
   return weight_at(column, k);
@@ -96,7 +98,7 @@ void multiply(TILED a[TM], TILED b[TN]) {
 }
 
 #ifdef INTEGER_ACTIVATIONS
-// Sum of (a - za)(b - zb) = sum of ab - za sum of b - zb sum of a + count za zb, modulo 2^32.
+// The sum of (a - za)(b - zb) is sum(ab) - za sum(b) - zb sum(a) + count za zb, modulo 2^32.
 void subtract_zero_points(uint matrix, uint row, uint column, uint column_step, int count) {
   int zero[TN];
   [[unroll]] for (uint j = 0; j < TN; ++j) zero[j] = zero_of_column(min(column + j * column_step, gemm.columns - 1u));
@@ -109,7 +111,7 @@ void subtract_zero_points(uint matrix, uint row, uint column, uint column_step, 
 #endif
 
 #ifdef DOT
-// Four bytes, of which the first `count` exist.
+// Loads a word of four bytes. Bytes from index `count` on do not exist and are 0.
 uint word_at(uint64_t at, int64_t step, int count) {
   if (step == 1l && (uint(at) & 3u) == 0u && count >= WORD) return load32(at);
   uint word = 0u;
@@ -138,7 +140,7 @@ uint word_of_4_bits(uint64_t column, uint k, int count) {
 #endif
 
 #if WORD == 1
-// One step of k, without broadcasts. Advances rows and columns to the next k.
+// Multiplies the elements at one k without broadcasts. Advances rows and columns to the next k.
 void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int k) {
   ACCUMULATOR a[TM], b[TN];
   [[unroll]] for (uint i = 0; i < TM; ++i) {
@@ -170,8 +172,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
   }
 }
 
-// Up to CHUNK steps of k. Each thread reads the elements of a for one of them. Advances rows to the
-// next k of the thread.
+// Multiplies the elements at up to CHUNK k. Each thread reads the elements of a at one of these k.
+// Advances `rows` to the thread's next k.
 #define SUBGROUP_STEPS(count)                                                                       \
   do {                                                                                              \
     ACCUMULATOR own[TM];                                                                                    \
@@ -191,8 +193,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
 
 void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_begin, int k_end) {
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N;
-  // Adjacent threads read contiguous elements. With a window, all elements of a thread are in one
-  // column.
+  // Adjacent threads read contiguous elements. If `same_column` is true, all elements of b that a
+  // thread reads are in one column.
   const bool a_by_depth = abs(gemm.a_depth) <= abs(gemm.a_row);
 #ifdef FLOAT_ACTIVATIONS
   const bool same_column = true;
@@ -241,7 +243,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
 
 void main() {
   read_params();
-  // Rows and columns past the end read the last ones and are not written.
+  // Rows and columns past the end read the last row and column. Their results are not written.
   const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   const uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
 #ifdef SUBGROUP
@@ -272,7 +274,7 @@ void main() {
     const uint s_end = min(s_begin + gemm.split_segments, gemm.segments);
     const uint64_t a = matrix_at(gemm.a, matrix), b = matrix_at(gemm.b, matrix);
     const Target target = target_at(matrix, slot);
-    const uint64_t safe = b;  // any readable address
+    const uint64_t safe = b;  // any readable address serves
     begin_matrix(matrix);
     const uint row = m0 + own_row, column = n0 + own_column;
     uvec4 indices[TN];
@@ -332,7 +334,7 @@ void main() {
     [[unroll]] for (uint j = 0; j < TN; ++j)
       out_columns[j] =
           out_column_at(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? column_index(column + j * column_step) : indices[j]);
-    // Rotates each row to index 0: a dynamic index would move the accumulators to memory.
+    // Rotates each row to index 0, because a dynamic index would move the accumulators to memory.
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
         store_result(target, row + i, column + j * column_step, out_columns[j], accumulators[0][j]);

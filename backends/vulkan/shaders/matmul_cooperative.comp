@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM with cooperative matrices: a subgroup multiplies SM x SK elements of a by SK x SN of b at
-// once. gemm.glsl defines the GEMM. T is the dtype of a and b; accumulators are f32, or i32 for
-// integers. A workgroup computes TILE x TILE outputs from tiles in shared memory. Lines of a tile
-// run along the operand's contiguous dimension, so that a thread copies 16 bytes at once if strides
-// and alignment allow.
+// GEMM with cooperative matrices, as gemm.glsl defines it. A subgroup multiplies SM x SK elements
+// of a by SK x SN elements of b at once. T is the dtype of a and b. Accumulators are f32, or i32
+// for integers. A workgroup computes TILE x TILE outputs from tiles in shared memory. Lines of a
+// tile run along the operand's contiguous dimension, so that a thread copies 16 bytes at once if
+// strides and alignment allow.
 //
-// The source uses GL_NV_cooperative_matrix, which every glslc knows. cooperative_matrix.py
+// The source uses GL_NV_cooperative_matrix, which every glslc supports. cooperative_matrix.py
 // translates the SPIR-V to SPV_KHR_cooperative_matrix.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -42,23 +42,23 @@ const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 #define WORD (4 / BYTES)   // elements per word
 #define VECTOR (4 * WORD)  // elements per 16 bytes
 #define DEPTH (BACKPLANE_MATRIX_DEPTH_BYTES / BYTES)
-// Words between lines. K_MAJOR: k runs along lines. K_MINOR: rows or columns run along lines. 16
-// bytes of padding avoid bank conflicts.
+// Words from one line to the next. In a K_MAJOR tile, k runs along lines. In a K_MINOR tile, rows
+// or columns run along lines. 16 bytes of padding avoid bank conflicts.
 #define K_MAJOR_STRIDE (BACKPLANE_MATRIX_DEPTH_BYTES / 4 + 4)
 #define K_MINOR_STRIDE (TILE / WORD + 4)
-const uint TILE_WORDS = TILE * K_MAJOR_STRIDE;  // the larger of the two from TILE 64 on
+const uint TILE_WORDS = TILE * K_MAJOR_STRIDE;  // suffices for both layouts if TILE is at least 64
 shared uint a_tile[TILE_WORDS];
 shared uint b_tile[TILE_WORDS];
 shared ACCUMULATOR staging[SUBGROUPS * SM * SN];
 #ifdef INTEGER_ACTIVATIONS
-shared int line_sums[2 * TILE];  // sums of a's rows, then of b's columns, which zero points multiply
+shared int line_sums[2 * TILE];  // sums of a's rows, then sums of b's columns; zero points multiply them
 
 int sum_of_bytes(uint word) {
   int sum = 0;
   [[unroll]] for (int e = 0; e < 4; ++e) sum += int(word << (24 - 8 * e)) >> 24;
   return sum;
 }
-// Sets `sum` to the sum of line `line` of a tile.
+// Adds the elements of row or column `line` of a tile to `sum`.
 #define LINE_SUM(tile, k_major, line, sum)                                                                          \
   do {                                                                                                            \
     if (k_major) {                                                                                                  \
@@ -72,7 +72,7 @@ int sum_of_bytes(uint word) {
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Memory128 { uvec4 value; };
 
-// A word of WORD elements, of which the first `count` exist; the others are 0.
+// Loads a word of WORD elements. Elements from index `count` on do not exist and are 0.
 uint word_at(uint64_t at, int64_t step, int count) {
   uint word = 0u;
   [[unroll]] for (int e = 0; e < WORD; ++e) {
@@ -81,8 +81,8 @@ uint word_at(uint64_t at, int64_t step, int count) {
   return word;
 }
 
-// Copies `lines` lines of `run` elements each from `from`. Lines from `line_count` on, and elements
-// from `run_count` on, become zero.
+// Copies `lines` lines of `run` elements each from address `from` to `tile`. Lines from
+// `line_count` on, and elements from `run_count` on, become zero.
 #define FILL(tile, line_words, lines, run, from, line_step, run_step, line_count, run_count)                       \
   do {                                                                                                            \
     const bool wide_ = (run_step) == BYTES && (((from) | uint64_t(line_step)) & 15ul) == 0ul;                     \
@@ -101,7 +101,8 @@ uint word_at(uint64_t at, int64_t step, int count) {
     }                                                                                                             \
   } while (false)
 
-// Fills the tile of b for windows and 4-bit weights. A thread copies one column along k.
+// Fills the tile of b for convolutions and 4-bit weights. A thread copies elements of one column
+// along k.
 void fill_columns(Column own, int k0, int k_end) {
   const uint line = gl_LocalInvocationIndex % TILE;
   for (uint w = gl_LocalInvocationIndex / TILE; w < DEPTH / WORD; w += GROUP / TILE) {
@@ -143,8 +144,8 @@ void multiply_tiles(uint row, uint column, bool a_k_major, bool b_k_major) {
 
 #ifdef INTEGER_ACTIVATIONS
 #define BY_COLUMN (WEIGHT_BITS == 4)
-// The contribution of zero points to the sum of a row and column of the tile, over `count` terms
-// (see matmul.comp).
+// Returns the contribution of zero points to the sum of a row and column of the tile. The sum has
+// `count` terms. subtract_zero_points in matmul.comp states the formula.
 int zero_point_term(Target target, uint m0, uint n0, uint row, uint column, int count) {
   if ((!ZERO_OF_A && !ZERO_OF_B) || m0 + row >= gemm.rows || n0 + column >= gemm.columns) return 0;
   const int za = zero_of_row(target.matrix, m0 + row), zb = zero_of_column(n0 + column);
@@ -155,7 +156,8 @@ int zero_point_term(Target target, uint m0, uint n0, uint row, uint column, int 
 #define zero_point_term(target, m0, n0, row, column, count) ACCUMULATOR(0)
 #endif
 
-// Stores the subgroup's accumulators, from `row` and `column` on, of the tile at m0 and n0.
+// Stores the subgroup's accumulators. They begin at `row` and `column` of the tile, which begins at
+// row m0 and column n0.
 void store_results(Target target, uint m0, uint n0, uint row, uint column, int count) {
   const uint stage = gl_SubgroupID * (SM * SN);
   [[unroll]] for (uint at = 0; at < MATRICES_M * MATRICES_N; ++at) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM of at most ROWS rows with K-major b, such as the weights of linear; gemm.glsl defines it. A
-// group of COLUMN_THREADS threads computes COLUMNS columns. Its reads along k are coalesced, with
-// CHUNK elements per thread at once if operands are dense and aligned. Each element of b is
-// multiplied by all rows. The group's sums are combined in shared memory, always in the same order.
+// GEMM of at most ROWS rows with K-major b, such as the weights of linear. gemm.glsl defines the
+// GEMM. A group of COLUMN_THREADS threads computes COLUMNS columns. The group's reads along k are
+// coalesced. If operands are dense and aligned, a thread reads CHUNK elements at once. Each element
+// of b is multiplied by all rows. The group's sums are combined in shared memory, always in the
+// same order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "gemm.glsl"
@@ -32,7 +33,7 @@ ACCUMULATOR accumulators[OUTPUTS];
 #define B_ALIGN uint(min(CHUNK * B_BYTES, 16))
 #endif
 
-// ---- CHUNK elements of a row or column from k on
+// ---- reads of rows of a and columns of b --------------------------------------------------------
 void read_values(uint64_t at, out ACCUMULATOR values[CHUNK]) {
 #if BYTES == 1
   const uvec2 words = Memory2x32(at).value;
@@ -60,7 +61,7 @@ void read_values(uint64_t at, out ACCUMULATOR values[CHUNK]) {
 
 #if defined(FLOAT_ACTIVATIONS)
 #define DEQUANTIZED(value) ((float(value) - column.zero) * column.scale)
-// The scale and zero point of column n at k.
+// Returns column n with its scale and zero point at k.
 Column column_of(uint n, uint k) {
   Segment segment;
   segment.b = 0ul;
@@ -91,7 +92,7 @@ void read_column(uint64_t at, uint n, int zero, uint k, out ACCUMULATOR values[C
 #endif
 }
 
-// One element of a column.
+// Reads the element of column n at k.
 ACCUMULATOR read_one(uint64_t at, uint n, int zero, uint k) {
 #if defined(QUANTIZED)
 #ifdef FLOAT_ACTIVATIONS
@@ -106,9 +107,9 @@ ACCUMULATOR read_one(uint64_t at, uint n, int zero, uint k) {
 #endif
 }
 
-// ---- a split
+// ---- the range of k of a split ------------------------------------------------------------------
 struct Range {
-  uint begin, end;  // k
+  uint begin, end;  // from k = begin to k = end - 1
 };
 Range range_of(uint split) {
   const uint first = split / gemm.depth_splits * gemm.split_segments,
@@ -123,7 +124,7 @@ Range range_of(uint split) {
   return range;
 }
 
-// Whether CHUNK elements of all rows and columns can be read at once.
+// Returns whether CHUNK elements of each row and column can be read at once.
 bool can_load_chunks(uint64_t a, uint64_t b, uint begin) {
   const uint64_t a_bits = a | uint64_t(gemm.a_row), b_bits = b | uint64_t(gemm.b_column);
   bool wide = gemm.a_depth == BYTES && ((uint(a_bits) & (A_ALIGN - 1u)) | (uint(b_bits) & (B_ALIGN - 1u))) == 0u;
@@ -186,7 +187,8 @@ void accumulate(uint matrix, uint64_t a, uint64_t b, uint n0, Range range) {
   }
 }
 
-// XOR with the sum's index, so that neither writers nor readers have bank conflicts.
+// Index of a thread's sum in shared memory. The XOR prevents bank conflicts of writers and of
+// readers.
 #define SLOT(sum, thread) ((sum) * GROUP + ((thread) ^ (sum)))
 
 void main() {

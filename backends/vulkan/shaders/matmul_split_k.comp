@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Split-K reduction: adds up the partial sums, always in the same order, and applies the epilogue.
+// Split-K reduction. Adds the partial sums, always in the same order, and applies the epilogue.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "gemm.glsl"

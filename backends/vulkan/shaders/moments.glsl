@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and variance of rows. The mean is computed first, then the squared distances from it.
-// Operand 1 is x; number 2 is the length of a row. Before including this, define tile_sum, which
-// adds over the threads of a row, and kCentred. If kCentred is false, the mean is taken as zero.
+// Mean and variance of rows. The mean is computed first, and then the squared distances from the
+// mean. Operand 1 is x, and number 2 is the length of a row. The including file defines tile_sum,
+// which adds over the threads of a row, and kCentred. If kCentred is false, the mean counts as
+// zero.
 float load_value(uint operand, uint i) { return value_of(load_bits(at(operand, i))); }
 
 struct Moments {
@@ -14,8 +15,9 @@ void store_partials(Moments moments) {
   store_partial(2u, float(end - begin));
 }
 
-// Combines a row's splits. The mean is the mean of the splits' means. The sum of squares adds each
-// split's squares about its own mean, and the squared distance of that mean from the row's mean.
+// Combines a row's splits. The row's mean is the mean of the splits' means, weighted by their
+// lengths. The sum of squares adds the squares of each split about the split's mean. It also adds
+// the squared distance of that mean from the row's mean, times the split's length.
 Moments combined_moments() {
   Moments moments = Moments(0.0, 0.0);
   float sum = 0.0, squares = 0.0;
@@ -47,7 +49,7 @@ Moments moments_of(vec4 registers[VEC4S]) {
   return moments;
 }
 #else
-// The moments of a split.
+// Returns the moments of a split. Sets `registers` to the split's elements if they fit.
 Moments moments_of_split(out float registers[REGISTERS]) {
   Moments moments = Moments(0.0, 0.0);
   const float count = float(end - begin);
@@ -79,8 +81,8 @@ vec4 vec4_of(uint operand, uint i) {
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
 }
 
-// The moments of a row in one pass. The moments of every four elements are combined with those of
-// the previous ones (Chan, Golub and LeVeque 1979).
+// Computes the moments of a row in one pass. The moments of every four elements are combined with
+// those of the previous elements (Chan, Golub and LeVeque 1979).
 Moments moments_vec4() {
   Moments moments = Moments(0.0, 0.0);
   float seen = 0.0;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm, batch_norm (OP): y = (x - mean) rstd gamma + beta. The mean is
-// computed first, then the variance about it. A split stores both, and its length.
+// layer_norm, rms_norm, group_norm and batch_norm. OP selects one. y = (x - mean) * rstd * gamma +
+// beta. The mean is computed first, and then the variance about it. A split stores the mean, the
+// sum of squared distances from the mean, and its length.
 //
-// Operands: y, x, gamma, beta, mean and rstd (out). For batch_norm also the running mean and
-// variance, in and out; VARIANT 1 (training) updates them, and 0 normalises with them. VARIANT of
-// layer_norm's and rms_norm's vec4 kernels: 1 with gamma, 2 with gamma and beta.
+// Operands 0 to 5: y, x, gamma, beta, mean and rstd. The last two are outputs. Operands 6 to 9
+// belong to batch_norm: the running mean and variance as inputs, then as outputs.
 //
+// VARIANT 1 of batch_norm (training) updates the running mean and variance, and VARIANT 0
+// normalises with them. The vec4 kernels of layer_norm and rms_norm use gamma with VARIANT 1, and
+// gamma and beta with VARIANT 2.
+//
+// Numbers: epsilon, momentum, number of elements of a row.
 // Numbers: epsilon, momentum, elements of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that norm.comp and norm_registers.comp share. Define tile_sum before including this.
+// Functions that norm.comp and norm_registers.comp share. These files define tile_sum first.
 const bool kCentred = OP != BP_OP_RMS_NORM;
 #include "moments.glsl"
 
@@ -15,7 +15,7 @@ struct Scale {
   float mean, rstd;
 };
 
-// Computes the scale of a row, and stores the statistics that are requested.
+// Computes the scale of a row, and stores the statistics whose operands are present.
 Scale scale_of(Moments moments) {
   const float epsilon = params.numbers[0], share = params.numbers[1], count = params.numbers[2];
   float mean = moments.mean, variance = count == 0.0 ? kNaN : divide_f32(moments.squares, count);

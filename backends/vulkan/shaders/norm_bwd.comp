@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd; OP is the number of the norm. With s = (x - mean) rstd and g = dy gamma: dx = rstd (g -
-// mean of g - s mean of g s), without the second term for rms_norm. MODE: BACKPLANE_NORM_BWD_*.
-// dgamma = sum of dy s, and dbeta = sum of dy, over the dimensions that parameters broadcast along.
+// norm_bwd. OP is the number of the norm. Let s = (x - mean) * rstd and g = dy * gamma. Then dx =
+// rstd * (g - mean of g - s * mean of g * s). rms_norm omits the mean of g. dgamma is the sum of dy
+// * s, and dbeta is the sum of dy, over the dimensions along which parameters are broadcast. MODE
+// is BACKPLANE_NORM_BWD_*.
 //
-// Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta. VARIANT 1: the caller gives no
-// statistics. Then BACKPLANE_NORM_BWD_STATISTICS, or the gradient of whole rows, computes and
-// stores them as f32. VARIANT 2, for vec4 rows: gamma is present.
+// Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta.
 //
-// A split stores both sums. In mode STATISTICS it stores the same as a split of norm.comp. Number 0
-// is epsilon; number 2 is the length of a row.
+// VARIANT is a set of bits. Bit 0 means that the caller gives no statistics. A dispatch in mode
+// STATISTICS, or the gradient of whole rows, then computes them and stores them as f32. Bit 1
+// applies to vec4 rows and means that gamma is present.
+//
+// A split stores the sums of g and of g * s. In mode STATISTICS, it stores the same values as a
+// split of norm.comp. Number 0 is epsilon, and number 2 is the length of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
@@ -19,7 +22,7 @@
 TILE_REDUCTION(tile_sum, float, sums, added)
 #include "norm_bwd.glsl"
 
-// g (or dy) and s of element i, whose value is x.
+// Returns g and s of element i, whose value is x. In mode PARAMETERS, g is dy.
 vec2 terms(uint i, float x, Statistics statistics) {
   precise float s = (x - statistics.mean) * statistics.rstd;
   precise float g = load_value(2u, i);
@@ -46,7 +49,7 @@ void keep_statistics() {
 void each_row() {
   vec2 registers[REGISTERS];
   float x[REGISTERS];
-  vec2 sums = vec2(0.0);  // sums of g and of g s
+  vec2 sums = vec2(0.0);  // sums of g and of g * s
   const bool in_registers = fits_registers() && params.phase == PHASE_WHOLE,
              sees_whole = MODE == BACKPLANE_NORM_BWD_GRADIENT && kOwnStatistics && params.phase == PHASE_WHOLE;
   Statistics statistics = Statistics(0.0, 0.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of norm_bwd.comp for rows in registers. Operands, numbers, constants and partial
-// results are the same.
+// The gradient of norm_bwd for rows in registers. Operands, numbers, constants and partial results
+// are those of norm_bwd.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
@@ -20,7 +20,7 @@ void main() {
       statistics = statistics_of(moments_of(s));
     else
       statistics = statistics_at(0u);
-    vec2 sums = vec2(0.0);  // sums of g and of g s
+    vec2 sums = vec2(0.0);  // sums of g and of g * s
     FOR_EACH_OWN_VEC4(q) {
       precise vec4 straight = (s[q] - statistics.mean) * statistics.rstd;
       s[q] = straight;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm.comp for rows in registers. Operands, numbers, constants and partial results are the same.
+// The norms of rows in registers. Operands, numbers, constants and partial results are those of
+// norm.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 10

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maxima as ordering keys (order_f32). Keys order like the numbers, and NaN has the maximum key.
+// Ordering keys (order_f32), with which kernels compute maxima. Keys order like the numbers, and
+// NaN has the maximum key.
 const int kMinKey = int(0x807FFFFFu), kInfinityKey = 0x7F800000;  // keys of -inf and inf
 float value_of_key(int key) { return uintBitsToFloat(uint(key) ^ (uint(key >> 31) >> 1)); }
 
-// Rescales a sum of e^(x - maximum) from the maximum of `key` to the greater maximum `greatest`.
+// Rescales a sum of e^(x - maximum) from the maximum that `key` stands for to the greater maximum
+// `greatest`.
 float rescaled(float sum, int key, float greatest) {
   return key == kMinKey ? 0.0 : sum * exp_f32(value_of_key(key) - greatest);
 }

@@ -16,9 +16,9 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Par
 };
 layout(push_constant, scalar) uniform Push { Params params; };
 
-// Sets `at` to the addresses of logical element `index` in the first COUNT operands. Needs one
-// division for each dimension except the first, which is slow on CPUs, whose drivers have no vector
-// division.
+// Sets `at` to the addresses of logical element `index` in the first COUNT operands. This needs one
+// division for each dimension except the first. Divisions are slow on CPUs, whose drivers have no
+// vector division.
 #define LOCATE(COUNT, at, index)                                                              \
   do {                                                                                        \
     [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_) at[k_] = params.operands[k_].address;      \

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool (OP), one thread per output. Operands: y; index of the maximum in its plane
-// (absent if its address is 0); the plane of x; a counter of positions. Extra, three values each:
-// extents of the image, kernel, stride, dilation, padding before, strides of x; then the last two
-// extents of the positions. VARIANT 1: padding counts in an average's divisor.
+// max_pool and avg_pool, with one thread per output. OP selects one.
+//
+// Operands: y; index of the maximum in its plane, whose address is 0 if absent; the plane of x; a
+// counter of positions. The counter is an operand without memory, and its address is the position.
+//
+// Extra contains three values for each of these: extents of the image, kernel, stride, dilation,
+// padding before, strides of x. The last two extents of the positions follow. VARIANT 1 means that
+// padding counts in an average's divisor.
+// that padding counts in an average's divisor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -17,7 +22,7 @@ int number(uint which, uint d) { return int(params.extra[which * 3u + d]); }
 #define BEGIN 4u
 #define STRIDES 5u
 
-// Finds the taps of a window that are in the image: first to last - 1.
+// Finds the taps of a window that are in the image. These are the taps from `first` to `last` - 1.
 void clip(uint d, int position, out int origin, out int first, out int last) {
   const int dilation = number(DILATION, d), image = number(IMAGE, d);
   origin = position * number(STRIDE, d) - number(BEGIN, d);
@@ -37,7 +42,7 @@ void main() {
 
     int best = int(0x80000000u), found = 0x7FFFFFFF;  // `best` is an ordering key, and NaN has the maximum key
     BITS bits = bits_of(-kInfinity);
-    float sum = 0.0, lost = 0.0;  // `lost` is the rounding error (Neumaier)
+    float sum = 0.0, lost = 0.0;  // `lost` is the accumulated rounding error (Neumaier)
     for (int a = first[0]; a < last[0]; ++a) {
       for (int b = first[1]; b < last[1]; ++b) {
         for (int c = first[2]; c < last[2]; ++c) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize: rint(x / scale) + zero point, saturated. dequantize: (q - zero point) * scale (OP).
-// Operands: out, in, scale, zero point (absent if its address is 0). VARIANT 1: quantized values
-// are signed.
+// quantize computes rint(x / scale) + zero point, saturated. dequantize computes (q - zero point) *
+// scale. OP selects one. Operands: out, in, scale, zero point, whose address is 0 if absent.
+// VARIANT 1 means that quantized values are signed.
 //
-// MODE 4: a byte holds two 4-bit values, and the loops run over bytes. Extra: the strides from the
-// first to the second float, scale and zero point, and 1 if bytes have a second value.
+// With MODE 4, a byte holds two 4-bit values, and the loops run over bytes. Extra contains the
+// strides from a byte's first float, scale and zero point to its second ones, and 1 if bytes have a
+// second value.
 //
-// LAYOUT dense: processes four elements at once, with a single scale and zero point.
+// With LAYOUT dense, the kernel processes four elements at once, with a single scale and zero
+// point.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -21,7 +23,8 @@ float zero_point(uint64_t at) { return at == 0ul ? 0.0 : whole(load8(at)); }
 
 uint quantized(float x, float scale, float zero) {
   precise float ratio = divide_f32(x, scale);
-  if (abs(ratio) < 1.0e4) {  // a quotient may be off by 2.5 ulp, which changes ties, so the remainder corrects it
+  // A quotient may be off by 2.5 ulp, which can change a tie. The remainder corrects the quotient.
+  if (abs(ratio) < 1.0e4) {
     float high, low;
     exact_product(ratio, scale, high, low);
     precise float rest = (x - high) - low;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over rows. OP is the operator's id, VARIANT the output's dtype. Operands: out, in.
+// Reductions over rows. OP is the operator's id, and VARIANT is the output's dtype. Operands: out,
+// in.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 2
@@ -7,10 +8,10 @@
 #include "dtype.glsl"
 
 struct Sum {
-  float high, low;  // floats: the sum and its rounding error (Neumaier); reduce_prod uses only `high`
-  int64_t whole;    // integers, modulo 2^64
-  ORDER key;        // extrema: the greater key wins; minima use inverted keys
-  uint index;       // of the extremum
+  float high, low;  // for floats: the sum and its rounding error (Neumaier); reduce_prod uses only `high`
+  int64_t whole;    // for integers: the result modulo 2^64
+  ORDER key;        // for extrema: the greater key wins; minima use inverted keys
+  uint index;       // index of the extremum
 };
 
 Sum identity() {
@@ -19,7 +20,7 @@ Sum identity() {
   out_sum.low = 0.0;
   out_sum.whole = OP == BP_OP_REDUCE_PROD ? 1l : 0l;
 #if IS_FLOAT
-  out_sum.key = int(0x807FFFFFu);  // the key of -inf, or of +inf for minima
+  out_sum.key = int(0x807FFFFFu);  // the key of -inf, or the inverted key of +inf for minima
 #elif T == T_I64
   out_sum.key = int64_t(0x8000000000000000ul);
 #elif T == T_I8 || T == T_I32
@@ -107,7 +108,7 @@ void put(uint64_t to, Sum sum) {
 #endif
   } else {
 #if IS_FLOAT
-    // The error is meaningless if the sum is not finite.
+    // The rounding error is meaningless if the sum is not finite.
     precise float total = sum.high + sum.low;
     const bool finite = (floatBitsToUint(sum.high) & 0x7F800000u) != 0x7F800000u;
     const uint bits = floatBitsToUint(finite && OP == BP_OP_REDUCE_SUM ? total : sum.high);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definitions that reduction kernels share. A row is the set of elements that one result is reduced
-// from, or that are normalised together. It has `inner_rank` dimensions of any strides. There is
-// one row for each index of the other `outer_rank` dimensions.
+// Definitions that reduction kernels share. A row is a set of elements that are reduced to one
+// result, or that are normalised together. It has `inner_rank` dimensions with any strides. There
+// is one row for each index of the other `outer_rank` dimensions.
 //
 // A tile of `tile_size` threads, a power of two, processes a row. If there are few long rows, they
-// are split: a first dispatch stores each split's results in `partials`, and a second one combines
-// them.
+// are split. A first dispatch then stores each split's results in `partials`, and a second dispatch
+// combines these results.
 //
-// LAYOUT dense: rows have one dimension. VEC4_TILE, if not 0: rows have one dimension and are not
-// split; tiles of VEC4_TILE threads read four elements of each operand at once. A tile within one
-// subgroup needs no barrier. VEC4_TILE is a constant, so the compiler removes all other code;
-// drivers of CPUs would execute both sides of a branch, including barriers.
+// With LAYOUT dense, rows have one dimension. If VEC4_TILE is not 0, rows have one dimension and
+// are not split. Tiles of VEC4_TILE threads then read four elements of each operand at once. A tile
+// within one subgroup needs no barrier. VEC4_TILE is a constant, so that the compiler removes all
+// other code. Drivers of CPUs would otherwise execute both sides of a branch, including barriers.
 //
-// Mirrors ops/reduction.hpp. Define OPERANDS before including this.
+// Mirrors ops/reduction.hpp. The including file defines OPERANDS first.
 #include "memory.glsl"
 #include "vec4.glsl"
 #ifdef REGISTER_ROWS
-layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS =
-    1;  // rows per workgroup; if more than one, they are interleaved
+// Number of rows per workgroup. Several rows are interleaved.
+layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS = 1;
 #else
 layout(constant_id = BACKPLANE_ID_VEC4_TILE) const uint VEC4_TILE = 0;
 #endif
@@ -27,20 +27,20 @@ layout(constant_id = BACKPLANE_ID_VEC4_TILE) const uint VEC4_TILE = 0;
 #define PHASE_COMBINE 2u   // combines partials
 
 struct ReductionOperand {
-  uint64_t address;  // 0: absent
+  uint64_t address;  // 0 if the operand is absent
   int64_t strides[BACKPLANE_REDUCTION_RANK];
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer ReductionParams {
-  uint rows, extent;          // number of rows; elements per row
-  uint splits, split_length;  // splits per row; elements per split
+  uint rows, extent;          // number of rows; number of elements per row
+  uint splits, split_length;  // number of splits per row; number of elements per split
   uint tile_size, phase;
-  uint row_splits;                  // splits of a row, over all dispatches
+  uint row_splits;                  // number of splits per row, over all dispatches
   uint first_split, first_element;  // the dispatch's first split and element within each row
-  uint use_vec4;                    // register_rows.glsl: rows are dense and vec4-aligned
+  uint use_vec4;                    // whether rows are dense and vec4-aligned, for register_rows.glsl
   uint outer_rank, inner_rank;
   uint shape[BACKPLANE_REDUCTION_RANK];  // row-major, outer dimensions first
-  float numbers[4];                      // specific to the kernel
-  uint64_t partials;                     // BACKPLANE_PARTIAL_BYTES for each split
+  float numbers[4];                      // each kernel defines their meaning
+  uint64_t partials;                     // address of BACKPLANE_PARTIAL_BYTES for each split
   ReductionOperand operands[OPERANDS];
 };
 layout(push_constant, scalar) uniform Push { ReductionParams params; };
@@ -48,7 +48,7 @@ layout(push_constant, scalar) uniform Push { ReductionParams params; };
 #ifdef SUBGROUPS
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// Whether shuffles can be used, that is, whether all subgroups are full.
+// Returns whether all subgroups are full, so that shuffles can be used.
 bool shuffles() { return gl_NumSubgroups * gl_SubgroupSize == GROUP; }
 uint thread_index() {
   return shuffles() ? gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID : gl_LocalInvocationID.x;
@@ -57,16 +57,17 @@ uint thread_index() {
 uint thread_index() { return gl_LocalInvocationID.x; }
 #endif
 
-// The current row or split of this thread's tile: elements begin to end - 1, and the thread's index
-// in the tile. All tiles take part in every round, so that all threads reach every barrier. A tile
-// without a row in a round has no elements and stores nothing.
+// The current row or split of this thread's tile has the elements `begin` to `end` - 1.
+// `tile_thread` is the thread's index in the tile. All tiles take part in every round, so that all
+// threads reach every barrier. A tile without a row in a round has no elements and stores nothing.
 bool has_row;
 uint row, split, begin, end, tile_thread;
 uint64_t bases[OPERANDS];  // address of element 0 of the row; 0 if the operand is absent
 
 bool present(uint operand) { return bases[operand] != 0ul; }
 
-// Read once, because the compiler cannot know that stores do not change the parameters.
+// Copies of parameters. They are read once, because the compiler cannot know that stores do not
+// change the parameters.
 uint tile_size;
 int64_t steps[OPERANDS];
 
@@ -105,7 +106,7 @@ bool assign_row(uint round) {
 }
 #define FOR_EACH_ROW for (uint round_ = gl_WorkGroupID.x; assign_row(round_); round_ += gl_NumWorkGroups.x)
 
-// The address of element i of the row.
+// Returns the address of element i of the row.
 uint64_t at(uint operand, uint i) {
   if (LAYOUT == BACKPLANE_LAYOUT_DENSE) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
   const uint outer = params.outer_rank;
@@ -120,18 +121,18 @@ uint64_t at(uint operand, uint i) {
 
 // Loops over the elements of this thread.
 #define FOR_EACH_ELEMENT(i) for (uint i = begin + tile_thread; i < end; i += tile_size)
-// Like FOR_EACH_ELEMENT, for at most REGISTERS elements per thread, which stay in registers.
-// Elements from `end` on do not exist.
+// Like FOR_EACH_ELEMENT, but unrolled for at most REGISTERS elements per thread, so that the
+// elements stay in registers. Elements from `end` on do not exist.
 #define REGISTERS BACKPLANE_REDUCTION_REGISTERS
 #define FOR_EACH_REGISTER(u, i) [[unroll]] for (uint u = 0u, i = begin + tile_thread; u < REGISTERS; ++u, i += tile_size)
 bool fits_registers() { return params.split_length <= tile_size * REGISTERS; }
 
-// Loops over this thread's groups of four elements, in a tile of VEC4_TILE threads; i is the first
+// Loops over this thread's groups of four elements in a tile of VEC4_TILE threads. `i` is the first
 // element of a group.
 #define FOR_EACH_VEC4(i) for (uint i = tile_thread * VEC4_SIZE; i < end; i += VEC4_TILE * VEC4_SIZE)
 uint64_t vec4_at(uint operand, uint i, uint bytes) { return bases[operand] + uint64_t(i * bytes); }
 
-// The address of the partial results of split `which` of the current row.
+// Returns the address of the partial results of split `which` of the current row.
 uint64_t partial_at(uint which) {
   return params.partials + uint64_t(row * params.row_splits + which) * BACKPLANE_PARTIAL_BYTES;
 }
@@ -144,8 +145,8 @@ void store_partial(uint place, float number) {
 }
 #define FOR_EACH_PARTIAL(p) for (uint p = tile_thread; p < params.row_splits; p += tile_size)
 
-// Defines NAME(x), which combines x over the tile's threads by COMBINE and returns the result to
-// each of them. Uses shuffles within subgroups, or a tree in shared memory.
+// Defines NAME(x), which combines the x of all threads of a tile with COMBINE and returns the
+// result to each thread. Uses shuffles within subgroups, or a tree in shared memory.
 #ifdef SUBGROUPS
 #define TILE_SHUFFLES(TYPE, SHARED, COMBINE)                                                          \
   if (VEC4_TILE != 0u && VEC4_TILE <= gl_SubgroupSize && shuffles()) {                                     \

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a workgroup keeps in registers, with VEC4S times four elements per thread, so that
-// memory is read once and written once. Longer rows are split: one dispatch stores partial results
-// of each split, and a second one reads the splits again. A workgroup has one row, or GROUP_ROWS
-// interleaved rows, with adjacent rows in adjacent threads. Rows, splits and operands are those of
-// reduction.glsl. Define OPERANDS before including this.
+// Rows that a workgroup keeps in registers, so that memory is read once and written once. A thread
+// has VEC4S groups of four elements. Longer rows are split. One dispatch then stores partial
+// results of each split, and a second one reads the splits again.
+//
+// A workgroup has one row, or GROUP_ROWS interleaved rows, with adjacent rows in adjacent threads.
+// Rows, splits and operands are those of reduction.glsl. The including file defines OPERANDS first.
 #define REGISTER_ROWS
 #define GROUP_SIZE_CONSTANT
 #include "reduction.glsl"
@@ -15,9 +16,9 @@ layout(constant_id = BACKPLANE_ID_VEC4S) const uint VEC4S = 4;
 
 #define THREADS_PER_ROW (GROUP_SIZE / GROUP_ROWS)
 
-// The index of the first element of group `q`. If rows are dense, a thread has four contiguous
-// elements, and the next thread has the next four. Otherwise adjacent threads have adjacent
-// elements, and a thread's four elements are THREADS_PER_ROW apart.
+// Returns the index of the first element of group `q`. If rows are dense, a thread has four
+// contiguous elements, and the next thread has the next four. Otherwise, adjacent threads have
+// adjacent elements, and a thread's four elements are THREADS_PER_ROW apart.
 uint vec4_first(uint q) {
   return begin + (params.use_vec4 != 0u ? (q * THREADS_PER_ROW + tile_thread) * VEC4_SIZE
                                         : q * THREADS_PER_ROW * VEC4_SIZE + tile_thread);
@@ -25,7 +26,7 @@ uint vec4_first(uint q) {
 uint vec4_step() { return params.use_vec4 != 0u ? 1u : THREADS_PER_ROW; }
 bvec4 vec4_inside(uint q) { return lessThan(uvec4(vec4_first(q)) + vec4_step() * uvec4(0u, 1u, 2u, 3u), uvec4(end)); }
 
-// Loads group `q` of four elements, with `otherwise` for elements past the end.
+// Loads group `q` of four elements. Elements past the end become `otherwise`.
 vec4 load_own_vec4(uint operand, uint q, float otherwise) {
   const uint first = vec4_first(q);
   vec4 out4 = vec4(otherwise);
@@ -55,9 +56,9 @@ void store_own_vec4(uint operand, uint q, vec4 y) {
   }
 }
 
-// Defines NAME(x), which combines x over the threads of a row by COMBINE and returns the result to
-// each of them. Reduces within subgroups, then over subgroups, whose size and number are powers of
-// two. Interleaved rows are reduced in shared memory.
+// Defines NAME(x), which combines the x of all threads of a row with COMBINE and returns the result
+// to each thread. Reduces first within subgroups and then over subgroups. The size and number of
+// subgroups are powers of two. Interleaved rows are reduced in shared memory.
 #ifdef SUBGROUPS
 #define GROUP_SHUFFLES(SHARED, COMBINE)                                                                              \
   if (GROUP_ROWS == 1u && shuffles()) {                                                                                            \

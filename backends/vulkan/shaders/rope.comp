@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope, one thread per pair of elements. Operands: y and x (at the first element of the pair),
-// position, a counter of frequencies. Extra: strides to the pair's second element in y and x.
+// rope, with one thread per pair of elements. Operands: y, x, position, and a counter of
+// frequencies. The counter is an operand without memory, and its address is the frequency's index.
+// The addresses of y and x are those of the pair's first element. Extra: strides to the pair's
+// second element in y and x.
 //
-// A table follows the parameters. For each frequency f, it has f / 2 pi in units of 2^-32 turns, as
-// an integer and a remainder below 1. The product of position and integer wraps at whole turns; the
-// product of position and remainder is below half a turn.
+// A table follows the parameters. It contains f / (2 pi) for each frequency f, in units of 2^-32
+// turns, as an integer and a remainder below 1. The product of the position and the integer wraps
+// at whole turns. The product of the position and the remainder is below half a turn.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -22,9 +24,10 @@ void main() {
     precise float missing = float(position) * rest;
     const float whole = roundEven(missing);
     const uint turn = uint(position) * steps + uint(int(whole));
-    const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest quadrant
+    const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest multiple of a quarter turn
     precise float r =
-        (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);  // 2 pi 2^-32
+        // The constant is 2 pi * 2^-32.
+        (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);
     const bool crosses = (quadrant & 1u) != 0u;
     const float s = sine_f32(r), c = cosine_f32(r);
     const float sine = (quadrant & 2u) != 0u ? -(crosses ? c : s) : (crosses ? c : s);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums along slices. MODE: BACKPLANE_SCAN_*. In a workgroup, each thread has a stretch of
-// the slice. It sums its stretch, adds the sums of all earlier stretches, then scans its elements.
-// Operands: out and in, without the axis. Extra: extent; strides of in and out; address of the
-// slices' running sums between dispatches (0 if there is only one dispatch); whether this is a
-// later dispatch. OP 1: exclusive. A reversed scan begins at the end, with negative strides.
+// Prefix sums along slices. MODE is BACKPLANE_SCAN_*. In mode GROUP, each thread of a workgroup
+// processes a contiguous stretch of a slice. It sums its stretch, adds the sums of all earlier
+// stretches, and then scans its elements.
+//
+// Operands: out and in, without the axis. Extra: extent; stride of in; stride of out; address of
+// the slices' sums between dispatches, or 0 if there is only one dispatch; 1 if this is not the
+// first dispatch, else 0. OP 1 means exclusive. A reversed scan begins at the end and has negative
+// strides.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -11,7 +14,7 @@
 
 struct Sum {
   VALUE high;
-  float low;  // floats: the rounding error of `high` (Neumaier)
+  float low;  // for floats: the rounding error of `high` (Neumaier)
 };
 
 void take(inout Sum sum, VALUE x) {
@@ -45,7 +48,8 @@ BITS bits_of_sum(Sum sum) {
 #endif
 }
 
-// Scans elements first to last - 1, starting from `sum`. Without `stores`, only returns the sum.
+// Scans elements `first` to `last` - 1, starting from `sum`, and returns the sum. Stores results
+// only if `stores` is true.
 Sum cursor(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
   for (uint i = first; i < last; ++i) {
     const VALUE x = value_of(load_bits(in_base + uint64_t(params.extra[1] * int64_t(i))));
@@ -59,7 +63,7 @@ Sum cursor(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, 
 
 uint64_t carry_at(uint index) { return uint64_t(params.extra[3]) + uint64_t(index) * 16ul; }
 
-// The sum of earlier dispatches.
+// Returns the sum of earlier dispatches, or 0 if this is the first dispatch.
 Sum carried(uint index) {
   Sum sum = Sum(VALUE(0), 0.0);
   if (params.extra[4] == 0l) return sum;
@@ -100,8 +104,8 @@ void main() {
     LOCATE(2, at, index);
     stretch_sums[thread] = cursor(at[0], at[1], first, last, zero, false);
     barrier();
-    // Each thread adds all earlier stretches itself, so the order of additions does not depend on
-    // the order of threads.
+    // Each thread adds all earlier stretches itself. The order of additions therefore does not
+    // depend on the order of threads.
     Sum before = carried(index);
     for (uint i = 0u; i < thread; ++i) combine(before, stretch_sums[i]);
     barrier();

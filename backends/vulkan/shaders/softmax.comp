@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and log_softmax have the operands out, x. softmax_bwd has the operands out, dy, y;
-// VARIANT 1 is the gradient of log_softmax. OP is the operator's id. A split stores the maximum's
-// ordering key and the sum of e^(x - maximum). A split of softmax_bwd stores the sum of dy y, or of
-// dy.
+// softmax, log_softmax and softmax_bwd. OP is the operator's id. softmax and log_softmax have the
+// operands out, x. softmax_bwd has the operands out, dy, y, and VARIANT 1 is the gradient of
+// log_softmax.
+//
+// A split stores the maximum's ordering key and the sum of e^(x - maximum). A split of softmax_bwd
+// stores the sum of dy * y or, for log_softmax, the sum of dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 3
@@ -57,7 +59,7 @@ void forward() {
     }
     return;
   }
-  // A row that contains only -inf, or any inf or NaN, gives NaN.
+  // The result is NaN if the row contains inf or NaN, or only -inf.
   const bool none = key == kMinKey || key >= kInfinityKey;
   const float scale = 1.0 / sum, logarithm = log_f32(sum);
   if (fits_registers() && params.phase == PHASE_WHOLE) {
@@ -78,8 +80,8 @@ void put_vec4(uint i, vec4 y) {
   store_vec4(vec4_at(0u, i, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
 }
 
-// Computes maximum and sum in one pass (Milakov and Gimelshein 2018). The sum is rescaled whenever
-// the maximum grows.
+// Computes maximum and sum in one pass (Milakov and Gimelshein 2018). Whenever the maximum grows,
+// the sum is rescaled.
 void forward_vec4() {
   int key = kMinKey;
   float sum = 0.0;

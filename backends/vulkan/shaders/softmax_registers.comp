@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax.comp for rows in registers. Operands, constants and partial results are the same.
+// softmax, log_softmax and softmax_bwd of rows in registers. Operands, constants and partial
+// results are those of softmax.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 3
@@ -29,7 +30,7 @@ void forward() {
     registers[q] -= greatest;
     vec4 e;
     FOR_EACH_COMPONENT(u) e[u] = exp_f32(registers[q][u]);
-    sum += (e.x + e.y) + (e.z + e.w);  // 0 past the end, because x is -inf there
+    sum += (e.x + e.y) + (e.z + e.w);  // adds 0 past the end, because x is -inf there
     if (OP == BP_OP_SOFTMAX) registers[q] = e;
   }
   if (combines) {
@@ -44,7 +45,7 @@ void forward() {
     }
     return;
   }
-  // A row that contains only -inf, or any inf or NaN, gives NaN.
+  // The result is NaN if the row contains inf or NaN, or only -inf.
   const bool none = key == kMinKey || key >= kInfinityKey;
   const float scale = none ? kNaN : 1.0 / sum, logarithm = none ? kNaN : log_f32(sum);
   FOR_EACH_OWN_VEC4(q) store_own_vec4(0u, q, OP == BP_OP_SOFTMAX ? registers[q] * scale : registers[q] - logarithm);

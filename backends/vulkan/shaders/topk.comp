@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The k maximum (OP 1: minimum) elements of slices, in order; equal elements are ordered by
-// position. A workgroup of GROUP_SIZE threads processes a slice. Radix selection (Alabi, Blanchard,
-// Gordon and Steinbach 2012) finds the last selected element digit by digit, from a histogram of
-// each digit. Then the selected elements are gathered, and each is stored at its rank. Operands:
-// values, indices and x, without the axis. Extra: extent, k, strides of x, values and indices,
-// whether to store indices.
+// The k largest elements of each slice, in order. OP 1 selects the smallest elements. Equal
+// elements are ordered by position. A workgroup of GROUP_SIZE threads processes a slice. Radix
+// selection (Alabi, Blanchard, Gordon and Steinbach 2012) finds the last selected element digit by
+// digit, with a histogram per digit. Then the selected elements are gathered, and each is stored at
+// its rank.
+//
+// Operands: values, indices and x, without the axis. Extra: extent, k, strides of x, values and
+// indices, whether to store indices.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define GROUP_SIZE_CONSTANT
@@ -39,11 +41,13 @@ uint64_t base;  // address of the slice in x
 BITS x_at(uint i) { return load_bits(base + uint64_t(params.extra[2] * int64_t(i))); }
 #define FOR_EACH_OF_SLICE(i) for (uint i = gl_LocalInvocationID.x; i < extent; i += GROUP_SIZE)
 
-// The bound of selected elements. Their keys, masked by `key_mask`, are at most `key`; `ties`
-// elements still match the bound exactly.
+// The bound of the selected elements, as far as its digits are known. The keys of selected
+// elements, masked by `key_mask`, are at most `key`. `ties` is the number of elements that match
+// the known digits.
 struct Bound {
   KEY key, key_mask;
-  uint position, position_mask;  // positions up to `position`; used only if equal keys exceed k
+  // The bound of positions. It is used only if not all elements with the last key are selected.
+  uint position, position_mask;
   uint ties;
 };
 bool matches(Bound bound, KEY key, uint i) {

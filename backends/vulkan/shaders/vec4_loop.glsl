@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop over elements, four at once, with one load or store per operand. With
+// A loop over elements, four at a time, with one load or store per operand. With
 // BACKPLANE_LAYOUT_DENSE, operands are dense in one order. With BACKPLANE_LAYOUT_VEC4_ROWS,
-// operands consist of rows whose extent is a multiple of four; input MODE, if not 0, broadcasts
-// along rows. Every other operand is an immediate, which the parameters hold four times, or is
-// dense along rows and aligned for accesses of four. No branch distinguishes immediates, because
+// operands consist of rows whose extent is a multiple of four. If MODE is not 0, input MODE is
+// broadcast along rows. Every other operand is an immediate, or is dense along rows and aligned for
+// accesses of four elements.
+//
+// The parameters contain an immediate four times, so that no branch has to distinguish immediates.
+// Drivers of CPUs would execute both sides of such a branch.
 // drivers of CPUs execute both sides of every branch.
 #include "vec4.glsl"
 
-// Eight adjacent threads access 128 bytes of f32 at once, then the next 128. A GPU thus reads each
-// cache line once. A CPU, whose vectors hold eight threads, reads memory in order.
+// Eight adjacent threads access 128 bytes of f32 at once, and then the next 128 bytes. A GPU thus
+// reads each cache line once. A CPU, whose vectors hold eight threads, reads memory in order.
 #define NEIGHBOURS 8u
 #define STRIDE (NEIGHBOURS * VEC4_SIZE)
 
@@ -39,7 +42,7 @@ void advance(inout Vec4Loop loop) {
   }
 }
 
-// The address of an operand's four elements, and the step to the next.
+// The address of four elements of an operand, and the step to the next four.
 struct Cursor {
   uint64_t at, step, wrap;  // wrap: the step across the end of a row
 };
@@ -64,7 +67,7 @@ void advance(inout Cursor cursor, Vec4Loop loop) {
   cursor.at += LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS && loop.wraps ? cursor.wrap : cursor.step;
 }
 
-// Loops over the up to three remaining elements of dense operands, one per thread.
+// Loops over the remaining elements of dense operands, one per thread. At most three remain.
 #define FOR_EACH_REMAINING(i)                                                        \
   for (uint i = (params.count & ~(VEC4_SIZE - 1u)) + gl_GlobalInvocationID.x;       \
        LAYOUT == BACKPLANE_LAYOUT_DENSE && i < params.count; i = params.count)
