@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Machines without Vulkan: absent_test.py COMMAND LIBRARY OTHER_LIBRARY NO_LOADER FAILING_DRIVER
+"""Tests machines without Vulkan: absent_test.py COMMAND LIBRARY OTHER_LIBRARY NO_LOADER FAILING_DRIVER
 
-Missing and broken loaders and drivers, a missing validation layer and invalid settings: each is reported, and none
-disturbs another plugin or a working driver."""
+The plugin reports missing or broken loaders and drivers, a missing validation layer, and invalid settings. None of
+these disturbs another plugin or a working driver."""
 import glob
 import json
 import os
@@ -47,7 +47,8 @@ with tempfile.TemporaryDirectory() as folder:
     told("a driver whose instance fails", {**drivers(fails), "FAILING_DRIVER": "instance"}, "vkCreateInstance")
     told("a driver whose devices fail", {**drivers(fails), "FAILING_DRIVER": "devices"}, "vkEnumeratePhysicalDevices",
          "VK_ERROR_INITIALIZATION_FAILED")
-    told("a driver without devices", {**drivers(fails), "FAILING_DRIVER": "none"}, "UNAVAILABLE", "evices")  # the loader's error, or ours
+    # The loader reports this error, or the plugin does.
+    told("a driver without devices", {**drivers(fails), "FAILING_DRIVER": "none"}, "UNAVAILABLE", "evices")
     told("no validation layer", {"BACKPLANE_VULKAN_VALIDATION": "1", "VK_LAYER_PATH": folder}, "VK_LAYER_KHRONOS_validation",
          "not installed")
     for variable in ("BACKPLANE_VULKAN_VALIDATION", "BACKPLANE_VULKAN_SUBGROUPS", "BACKPLANE_VULKAN_ROWS"):

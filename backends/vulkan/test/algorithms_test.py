@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every GEMM algorithm and reduction setting that the device supports: algorithms_test.py COMMAND LIBRARY
+"""Tests every GEMM algorithm and reduction setting that the device supports: algorithms_test.py COMMAND LIBRARY
 
-Opening the device refuses a setting that names no algorithm, or one that the device lacks, and lists the valid ones."""
+The device does not open with an unknown algorithm, or with an algorithm that it lacks. The error lists the valid
+algorithms."""
 import json
 import os
 import subprocess
@@ -17,15 +18,15 @@ certified.skip_without_device(command, library)
 
 
 def refused(algorithm):
-    """-> why the device does not open with this setting; empty if it does."""
+    """Returns the reason why the device does not open with this setting, or an empty string if it opens."""
     run = subprocess.run([command, "run", "matmul", "--device", "vulkan:0", "--repeat", "0"], capture_output=True, text=True, check=False,
                          env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.path.dirname(library), "BACKPLANE_VULKAN_MATMUL": algorithm})
     return run.stderr if run.returncode != 0 else ""
 
 
 def deep(algorithm):
-    """-> the printed result of a GEMM whose K is too long for one invocation. Integers, so that all algorithms
-agree."""
+    """Returns the printed result of a GEMM whose K is too long for one dispatch. The dtype is an integer, so that all
+    algorithms agree."""
     run = subprocess.run([command, "run", "matmul", "--device", "vulkan:0", "--dtype", "i8", "--shape", "65x65536", "--shape", "65536x65", "--repeat", "0"],
                          capture_output=True, text=True, check=False,
                          env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.path.dirname(library), "BACKPLANE_VULKAN_MATMUL": algorithm})
@@ -62,12 +63,12 @@ for algorithm in ("direct", "shared", "subgroup", "cooperative", "dot"):
         continue
     ran += 1
     results[algorithm] = deep(algorithm)
-    wanted = [group for group in groups if algorithm != "dot" or "8" in group.split(".")[2]]  # other dtypes use `shared`
+    wanted = [group for group in groups if algorithm != "dot" or "8" in group.split(".")[2]]  # the other dtypes use `shared`
     check_passes(algorithm, wanted, 60 if algorithm == "dot" else 300, BACKPLANE_VULKAN_MATMUL=algorithm)
 tap.check("all algorithms give the same result for a long K", len(set(results.values())) == 1 and "[[" in results["direct"], json.dumps(results, indent=1))
 tap.check("the device has algorithms that need no extension", ran >= 2, str(ran))
-# Reductions and copies as on a GPU, with shuffles and in shared memory. Rows of at least 1,025 elements stay in
-# registers.
+# Runs reductions and copies as on a GPU, once with shuffles and once in shared memory. Rows of at
+# least 1,025 elements stay in registers.
 reductions = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.f16", "numeric.layer_norm.f16", "numeric.group_norm.f32",
         "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32", "numeric.topk.i64",
         "numeric.copy.u8", "numeric.copy.f32", "numeric.copy.i64"]

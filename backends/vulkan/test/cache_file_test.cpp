@@ -45,7 +45,6 @@ class CacheFiles : public testing::Test {
     EXPECT_TRUE(file.load(said).empty());
     return said;
   }
-  // Changes byte `at` of the file.
   static void damage(const CacheFile& file, int64_t at) {
     std::fstream stream(file.path(), std::ios::in | std::ios::out | std::ios::binary);
     stream.seekg(at);
@@ -129,7 +128,8 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
   std::ofstream(folder + "/file") << "no folder";
   EXPECT_NE(CacheFile(folder + "/file/below", key).store(bytes_of(10, 1)), "");
   EXPECT_NE(CacheFile("/proc/backplane", key).store(bytes_of(10, 1)), "");
-  // Root may write everywhere, so a child process continues as the user nobody.
+  // Root may write everywhere, so a child process with the user id of `nobody` tests the
+  // permissions.
   fs::permissions(folder, fs::perms::owner_write, fs::perm_options::remove);
   fs::permissions(folder, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
   const pid_t child = ::fork();
@@ -207,7 +207,7 @@ TEST(CacheFolder, TheEnvironmentDecides) {
   EXPECT_EQ(with("/mine", "/x", "/h"), "/mine");
   EXPECT_EQ(with(nullptr, "/x", "/h"), "/x/backplane/vulkan");
   EXPECT_EQ(with("", "/x", "/h"), "/x/backplane/vulkan");
-  EXPECT_EQ(with(nullptr, "relative", "/h"), "/h/.cache/backplane/vulkan");  // XDG: relative paths are ignored
+  EXPECT_EQ(with(nullptr, "relative", "/h"), "/h/.cache/backplane/vulkan");  // XDG says that relative paths are ignored
   EXPECT_EQ(with(nullptr, nullptr, "/h"), "/h/.cache/backplane/vulkan");
   EXPECT_EQ(with(nullptr, nullptr, nullptr), std::nullopt);
 }

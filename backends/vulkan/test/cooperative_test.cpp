@@ -24,7 +24,7 @@ CooperativeMatrices device(uint32_t subgroup_size, std::vector<MatrixShape> shap
   return out;
 }
 
-// Typical devices: the subgroup sizes and the matrix shapes that drivers list.
+// Typical devices, each with its subgroup size and the matrix shapes that its driver lists.
 const std::vector<CooperativeMatrices> kDevices = {
     device(8, {{BP_F16, 8, 8, 8}, {BP_I8, 8, 8, 8}}),
     device(16, {{BP_F16, 8, 16, 16}, {BP_BF16, 8, 16, 16}, {BP_I8, 8, 16, 32}}),
@@ -60,7 +60,7 @@ TEST(Cooperative, TheLargestShapeIsTaken) {
 TEST(Cooperative, WhatDoesNotDivideATileIsNotTaken) {
   EXPECT_FALSE(device(32, {{BP_F16, 48, 16, 16}}).tiling(BP_F16, kLarge));
   EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 24}}).tiling(BP_F16, kLarge));
-  EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall));  // 32 subgroups, but only 4 matrices
+  EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall));  // the tile has 4 matrices for 32 subgroups
   EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 16}}).tiling(BP_F32, kLarge));
 }
 
@@ -97,8 +97,8 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
     ASSERT_NE(shader, nullptr) << name;
     EXPECT_TRUE(needs_full_subgroups({shader->words, shader->word_count})) << name;
     auto found = opcodes(*shader);
-    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and accumulators
-    EXPECT_GT(found[4457], 0) << name;  // loads, stores, multiplications
+    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR for a, b and accumulators
+    EXPECT_GT(found[4457], 0) << name;  // the instructions 4457 to 4459 load, store and multiply
     EXPECT_GT(found[4458], 0) << name;
     EXPECT_GT(found[4459], 0) << name;
     for (uint32_t nv = 5358; nv <= 5362; ++nv) EXPECT_EQ(found[nv], 0) << name;

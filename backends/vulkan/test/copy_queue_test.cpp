@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the copy queue on a device that has none. Functions that wrap the driver's present the
-// queue of the first family as a second family, and check the commands that are submitted there.
+// Tests the copy queue on a device without one. Wrappers of the driver's functions present the
+// queue of the first family as a second family, and check the commands that are submitted to the
+// second family.
 #include <cstring>
 #include <set>
 
@@ -125,8 +126,8 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL lookup(VkDevice device, const char* nam
   return found;
 }
 
-// Presents two queue families before the first device is opened, and creates f32 vectors of any
-// size.
+// Fixture that presents two queue families before the first device is opened. The fixture's buffers
+// hold f32 vectors of any size.
 class CopyQueue : public OnDevice {
  protected:
   void SetUp() override {
@@ -150,7 +151,7 @@ class CopyQueue : public OnDevice {
     made.push_back(need(rig.device->create_buffer({sizeof(bp_buffer_desc), kind, bytes, 0})));
     return *made.back();
   }
-  // Copies from the host, computes c = a + b on the device, and copies back.
+  // Copies a and b from the host, computes c = a + b on the device, and copies c back.
   kit::Status round(Device::Buffer& host, Device::Buffer& a, Device::Buffer& b, Device::Buffer& c, uint64_t bytes) {
     const auto floats = static_cast<int64_t>(bytes / sizeof(float));
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
@@ -206,7 +207,8 @@ TEST_F(CopyQueue, SmallCopiesAndThoseOfTheDeviceStayWithKernels) {
   EXPECT_EQ(submissions[0], 1);
 }
 
-// A small copy after a large one stays on the copy queue: changing queues costs a submission.
+// After a large copy, a small copy stays on the copy queue, because changing queues costs a
+// submission.
 TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 2 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);

@@ -8,7 +8,7 @@
 
 namespace {
 
-// The number of calls of operator new on this thread.
+// Number of calls of operator new on this thread.
 thread_local uint64_t allocations = 0;
 
 }  // namespace
@@ -46,7 +46,7 @@ TEST_F(OnDevice, AnExecutionAllocatesNothing) {
     best = std::min(best, thread_seconds() - start);
     const uint64_t made = allocations - before;
     ASSERT_TRUE(rig.wait().ok());
-    if (round > 0) {  // lists reach their final size in the first round
+    if (round > 0) {  // in the first round, lists grow to their final size
       EXPECT_EQ(made, 0u);
     }
   }
@@ -139,7 +139,7 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
     std::set<VkPipeline> compiled;  // pipelines are never destroyed, so handles are unique
     std::size_t after_some = 0;
     for (int round = 0; round < 1032; ++round) {
-      if (round == 32) after_some = compiled.size();  // every layout has occurred by then
+      if (round == 32) after_some = compiled.size();  // every layout has occurred in the first 32 rounds
       const Shapes shapes(op, random);
       Device::Plan* plan = nullptr;
       bp_plan_info info{};
@@ -202,8 +202,8 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   for (Device::Buffer* buffer : buffers) rig.device->destroy(buffer);
 }
 
-// With one any-size plan, executions with unsupported shapes are rejected by name, and later
-// executions are served.
+// With an any-size plan, executions with unsupported shapes fail and name the shape. Later
+// executions succeed.
 TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
@@ -215,7 +215,7 @@ TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
       views[i].rank = 4;
       std::copy_n(shapes[i], 4, views[i].shape);
     }
-    for (bp_tensor_desc* view : {&views[2], &views[3]}) view->strides[3] = 1;  // all other dimensions broadcast
+    for (bp_tensor_desc* view : {&views[2], &views[3]}) view->strides[3] = 1;  // the other dimensions are broadcast
   };
   bp_attention_attributes attributes{};
   attributes.struct_size = sizeof(attributes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Vulkan driver that fails as FAILING_DRIVER says. `instance`: it cannot create one. `devices`: it cannot list its
- * devices. `none`: it has no devices. */
+/* A Vulkan driver that fails in the manner that the variable FAILING_DRIVER states. With
+ * `instance`, it cannot create an instance. With `devices`, it cannot list its devices. With
+ * `none`, it has no devices. */
 #include <stdlib.h>
 #include <string.h>
 #define VK_NO_PROTOTYPES
@@ -11,7 +12,8 @@ static int fails(const char* how) {
   return requested != NULL && strcmp(requested, how) == 0;
 }
 
-/* The loader keeps its own data in the first word of what a dispatchable handle points at. */
+/* The loader stores its own data in the first word of the object that a dispatchable handle refers
+ * to. */
 static VK_LOADER_DATA instance_data;
 
 static VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* allocator,
@@ -48,7 +50,7 @@ static VkResult VKAPI_CALL version(uint32_t* out) {
   return VK_SUCCESS;
 }
 
-/* Never called: the loader requires every function of a 1.3 driver. */
+/* The loader requires every function of a 1.3 driver, but never calls this one. */
 static void VKAPI_CALL unused(void) { abort(); }
 
 __attribute__((visibility("default"))) PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes each fallible driver call fail in turn, with exhaustion of host memory, of device memory,
-// and with device loss. functions.def lists the calls.
+// Makes each fallible driver call fail in turn. The errors are exhaustion of host memory,
+// exhaustion of device memory, and device loss. functions.def lists the calls.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls made when devices are first enumerated; all others need an open device.
+// Calls that enumerate devices. All other calls need an open device.
 const std::set<std::string> kOfInstance = {
     "vkEnumerateInstanceVersion",         "vkEnumerateInstanceExtensionProperties",
     "vkEnumerateInstanceLayerProperties", "vkCreateInstance",
@@ -26,8 +26,8 @@ const std::set<std::string> kOfInstance = {
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
-    // The CPU driver has no timestamps between compute work, so the plugin does not use its
-    // timestamps. Reporting the device as a GPU makes the plugin use them.
+    // The CPU driver has no timestamps between compute work, so the plugin does not use the
+    // driver's timestamps. The plugin uses them if the device claims to be a GPU.
     watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
       out.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     };
@@ -44,15 +44,15 @@ class Faults : public testing::Test {
     fs::remove_all(folder);
   }
 
-  // Stores a pipeline cache file as another process would. With `more`, the file has data that this
-  // process lacks.
+  // Stores a pipeline cache file as another process would. If `more` is true, the file has data
+  // that this process lacks.
   void store_as_another(bool more) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
-    ASSERT_EQ(file.store(std::vector<std::byte>(more ? 64 : 48, std::byte{1})),
-              "");  // no driver recognises it, so an empty cache is created
+    // No driver recognises the data, so an empty cache is created.
+    ASSERT_EQ(file.store(std::vector<std::byte>(more ? 64 : 48, std::byte{1})), "");
   }
 
-  // Opens, executes, measures time, imports and waits; returns the first failure.
+  // Opens, executes, measures time, imports and waits. Returns the first failure.
   kit::Status work(Rig& rig) const {
     kit::Status status = rig.open(instance);
     if (!status.ok()) return status;
@@ -85,8 +85,8 @@ class Faults : public testing::Test {
     return status;
   }
 
-  // Checks that a failure leaves nothing that blocks later work. Then makes the device lost, so
-  // that the next open starts from scratch.
+  // Checks that a failure does not block later work. Then makes the device lost, so that the next
+  // open starts from scratch.
   void works_again(const std::string& after) const {
     Rig rig;
     const kit::Status status = work(rig);
@@ -97,10 +97,10 @@ class Faults : public testing::Test {
     watched::disarm();
   }
 
-  // Makes each call fail in turn. `round(status, rig, beside, name)` checks the outcome. `beside`
-  // is a second open device, which exists if the first open succeeds. Cache files of another
-  // process appear before the first open and before the close, so that caches are read and merged.
-  // Finally every call must have failed once.
+  // Makes each call fail in turn, and checks the outcome with `round(status, rig, beside, name)`.
+  // `beside` is a second open device, which exists if the first open succeeds. Cache files of
+  // another process appear before the first open and before the close, so that the plugin reads and
+  // merges caches. At the end, every call must have failed once.
   template <class Round>
   void strike_each(VkResult result, bool for_good, const Round& round) {
     works_again("before");
@@ -135,15 +135,16 @@ class Faults : public testing::Test {
     }
   }
 
-  // Checks a call that failed during the close. Only the log reports it, and the other process's
-  // file is kept.
+  // Checks a call that failed during the close. Only the log reports the failure, and the file of
+  // the other process is kept.
   void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& beside) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     std::string objection;
     EXPECT_EQ(file.load(objection).size(), name == "vkDeviceWaitIdle" ? 32u : 64u) << name << objection;
     std::vector<std::string> lines = rig.lines;
     lines.insert(lines.end(), beside.lines.begin(), beside.lines.end());
-    if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue") return;  // replaced by another call
+    if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue")
+      return;  // the plugin uses another call instead
     EXPECT_THAT(lines,
                 testing::ElementsAre(testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(name))))
         << name;
@@ -156,7 +157,7 @@ class Faults : public testing::Test {
         silent.insert(name);
         return;
       }
-      // A batch that could not be submitted ends its stream; any other failure changes nothing.
+      // If a batch cannot be submitted, its stream ends. Any other failure changes nothing.
       const bool ended = rig.stream != nullptr && !rig.stream->failure().ok();
       EXPECT_EQ(status.code(), ended ? BP_EXECUTION_FAILED : BP_OUT_OF_MEMORY) << name << ": " << status.message();
       EXPECT_THAT(status.message(), testing::AllOf(testing::HasSubstr(said), testing::HasSubstr(name)));
@@ -171,8 +172,8 @@ class Faults : public testing::Test {
         EXPECT_TRUE(beside.enqueue().ok()) << name;
       }
     });
-    // These failures are not reported: timelines are polled instead, pipelines compile without a
-    // cache, and the close of a device has no status.
+    // Failures of these calls are not reported. The plugin polls timelines instead, compiles
+    // pipelines without a cache, and closes the device, which returns no status.
     EXPECT_THAT(silent, testing::IsSubsetOf({"vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkCreatePipelineCache",
                                              "vkDeviceWaitIdle"}));
   }
@@ -187,7 +188,8 @@ TEST_F(Faults, WithoutOneAllIsWell) {
   const kit::Status status = work(rig);
   EXPECT_TRUE(status.ok()) << status.message();
   const auto living = watched::living();
-  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";  // three buffers of the rig, two of the stream
+  // The rig has three buffers, and the stream has two.
+  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";
 }
 
 TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsToldAndComesBack) {
@@ -203,7 +205,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
       VK_ERROR_DEVICE_LOST, true, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
         EXPECT_EQ(status.code(), BP_DEVICE_LOST) << name << ": " << status.message();
         EXPECT_THAT(status.message(), testing::HasSubstr("open it again"));
-        // Every open of the lost device reports the loss from then on, even if the driver recovers.
+        // From the loss on, every open of the device reports the loss, even if the driver recovers.
         for (Rig* each : {&rig, &beside}) {
           if (each->plan == nullptr) continue;
           EXPECT_EQ(each->enqueue().code(), BP_DEVICE_LOST);
@@ -215,7 +217,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
       });
 }
 
-// If a call fails during enumeration, there is no device, and the reason is reported.
+// If a call fails during enumeration, there is no device. The error states the reason.
 TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
   for (const VkResult result : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST}) {
     std::set<std::string> names;
@@ -232,12 +234,12 @@ TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
                   testing::AllOf(testing::HasSubstr(watched::struck()), testing::HasSubstr("VK_ERROR_")));
     }
     EXPECT_THAT(names, testing::IsSubsetOf(kOfInstance));
-    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are only queried for validation
+    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are queried only for validation
   }
 }
 
-// After the close of a device, only the objects that a process keeps are left, however often the
-// device was opened.
+// After a device is closed, only the objects that the process keeps are left, no matter how often
+// the device was opened.
 TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
   using testing::Pair;
   works_again("before");
@@ -253,14 +255,15 @@ TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
       EXPECT_EQ(living, before);
     }
     before = living;
-    EXPECT_THAT(living, testing::UnorderedElementsAre(Pair("vkCreateDevice", 1), Pair("vkCreatePipelineLayout", 1),
-                                                      Pair("vkCreatePipelineCache", 1),
-                                                      Pair("vkCreateComputePipelines", 2),  // pipelines of one addition
-                                                      Pair("vkCreateSemaphore", 1), Pair("vkCreateQueryPool", 2)));
+    EXPECT_THAT(living,
+                testing::UnorderedElementsAre(Pair("vkCreateDevice", 1), Pair("vkCreatePipelineLayout", 1),
+                                              Pair("vkCreatePipelineCache", 1),
+                                              Pair("vkCreateComputePipelines", 2),  // the pipelines of one addition
+                                              Pair("vkCreateSemaphore", 1), Pair("vkCreateQueryPool", 2)));
   }
 }
 
-// Tests the accounting itself.
+// Tests the accounting of the intercepted driver.
 TEST_F(Faults, AForgottenBufferIsFound) {
   {
     auto device = LogicalDevice::create(instance, 0);
@@ -292,11 +295,12 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
   bool refused = false;
   for (int64_t after = 0; rig.stream->failure().ok(); ++after) {
     ASSERT_LT(after, 100);
-    ASSERT_TRUE(rig.device->wait_event(*rig.stream, *passed).ok());  // the record must begin a batch for this wait
+    // The record must begin a batch, because the stream waits for this event.
+    ASSERT_TRUE(rig.device->wait_event(*rig.stream, *passed).ok());
     watched::arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
     const kit::Status status = rig.device->record(*event, *rig.stream);
     watched::disarm();
-    if (!rig.stream->failure().ok()) break;  // the submission failed, so the record reports the failure
+    if (!rig.stream->failure().ok()) break;  // if the submission failed, the record reports the failure
     if (!status.ok()) {
       refused = true;
       EXPECT_EQ(status.code(), BP_OUT_OF_MEMORY);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alters the features that a device reports. A device without a required feature is rejected by
-// name. A device without an optional feature works.
+// Alters the features that a device reports. A device without a required feature is rejected, and
+// the error names the feature. A device without an optional feature works.
 #include <gmock/gmock.h>
 
 #include "ops/operators.hpp"
@@ -70,8 +70,9 @@ TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
   refused_for("Vulkan 1.2 (it speaks 1.1)");
 }
 
-// The subgroup sizes that attention's pipelines require (0: none), on a device with size `usual`
-// that supports `fewest` to `most`.
+// Returns the subgroup sizes that attention's pipelines require on a device. The device has the
+// subgroup size `usual` and supports sizes from `fewest` to `most`. A pipeline that requires no
+// size counts as 0.
 std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint32_t most,
                                            VkShaderStageFlags stages = VK_SHADER_STAGE_COMPUTE_BIT) {
   watched::change_properties = [=](VkPhysicalDeviceProperties2& out) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kOpExecutionMode = 16, kOpCapability = 17, kOpExtension = 10;
 
-// The second and third words of each instruction of `opcode`, in order.
+// Returns the second and third words of each instruction of `opcode`, in order.
 std::vector<std::pair<uint32_t, uint32_t>> instructions(const std::vector<uint32_t>& module, uint32_t opcode) {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   for (std::size_t at = 5; at < module.size(); at += module[at] >> 16) {
@@ -45,11 +45,12 @@ TEST(FloatControls, EachModeBringsItsCapability) {
   }
 }
 
-// Only the decoration NoContraction keeps a compiler from contracting compensated sums and exact
-// products. SPIR-V optimisers (2022) drop NoContraction when they unroll loops, so shaders are
+// Compilers may contract compensated sums and exact products unless these have the decoration
+// NoContraction. SPIR-V optimisers (2022) drop NoContraction when they unroll loops, so shaders are
 // embedded unoptimised.
 TEST(FloatControls, WhatIsPreciseInTheSourceIsSoInTheModule) {
-  constexpr uint32_t kOpDecorate = 71, kNoContraction = 42, kArithmetic[] = {129, 131, 133, 136};  // add, sub, mul, div
+  constexpr uint32_t kOpDecorate = 71, kNoContraction = 42,
+                     kArithmetic[] = {129, 131, 133, 136};  // add, sub, mul and div of floats
   for (const char* name : {"reduce_f32", "scan_f32", "rope_f32"}) {
     const Shader* shader = find_shader(name);
     ASSERT_NE(shader, nullptr) << name;

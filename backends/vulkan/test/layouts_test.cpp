@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that elementwise operators process every element in every layout. Layout and alignment
-// select the kernel.
+// Tests that elementwise operators process every element in every layout. The layout and the
+// alignment select the kernel.
 #include <cstring>
 
 #include "rig.hpp"
@@ -9,10 +9,11 @@ namespace backplane::vulkan::test {
 
 namespace {
 
-constexpr int64_t kRoom = 4096;  // elements per buffer
+constexpr int64_t kRoom = 4096;  // number of elements per buffer
 constexpr float kUntouched = -1;
 
-// Row strides are a multiple of the number of columns, plus an offset; an immediate has no strides.
+// Strides of an operand. The row stride is columns * row_by_column + row_more. An immediate has no
+// strides.
 struct Layout {
   const char* name;
   int64_t row_by_column, row_more, column;
@@ -24,8 +25,8 @@ constexpr Layout kLayouts[] = {{"packed", 1, 0, 1},       {"rows apart", 1, 4, 1
 
 class Layouts : public OnDevice {
  protected:
-  // Computes out = a + b of [rows, columns] in these layouts; element 0 of each is `offset`
-  // elements into its buffer.
+  // Computes out = a + b of shape [rows, columns] in these layouts. Each operand begins `offset`
+  // elements after the start of its buffer.
   void add(const Layout (&layouts)[3], int64_t rows, int64_t columns, uint64_t offset) {
     bp_operand operands[3] = {};
     bp_tensor_desc views[3] = {};

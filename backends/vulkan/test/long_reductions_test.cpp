@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares reductions of at least 1,025 elements, and top-k, with double precision. The cases cover
-// each size of workgroup, full and partial workgroups, vec4 and single elements, and splits. The
-// build runs this test with BACKPLANE_VULKAN_ROWS=gpu and with cpu.
+// Compares reductions of at least 1,025 elements, and top-k, with results in double precision. The
+// cases cover each size of workgroup, full and partial workgroups, vec4 and single elements, and
+// splits. The build runs this test with BACKPLANE_VULKAN_ROWS=gpu and with
+// BACKPLANE_VULKAN_ROWS=cpu.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -16,9 +17,9 @@ using Numbers = std::vector<double>;
 using Shape = std::vector<int64_t>;
 
 struct Tensor {
-  uint32_t dtype = 0;  // 0 if absent
+  uint32_t dtype = 0;  // 0 if the tensor is absent
   Shape shape;
-  Numbers values;  // empty for outputs
+  Numbers values;  // empty if the tensor is an output
 };
 
 int64_t count_of(const Shape& shape) {
@@ -52,7 +53,7 @@ double rounded(uint32_t dtype, double value) {
   return decode(bytes, dtype);
 }
 
-// Pseudo-random values from -1 to 1, the same in each run.
+// Returns pseudo-random values from -1 to 1, which are equal in each run.
 Numbers drawn(uint32_t dtype, int64_t count, uint32_t seed) {
   Numbers out(static_cast<std::size_t>(count));
   for (double& value : out) {
@@ -77,7 +78,7 @@ class LongReductions : public OnDevice {
     if (stream_ != nullptr) device_->destroy(stream_);
   }
 
-  // Runs an operator and returns the outputs' values.
+  // Runs an operator and returns the values of its outputs.
   std::vector<Numbers> run(uint32_t op, const void* attributes, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& outputs) {
     std::vector<Device::Buffer*> buffers;
@@ -130,7 +131,7 @@ class LongReductions : public OnDevice {
   Device::Stream* stream_ = nullptr;
 };
 
-// Errors are relative to the value or to `scale`, whichever is larger.
+// The permitted error is relative to the larger of the value and `scale`.
 void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, double scale, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
   const double share = dtype == BP_BF16 ? 0x1p-8 : 1e-5;
@@ -138,13 +139,13 @@ void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, do
     ASSERT_NEAR(got[i], expected[i], share * std::max(std::abs(expected[i]), scale)) << what << ", element " << i;
 }
 
-// Widths for full and partial workgroups of each size, and full and partial splits. Some are
-// multiples of four, others are not.
+// Widths that give full and partial workgroups of each size, and full and partial splits. Some
+// widths are multiples of four.
 constexpr int64_t kWidths[] = {1028, 1030, 4096, 4097, 16384, 20002, 32768, 50257, 100004};
 constexpr int64_t kRows = 3;
 
-// All kernels share loads and stores, so a single width suffices for 16-bit dtypes, which take as
-// long to compile.
+// Calls `body` with each dtype and width. Most tests pass only f32, because the kernels of all
+// dtypes share everything except loads and stores.
 template <class Body>
 void for_widths(std::initializer_list<uint32_t> dtypes, const Body& body) {
   for (const uint32_t dtype : dtypes) {
@@ -172,7 +173,7 @@ TEST_F(LongReductions, Softmax) {
   for_widths({BP_F32, BP_BF16}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 7)};
     for (double& value : x.values) value = rounded(dtype, value * 8);
-    // Rows begin with -inf and end with their maximum.
+    // Each row begins with -inf and ends with its maximum.
     for_rows(x.values.size(), width, [&](std::size_t first, std::size_t last) {
       x.values[first] = -std::numeric_limits<double>::infinity();
       x.values[last - 1] = 9;
@@ -196,7 +197,8 @@ TEST_F(LongReductions, Softmax) {
   });
 }
 
-// A row that is all -inf, or contains a +inf or a NaN, gives NaN. Other rows are unaffected.
+// The softmax of a row is NaN if the row is all -inf, or contains +inf or NaN. Other rows are
+// unaffected.
 TEST_F(LongReductions, SoftmaxOfWhatIsNoNumber) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
@@ -234,7 +236,7 @@ TEST_F(LongReductions, SoftmaxBackward) {
   });
 }
 
-// Softmax along an axis that is not the last has interleaved rows. The last workgroup is partial.
+// A softmax along an axis other than the last has interleaved rows. The last workgroup is partial.
 TEST_F(LongReductions, SoftmaxSideBySide) {
   constexpr int64_t kOuter = 2, kInner = 35;
   for (const uint32_t dtype : {BP_F32, BP_BF16}) {
@@ -305,8 +307,8 @@ TEST_F(LongReductions, LayerAndRmsNorm) {
   });
 }
 
-// Runs with and without weights, smoothing and gradient. One target is ignored, and one is the last
-// class.
+// Runs with weights and smoothing, and without, and each with and without the gradient. One target
+// is ignored, and one is the last class.
 TEST_F(LongReductions, CrossEntropy) {
   constexpr int32_t kIgnored = -100;
   for (const bool smoothed : {false, true}) {
@@ -349,7 +351,7 @@ TEST_F(LongReductions, CrossEntropy) {
   }
 }
 
-// Runs with and without the statistics of the forward pass.
+// Runs with and without the statistics of the forward pass as inputs.
 TEST_F(LongReductions, NormBackward) {
   for_widths({BP_F32}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 29)};
@@ -396,7 +398,7 @@ TEST_F(LongReductions, NormBackward) {
   });
 }
 
-// The rows of a channel have two dimensions that cannot be merged: batch and plane.
+// The rows of a channel have two dimensions that cannot be merged, namely batch and plane.
 TEST_F(LongReductions, BatchNormAndItsBackward) {
   constexpr int64_t kImages = 2, kChannels = 3;
   for (const int64_t plane : {int64_t{700}, int64_t{4801}, int64_t{30000}}) {
@@ -444,8 +446,7 @@ TEST_F(LongReductions, BatchNormAndItsBackward) {
   }
 }
 
-// Among equal elements, the first ones are selected. k goes up to its maximum, and may equal the
-// extent.
+// Of equal elements, the first ones are selected. k may be its maximum, and may equal the extent.
 TEST_F(LongReductions, TopK) {
   constexpr int64_t kCount = BACKPLANE_TOPK_MAX;
   for (const int64_t width : {kCount, int64_t{5000}, int64_t{524288}}) {

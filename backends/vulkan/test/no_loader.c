@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded, it simulates a machine without the Vulkan loader: dlopen of its name fails, all else works. */
+/* If preloaded, simulates a machine without the Vulkan loader. dlopen of the loader's name fails,
+ * and all other calls of dlopen work. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

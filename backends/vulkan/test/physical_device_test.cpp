@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the choice of queues and memory types for devices that are not available here, from the
-// properties that their drivers list.
+// Tests the choice of queues and memory types from the properties that drivers list. The devices
+// need not be available.
 #include "runtime/physical_device.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the pipeline cache on a device: its content, and that a damaged file only causes a line in
-// the log.
+// Tests the content of the pipeline cache on a device. A damaged file only causes a line in the
+// log.
 #include "runtime/pipeline_cache.hpp"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,8 @@ class PipelineCaches : public OnDevice {
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  // Acts as a separate process: opens, compiles two pipelines, and saves them.
+  // Does what a separate process would do: opens the device, compiles two pipelines, and saves the
+  // cache.
   void run() {
     auto device = LogicalDevice::create(instance, 0);
     ASSERT_TRUE(device.ok());
@@ -77,7 +78,7 @@ TEST_F(PipelineCaches, ADamagedOneIsALineAndIsReplaced) {
 TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
   run();
   ASSERT_EQ(files().size(), 1u);
-  // A valid file of the plugin whose data is not a cache of the driver.
+  // The plugin's file is valid, but its data is not a cache of the driver.
   const CacheFile own(folder, PipelineCache::key_of(instance->devices()[0]));
   ASSERT_EQ(own.path(), files()[0].string());
   ASSERT_EQ(own.store(std::vector<std::byte>(500, std::byte{0xA5})), "");

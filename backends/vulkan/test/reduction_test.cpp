@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which rows use vec4 and register-resident kernels, and softmax of rows with infinities.
+// Tests which rows the vec4 and register kernels process, and softmax of rows with infinities.
 #include <cmath>
 #include <limits>
 
@@ -47,8 +47,9 @@ TEST(Vec4Rows, ArePackedAlignedAndNeitherShortNorLong) {
   EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 3, 64, 1, 3, 0x1000), 0b10)) << "no kernel moves it by four";
 }
 
-// The workgroup (threads, vec4s per thread) that keeps rows of `x` in registers, on a device with
-// workgroups of at most `max_group_size` threads. {0, 0} if there is none.
+// Returns the threads of the workgroup that keeps rows of `x` in registers, and the vec4s per
+// thread. The device has workgroups of at most `max_group_size` threads. Returns {0, 0} if there is
+// no such workgroup.
 std::pair<uint32_t, uint32_t> register_size(const View& x, uint32_t max_group_size = 1024, uint32_t values = 1,
                                             bool interleaved = false, std::size_t not_compiled = SIZE_MAX) {
   ReductionNest nest = ReductionNest::by_axes(x, 2);
@@ -91,8 +92,8 @@ TEST(RegisterRowsTest, GoToTheSmallestWorkgroupThatHoldsThem) {
   EXPECT_TRUE((ReductionCaps{.tuned_as_cpu = true, .max_group_size = 1024}.register_rows(1).empty()));
 }
 
-// Few long rows are split into enough workgroups for a large device. Many rows are split as little
-// as registers allow.
+// If there are few long rows, they are split into enough workgroups for a large device. If there
+// are many, they are split only as much as registers require.
 TEST(RegisterRowsTest, LongOnesAreCutInParts) {
   using Size = std::pair<uint32_t, uint32_t>;
   EXPECT_EQ(register_size(dense(1, 50257)), Size(256, 4));
@@ -110,7 +111,6 @@ TEST(RegisterRowsTest, LongOnesAreCutInParts) {
 
 class ReductionsOnDevice : public OnRig {
  protected:
-  // Returns the softmax of the rows.
   std::vector<float> softmax(const std::vector<std::vector<float>>& rows) {
     const auto length = rows[0].size();
     bp_tensor_desc view{};
@@ -136,7 +136,8 @@ class ReductionsOnDevice : public OnRig {
   }
 };
 
-// The maximum is the last element, the first element, follows a run of -inf, or does not exist.
+// In these rows, the maximum is the last element, is the first element, follows a run of -inf, or
+// does not exist.
 TEST_F(ReductionsOnDevice, TheSumFollowsTheMaximum) {
   constexpr std::size_t kLength = 64;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -8,7 +8,7 @@
 
 namespace backplane::vulkan::test {
 
-// Fixture of tests that need a device. They are skipped if the loader finds none.
+// Fixture of tests that need a device. These tests are skipped if the loader finds no device.
 class OnDevice : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ T* need(kit::Result<T*> made) {
 
 inline bp_operand whole(Device::Buffer* buffer) { return {reinterpret_cast<bp_buffer*>(buffer), 0, 0}; }
 
-// Enqueues an execution. `operands` are desc's inputs, then its outputs.
+// Enqueues an execution. `operands` contains desc's inputs, followed by its outputs.
 inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device::Plan& plan, const bp_op_desc& desc,
                            const bp_operand* operands, Device::Buffer* workspace = nullptr) {
   bp_execution execution{};
@@ -40,7 +40,7 @@ inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device:
   return device.execute(stream, plan, &execution);
 }
 
-// The same with its own plan and workspace; waits for completion.
+// Executes with a plan and workspace that exist only for this call, and waits for completion.
 inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp_op_desc& desc,
                                 const bp_operand* operands) {
   Device::Plan* plan = nullptr;
@@ -57,8 +57,8 @@ inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp
   return status;
 }
 
-// An open device with a stream, and f32 vectors to add. Members whose creation failed are null.
-// Open a rig once, and do not copy it.
+// An open device with a stream, and f32 vectors to add. Members are null if their creation failed.
+// A rig is opened once and not copied.
 struct Rig {
   static constexpr int64_t kElements = 256;
   Device* device = nullptr;
@@ -96,7 +96,7 @@ struct Rig {
     delete std::exchange(device, nullptr);
   }
 
-  // Opens everything in order; returns the first failure.
+  // Opens the device and creates the members in order. Returns the first failure.
   kit::Status open(const std::shared_ptr<const Instance>& instance) {
     const auto keep = [](auto made, auto*& place) {
       if (made.ok()) place = made.value();

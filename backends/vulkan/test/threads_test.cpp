@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads use one device at once, for the thread sanitizer.
+// Uses one device from many threads at once, for the thread sanitizer.
 #include <thread>
 
 #include "rig.hpp"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kThreads = 4, kRounds = 24;
 
-// Runs `body(thread)` on kThreads threads at once. Checks the results on the calling thread.
+// Runs `body(thread)` on kThreads threads at once, and checks the returned statuses on the calling
+// thread.
 template <class Body>
 void on_threads(const Body& body) {
   kit::Status statuses[kThreads];
@@ -42,8 +43,8 @@ TEST_F(OnDevice, StreamsOfThreadsWaitForEachOthersEvents) {
     for (int round = 0; status.ok() && round < kRounds; ++round) {
       status = add();
       if (status.ok()) status = rig.device->record(*events[i], *streams[i]);
-      // Another thread records this event concurrently, so this waits for whichever record is the
-      // latest.
+      // Another thread records this event concurrently. The stream waits for the latest record,
+      // whichever that is.
       const Device::Event& other = *events[(i + 1) % kThreads];
       if (status.ok()) status = rig.device->wait_event(*streams[i], other);
       if (status.ok()) status = add();
@@ -80,7 +81,7 @@ TEST_F(OnDevice, ThreadsOpenMakePlansAndCloseAtOnce) {
   });
 }
 
-// Executes one plan on several streams of a device.
+// Several streams of a device execute one plan.
 TEST_F(OnDevice, OnePlanServesManyStreams) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());

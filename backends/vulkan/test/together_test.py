@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes on one device and one pipeline cache at once: together_test.py COMMAND LIBRARY
+"""Tests two processes that use one device and one pipeline cache at once: together_test.py COMMAND LIBRARY
 
-Both pass and leave one valid file. A third process finds it damaged, passes, and replaces it."""
+Both processes pass and leave one valid file. Then the test damages the file. A third process passes and replaces the
+damaged file."""
 import os
 import sys
 import tempfile

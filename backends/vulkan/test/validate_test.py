@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin under VK_LAYER_KHRONOS_validation, with all its checks: validate_test.py COMMAND LIBRARY [WORD...]
+"""Tests the plugin with all checks of VK_LAYER_KHRONOS_validation: validate_test.py COMMAND LIBRARY [WORD...]
 
-The layer's first message fails every later wait and plan, so no failure means no message. WORDs are passed to
-`certify`; without any, a part of the suite runs, and with `--seed 1` alone all of it. The GEMM of 70,001 matrices has
-more workgroups than a dispatch may have, which drivers do not report."""
+After the layer's first message, every wait and plan fails, so no failure means no message. `certify` receives the
+WORDs. Without WORDs, a part of the suite runs. With only `--seed 1`, the whole suite runs. The GEMM of 70,001 matrices
+has more workgroups than one dispatch may have. Drivers do not report such a dispatch."""
 import json
 import os
 import sys
@@ -17,8 +17,8 @@ command, library, *words = sys.argv[1:]
 certified.skip_without_device(command, library)
 groups = ["runtime.order", "runtime.stream", "runtime.event", "runtime.copy", "runtime.threads", "runtime.in_turn", "host.model",
           "host.memory", "runtime.import", "numeric.matmul.f32.70001*"]
-# Cases that fail because of the layer (1.3.239). It leaks memory with each submission, and fails if a process exits
-# during a call.
+# Cases that fail because of the layer (1.3.239). The layer leaks memory with each submission, and
+# fails if a process exits during a call.
 of_the_layer = {"runtime.leak.stream_used", "host.life.again_and_again", "runtime.process.exits.while_a_thread_enqueues",
                 "abi.instance.reload_and_work"}
 words = words or certified.filters(groups)

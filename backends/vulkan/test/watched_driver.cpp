@@ -14,7 +14,7 @@ std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 namespace {
 
-// A function that is not in functions.def.
+// A function that functions.def does not contain.
 constexpr const char* kOfExtension = "vkGetMemoryHostPointerPropertiesEXT";
 
 PFN_vkGetInstanceProcAddr real_instance_lookup = nullptr;
@@ -33,16 +33,17 @@ bool strikes(const char* name) {
   return true;
 }
 
-// The key of an object: its type and handle, because handles of different types may be equal.
+// The key of an object consists of its type and handle, because handles of different types may be
+// equal.
 using Key = std::pair<std::type_index, const void*>;
 struct Object {
   const char* made_by;
-  const void* owner;  // the device or instance of the object
+  const void* owner;  // the device or instance to which the object belongs
 };
 std::map<Key, Object> objects;
 std::string complaints;
 
-// For each timeline semaphore, its device and the last value that was waited for.
+// The device of each timeline semaphore, and the last value that a thread waited for.
 std::map<const void*, std::pair<VkDevice, uint64_t>> passed;
 
 void note_made(const char* by, const void* owner, std::type_index type, const void* handle) {
@@ -63,7 +64,7 @@ void note_ended(const char* by, std::type_index type, const void* handle) {
   }
 }
 
-// The owner of an object. It is null for instances and devices.
+// Returns the owner of an object. The owner is null for instances and devices.
 template <class Owner>
 const void* owner_of(Owner handle) {
   return std::is_same_v<Owner, VkDevice> ? static_cast<const void*>(handle) : nullptr;

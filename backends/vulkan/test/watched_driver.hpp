@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intercepts every driver call in functions.def: calls can be made to fail, objects are counted,
-// and answers can be changed. A semaphore only appears signalled after a wait for it, so that the
-// sequence of calls does not depend on timing. The state is global, because Vulkan functions have
-// no context argument; it is not thread-safe.
+// Intercepts every driver call in functions.def. Tests can make calls fail, count objects, and
+// change what the driver returns. A semaphore appears signalled only after a wait for it, so that
+// the sequence of calls does not depend on timing. The state is global, because Vulkan functions
+// have no context argument. It is not thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,31 +13,34 @@
 
 namespace backplane::vulkan::test::watched {
 
-// An instance of the system's loader whose calls, and those of its devices, are intercepted.
+// Returns an instance of the system's loader. Its calls and the calls of its devices are
+// intercepted.
 kit::Result<std::shared_ptr<const Instance>> instance();
 
-// Lets `after` fallible calls succeed. The next one returns `result`. With `for_good`, all later
-// ones return it too.
+// Lets `after` fallible calls succeed and makes the next one return `result`. If `for_good` is
+// true, all later fallible calls return it too.
 void arm(int64_t after, VkResult result, bool for_good);
 void disarm();
-// The first call that was made to fail since `arm`; empty if there is none.
+// Returns the name of the first call that failed on purpose since `arm`, or an empty string if
+// there is none.
 std::string struck();
 
-// The names of all calls that can fail.
+// Returns the names of all calls that can fail.
 std::set<std::string> fallible();
 
-// The number of live objects, by the call that created them.
+// Returns the number of live objects by the call that created them.
 std::map<std::string, int> living();
-// Leaks of a destroyed device or instance, and destructions of unknown objects, since the last
-// call; one line each.
+// Returns one line per error since the last call of this function. Errors are leaks of a destroyed
+// device or instance, and destructions of unknown objects.
 std::string forgotten();
 
-// Change the features or properties that a physical device reports, unless empty.
+// Functions that change the features or properties that a physical device reports. They may be
+// empty.
 extern std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 extern std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
-// Changes the create info of a pipeline before the driver gets it, unless empty.
+// Changes the create info of a pipeline before the driver receives it. May be empty.
 extern std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
-// Changes the address of a buffer, unless empty.
+// Changes the address of a buffer. May be empty.
 extern std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 }  // namespace backplane::vulkan::test::watched
