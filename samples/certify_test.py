@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin with a few operators fails no case of CORE and passes its operators' cases: certify_test.py
-[--skip-without-device] COMMAND LIBRARY OPERATOR..."""
+"""Tests that a plugin with a few operators fails no case of CORE and passes its operators' cases:
+certify_test.py [--skip-without-device] COMMAND LIBRARY OPERATOR..."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales, ticks and lines of a chart.
+// Draws a chart with scales, ticks and lines.
 #include "chart.hpp"
 
 #include <fmt/format.h>
@@ -10,13 +10,13 @@
 namespace char_gpt {
 namespace {
 
-// Small enough that text stays readable when a phone scales the chart down.
+// The size is small, so that text stays readable if a phone scales the chart down.
 constexpr double kWidth = 460, kHeight = 270, kLeft = 40, kRight = 12, kTop = 12, kBottom = 40;
 
-constexpr size_t kLineStyles = 8;  // number of line styles in the page; further lines reuse styles
+constexpr size_t kLineStyles = 8;  // number of line styles in the page; further lines reuse these styles
 
 struct Axis {
-  double low, high, step;  // low and high are the data's ends; ticks are multiples of step
+  double low, high, step;  // `low` and `high` are the ends of the data; ticks are multiples of `step`
 
   double place(double value, double begin, double end) const {
     return begin + (end - begin) * (std::clamp(value, low, high) - low) / (high - low);

@@ -10,15 +10,16 @@ namespace char_gpt {
 
 struct Line {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // with ascending x
+  std::vector<std::pair<double, double>> points;  // sorted by ascending x
 };
 struct Rule {
   std::string name;
   double y;
 };
 
-// Lines have the CSS classes line-0, line-1, ...; later lines are drawn on top. `label` describes
-// the chart for screen readers. Names are escaped. Points that are not finite are omitted.
+// Draws a line chart. Lines have the CSS classes line-0, line-1, ..., and later lines are drawn on
+// top. `label` describes the chart for screen readers. Names are escaped. Points that are not
+// finite are omitted.
 std::string line_chart(const std::string& label, const std::string& x_name, const std::vector<Line>& lines,
                        const std::vector<Rule>& rules = {});
 

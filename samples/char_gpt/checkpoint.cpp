@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes and checks the format that checkpoint.hpp describes.
+// Writes and checks the file format that checkpoint.hpp describes.
 #include "checkpoint.hpp"
 
 #include <fcntl.h>

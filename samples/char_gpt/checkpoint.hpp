@@ -10,12 +10,12 @@
 
 namespace char_gpt {
 
-// The file, little-endian, no padding:
+// The file is little-endian and has no padding. It contains:
 //   8 bytes "BPCHRGPT"; u32 version, 1; u32 bytes of this header;
 //   i64 context, width, heads, blocks; i64 steps, batch, streams; f64 peak rate; u64 seed;
-//   u64 XXH3 of the text learned from; i64 steps done; u64 bytes that follow the header; u64 XXH3 of them;
-//   u64 XXH3 of the header up to here
-// then f32 parameters, first moments, second moments, each in the order of Weights.
+//   u64 XXH3 of the training text; i64 steps done;
+//   u64 bytes after the header; u64 XXH3 of these bytes; u64 XXH3 of all preceding fields of the header;
+//   f32 parameters; f32 first moments; f32 second moments, each in the order of Weights
 struct Checkpoint {
   Config config;
   Schedule schedule;
@@ -23,12 +23,12 @@ struct Checkpoint {
   State state;
 };
 
-// Replaces `file` atomically, so that after a crash it is the old or the new file. Throws
-// std::runtime_error with the system's reason; the old file is then unchanged.
+// Replaces `file` atomically, so that a crash leaves either the old or the new file. If this fails,
+// throws std::runtime_error with the system's reason and keeps the old file.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
-// Throws std::runtime_error if the file is missing, truncated, damaged, or of
-// another format or version.
+// Throws std::runtime_error if the file is missing, truncated or damaged, or has another format or
+// version.
 Checkpoint load_checkpoint(const std::filesystem::path& file);
 
 }  // namespace char_gpt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands train, write and compare.
+// The commands train, write and compare of the program.
 #include "commands.hpp"
 
 #include <fmt/format.h>
@@ -48,11 +48,11 @@ std::string weight_hash(const State& state) {
   return fmt::format("{:016x}", XXH3_64bits(state.parameters.data(), state.parameters.size() * sizeof(float)));
 }
 
-// The training curve, and at some steps the bits per character of the held-out text.
+// The training curve, and the bits per character of the held-out text at some steps.
 struct Course {
   Curve curve;
   std::vector<std::pair<int64_t, double>> known;
-  double processor_seconds = 0;  // time of all threads; like curve.seconds, excludes evaluations
+  double processor_seconds = 0;  // processor time of all threads; like curve.seconds, excludes evaluations
 };
 
 Course run_steps(Trainer& trainer, const Options& options, int64_t stop, const std::string& held_out,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's commands. They throw std::exception with the reason and a remedy.
+// The program's commands. A command that fails throws std::exception with the reason and a remedy.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 namespace char_gpt {
 
 struct Options {
-  std::string plugin;             // name or path, optionally ":INDEX"; empty: library's choice
+  std::string plugin;             // name or path, optionally with ":INDEX"; if empty, the library chooses
   int threads = 1;                // threads per stream, for plugins with this option
-  bool native = true;             // run composites natively if the plugin implements them
-  std::vector<std::string> text;  // files and directories; empty: the repository's documents
-  std::string html, json;         // files for the reports; empty: no report
+  bool native = true;             // whether composites run natively if the plugin implements them
+  std::vector<std::string> text;  // files and directories; if empty, the repository's documents
+  std::string html, json;         // files for the reports; no report if empty
 
   Config config;
   Schedule schedule;
-  int64_t stop = 0;         // last step; 0: schedule.steps
+  int64_t stop = 0;         // last step; 0 means schedule.steps
   int64_t evaluations = 8;  // number of held-out evaluations, evenly spaced
-  std::string load, save;   // checkpoint files; empty: none
+  std::string load, save;   // checkpoint files; no checkpoint if empty
 
   Writing writing;
-  std::vector<std::string> contestants;  // for compare: PLUGIN or PLUGIN:decomposed
+  std::vector<std::string> contestants;  // contestants of `compare`: PLUGIN or PLUGIN:decomposed
 };
 
-// With options.load, continues that checkpoint. Its model and schedule
-// replace those of the options.
+// If options.load is set, continues that checkpoint, whose model and schedule replace those of the
+// options.
 void run_train(Options options);
 void run_write(const Options& options);
 // Returns false if the curves differ by more than loss_bound allows.

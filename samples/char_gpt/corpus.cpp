@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads documents and splits them.
+// Reads documents and splits them into training and held-out text.
 #include "corpus.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uintmax_t kMostBytes = 64u << 20;  // larger files are not documents
+constexpr uintmax_t kMostBytes = 64u << 20;  // maximum size of a document
 
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
@@ -82,7 +82,7 @@ std::vector<fs::path> repository_documents(const fs::path& program) {
 
 size_t gzip_bytes(const std::string& text) {
   z_stream stream{};
-  constexpr int gzip_window = 15 + 16, most_memory = 9;  // as gzip does; 16 selects the gzip format
+  constexpr int gzip_window = 15 + 16, most_memory = 9;  // the settings of gzip; 16 selects the gzip format
   if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, gzip_window, most_memory, Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::runtime_error("text: zlib has no memory to compress with");
   const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);

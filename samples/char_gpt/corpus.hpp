@@ -9,20 +9,20 @@
 
 namespace char_gpt {
 
-// The last tenth of each document is held out, from the beginning of a line on. No byte is in both
-// parts.
+// A text in two parts. The last tenth of each document is held out, and begins at the beginning of
+// a line. No byte is in both parts.
 struct Corpus {
   std::string train, held_out;
   size_t documents = 0;
 };
 
-// Reads files. From directories, reads every *.md below them in the order of their paths. Throws
-// std::runtime_error if a file is missing, empty, not text, or too large. Also throws if a part has
-// at most `context` characters, which are too few to learn from.
+// Reads files and directories. Reads every *.md file in and below a directory, in the order of the
+// paths. Throws std::runtime_error if a file is missing, empty, not text, or too large. Also throws
+// if a part has at most `context` characters, because training needs more.
 Corpus read_corpus(const std::vector<std::filesystem::path>& paths, int64_t context);
 
-// Returns the documents of the repository that contains `program`: LICENSE, README.md, docs. Throws
-// std::runtime_error if no directory above it has them.
+// Returns the documents of the repository that contains `program`: LICENSE, README.md and docs.
+// Throws std::runtime_error if no directory above `program` has these documents.
 std::vector<std::filesystem::path> repository_documents(const std::filesystem::path& program);
 
 // Returns the size of the output of `gzip -9` without a file name in the header.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates overlapping windows of a text. The loss of a window counts only its later half.
+// Evaluates overlapping windows of a text. The loss counts only the later half of a window.
 #include "evaluation.hpp"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ std::vector<int32_t> codes(const std::string& text) {
 
 namespace {
 
-// Waits for the stream before memory of this scope is freed, also after an exception.
+// Waits for the stream before this scope frees memory, even after an exception.
 class Drain {
  public:
   explicit Drain(const bp::Stream& stream) : stream_(stream) {}
   ~Drain() {
     try {
       stream_.wait();
-      // An earlier call reports the error; a failed stream borrows nothing.
+      // An earlier call reports the error. A failed stream borrows no memory.
     } catch (const bp::Error&) {
       return;
     }
@@ -60,7 +60,7 @@ double bits(const bp::Stream& stream, const Model& model, const std::string& tex
   const int64_t stride = std::max<int64_t>(1, length / 2);
 
   double nats = 0;
-  int64_t next = 1;  // the first character without a prediction
+  int64_t next = 1;  // the first character that is not yet predicted
   while (next <= predicted) {
     std::vector<int32_t> tokens, targets;
     int64_t windows = 0;

@@ -12,12 +12,12 @@
 
 namespace char_gpt {
 
-// Returns the characters as the model's input: their byte values.
+// Returns the byte values of the characters, which are the model's input.
 std::vector<int32_t> codes(const std::string& text);
 
-// Returns the bits that `text` needs under the model. The first character counts 8 bits. Each other
-// character is predicted once from the preceding characters: from at least half a context, or from
-// all if there are fewer. Waits.
+// Returns the number of bits that `text` needs under the model, and waits for the result. The first
+// character counts 8 bits. Each other character is predicted once, from at least half a context of
+// preceding characters, or from all if there are fewer.
 double bits(const backplane::Stream& stream, const Model& model, const std::string& text);
 
 }  // namespace char_gpt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples from the logits of the last character.
+// Draws characters from the logits of the last character.
 #include "generation.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ size_t draw(const Logits& logits, double temperature, double at) {
     left -= weights[code];
     if (weights[code] > 0 && left < 0) return code;
   }
-  return likeliest;  // reached only after rounding errors, if `at` is near 1
+  return likeliest;  // the loop finds no code only if `at` is near 1 and rounding errors add up
 }
 
 Logits predict(const bp::Stream& stream, const Model& model, const std::string& text) {
@@ -60,7 +60,7 @@ std::string write(const bp::Stream& stream, const Model& model, const Writing& w
   std::string text = writing.prompt.empty() ? "\n" : writing.prompt;
   const size_t begin = text.size();
   for (int64_t i = 0; i < writing.count; ++i) {
-    // In [0, 1), equal on every platform.
+    // The number is in [0, 1), and equal on every platform.
     const double at = std::ldexp(static_cast<double>(random() >> 11), -53);
     const auto next = static_cast<char>(draw(predict(stream, model, text), writing.temperature, at));
     text.push_back(next);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// x = tokens + positions; in each block, x += mix(attention(norm(x))) and then
-// x += down(gelu(up(norm(x)))); logits = norm(x) tokens^T.
+// A GPT. x = tokens + positions. Each block adds mix(attention(norm(x))) to x, and then adds
+// down(gelu(up(norm(x)))). The logits are norm(x) tokens^T.
 #include "model.hpp"
 
 #include <cmath>
@@ -32,7 +32,7 @@ void layer_norm_backward(const bp::Stream& stream, const bp::Tensor& dx, const b
   bp::execute(stream, BP_OP_NORM_BWD, {dy, x, gain, mean, rstd}, {dx, d_gain, d_bias}, &attributes);
 }
 
-// y = x w^T + bias; the bias is optional.
+// y = x w^T + bias. The bias is optional.
 void linear(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& x, const bp::Tensor& weight,
             const bp::Tensor& bias = {}) {
   const auto attributes = bp::attributes<BP_OP_LINEAR>();
@@ -49,8 +49,8 @@ void linear_backward(const bp::Stream& stream, const bp::Tensor& dx, const bp::T
   bp::matmul(stream, dx, dy, weight);
 }
 
-// Views part `part` of `parts` of [M, parts C] as [batch, heads, length, C / heads]. Of [M,3C], the
-// parts are 0 query, 1 key, 2 value.
+// Returns part `part` of `parts` of a tensor [M, parts * C], as a view [batch, heads, length, C /
+// heads]. The parts of a tensor [M, 3C] are 0 query, 1 key and 2 value.
 bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Config& config, int64_t part,
                     int64_t parts) {
   return tensor.reshape({of.batch, of.length, parts, config.heads, config.width / config.heads})
@@ -145,8 +145,8 @@ void Model::score(const Activations& activations, const bp::Tensor& targets, con
   bp::execute(stream_, BP_OP_CROSS_ENTROPY, {activations.logits, targets}, {loss, gradients.logits}, &attributes);
 }
 
-// p = softmax(scale q k^T) is recomputed from its logsumexp. Then dv = p^T dy, dp = dy v^T, and
-// ds = scale p (dp - sum(p dp)).
+// Recomputes p = softmax(scale q k^T) from the logsumexp. Then dv = p^T dy, dp = dy v^T, and ds =
+// scale p (dp - sum(p dp)).
 void Model::attention_backward(const Activations& activations, const Activations::Block& block,
                                const Gradients& gradients) const {
   const auto part = [&](const bp::Tensor& tensor, int64_t index) {
@@ -171,8 +171,8 @@ void Model::attention_backward(const Activations& activations, const Activations
   bp::matmul(stream_, part(gradients.qkv, 1), dp.transpose(), q);
 }
 
-// gelu(x) = x cdf(x), where cdf is that of the normal distribution. So the derivative is cdf(x) + x
-// pdf(x).
+// gelu(x) = x cdf(x), where cdf is the distribution function of the normal distribution, and pdf is
+// its density. The derivative is cdf(x) + x pdf(x).
 void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const {
   const bp::Tensor &cdf = gradients.derivative, &pdf = gradients.square;
   bp::mul(stream_, cdf, x, scalar(1 / std::numbers::sqrt2));
@@ -188,8 +188,8 @@ void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const
   bp::mul(stream_, gradients.active, gradients.active, cdf);
 }
 
-// The gradient of the token table already contains the output layer's part. This adds the part of
-// the embedding.
+// Adds the embedding's part to the gradient of the token table. The gradient already contains the
+// part of the output layer.
 void Model::embedding_backward(const bp::Tensor& tokens, const Activations& activations,
                                const Gradients& gradients) const {
   const bp::Tensor& dx = gradients.residual;
@@ -208,7 +208,8 @@ void Model::backward(const Activations& activations, const bp::Tensor& tokens, G
   for (size_t i = weights_.blocks.size(); i-- > 0;) {
     const Block &weight = weights_.blocks[i], &dw = d.blocks[i];
     const Activations::Block& a = activations.blocks[i];
-    // `residual` is the gradient of the block's output, and of each term of its sum.
+    // `residual` is the gradient of the block's output, and therefore of each summand of the
+    // output.
     linear_backward(stream_, gradients.active, dw.down_weight, dw.down_bias, gradients.residual, a.active,
                     weight.down_weight);
     gelu_backward(a.up, gradients);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPT: forward and backward pass in operators of the table. model.cpp defines a block.
+// The forward and backward pass of the GPT, built from Backplane's operators. model.cpp states the
+// formulas.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -11,14 +12,14 @@
 
 namespace char_gpt {
 
-// Results of the forward pass that the backward pass needs: `batch` texts of `length` characters
-// each. M = batch * length.
+// Results of the forward pass that the backward pass needs. There are `batch` texts of `length`
+// characters each. M is batch * length, and C is the width.
 struct Activations {
   struct Block {
     backplane::Tensor in, norm1, mean1, rstd1;  // [M,C], [M,C], [M,1], [M,1]
     backplane::Tensor qkv, mixed, logsumexp;    // [M,3C], [M,C], [batch,heads,length]
     backplane::Tensor middle, norm2, mean2, rstd2;
-    backplane::Tensor up, active;  // [M,4C]: before and after gelu
+    backplane::Tensor up, active;  // [M,4C], before and after gelu
   };
   Activations(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t texts, int64_t characters);
 
@@ -28,7 +29,7 @@ struct Activations {
   backplane::Tensor logits;                 // [M, vocabulary]
 };
 
-// Gradients of activations, and temporaries. All blocks share one set.
+// Gradients of activations, and temporary tensors. All blocks share these tensors.
 struct Gradients {
   Gradients(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length);
 
@@ -37,27 +38,27 @@ struct Gradients {
   backplane::Tensor mixed, qkv;                  // [M,C], [M,3C]
   backplane::Tensor active, derivative, square;  // [M,4C]
   backplane::Tensor scores, weights;             // [batch,heads,length,length]
-  backplane::Tensor causal;                      // [length,length]: true where a query sees a key
+  backplane::Tensor causal;                      // [length,length], true where a query sees a key
 };
 
 class Model {
  public:
-  // Borrows the stream. Shares the parameters: a vector of count_parameters(config).all elements,
-  // f32, or f64 if the device supports it. Owns its gradients.
+  // Borrows the stream. Shares the parameters, a vector of count_parameters(config).all elements of
+  // f32, or of f64 if the device supports that. Owns the gradients.
   Model(const backplane::Stream& stream, const Config& config, const backplane::Tensor& parameters);
 
   const Config& config() const { return config_; }
-  // Has the layout of the parameters.
+  // The gradients of the parameters, in the parameters' layout.
   const backplane::Tensor& gradients() const { return gradients_; }
   uint32_t dtype() const { return gradients_.dtype(); }
 
-  // Enqueues the forward pass of `tokens` ([M], i32). The result is activations.logits.
+  // Enqueues the forward pass of `tokens` ([M], i32). The result is in activations.logits.
   void forward(Activations& activations, const backplane::Tensor& tokens) const;
-  // Enqueues the loss, in nats, as the mean over M, into `loss` (rank 0), and
-  // the gradient of the logits.
+  // Enqueues the computation of the loss and of the gradient of the logits. Stores the mean loss
+  // over M, in nats, in `loss` (rank 0).
   void score(const Activations& activations, const backplane::Tensor& targets, const backplane::Tensor& loss,
              const Gradients& gradients) const;
-  // Enqueues the backward pass after `score`. The result is gradients().
+  // Enqueues the backward pass. Call `score` first. The result is in gradients().
   void backward(const Activations& activations, const backplane::Tensor& tokens, Gradients& gradients) const;
 
  private:

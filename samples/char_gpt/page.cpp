@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reports as HTML pages: headline, curves, text or table, facts.
+// Writes the reports as HTML pages with headline, curves, text or table, and facts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ std::string fact_list(const Facts& facts, const char* css_class) {
   return html + "</dl></section>\n";
 }
 
-// Converts losses to bits per character. Averages adjacent steps so that there are at most `most`
+// Converts losses to bits per character. Averages adjacent steps, so that there are at most `most`
 // points.
 Line to_line(const Curve& curve, size_t most) {
   Line line{curve.name, {}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts the parameter vector into views, and draws the initial values.
+// Divides the parameter vector into views, and draws the initial values.
 #include "parameters.hpp"
 
 #include <fmt/format.h>
@@ -79,9 +79,9 @@ Weights::Weights(const Config& config, const bp::Tensor& vector) : blocks(static
 void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor& vector, uint64_t seed) {
   Weights weights(config, vector);
   uint64_t counter = 0;
-  // Standard deviations: 0.02 for the tables (as GPT-2), and 1 / sqrt(3 inputs) for the other
-  // matrices, so that small widths learn from the first step. The deviation of matrices that
-  // write to the residual stream is divided by the root of their number (GPT-2).
+  // The standard deviation is 0.02 for the tables, as in GPT-2. It is 1 / sqrt(3 * inputs) for the
+  // other matrices, so that small widths learn from the first step. For matrices that write to the
+  // residual stream, it is divided by the square root of their number, as in GPT-2.
   const double deep = 1 / std::sqrt(2.0 * static_cast<double>(config.blocks));
   const auto draw = [&](const bp::Tensor& tensor, const bp::Dims& shape) {
     bool is_residual = false;
@@ -91,7 +91,7 @@ void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor
     bp::philox(stream, bits, seed, counter);
     // A philox block has four elements.
     counter += static_cast<uint64_t>((shape.product() + 3) / 4);
-    // 24 bits are exact in f32.
+    // f32 represents 24 bits exactly.
     bp::shr(stream, bits, bits, bp::Tensor::scalar(BP_U32, 8));
     bp::cast(stream, tensor, bits);
     const bool is_table = tensor.offset() <= weights.positions.offset();

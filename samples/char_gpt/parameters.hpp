@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's size and its parameters: one vector, and views of it for each matrix and vector.
+// The size of the model, and its parameters as one vector and as views of the vector.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -11,7 +11,8 @@ namespace char_gpt {
 
 constexpr int64_t kVocabulary = 256;  // a character is a byte, so the model accepts any text
 
-// The shape of the model, which a checkpoint stores. All numbers are positive; heads divides width.
+// The shape of the model, which a checkpoint stores. All numbers are positive, and `heads` divides
+// `width`.
 struct Config {
   int64_t context = 128;  // maximum number of characters that a prediction uses
   int64_t width = 128;    // width of the residual stream
@@ -26,19 +27,20 @@ struct Config {
 void check(const Config& config);
 
 struct Block {
-  backplane::Tensor qkv_weight, mix_weight, up_weight, down_weight;  // [3C,C], [C,C], [4C,C], [C,4C]: [outputs, inputs]
+  // Weights have the shape [outputs, inputs]: [3C,C], [C,C], [4C,C] and [C,4C].
+  backplane::Tensor qkv_weight, mix_weight, up_weight, down_weight;
   backplane::Tensor qkv_bias, mix_bias, up_bias, down_bias;          // [outputs]
   backplane::Tensor norm1_gain, norm1_bias, norm2_gain, norm2_bias;  // [C]
 };
 
-// Views of a parameter vector, or of a gradient vector with the same layout.
+// Views of a parameter vector, or of a gradient vector, which has the same layout.
 struct Weights {
-  backplane::Tensor tokens;     // [vocabulary, C]: the embedding and the output layer's weights
+  backplane::Tensor tokens;     // [vocabulary, C], the embedding and the weights of the output layer
   backplane::Tensor positions;  // [context, C]
   std::vector<Block> blocks;
   backplane::Tensor norm_gain, norm_bias;  // [C]
 
-  // The matrices come first in the vector, because weight decay applies only to them.
+  // The vector begins with the matrices, because weight decay applies only to matrices.
   Weights(const Config& config, const backplane::Tensor& vector);
 };
 
@@ -47,7 +49,7 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const Config& config);
 
-// Enqueues the initial values. philox draws the matrices, so every device
+// Enqueues the initialization of the parameters. philox draws the matrices, so that every device
 // starts with the same bits.
 void initialize(const backplane::Stream& stream, const Config& config, const backplane::Tensor& vector, uint64_t seed);
 

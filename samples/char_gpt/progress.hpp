@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress bar on a terminal, plain lines elsewhere.
+// Shows a progress bar on a terminal, and prints plain lines elsewhere.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void show(double share, const std::string& note);  // share is 0 to 1
+  void show(double share, const std::string& note);  // `share` is from 0 to 1
   void line(const std::string& text);                // prints above the bar and flushes
 
  private:

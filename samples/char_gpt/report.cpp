@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the reports' numbers as JSON, and files.
+// Writes the numbers of reports as JSON, and writes files.
 #include "report.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Replaces invalid UTF-8, which the model may write.
+// Converts to text and replaces invalid UTF-8, which the model may write.
 std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json to_object(const Facts& facts) {

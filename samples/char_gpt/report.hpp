@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results as JSON and as self-contained HTML pages.
+// Reports of results, as JSON and as self-contained HTML pages.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace char_gpt {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
+using Facts = std::vector<std::pair<std::string, std::string>>;  // name and value
 
 struct TrainingReport {
   Curve curve;                                    // losses of the training text
-  std::vector<std::pair<int64_t, double>> known;  // step, bits per character of the held-out text
+  std::vector<std::pair<int64_t, double>> known;  // step, and bits per character of the held-out text
   double gzip = 0;                                // bits per character with `gzip -9`
-  double gzip_behind_training = 0;                // the same, after the training text
+  double gzip_behind_training = 0;                // bits per character with `gzip -9` after the training text
   std::string prompt, written;
   Facts facts;
 };
 
 struct ComparisonReport {
-  std::vector<Curve> curves;            // the first is the reference
-  std::vector<Difference> differences;  // differences of curves[1], ... from the reference
+  std::vector<Curve> curves;            // curves[0] is the reference
+  std::vector<Difference> differences;  // differences of curves[1], curves[2], ... from the reference
   Facts facts;
 
   bool agrees() const;
@@ -36,7 +36,7 @@ std::string to_json(const ComparisonReport& report);
 std::string to_html(const TrainingReport& report);
 std::string to_html(const ComparisonReport& report);
 
-// Throws std::runtime_error if `file` is known to be unwritable. Accepts an empty path.
+// Throws std::runtime_error if `file` is known to be unwritable. Does nothing if the path is empty.
 void check_writable(const std::filesystem::path& file);
 // Does nothing if the path is empty.
 void write_file(const std::filesystem::path& file, const std::string& text);

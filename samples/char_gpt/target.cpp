@@ -12,7 +12,7 @@ namespace bp = backplane;
 
 namespace {
 
-// Splits "NAME_OR_PATH" or "NAME_OR_PATH:INDEX".
+// Splits "NAME_OR_PATH" or "NAME_OR_PATH:INDEX" into name and index.
 std::pair<std::string, uint32_t> split_spec(const std::string& spec) {
   const size_t colon = spec.rfind(':');
   uint32_t index = 0;
@@ -37,7 +37,7 @@ bp::Device open_with_threads(const bp::Registry& registry, const std::string& sp
   try {
     return open(registry, spec, &desc);
   } catch (const bp::Error&) {
-    return open(registry, spec, nullptr);  // throws the reason if the option was not the cause
+    return open(registry, spec, nullptr);  // throws the actual reason if the option was not the cause
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer and the order of the text. Streams share a batch, so that small
-// operators use several processors.
+// The optimizer, and the order in which training reads the text. Several streams share a batch, so
+// that small operators use several processors.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -15,10 +15,10 @@
 namespace char_gpt {
 
 struct Schedule {
-  // Steps of the whole training; the last learning rate is a tenth of the peak.
+  // Number of steps of the whole training. The last learning rate is a tenth of the peak.
   int64_t steps = 2400;
-  int64_t batch = 4;  // texts per step, each of `context` characters
-  // Must divide batch. Another number changes the order in which gradients are added.
+  int64_t batch = 4;  // texts per step; each text has `context` characters
+  // Must divide `batch`. A different number changes the order in which gradients are added.
   int64_t streams = 2;
   double peak_rate = 2e-3;  // learning rate after the warm-up
   uint64_t seed = 1;        // seed of the initial weights and of each step's text
@@ -28,8 +28,8 @@ struct Schedule {
 // Throws std::runtime_error if a number is out of range. The message names the number and its
 // range.
 void check(const Schedule& schedule);
-// Returns the learning rate of step `step`, 0 to steps - 1. It rises over a twentieth of the steps,
-// at least 100, and then falls like half a cosine.
+// Returns the learning rate of step `step`, which is from 0 to steps - 1. The rate rises over a
+// twentieth of the steps, but at least 100 steps, and then falls like half a cosine.
 double learning_rate(const Schedule& schedule, int64_t step);
 
 // The state from which training continues.
@@ -44,11 +44,12 @@ class Trainer {
   Trainer(const backplane::Device& device, const Config& config, const Schedule& schedule, const std::string& text,
           uint64_t call_flags = 0);
 
-  // Runs one step and waits. Returns the loss before the step, in nats, as the mean per character.
+  // Runs one step and waits for its end. Returns the mean loss per character before the step, in
+  // nats.
   double step();
   int64_t steps_done() const { return done_; }
   const Model& model() const { return lanes_.front()->model; }
-  // The stream of model().
+  // Returns the stream of model().
   const backplane::Stream& stream() const { return lanes_.front()->stream; }
 
   State state() const;
@@ -56,7 +57,7 @@ class Trainer {
   void set_state(const State& state);
 
  private:
-  // A stream and its share of the batch.
+  // A stream with its part of the batch.
   struct Lane {
     Lane(const backplane::Device& device, const Config& config, const backplane::Tensor& parameters, int64_t batch,
          uint64_t call_flags);
@@ -68,7 +69,7 @@ class Trainer {
     Gradients gradients;
     // The stream borrows this vector during a step.
     std::vector<int32_t> host_starts;
-    backplane::Tensor starts, offsets, places, tokens, targets;  // i32
+    backplane::Tensor starts, offsets, places, tokens, targets;  // all have the dtype i32
     backplane::Tensor loss;
     backplane::Event done;
   };
@@ -76,7 +77,7 @@ class Trainer {
 
   Schedule schedule_;
   int64_t done_ = 0;
-  backplane::Tensor parameters_, text_;  // text_ is the whole text, as i32
+  backplane::Tensor parameters_, text_;  // `text_` is the whole text as i32
   std::vector<std::unique_ptr<Lane>> lanes_;
   backplane::Tensor moment1_, moment2_, squares_, norm_;
   backplane::Event updated_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line charts: scales, ticks and lines.
+// Draws line charts with scales, ticks and lines.
 #include "chart.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace digits {
 namespace {
 
-// Small enough that text stays readable when a phone scales the chart down.
+// The size is small, so that text stays readable if a phone scales the chart down.
 constexpr double kWidth = 400, kHeight = 240, kLeft = 44, kRight = 12, kTop = 12, kBottom = 30;
 
 struct Axis {
@@ -25,7 +25,7 @@ struct Axis {
   }
 };
 
-// The largest 1, 2 or 5 times a power of ten that is not above the value.
+// Returns the largest number that is 1, 2 or 5 times a power of ten and does not exceed the value.
 double nice_below(double value) {
   const double decade = std::pow(10, std::floor(std::log10(value)));
   for (const double step : {5.0, 2.0})
@@ -35,8 +35,8 @@ double nice_below(double value) {
 
 Axis make_axis(double low, double high, Scale scale) {
   if (scale == Scale::linear_percent) {
-    // The smallest step of 1, 2, 5 or 10 percentage points that divides the axis into at most six;
-    // otherwise 20.
+    // The step is 1, 2, 5 or 10 percentage points. The smallest step that divides the axis into at
+    // most six parts is used, or 20 points if there is no such step.
     double step = 20;
     for (const double candidate : {10.0, 5.0, 2.0, 1.0})
       if ((100 - std::floor(low / candidate) * candidate) / candidate <= 6) step = candidate;

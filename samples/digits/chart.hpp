@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line charts as inline SVG.
+// Draws line charts as inline SVG.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace digits {
 struct Series {
   std::string name;
   std::string css_class;
-  std::vector<double> values;  // one per epoch
+  std::vector<double> values;  // one value per epoch
 };
 
 enum class Scale { linear_percent, logarithmic };

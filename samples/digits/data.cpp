@@ -16,7 +16,7 @@
 namespace digits {
 namespace {
 
-constexpr size_t kMaxBytes = 64u << 20;  // larger files are not the data set
+constexpr size_t kMaxBytes = 64u << 20;  // maximum size of the data set
 
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {

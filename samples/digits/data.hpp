@@ -8,14 +8,14 @@
 
 namespace digits {
 
-constexpr int64_t kSide = 8;  // pixels
+constexpr int64_t kSide = 8;  // pixels per side
 constexpr int64_t kPixels = kSide * kSide;
 constexpr int64_t kClasses = 10;
 constexpr uint8_t kPixelMax = 16;
 
 struct Images {
-  std::vector<uint8_t> pixels;  // count x 64 values of 0 to 16, row by row
-  std::vector<int32_t> labels;  // 0 to 9
+  std::vector<uint8_t> pixels;  // count * 64 values from 0 to 16, row by row
+  std::vector<int32_t> labels;  // labels from 0 to 9
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
@@ -24,15 +24,15 @@ struct Split {
   Images train, test;
 };
 
-// Reads CSV, gzipped or not: 64 pixels and the label on each line. Throws
-// std::runtime_error naming file and line.
+// Reads a CSV file, gzipped or not. Each line has 64 pixels and the label. Throws
+// std::runtime_error, which names file and line.
 Images read_images(const std::filesystem::path& file);
 
-// Moves a fifth of the images, selected by `seed`, to the test part.
+// Moves a fifth of the images to the test part. `seed` selects these images.
 Split split(const Images& images, uint64_t seed);
 
-// Returns 0..count-1 in an order drawn by `random`. Unlike that of std::shuffle, the order is the
-// same on every platform.
+// Returns the numbers from 0 to count - 1 in an order that `random` determines. The order is the
+// same on every platform, which std::shuffle does not guarantee.
 template <class Random>
 std::vector<int32_t> shuffled(int64_t count, Random& random) {
   std::vector<int32_t> order(static_cast<size_t>(count));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// digits: trains a classifier of handwritten digits on the plugin that the command line names.
+// Trains a classifier of handwritten digits on the plugin that the command line names.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <backplane/backplane.hpp>
@@ -27,7 +27,7 @@ struct Options {
   bool quick = false;
 };
 
-// Splits "NAME_OR_PATH" or "NAME_OR_PATH:INDEX".
+// Splits "NAME_OR_PATH" or "NAME_OR_PATH:INDEX" into name and index.
 std::pair<std::string, uint32_t> split_spec(const std::string& spec) {
   const size_t colon = spec.rfind(':');
   uint32_t index = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classifier in primitives: forward pass, loss, backward pass, Adam.
+// The classifier in primitive operators: forward pass, loss, backward pass, and the optimizer Adam.
 #include "model.hpp"
 
 #include <cmath>
@@ -47,8 +47,8 @@ Classifier::Classifier(const bp::Stream& stream, uint64_t seed, int64_t max_batc
     *tensor = bp::Tensor::empty(stream, BP_F32, {count});
     bp::fill(stream, *tensor, 0.0);
   }
-  // Weights and biases are views of one vector, so an optimizer step needs a dozen calls
-  // for any number of layers.
+  // Weights and biases are views of one vector, so an optimizer step needs a dozen calls,
+  // regardless of the number of layers.
   int64_t begin = 0;
   const auto cut = [&](const bp::Tensor& vector, const bp::Dims& shape) {
     return vector.slice(0, begin, begin + shape.product()).reshape(shape);
@@ -88,12 +88,12 @@ void Classifier::random_bits(const bp::Tensor& out) {
   random_counter_ += static_cast<uint64_t>((out.elements() + 3) / 4);
 }
 
-// Weights are uniform in +-sqrt(6 / inputs); biases are zero.
+// Draws weights uniformly from +-sqrt(6 / inputs). Biases are zero.
 void Classifier::initialize() {
   for (const Layer& layer : layers_) {
     const bp::Tensor bits = bp::Tensor::empty(stream_, BP_U32, layer.weight.shape());
     random_bits(bits);
-    // 24 bits are exact in f32.
+    // f32 represents 24 bits exactly.
     bp::shr(stream_, bits, bits, bp::Tensor::scalar(BP_U32, 8));
     bp::cast(stream_, layer.weight, bits);
     const double limit = std::sqrt(6.0 / static_cast<double>(layer.weight.extent(0)));
@@ -125,8 +125,8 @@ void Classifier::forward(const bp::Tensor& x, bool training) {
   }
 }
 
-// Adds the softmax cross entropy and the number of hits to totals_. Leaves probability_ and
-// is_label_ for the backward pass.
+// Adds the softmax cross entropy and the number of correct predictions to totals_. The backward
+// pass uses the probability_ and is_label_ that this function leaves.
 void Classifier::score(const bp::Tensor& labels, const bp::Tensor& predicted) {
   const int64_t batch = labels.extent(0);
   const bp::Tensor logits = rows(layers_.back().out, batch), label = labels.unsqueeze(1);
@@ -192,7 +192,8 @@ void Classifier::update(double learning_rate) {
   bp::sub(stream_, parameters_, parameters_, update_);
 }
 
-// Shifts a tenth of the batch in each direction: up, down, left and right. Returns [batch, 64].
+// Gathers the selected images and shifts four tenths of them, one tenth each up, down, left and
+// right. Returns [batch, 64].
 bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor& index) {
   constexpr std::array<std::array<int64_t, 2>, 5> shifts = {{{-1, 0}, {1, 0}, {0, -1}, {0, 1}, {0, 0}}};
   const int64_t batch = index.extent(0);
@@ -201,7 +202,8 @@ bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor
   for (size_t i = 0; i < shifts.size(); ++i) {
     const int64_t end = i + 1 < shifts.size() ? begin + batch / 10 : batch;
     const bp::Tensor part = chosen.slice(0, begin, end);
-    // One index per image is repeated over its pixels with stride 0. The shifted images are a view.
+    // Stride 0 repeats an image's index over all pixels of the image. The shifted images are a
+    // view.
     const bp::Tensor which = index.slice(0, begin, end).reshape({end - begin, 1, 1}).broadcast_to(part.shape());
     bp::gather(stream_, part, images.shifted(shifts[i][0], shifts[i][1]), which, 0);
     begin = end;

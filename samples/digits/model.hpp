@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classifier: a multilayer perceptron with an explicit backward pass. The
-// device computes everything.
+// The classifier, a multilayer perceptron with an explicit backward pass. The device computes
+// everything.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -13,15 +13,17 @@
 
 namespace digits {
 
-// Images in device memory as [count, 10, 10]. A border of zeros makes each shift by a pixel a view.
+// Images in device memory as [count, 10, 10]. Because of a border of zeros, images shifted by one
+// pixel are a view.
 class DeviceImages {
  public:
   DeviceImages(const backplane::Stream& stream, const Images& images);
 
   int64_t count() const { return labels_.extent(0); }
-  // Returns a view of all images, shifted by (dy, dx) pixels, -1 to 1: [count, 8, 8].
+  // Returns a view [count, 8, 8] of all images, shifted by (dy, dx) pixels. dy and dx are from -1
+  // to 1.
   backplane::Tensor shifted(int64_t dy, int64_t dx) const;
-  const backplane::Tensor& labels() const { return labels_; }  // [count], i32
+  const backplane::Tensor& labels() const { return labels_; }  // [count] of i32
 
  private:
   backplane::Tensor padded_, labels_;
@@ -34,24 +36,25 @@ struct Totals {
 
 class Classifier {
  public:
-  // `max_batch` is the largest number of rows for train and evaluate. Borrows the stream.
+  // `max_batch` is the maximum number of images of `train` and `evaluate`. Borrows the stream.
   Classifier(const backplane::Stream& stream, uint64_t seed, int64_t max_batch);
 
-  // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts some images by a
-  // pixel.
+  // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts some of these images
+  // by one pixel.
   void train(const DeviceImages& images, const backplane::Tensor& index, double learning_rate);
-  // Enqueues the forward pass of all images. `predicted` is [count, 1], i32.
+  // Enqueues the forward pass of all images. `predicted` is [count, 1] of i32.
   void evaluate(const DeviceImages& images, const backplane::Tensor& predicted);
-  // Returns the mean loss and the fraction correct since the last call, and resets both. Waits.
+  // Returns the mean loss and the fraction of correct predictions since the last call, and resets
+  // both. Waits for the stream.
   Totals take_totals();
-  // Returns all weights and biases. Waits.
+  // Returns all weights and biases. Waits for the stream.
   std::vector<float> parameters();
 
  private:
   struct Layer {
     backplane::Tensor weight, bias, d_weight, d_bias;  // views of parameters_ and gradients_
-    // Per batch: activations, their gradient, random bits, the dropout mask, and the
-    // mask of passing gradients.
+    // Tensors of a batch: activations, their gradient, random bits, the dropout mask, and the mask
+    // of gradients that pass.
     backplane::Tensor out, delta, bits, drawn, kept;
   };
 
@@ -73,7 +76,7 @@ class Classifier {
   std::array<Layer, 3> layers_;
   backplane::Tensor parameters_, gradients_, moment1_, moment2_, update_;
   backplane::Tensor class_ids_, totals_;
-  // Per batch.
+  // Tensors of a batch.
   backplane::Tensor images_, labels_, predicted_, log_probability_, probability_, is_label_, row_, hit_, sum_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The result as one self-contained HTML page.
+// Reports the result as one self-contained HTML page.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace digits {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
+using Facts = std::vector<std::pair<std::string, std::string>>;  // name and value
 
 std::string html_report(const Images& test, const Result& result, const Facts& facts);
 

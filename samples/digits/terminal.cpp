@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress bar. Uses colour only on a terminal and without NO_COLOR.
+// Draws the progress bar. Uses colour only on a terminal, and only without NO_COLOR.
 #include "terminal.hpp"
 
 #include <unistd.h>

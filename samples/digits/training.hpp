@@ -14,13 +14,13 @@
 namespace digits {
 
 struct Epoch {
-  Totals train;  // measured with dropout and shifts, while the weights changed
+  Totals train;  // measured during training, with dropout and shifts
   Totals test;
 };
 
 struct Result {
   std::vector<Epoch> epochs;
-  std::vector<int32_t> predicted;  // predicted labels of the test images, in the images' order
+  std::vector<int32_t> predicted;  // predicted labels of the test images, in the order of the images
   uint64_t hash = 0;               // XXH3 of the final parameters
   int64_t parameter_count = 0;
   double seconds = 0;
@@ -33,7 +33,7 @@ struct Progress {
   std::function<void(int epoch, const Epoch&)> epoch;
 };
 
-// Trains for `epochs` epochs on split.train. Only measures the test images.
+// Trains for `epochs` epochs on split.train. Uses split.test only for measurements.
 Result train(const backplane::Stream& stream, const Split& split, uint64_t seed, int epochs, const Progress& progress);
 
 }  // namespace digits

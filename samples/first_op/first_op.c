@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A minimal program in C: loads a plugin given on the command line, and adds two
- * vectors on its first device. */
+/* A minimal program in C. Loads a plugin that the command line names, and adds two vectors on the
+ * plugin's first device. */
 #include <backplane/backplane.h>
 #include <stdio.h>
 
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   if (!bad) printf("%s: %g %g %g %g\n", name, sum[0], sum[1], sum[2], sum[3]);
 
   /* [release] */
-  bph_buffer_release(buffer); /* in any order: each keeps what it needs; null is fine */
+  bph_buffer_release(buffer); /* any order works, because each object keeps what it needs; null is valid */
   bph_stream_release(stream);
   bph_device_release(device);
   bph_plugin_release(plugin);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A minimal program: loads a plugin given on the command line, and adds two
-// vectors on its first device.
+// A minimal program. Loads a plugin that the command line names, and adds two vectors on the
+// plugin's first device.
 // [include]
 #include <backplane/backplane.hpp>
 // [/include]
@@ -31,13 +31,13 @@ int main(int argc, char** argv) {
     // [/tensors]
 
     // [call]
-    bp::add(stream, sum, a, b);                                // enqueues and returns
-    bp::mul(stream, sum, sum, bp::Tensor::scalar(BP_F32, 2));  // in place; the 2 needs no memory
+    bp::add(stream, sum, a, b);                                // enqueues the addition and returns
+    bp::mul(stream, sum, sum, bp::Tensor::scalar(BP_F32, 2));  // works in place; the scalar 2 needs no device memory
     // [/call]
 
     // [read]
     std::array<float, 4> values{};
-    bp::copy_out<float>(stream, values, sum);  // waits until they are here
+    bp::copy_out<float>(stream, values, sum);  // waits until the values have arrived
     // [/read]
     std::printf("%s: %g %g %g %g\n", device.name().c_str(), values[0], values[1], values[2], values[3]);
     return 0;

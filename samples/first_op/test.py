@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Both first programs add two vectors, and report errors: test.py PLUGIN PROGRAM PROGRAM."""
+"""Tests that both minimal programs add two vectors and report errors: test.py PLUGIN PROGRAM PROGRAM."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin for OpenCL 1.2: the kit's Native for the devices of all drivers, operators in OpenCL C,
-// and the exported symbol.
+// A plugin for OpenCL 1.2. It consists of a Native class for the kit, operators in OpenCL C, and
+// the exported symbol. It uses the devices of all drivers.
 #define CL_HPP_TARGET_OPENCL_VERSION 120
 #define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #include <CL/opencl.hpp>
@@ -12,15 +12,15 @@ using namespace backplane::kit;
 Status check(cl_int code, const char* call, const std::string& more = {}) {
   if (code == CL_SUCCESS) return {};
   constexpr const char* kNames[] = {"DEVICE_NOT_AVAILABLE", "COMPILER_NOT_AVAILABLE", "MEM_OBJECT_ALLOCATION_FAILURE",
-                                    "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"};  // from -2 downwards
+                                    "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"};  // codes -2 to -6
   const char* name = code <= -2 && code >= -6 ? kNames[-2 - code] : "... (cl.h has the name)";
   bp_status status = code == CL_DEVICE_NOT_AVAILABLE ? BP_DEVICE_LOST : BP_INTERNAL;
   if (code <= CL_MEM_OBJECT_ALLOCATION_FAILURE && code >= CL_OUT_OF_HOST_MEMORY) status = BP_OUT_OF_MEMORY;
   return {status, text(call, ": ", code, ", CL_", name, more), code};
 }
 
-// The code around an operator's statement. The statement computes element i of output o from inputs
-// x, y and a scalar.
+// The code around the statement of an operator. The statement computes element i of output o from
+// the inputs x and y and a scalar.
 constexpr const char* kSource = R"(
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
@@ -30,7 +30,7 @@ kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, u
 class Native {
  public:
   static constexpr bool kStaysOpen = true;
-  using Memory = cl_mem;  // a plain handle, because the kit copies it at each launch
+  using Memory = cl_mem;  // a plain handle, because the kit copies the handle at each launch
   using Queue = cl::CommandQueue;
   using Mark = cl::Event;      // a counted reference
   using Kernel = const char*;  // an OpenCL C statement
@@ -83,7 +83,7 @@ class Native {
     return status.ok() ? Result(mark) : status;
   }
   Status poll(const Mark& mark) {
-    cl_int state = CL_COMPLETE;  // above: pending; below: earlier work failed
+    cl_int state = CL_COMPLETE;  // a positive state means pending, a negative state means that earlier work failed
     const cl_int code = mark.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &state);
     return state > CL_COMPLETE ? timed_out() : check(state < 0 ? state : code, "the stream's work");
   }
@@ -131,8 +131,8 @@ class Native {
     code = clEnqueueNDRangeKernel(queue(), program.first(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
     return check(code, "clEnqueueNDRangeKernel");
   }
-  // Devices that round quotients and roots correctly, in the loader's order. Other devices may
-  // exceed CORE's bounds.
+  // Returns the devices that round quotients and roots correctly, in the loader's order. Other
+  // devices may exceed CORE's error bounds.
   static std::vector<cl::Device> devices() {
     std::vector<cl::Platform> platforms;
     std::vector<cl::Device> all, found;
@@ -165,7 +165,7 @@ class Driver : public QueueDriver<Native> {
   }
 
  private:
-  // Copies bits with any strides. Stores the scalar if x is an immediate or there is no input.
+  // Copies bits with any strides. Stores the scalar if x is an immediate or if there is no input.
   static constexpr const char* kMove = R"({
     long n[8], from[8], to[8], rest = i;
     for (vstore8(shape, 0, n), vstore8(x_strides, 0, from), vstore8(o_strides, 0, to); rank-- != 0; rest /= n[rank])

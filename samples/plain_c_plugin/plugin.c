@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin in plain C11, without the kit: the minimum that the ABI requires, and one
- * operator, `add` for f32. Its device is the host. Every call finishes its work, so streams
+/* A plugin in plain C11, without the kit. It has the minimum that the ABI requires, and one
+ * operator, `add` for f32. Its device is the host. Every call finishes its work, so that streams
  * and events need no state. */
 #include <backplane/plugin.h>
 
@@ -13,7 +13,7 @@
 
 #define ALIGNMENT 64u
 #define MAX_ALIGNMENT (1u << 21)
-#define DEVICE_BYTES (UINT64_C(1) << 30) /* limit of one open device */
+#define DEVICE_BYTES (UINT64_C(1) << 30) /* memory limit of each open device */
 
 struct bp_device {
   atomic_uint_fast64_t used;
@@ -48,8 +48,8 @@ static bp_status fail(bp_error* error, bp_status status, uint32_t op, const char
   return status;
 }
 
-/* Reads an input struct: copies the fields known here. Fields that only a newer
- * host knows must be zero. */
+/* Reads an input struct. Copies the fields that this plugin knows. Other fields, which only a newer
+ * host knows, must be zero. */
 static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t least, bp_error* error) {
   uint32_t given = 0;
   memset(known, 0, size);
@@ -67,7 +67,7 @@ static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t
   return BP_OK;
 }
 
-/* Writes an output struct: the fields that both sides know, and zeros for those that
+/* Writes an output struct. Writes the fields that both sides know, and zeros to the fields that
  * only the caller knows. */
 static bp_status write_output(void* out, const void* value, uint32_t size, uint32_t least, bp_error* error) {
   uint32_t given = 0;
@@ -137,8 +137,8 @@ static bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp
   return *out != NULL ? BP_OK : fail(error, BP_UNSUPPORTED, 0, "plain_c: DEVICE memory is not mapped; copy it");
 }
 
-/* ---- Streams and events. With BP_CAP_SYNCHRONOUS, earlier work is complete
- * when a call begins. ---- */
+/* ---- Streams and events. With BP_CAP_SYNCHRONOUS, earlier work is complete when a call begins.
+ * ---- */
 
 static bp_status stream_create(bp_device* device, const bp_stream_desc* given, bp_stream** out, bp_error* error) {
   (void)device;
@@ -186,8 +186,8 @@ static bp_status copy(bp_device* device, bp_stream* stream, bp_buffer* dst, uint
 /* ---- Operators ---- */
 
 /* [plan] */
-/* Decides whether the plugin supports a descriptor. The plan serves every
- * size, so it has no data. */
+/* Decides whether the plugin supports a descriptor. The plan serves every size, so the plan stores
+ * no data. */
 static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan** out, bp_plan_info* info,
                              bp_error* error) {
   (void)device;
@@ -202,7 +202,7 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
   while (desc.output_count > 1 && desc.outputs[desc.output_count - 1].dtype == 0) --desc.output_count;
   if (desc.input_count != 2 || desc.output_count != 1)
     return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: add takes 2 inputs and gives 1 output");
-  /* add has no attributes, which the caller expresses by null or zeros. */
+  /* add has no attributes. The caller passes null or zeros. */
   bp_no_attributes none = {0};
   const bp_status read =
       desc.attributes == NULL ? BP_OK : read_input(desc.attributes, &none, sizeof(none), BP_ATTRIBUTES_MIN_SIZE, error);
@@ -227,7 +227,7 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
 static void plan_destroy(bp_device* device, bp_plan* plan) { (void)device, free(plan); }
 /* [/plan] */
 
-/* Returns the address of element 0. An immediate contains its value. */
+/* Returns the address of element 0. An immediate contains its own value. */
 static const float* element(const bp_tensor_desc* view, const bp_operand* operand) {
   const void* at = (view->flags & BP_DESC_IMMEDIATE) != 0 ? (const char*)&operand->immediate
                                                           : operand->buffer->memory + operand->offset;
@@ -235,7 +235,7 @@ static const float* element(const bp_tensor_desc* view, const bp_operand* operan
 }
 
 /* [execute] */
-/* Loops over dimension `axis` and the inner ones, with any strides. */
+/* Loops over dimension `axis` and all later dimensions, with any strides. */
 static void add(const bp_op_desc* desc, int axis, const float* a, const float* b, float* out) {
   if (axis == desc->outputs[0].rank) {
     *out = *a + *b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card: its memory, and the threads that run its queues.
+// The implementation of the card: its memory, and the threads that run its queues.
 #include "card.h"
 
 #include <signal.h>
@@ -37,7 +37,7 @@ struct Card {
   card_memory last = 0;
   uint64_t used = 0;
 
-  // Returns the bytes' address on the card, or null if the range is not allocated.
+  // Returns the address of the bytes on the card, or null if the range is not allocated.
   std::byte* find(card_memory memory, uint64_t offset, uint64_t bytes) {
     std::lock_guard lock(mutex);
     const auto found = allocations.find(memory);
@@ -47,7 +47,7 @@ struct Card {
   }
 };
 Card& card() {
-  static Card* const only = new Card;  // never destroyed, because it must outlive exit handlers
+  static Card* const only = new Card;  // never destroyed, because the card must outlive exit handlers
   return *only;
 }
 
@@ -91,7 +91,7 @@ struct card_queue {
   std::condition_variable filled;
   std::deque<Command> commands;
   bool closing = false;
-  card_result failure = CARD_OK;  // accessed only by the worker
+  card_result failure = CARD_OK;  // only the worker accesses this field
   std::thread worker;
 
   card_result push(Command command) {
@@ -223,7 +223,7 @@ card_result card_launch(card_queue* queue, card_kernel kernel, const card_argume
 card_result card_fence_wait(card_fence* fence, uint64_t timeout_ns) {
   std::unique_lock lock(fence->mutex);
   const auto passed = [&] { return fence->result != CARD_PENDING; };
-  constexpr uint64_t kLongest = uint64_t{1} << 62;  // longer timeouts overflow the clock
+  constexpr uint64_t kLongest = uint64_t{1} << 62;  // the clock overflows with longer timeouts
   if (timeout_ns > kLongest) {
     fence->passed.wait(lock, passed);
   } else {

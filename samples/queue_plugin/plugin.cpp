@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin skeleton for a device with its own command queue: the kit's Native over a card's
-// driver, the operators, and the symbol that a host loads.
+// The plugin skeleton for a device with its own command queue. It contains a Native class for the
+// kit over the card's driver, the operators, and the symbol that a host loads.
 #include <backplane/kit/queue_device.hpp>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 using namespace backplane::kit;
 
 // [native]
-// Adapts the card's driver to the kit (queue_device.hpp), with the driver's own handles.
+// Adapts the card's driver to the kit (queue_device.hpp), and uses the driver's own handles.
 class Native {
  public:
   using Memory = card_memory;
@@ -76,7 +76,8 @@ class Native {
   }
 
   Result<Program> compile(const Kernel& kernel, const CheckedDesc&, const PlanForm&) { return kernel; }
-  // Passes inputs, then outputs, all dense: core staged others. One item per output element.
+  // Passes the inputs, followed by the outputs. All are dense, because core stages others. The
+  // kernel has one item per output element.
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     card_argument arguments[CARD_ARGUMENTS] = {};
     uint32_t count = 0;
@@ -107,7 +108,7 @@ class Native {
 // [/native]
 
 // [kernel]
-// A kernel in the card's language: applies f to the elements of dense f32 inputs.
+// A kernel in the card's language, which applies f to the elements of dense f32 inputs.
 template <auto f>
 void map(const card_parameter* parameters, uint64_t items) {
   const auto at = [&](int i) { return static_cast<float*>(parameters[i].address); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin skeleton: its name, its operators, and the symbol that a host loads.
+// The plugin skeleton, with its name, its operators, and the symbol that a host loads.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 
@@ -7,7 +7,7 @@ namespace {
 
 using namespace backplane::kit;
 
-// out = a + b, elementwise, for operands with any strides.
+// out = a + b for each element. Operands may have any strides.
 void add_f32(const Call& call) {
   map_binary<float, float, float>(call, [](float a, float b) { return a + b; });
 }

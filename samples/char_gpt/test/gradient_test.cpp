@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the backward pass with finite differences of the forward pass, in f64 on the plugin of
-// BACKPLANE_TEST_PLUGIN. Also tests evaluation of a model in f64, and the lines of the page.
+// Compares the backward pass with finite differences of the forward pass. Both run in f64 on the
+// plugin that BACKPLANE_TEST_PLUGIN names. Also tests evaluation of a model in f64, and the lines
+// of the page.
 #include <backplane/backplane.hpp>
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ class Gradient : public testing::TestWithParam<int64_t> {
     std::uniform_real_distribution<double> value(-0.5, 0.5);
     for (int64_t i = 0; i < count; ++i) host.push_back(value(random));
     for (int64_t i = 0; i < kBatch * length; ++i) {
-      // Few letters, so that rows of the table repeat.
+      // The text has few different letters, so that rows of the table repeat.
       host_tokens.push_back(static_cast<int32_t>(random() % 5) + 97);
       host_targets.push_back(static_cast<int32_t>(random() % 256));
     }
@@ -70,8 +71,8 @@ TEST_P(Gradient, IsThatOfFiniteDifferences) {
   std::vector<double> gradient(host.size());
   bp::copy_out<double>(stream, gradient, model.gradients());
 
-  // Checks the rows of the table that the text uses, and a sample of the other parameters.
-  // Truncation and rounding errors of a central difference are then 1e-10.
+  // Checks the rows of the table that the text uses, and a sample of the other parameters. With
+  // this step, truncation and rounding errors of a central difference are 1e-10.
   constexpr double step = 1e-5;
   int checked = 0, not_zero = 0;
   for (size_t i = 97 * 8; i < host.size(); i += i < 102 * 8 ? 3 : 13) {
