@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces `backplane bench` in a build without it.
+// Replaces `backplane bench` in builds without it. The replacement only reports an error.
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
@@ -9,7 +9,7 @@ namespace tool {
 
 void add_bench(CLI::App& app, Options& /*options*/, std::function<int()>& chosen) {
   CLI::App* bench = app.add_subcommand("bench", "not in this build, which was configured with -Dbench=disabled");
-  bench->prefix_command();  // accepts all following arguments
+  bench->prefix_command();  // accepts any arguments
   bench->callback([&] {
     chosen = []() -> int { fail_usage("this build has no bench: configure it with -Dbench=enabled and build again"); };
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench compare`.
+// Implements `backplane bench compare`.
 #include "bench/compare.hpp"
 
 #include <algorithm>

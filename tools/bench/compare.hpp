@@ -11,7 +11,7 @@ namespace tool {
 
 // One figure of a report.
 struct Metric {
-  std::string key;  // the measured value: "bert_base/add f32 512x768 512x768 | device | latency"
+  std::string key;  // names the measured value: "bert_base/add f32 512x768 512x768 | device | latency"
   Figure ns;
 };
 
@@ -22,18 +22,18 @@ struct Move {
 };
 
 struct Comparison {
-  std::vector<Move> moves;  // largest first
+  std::vector<Move> moves;  // sorted by size, largest first
   std::vector<std::string> gone, added;
   size_t unmoved = 0;
 };
 
-// A figure has changed if its ranges p10..p90 are disjoint and its medians differ by more than the
-// fraction `least`.
+// Compares two lists of metrics. A figure has changed if its ranges from p10 to p90 are disjoint
+// and its medians differ by more than the fraction `least`.
 Comparison compare_metrics(const std::vector<Metric>& before, const std::vector<Metric>& after, double least);
 
-// The figures and the schema of a JSON report of `bench ops`, `model` or `memory`. Throws
-// Failure with `path` and the reason. Keys name the device "device", so that reports of
-// two plugins are comparable.
+// The figures and the schema of a JSON report of `bench ops`, `model` or `memory`. Keys call the
+// device "device", so that reports of two plugins are comparable. read_figures throws Failure with
+// `path` and the reason.
 struct ReportFigures {
   std::string schema, device;
   std::vector<Metric> metrics;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills and compares host data.
+// Creates and compares the host data of cases.
 #include "bench/data.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tool {
 namespace {
 
-// random elements, then repeated; a prime, so that rows differ
+// Number of random elements, which then repeat. A prime number makes rows different.
 constexpr int64_t kPatternElements = 65'521;
 
 HostBlock random_block(const Operand& operand, uint64_t seed) {

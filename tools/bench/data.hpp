@@ -26,18 +26,24 @@ class HostBlock {
 };
 
 struct CaseData {
-  std::vector<HostBlock> inputs;   // random, with a fixed seed
-  std::vector<HostBlock> outputs;  // zeros
+  std::vector<HostBlock> inputs;   // random values with a fixed seed
+  std::vector<HostBlock> outputs;  // filled with zeros
 };
 CaseData make_data(const OpCase& op);
-// Returns zeroed outputs of the sizes that `op` states.
+// Returns outputs of the sizes that `op` states, filled with zeros.
 std::vector<HostBlock> make_outputs(const OpCase& op);
 
-// Returns the largest |a - b| divided by the largest finite |b|; undivided if all of b is 0. NaN if
-// only one of two elements is NaN. No value for dtypes without a comparison here.
+// Returns the largest
+// a - b
+// divided by the largest finite
+// b
+// , or the largest
+// a - b
+// if all of b is 0. Returns NaN if only one of two elements is NaN. Returns no value for dtypes
+// that this function cannot compare.
 std::optional<double> difference(uint32_t dtype, const HostBlock& a, const HostBlock& b);
-// A generous limit for the difference of two correct implementations. If the difference exceeds it,
-// they do not do the same work.
+// Returns a generous limit for the difference of two correct implementations. If the difference
+// exceeds the limit, the implementations do not do the same work.
 double most_difference(uint32_t dtype);
 
 }  // namespace tool

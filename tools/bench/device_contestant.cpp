@@ -9,8 +9,8 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t kSharedBytes = 1 << 20;     // below this, threads cost more than they save
-constexpr uint64_t kWaitNs = 600'000'000'000;  // a benchmark must not wait forever
+constexpr uint64_t kSharedBytes = 1 << 20;     // for smaller copies, threads cost more than they save
+constexpr uint64_t kWaitNs = 600'000'000'000;  // limits every wait of the benchmark
 
 Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE) {
   bph_buffer_desc desc = sized<bph_buffer_desc>();
@@ -99,7 +99,7 @@ MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
         }
       });
     }
-    // If a thread cannot start, ends those that did. arrive() counts for the missing threads.
+    // If a thread cannot start, ends the threads that did. arrive() counts for the missing threads.
   } catch (...) {
     ended_ = true;
     (void)begin_.arrive(parts_ - static_cast<std::ptrdiff_t>(helpers_.size()));
@@ -118,7 +118,7 @@ void MemcpyContestant::copy_part(int part) {
   };
   const size_t begin = at(part), end = part + 1 == parts_ ? from_.bytes() : at(part + 1);
   std::memcpy(to_.data() + begin, from_.data() + begin, end - begin);
-  asm volatile("" : : "r"(to_.data()) : "memory");  // keeps the compiler from removing copies
+  asm volatile("" : : "r"(to_.data()) : "memory");  // prevents the compiler from removing the copies
 }
 
 double MemcpyContestant::time(uint32_t calls, bool) {

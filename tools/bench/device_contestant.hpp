@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contestants: an operator on a Backplane device, a copy of as many bytes there, and memcpy on the
-// host.
+// Contestants: an operator on a Backplane device, a copy of as many bytes on that device, and
+// memcpy on the host.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace tool {
 
-// An eager operator call with operands on the device. Keeps pointers into `op`.
+// An eager operator call with operands on the device. The contestant keeps pointers into `op`.
 class OperatorContestant final : public Contestant {
  public:
   // `flags` are BPH_CALL_*.
@@ -26,11 +26,12 @@ class OperatorContestant final : public Contestant {
  private:
   Device const& device_;
   Stream stream_;
-  std::vector<Buffer> buffers_;  // inputs, then outputs
+  std::vector<Buffer> buffers_;  // inputs, followed by outputs
   CallViews views_;
 };
 
-// Copies between two buffers of the device. Bytes read and bytes written add up to `bytes`.
+// Copies between two buffers of the device. `bytes` is the sum of the bytes read and the bytes
+// written.
 class CopyContestant final : public Contestant {
  public:
   CopyContestant(const Device& device, uint64_t bytes);
@@ -42,7 +43,7 @@ class CopyContestant final : public Contestant {
   Buffer from_, to_;
 };
 
-// Copies with memcpy on the host. Large copies use `threads` threads, small ones a single thread.
+// Copies with memcpy on the host. Large copies use `threads` threads, and small copies use one.
 class MemcpyContestant final : public Contestant {
  public:
   explicit MemcpyContestant(uint64_t bytes, int threads = 1);

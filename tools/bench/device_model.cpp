@@ -6,7 +6,7 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t kWaitNs = 600'000'000'000;  // a benchmark must not wait forever
+constexpr uint64_t kWaitNs = 600'000'000'000;  // limits every wait of the benchmark
 
 backplane::Dims dims(const Extents& extents) {
   return backplane::Dims(std::span<const int64_t>(extents.data(), extents.size()));
@@ -46,7 +46,7 @@ void DeviceModel::use_nodes(const ModelGraph& graph) {
     step.call = sized<bph_call>();
     step.call.op = node.op.op;
   }
-  for (Step& step : steps_) {  // the steps no longer move, so pointers stay valid
+  for (Step& step : steps_) {  // the steps do not move any more, so pointers stay valid
     step.call.attributes = step.attributes.data();
     step.call.inputs = step.inputs.data();
     step.call.outputs = step.outputs.data();

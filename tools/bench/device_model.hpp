@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on a Backplane device: eager operator calls in sequence on one stream.
+// A model on a Backplane device. It runs as a sequence of eager operator calls on one stream.
 #pragma once
 
 #include "bench/model_graph.hpp"
@@ -13,11 +13,11 @@ class DeviceModel final : public Contestant {
   // `data` comes from graph.make_data(). The model keeps no reference to `graph` or `data`.
   DeviceModel(const Device& device, const ModelGraph& graph, const std::vector<HostBlock>& data);
 
-  // Uses the nodes of another graph over the same values, such as another
-  // length of the same caches.
+  // Uses the nodes of another graph over the same values. An example is another length of the same
+  // caches.
   void use_nodes(const ModelGraph& graph);
   double time(uint32_t calls, bool wait_each) override;
-  // Returns the values of role output, in order.
+  // Returns the values whose role is output, in order.
   std::vector<HostBlock> outputs() const;
 
  private:
@@ -31,7 +31,7 @@ class DeviceModel final : public Contestant {
 
   Stream stream_;
   std::vector<Value> values_;
-  std::vector<backplane::Tensor> tensors_;  // one per value
+  std::vector<backplane::Tensor> tensors_;  // one tensor per value
   std::vector<Step> steps_;
 };
 

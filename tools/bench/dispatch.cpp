@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench dispatch`: measures the library's own cost, and the cost of calls without it, in
-// one run.
+// Implements `backplane bench dispatch`, which measures in one run the cost of calls through the
+// library and of calls without it.
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ class TemporaryDirectory {
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  // Copies a library. The dynamic linker treats the copy as another library and loads it again.
+  // Copies a library. The dynamic linker treats the copy as a different library and loads it again.
   std::string copy_of(const std::string& library) {
     const fs::path copy = path_ / fmt::format("copy_{}.so", copies_++);
     fs::copy_file(library, copy);
@@ -113,8 +113,8 @@ class EagerAdd {
   bph_call call_;
 };
 
-constexpr int64_t kFew = 4;            // extents of the operands in a cached call
-constexpr int64_t kMostColumns = 128;  // new shapes have rows 2 .. and columns 2 .. kMostColumns
+constexpr int64_t kFew = 4;            // extent of the operands of a cached call
+constexpr int64_t kMostColumns = 128;  // new shapes have 2 to kMostRows rows and 2 to kMostColumns columns
 constexpr int64_t kMostRows = 512;
 
 int64_t new_rows(uint64_t index) { return 2 + static_cast<int64_t>(index) / (kMostColumns - 1) % (kMostRows - 1); }
@@ -173,8 +173,8 @@ class Bench {
     allocator(eager);
   }
 
-  // Measures the author kit's binding of operands: the time of a plugin that only binds, minus that
-  // of the C plugin that does nothing.
+  // Measures how long the author kit takes to bind operands. This is the time of a plugin that only
+  // binds, minus the time of the C plugin that does nothing.
   void binding(const Spread& direct_call) {
     const std::string library = (fs::path(null_library_).parent_path() / "libbackplane_null_kit.so").string();
     DirectPlugin bound(library, kFew, kFew);
@@ -189,13 +189,13 @@ class Bench {
     const size_t heap_before = mallinfo2().uordblks;
     for (int i = 0; i < count; ++i) eager.execute();
     const double counted = static_cast<double>(allocation_count() - before);
-    // Detects allocations by malloc instead of operator new.
+    // Detects allocations that use malloc instead of operator new.
     const double grown = mallinfo2().uordblks > heap_before ? 1.0 : 0.0;
     allocations_ = std::max(counted, grown) / count;
   }
 
-  // Measures the host cost of a new shape, first of a known class, then
-  // after all plans were dropped.
+  // Measures the host cost of a new shape. The first measurement is of a shape of a known class,
+  // and the second is after all plans were dropped.
   void new_shapes(const std::string& key, const std::string& where) {
     EagerAdd large(eager_device(key), kMostRows, kMostColumns);
     constexpr uint32_t calls = 200;  // limits the queue of an asynchronous device
@@ -290,7 +290,7 @@ class Bench {
     add("load_device", fmt::format("registry, load and probe, {}", options_.device), load_and_probe(library), 5e6);
   }
 
-  // Measures PyTorch's eager add, called from Python.
+  // Measures an eager add of PyTorch that Python calls.
   void torch() {
     static constexpr const char* kCommand =
         "python3 -c 'import time, torch\n"

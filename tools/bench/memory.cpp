@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench memory`: the cost of copies and allocations on a device, by size.
+// Implements `backplane bench memory`, which measures the cost of copies and allocations on a
+// device by size.
 #include <algorithm>
 
 #include "bench/device_contestant.hpp"
@@ -19,13 +20,13 @@ constexpr uint64_t kWaitNs = 600'000'000'000;
 struct MemoryRow {
   std::string what;
   uint64_t bytes = 0;
-  bool moves = false;  // the operation moves bytes, so a rate is meaningful
-  std::string reason;  // why the operation was not measured; empty if it was
+  bool moves = false;  // whether the operation moves bytes, so that a rate is meaningful
+  std::string reason;  // why the operation was not measured; empty if it was measured
   Figure latency, throughput;
   double rate() const { return moves && throughput.median > 0 ? static_cast<double>(bytes) / throughput.median : 0; }
 };
 
-// A contestant that calls a function which enqueues one operation, and waits on a stream.
+// A contestant that calls a function and waits for a stream. The function enqueues one operation.
 template <class Once>
 class StreamContestant final : public Contestant {
  public:
@@ -65,7 +66,7 @@ class MemoryBench {
   }
 
  private:
-  // If preparation fails, adds a row with the reason. Other sizes continue.
+  // If the preparation of a size fails, adds a row with the reason. Other sizes continue.
   template <class Body>
   void attempt(const char* what, uint64_t bytes, const Body& body) {
     try {
@@ -83,7 +84,8 @@ class MemoryBench {
     return desc;
   }
 
-  // Measures the contestants of one size in turns. If one fails, its row contains the reason.
+  // Measures the contestants of one size alternately. If a contestant fails, its row contains the
+  // reason.
   struct Entry {
     std::string what;
     bool moves;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench model`: measures whole models with random weights on a device and on its peers.
+// Implements `backplane bench model`, which measures whole models with random weights on a device
+// and on its peers.
 #include "bench/model.hpp"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ class ModelBench {
         size_(options.small ? ModelSize::small : ModelSize::full),
         target_(session, {options.plugin, options.device, options.threads}) {
     plan_.seconds = options.seconds;
-    plan_.sample_s = 0.02;  // because a run takes milliseconds
+    plan_.sample_s = 0.02;  // a run takes milliseconds
     if (options.peers) {
       Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder);
       peers_ = std::move(found.usable);
@@ -104,8 +105,8 @@ class ModelBench {
     }
   }
 
-  // Creates a peer's contestant and runs it once. Returns null, with the reason
-  // in `result`, if it fails.
+  // Creates a peer's contestant and runs it once. If this fails, returns null and stores the reason
+  // in `result`.
   static std::unique_ptr<PeerContestant> start_peer(Peer& peer, const ModelGraph& graph,
                                                     const std::vector<HostBlock>& data,
                                                     const std::vector<HostBlock>& expected, Performance& result) {
@@ -150,7 +151,7 @@ class ModelBench {
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<PeerContestant>> started;
-    std::vector<size_t> peer_at;  // index in row.peers of each contestant after the device
+    std::vector<size_t> peer_at;  // index in row.peers of each contestant except the device
     for (const auto& peer : peers_) {
       auto contestant = start_peer(*peer, graph, data, expected, row.peers.emplace_back());
       if (contestant == nullptr) continue;
@@ -180,7 +181,7 @@ class ModelBench {
     return row;
   }
 
-  // Counts the side costs of a run. Called after sampling, when recurring sizes
+  // Counts plans, copies and allocations of a run. Call this after sampling, when recurring sizes
   // may have their own plans.
   static void count_calls(const Device& device, DeviceModel& model, ModelRow& row) {
     constexpr uint32_t runs = 3;
@@ -219,7 +220,7 @@ std::optional<double> geometric_mean(const ModelReport& report, const std::strin
 
 int bench_model(Session& session, const BenchModelOptions& options) {
   std::ofstream page;
-  if (!options.html.empty()) {  // fails early, before minutes of measuring
+  if (!options.html.empty()) {  // fails before minutes of measuring
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

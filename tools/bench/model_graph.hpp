@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as a list of operators over f32 values. `bench model` runs it on a device
-// and describes it to peers.
+// A model as a list of operators over f32 values. `bench model` runs the model on a device and
+// describes it to peers.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ struct Slice {
   int64_t begin = 0, end = 0;
 };
 
-// An operand as an operator sees it: a value that is reshaped, then sliced, then permuted; or a
-// number, which broadcasts.
+// An operand of an operator. It is a number, which is broadcast, or a value that is reshaped, then
+// sliced, and then permuted.
 struct View {
   size_t value = 0;
-  Extents reshape = {};               // empty: the value's own shape
-  std::optional<Slice> slice = {};    // for a cache: the tokens so far, or the next token
-  std::vector<int64_t> permute = {};  // empty: no permutation
+  Extents reshape = {};               // if empty, the value keeps its shape
+  std::optional<Slice> slice = {};    // slice of a cache, with either the tokens so far or the next token
+  std::vector<int64_t> permute = {};  // if empty, the dimensions keep their order
   std::optional<double> number = {};
 };
 
@@ -49,7 +49,7 @@ class ModelGraph {
   ModelGraph(std::string name, std::string description);
 
   size_t add_value(const Value& value);
-  // Each of `attributes` is "name=value".
+  // Adds a node. Each of `attributes` has the form "name=value".
   void add_node(const char* op, std::vector<View> inputs, std::vector<View> outputs,
                 const std::vector<std::string>& attributes = {});
 
@@ -58,10 +58,10 @@ class ModelGraph {
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   void count_flops(double flops) { flops_ += flops; }
-  double flops() const { return flops_; }  // a multiply-add counts as two
+  double flops() const { return flops_; }  // counts a multiply-add as two
   uint64_t weight_bytes() const;
-  // Returns random data, with a fixed seed, for inputs, weights and caches.
-  // Other values get empty blocks.
+  // Returns random data with a fixed seed for inputs, weights and caches. Other values get empty
+  // blocks.
   std::vector<HostBlock> make_data() const;
 
  private:

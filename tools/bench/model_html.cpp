@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench model` as one self-contained HTML page in the certificate's style.
+// Writes the report of `bench model` as one self-contained HTML page in the style of the
+// certificate.
 #include <algorithm>
 
 #include "bench/model.hpp"

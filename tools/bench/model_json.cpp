@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench model` as JSON: tools/schemas/bench_model.schema.json.
+// Writes the report of `bench model` as JSON, which tools/schemas/bench_model.schema.json
+// describes.
 #include "bench/model.hpp"
 
 namespace tool {

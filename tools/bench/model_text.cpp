@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench model` as text for a terminal.
+// Writes the report of `bench model` as text for a terminal.
 #include "bench/model.hpp"
 #include "host.hpp"
 #include "table.hpp"

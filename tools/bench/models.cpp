@@ -11,7 +11,7 @@ namespace {
 
 View whole(size_t value) { return {.value = value}; }
 
-// Adds layers to a graph. The functions return the index of the resulting value.
+// Adds layers to a graph. Each function returns the index of its result in the graph's values.
 class Builder {
  public:
   Builder(ModelGraph& graph, int64_t rows, int64_t width) : graph_(graph), rows_(rows), width_(width) {}
@@ -39,7 +39,7 @@ class Builder {
     graph_.add_node("add", {whole(a), whole(b)}, {whole(sum)});
     return sum;
   }
-  // Views [rows, width] as [1, heads, rows, width / heads].
+  // Returns a view [1, heads, rows, width / heads] of a value [rows, width].
   View heads(size_t value, int64_t count) const {
     return {.value = value,
             .reshape = {1, rows_, count, width_ / count},

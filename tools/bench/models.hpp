@@ -8,20 +8,23 @@
 
 namespace tool {
 
-// full: the models' real sizes. small: sizes that a simple plugin runs in milliseconds, to test
-// every operator.
+// `full` means the real sizes of the models. `small` means sizes that a simple plugin runs in
+// milliseconds, for tests of every operator.
 enum class ModelSize { full, small };
 
-// One encoder layer of BERT-base: 128 tokens of width 768, 12 heads, an MLP of 3072 with gelu.
+// One encoder layer of BERT-base with 128 tokens of width 768, 12 heads, and an MLP of width 3072
+// with gelu.
 ModelGraph bert_layer(ModelSize size);
-// A bottleneck block of ResNet-50's first stage: 256 x 56 x 56, convolutions of 64, 64 and 256
-// channels. Batch norms are folded into the weights, as for inference.
+// A bottleneck block of ResNet-50's first stage. It has an image of 256 x 56 x 56 and convolutions
+// to 64, 64 and 256 channels. Batch norms are folded into the weights, as for inference.
 ModelGraph resnet_block(ModelSize size);
-// One decode step of a GPT with 4 blocks (width 768, 12 heads). It adds the token at `position`
-// (from 0) to a cache of `most` tokens and attends to all tokens up to itself.
+// One decode step of a GPT with 4 blocks (width 768, 12 heads). The step adds the token at
+// `position`, which counts from 0, to a cache of `most` tokens. This token attends to itself and
+// all earlier tokens.
 ModelGraph gpt_step(ModelSize size, int64_t position, int64_t most);
 
-// The three models. gpt_step is the last step of a cache of 512 tokens (small: 16).
+// Returns the three models. gpt_step is the last step of a cache of 512 tokens, or of 16 tokens if
+// `size` is small.
 std::vector<ModelGraph> all_models(ModelSize size);
 
 }  // namespace tool

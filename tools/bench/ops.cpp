@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench ops`: measures a device's operators in the shapes of models, and
-// peers with the same work.
+// Implements `backplane bench ops`, which measures a device's operators in the shapes of models. It
+// also measures peers that do the same work.
 #include "bench/ops.hpp"
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace tool {
 namespace {
 
 constexpr const char* kPeakShape = "512x512 512x512";
-// the decomposition's name among the peers of a row
+// The name of core's decomposition among the peers of a row.
 constexpr const char* kDecomposedName = "decomposed";
 
 bool is_dense(const OpCase& op) {
@@ -50,7 +50,7 @@ std::vector<BenchCase> choose_cases(const BenchOpsOptions& options) {
   return all;
 }
 
-// The progress line on standard error. On a terminal each output overwrites the previous one.
+// The progress line on standard error. On a terminal, each output overwrites the previous one.
 class Progress {
  public:
   Progress(bool shown, size_t total) : shown_(shown), terminal_(isatty(STDERR_FILENO) != 0), total_(total) {}
@@ -127,7 +127,7 @@ class OpsBench {
     raise_peak(dtype, measure_case(parse_shapes(fmt::format("matmul {} {}", dtype, kPeakShape), "peak.txt").front()));
   }
 
-  // Raises the peak of a dtype. It is the best rate of any contestant in any case of this run.
+  // Raises the peak of a dtype, which is the best rate of any contestant in any case of this run.
   void raise_peak(const std::string& dtype, const OpRow& row) {
     const auto offer = [&](const Performance& one) {
       if (!row.counts_flops() || !one.reason.empty()) return;
@@ -165,8 +165,8 @@ class OpsBench {
     }
   }
 
-  // Runs the same composite as core's decomposition. Returns null, with the reason
-  // in `result`, if it fails.
+  // Runs core's decomposition of the same composite. If this fails, returns null and stores the
+  // reason in `result`.
   std::unique_ptr<Contestant> start_decomposed(const Device& device, const BenchCase& one, const CaseData& data,
                                                const std::vector<HostBlock>& expected, Performance& result) const {
     result.name = kDecomposedName;
@@ -182,7 +182,8 @@ class OpsBench {
     }
   }
 
-  // Whether the outputs equal the device's within rounding. If not, `result` has the reason.
+  // Returns whether the outputs equal the device's outputs within rounding. If not, stores the
+  // reason in `result`.
   static bool same_work(const OpCase& op, const std::vector<HostBlock>& made, const std::vector<HostBlock>& expected,
                         Performance& result) {
     if (made.empty()) {
@@ -204,8 +205,8 @@ class OpsBench {
     return true;
   }
 
-  // Creates a peer's contestant and calls it once. Returns null, with the reason
-  // in `result`, if it fails.
+  // Creates a peer's contestant and calls it once. If this fails, returns null and stores the
+  // reason in `result`.
   std::unique_ptr<PeerContestant> start_peer(Peer& peer, const BenchCase& one, const CaseData& data,
                                              const std::vector<HostBlock>& expected, Performance& result) {
     result.name = peer.name();
@@ -248,7 +249,7 @@ class OpsBench {
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<Contestant>> started;
-    std::vector<size_t> peer_at;  // index in row.peers of each contestant after the device
+    std::vector<size_t> peer_at;  // index in row.peers of each contestant except the device
     const auto enter = [&](std::unique_ptr<Contestant> contestant) {
       if (contestant == nullptr) return;
       contestants.push_back(contestant.get());
@@ -315,7 +316,7 @@ int bench_ops(Session& session, const BenchOpsOptions& options) {
     return kExitOk;
   }
   std::ofstream page;
-  if (!options.html.empty()) {  // fails early, before minutes of measuring
+  if (!options.html.empty()) {  // fails before minutes of measuring
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench ops` as one self-contained HTML page in the certificate's style.
+// Writes the report of `bench ops` as one self-contained HTML page in the style of the certificate.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench ops` as JSON: tools/schemas/bench_ops.schema.json.
+// Writes the report of `bench ops` as JSON, which tools/schemas/bench_ops.schema.json describes.
 #include "bench/ops.hpp"
 
 namespace tool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench ops` as text for a terminal.
+// Writes the report of `bench ops` as text for a terminal.
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -39,13 +39,13 @@ std::string memory_text(const Performance& one) {
 
 Cell right(const std::string& text, Style style = Style::plain) { return Cell(text, style, true); }
 
-// Shortens a case's text for a column. --json prints all of it.
+// Shortens the text of a case for a column. --json prints the whole text.
 std::string short_text(const std::string& text) {
   constexpr size_t most = 48;
   return text.size() <= most ? text : fmt::format("{}…", text.substr(0, most - 1));
 }
 
-// The cells of a row without figures. The reason follows the columns of figures.
+// Returns the cells of a row without figures. The reason follows the columns of figures.
 std::vector<Cell> reason_cells(const std::string& text, const Performance& one) {
   std::vector<Cell> cells(11, "");
   cells[0] = text;

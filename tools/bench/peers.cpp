@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that are libraries in this process.
+// Finds the peers of a folder, and runs peers that are libraries in this process.
 #include "bench/peers.hpp"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A case as a descriptor of the plugin ABI. Keeps a reference to `op`.
+// Describes a case with a descriptor of the plugin ABI. Keeps a reference to `op`.
 struct Description {
   explicit Description(const OpCase& op) : views(op) {
     for (const std::vector<bph_tensor>* side : {&views.inputs, &views.outputs}) {
@@ -116,7 +116,7 @@ Peers find_peers(const std::string& folder) {
           fmt::format("{}: {}; reinstall it, or leave it away", file.string(), why != nullptr ? why : "no peer"));
       continue;
     }
-    // The library stays mapped, because its runtime may have threads.
+    // The library stays mapped, because threads of its runtime may still run.
     peers.usable.push_back(std::make_unique<LibraryPeer>(*reinterpret_cast<const bench_peer* (*)()>(symbol)()));
   }
   add_python_peers(folder, peers);

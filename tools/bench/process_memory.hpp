@@ -10,8 +10,8 @@ namespace tool {
 class PeakMemory {
  public:
   PeakMemory();  // resets the peak to the current resident size
-  // Bytes between the resident size at construction and the peak since. No value if the
-  // system does not report them.
+  // Returns the bytes between the resident size at construction and the peak since then. Returns no
+  // value if the system does not report them.
   std::optional<uint64_t> growth() const;
 
  private:

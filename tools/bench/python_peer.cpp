@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers in separate processes with a line protocol, which tools/bench/peers/peer.py describes.
+// Runs peers in separate processes with a line protocol, which tools/bench/peers/peer.py describes.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Message = nlohmann::json;
 
-constexpr std::chrono::seconds kStartLimit(60);  // importing large packages is slow
+constexpr std::chrono::seconds kStartLimit(60);  // long enough to import large packages
 constexpr std::chrono::seconds kAnswerLimit(600);
 
 [[noreturn]] void fail_peer(const std::string& peer, const std::string& what) {
@@ -35,7 +35,7 @@ constexpr std::chrono::seconds kAnswerLimit(600);
                 fmt::format("the peer {}: {}; run without it (--no-peers), or mend its Python package", peer, what));
 }
 
-// A child process whose standard streams carry lines. The destructor ends it.
+// A child process that exchanges lines on its standard streams. The destructor ends the process.
 class LineProcess {
  public:
   LineProcess(const std::string& script, const std::string& argument) : name_(argument) {
@@ -75,7 +75,7 @@ class LineProcess {
 
   void write(const std::string& line) {
     if (!given_up_.empty()) fail_peer(name_, given_up_);
-    // A write to a peer that has ended must be an error, not SIGPIPE.
+    // A write to a peer that has ended must return an error instead of raising SIGPIPE.
     sigset_t pipe_signal, before;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
@@ -117,7 +117,8 @@ class LineProcess {
     }
   }
 
-  // Calls `body`, which interprets a reply. A malformed reply ends the conversation.
+  // Calls `body`, which interprets a reply. After a malformed reply, the peer receives no further
+  // request.
   template <class Body>
   auto understand(const Body& body) {
     try {
@@ -133,8 +134,8 @@ class LineProcess {
   }
 
  private:
-  // After a late or malformed reply, the next reply could be taken for that of another request, so
-  // no further request is sent.
+  // Ends the process after a late or malformed reply. Otherwise, the next reply could belong to an
+  // earlier request.
   [[noreturn]] void give_up(std::string why) {
     given_up_ = std::move(why);
     kill(child_, SIGTERM);
@@ -170,11 +171,11 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// A process keeps its results only until it prepares the next case, so one
-// contestant may exist at a time.
+// A peer process keeps results only until it prepares the next case, so only one contestant may
+// exist at a time.
 class PythonContestant final : public PeerContestant {
  public:
-  // `outputs` have the sizes of the case.
+  // `outputs` must have the sizes that the case states.
   PythonContestant(LineProcess& process, std::vector<HostBlock> outputs, const Message& prepared)
       : process_(process), outputs_(std::move(outputs)) {
     const auto files = process_.understand([&] {
@@ -195,7 +196,7 @@ class PythonContestant final : public PeerContestant {
     try {
       process_.ask({{"do", "release"}});
     } catch (const Failure&) {
-      return;  // the process has ended; the next request reports that
+      return;  // the process has ended, and the next request reports this
     }
   }
   const std::vector<HostBlock>& outputs() const override { return outputs_; }
@@ -225,8 +226,8 @@ class PythonPeer final : public Peer {
   void set_threads(int threads) override { threads_ = threads; }
 
   std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) override {
-    // The peer reads its inputs before it replies. The contestant reads the
-    // outputs in its constructor.
+    // The peer reads its inputs before it replies. The constructor of the contestant reads the
+    // outputs.
     const TemporaryFolder folder;
     Message request = {{"do", "prepare"}, {"op", op.info.name}, {"threads", threads_}, {"folder", folder.path()}};
     for (const auto& [role, operands] : {std::pair("inputs", &op.inputs), std::pair("outputs", &op.outputs)}) {
@@ -322,7 +323,7 @@ void add_python_peers(const std::string& folder, Peers& peers) {
       auto process = std::make_unique<LineProcess>(script, kind);
       if (!process->started()) return;  // Python is missing
       const Message hello = process->read(kStartLimit);
-      if (hello.contains("error")) continue;  // the package is not installed, which is not a fault
+      if (hello.contains("error")) continue;  // the package is not installed, which is no error
       peers.usable.push_back(std::make_unique<PythonPeer>(std::move(process), hello));
     } catch (const Failure& fault) {
       peers.faults.push_back(fault.what());

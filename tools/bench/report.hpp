@@ -13,20 +13,21 @@
 
 namespace tool {
 
-// One contestant's results in one case: an operator or a model.
+// The results of one contestant in one case. A case is an operator or a model.
 struct Performance {
-  std::string name;    // name of the device or the peer
-  std::string reason;  // why the contestant was not measured; empty if it was
-  // Time of the first call: creation of the plan or primitive, and the work.
+  std::string name;    // name of the device or of the peer
+  std::string reason;  // why the contestant was not measured; empty if it was measured
+  // Time of the first call in nanoseconds, including the creation of the plan or primitive.
   double first_ns = 0;
-  Figure latency;     // ns per call; each call is waited for
-  Figure throughput;  // ns per call; one wait for many calls
-  // Growth of the process's peak memory by preparation and the first call.
+  Figure latency;     // nanoseconds per call if every call is waited for
+  Figure throughput;  // nanoseconds per call if many calls share one wait
+  // Growth of the process's peak memory during preparation and the first call, in bytes.
   std::optional<uint64_t> host_bytes;
-  // Peak of the memory that core reserved on the device, including operands. Peers have no value.
+  // Peak of the memory that core reserved on the device, including operands, in bytes. Has no value
+  // for peers.
   std::optional<uint64_t> device_bytes;
-  // `ratio` is a peer's time divided by the device's, sample by sample; above 1 the device is
-  // faster. `difference` compares the peer's outputs with the device's.
+  // `ratio` is a peer's time divided by the device's time, sample by sample. If it exceeds 1, the
+  // device is faster. `difference` compares the peer's outputs with the device's outputs.
   std::optional<Figure> ratio;
   std::optional<double> difference;
 };
@@ -40,22 +41,22 @@ struct Report {
   std::vector<std::string> notes;
 };
 
-std::string time_text(double ns);               // "12.3 µs"
-std::string spread_text(const Figure& figure);  // "11.9 .. 13.0 µs"
-// Describes the machine, for `bench ops` and `bench memory`.
+std::string time_text(double ns);               // for example "12.3 µs"
+std::string spread_text(const Figure& figure);  // for example "11.9 .. 13.0 µs"
+// Returns a description of the machine for `bench ops` and `bench memory`.
 std::string machine_text();
 std::string now_text();
 
 Json figure_json(const Figure& figure);
 // `flops` is the number of operations of one call.
 Json performance_json(const Performance& one, double flops);
-// The report without its peers. `seconds_key` is the key for `seconds`.
+// Returns the report without its peers. `seconds_key` is the key for `seconds`.
 Json head_json(const Report& report, const char* schema, const char* seconds_key);
 
 // Escapes text for HTML.
 std::string safe_html(std::string_view text);
 std::string notes_html(const Report& report);
-// A bar from 0 to the median with a whisker from p10 to p90. The scale ends at `most`.
+// Returns a bar from 0 to the median, with a whisker from p10 to p90. The scale ends at `most`.
 std::string bar_html(const Figure& figure, double most, const char* colour);
 
 }  // namespace tool

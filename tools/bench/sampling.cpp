@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of samples, and sampling in turns.
+// Statistics of samples, and alternate sampling of contestants.
 #include "bench/sampling.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// The quantile `share` of sorted samples, interpolated linearly.
+// Returns the quantile `share` of sorted samples, with linear interpolation.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto low = static_cast<size_t>(at);
@@ -76,7 +76,7 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
         const uint32_t calls = calls_in(plan.sample_s, call_ns[i]);
         if (call_ns[i] < plan.sample_s * 1e9) one.time(calls_in(plan.warm_s, call_ns[i]), false);
         samples[i].latency.push_back(one.time(calls, true) / calls);
-        // With one call, both measurements are the same.
+        // With one call per sample, both measurements are the same.
         samples[i].throughput.push_back(calls == 1 ? samples[i].latency.back() : one.time(calls, false) / calls);
       });
     }

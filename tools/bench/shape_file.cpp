@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads files of shapes.
+// Reads shape files.
 #include "bench/shape_file.hpp"
 
 #include <fnmatch.h>
@@ -16,9 +16,9 @@
 namespace tool {
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20;  // maximum size of a file
+constexpr size_t kMostBytes = 1 << 20;  // maximum size of a file in bytes
 constexpr int64_t kMostStep = 1024;
-constexpr double kMostElements = 1ull << 32;  // maximum per operand
+constexpr double kMostElements = 1ull << 32;  // maximum number of elements of an operand
 constexpr const char* kLegalLayout =
     "behind a shape may stand @ and its dimensions from the outermost in memory to the innermost, and / and how many "
     "elements "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of shapes, which contain the cases of `backplane bench ops`.
-// docs/benchmarks.md describes the format.
+// Shape files contain the cases of `backplane bench ops`. docs/benchmarks.md describes their
+// format.
 #pragma once
 
 #include <string>
@@ -12,21 +12,23 @@
 namespace tool {
 
 struct BenchCase {
-  std::string group;  // the file's name without folder and extension: "resnet50"
-  std::string text;   // the line, with single blanks between its words
+  std::string group;  // name of the file without folder and extension: "resnet50"
+  std::string text;   // the line, with one space between words
   OpCase op;
 
   std::string id() const { return group + "/" + text; }
 };
 
-// Parses one file's content. Throws Failure with `path`, the line, the reason and what is legal.
+// Parses the content of a file. Throws Failure with `path`, the line, the reason and the permitted
+// values.
 std::vector<BenchCase> parse_shapes(std::string_view content, const std::string& path);
-// Reads and parses a file. Throws Failure if it cannot be read.
+// Reads and parses a file. Throws Failure if this fails.
 std::vector<BenchCase> read_shapes(const std::string& path);
-// The cases of tools/bench/shapes, which the build embeds.
+// Returns the cases of tools/bench/shapes, which the build embeds.
 std::vector<BenchCase> built_in_shapes();
 
-// Whether `filter` is a prefix of `id`, a whole word of it, or a pattern with * that matches it.
+// Returns whether `filter` is a prefix of `id`, a whole word of `id`, or a pattern with * that
+// matches `id`.
 bool matches_filter(std::string_view id, const std::string& filter);
 
 }  // namespace tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device under test. It can be opened repeatedly.
+// The device that is measured. It can be opened repeatedly.
 #pragma once
 
 #include <optional>
@@ -11,24 +11,26 @@
 namespace tool {
 
 struct TargetOptions {
-  std::string plugin;  // a library's path or a plugin's name; its first device is used
-  std::string device;  // plugin:index; empty: the library chooses
-  // Threads of the plugin and of the peers. 0: every processor that this process may use.
+  std::string plugin;  // path of a library or name of a plugin, whose first device is used
+  std::string device;  // "plugin:index"; if empty, the library chooses
+  // Number of threads of the plugin and of the peers. 0 means every processor that this process may
+  // use.
   int threads = 0;
 };
 
 class Target {
  public:
-  // Throws Failure if both are given. Also throws the errors of loading and opening.
+  // Throws Failure if `plugin` and `device` are both given. Also throws the errors of loading and
+  // opening.
   Target(const Session& session, const TargetOptions& options);
 
   // Opens the device again. The new handle has its own plans, memory and statistics.
   Device open() const;
-  const std::string& name() const { return name_; }        // "reference:0"
-  const std::string& version() const { return version_; }  // the plugin's version
+  const std::string& name() const { return name_; }        // for example "reference:0"
+  const std::string& version() const { return version_; }  // version of the plugin
   const bp_device_info& info() const { return info_; }
   int threads() const { return threads_; }
-  // Whether the plugin accepts a number of threads. Other plugins choose their own number.
+  // Returns whether the plugin accepts a number of threads. Other plugins choose their own number.
   bool takes_threads() const { return takes_threads_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work of each operator.
+// Computes the work of each operator.
 #include "bench/work.hpp"
 
 namespace tool {
@@ -7,8 +7,8 @@ namespace {
 
 double count(const Extents& shape) { return static_cast<double>(element_count(shape)); }
 
-// The extent of a dimension, counted from the last one. Returns 0 if there is none, since a case
-// may be invalid for a device.
+// Returns the extent of a dimension, where `behind` counts from the last dimension. Returns 0 if
+// there is no such dimension, because a case may be invalid.
 double last(const Extents& shape, size_t behind = 0) {
   return behind < shape.size() ? static_cast<double>(shape[shape.size() - 1 - behind]) : 0;
 }
@@ -23,17 +23,18 @@ double flops_of(const OpCase& op) {
   switch (op.info.op) {
     case BP_OP_MATMUL:
     case BP_OP_LINEAR:
-    case BP_OP_QUANTIZED_MATMUL:  // its weights may be packed, two per byte
+    case BP_OP_QUANTIZED_MATMUL:  // weights may be packed, two per byte
       return 2 * count(out) * last(in(0));
-    case BP_OP_CONV:  // each output element sums over its group's channels times the window
+    // Each output element is a sum over the channels of its group times the window.
+    case BP_OP_CONV:
       return 2 * count(out) * count_each_first(in(1));
     case BP_OP_CONV_TRANSPOSE:
-    // as in the forward pass, whose output is this operator's first input
+    // The work equals that of the forward pass, whose output is the first input of this operator.
     case BP_OP_CONV_BWD_INPUT:
       return 2 * count(in(0)) * count_each_first(in(1));
     case BP_OP_CONV_BWD_WEIGHT:
       return 2 * count(in(1)) * count_each_first(out);
-    case BP_OP_ATTENTION: {  // q k^T and p v, including what a causal mask hides
+    case BP_OP_ATTENTION: {  // counts q k^T and p v, including elements that a causal mask hides
       const double queries = per(count(in(0)), last(in(0)));
       return 2 * queries * last(in(1), 1) * (last(in(0)) + last(in(2)));
     }
@@ -50,8 +51,8 @@ Work work_of(const OpCase& op) {
   const auto add = [&](const Operand& operand, double times) {
     work.bytes += times * count(operand.shape) * bph_dtype_bytes(operand.dtype);
   };
-  // Counts a gather's table as no larger than the result, since no row is read twice and most rows
-  // are never read.
+  // A gather reads no row of its table twice and skips most rows, so the table counts as no larger
+  // than the result.
   const bool selects = op.info.op == BP_OP_GATHER || op.info.op == BP_OP_EMBEDDING;
   for (const Operand& operand : op.inputs) {
     const Operand& result = op.outputs.front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work of a case by the operator's definition, from which rates are computed.
+// The work of a case, as the operator's definition states it. Rates are computed from this work.
 #pragma once
 
 #include "op_case.hpp"
@@ -7,10 +7,11 @@
 namespace tool {
 
 struct Work {
-  // A multiply-add counts as two. 0: the operator is bound by memory, and rates count bytes.
+  // Number of operations, where a multiply-add counts as two. 0 means that memory limits the
+  // operator, so rates count bytes.
   double flops = 0;
-  // Inputs and outputs count once; outputs that are also read count twice. Of a gather's table,
-  // only the part that is read counts.
+  // Bytes that the operator reads and writes. Inputs and outputs count once, and outputs that are
+  // also read count twice. Only the rows that a gather reads count for its table.
   double bytes = 0;
 };
 

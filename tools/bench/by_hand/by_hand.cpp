@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the plugin with a minimal Vulkan program written for one kernel. The difference is
-// the cost of parameters, barriers and core's dispatch. The two take turns, so that slow
-// phases of the machine affect both. `by_hand PLUGIN` prints a table; a ratio above 1 means
-// that the plugin is faster.
+// Compares the plugin with a minimal Vulkan program that was written for one kernel. The difference
+// is the cost of parameters, barriers and core's dispatch. The two run alternately, so that slow
+// phases of the machine affect both. `by_hand PLUGIN` prints a table. A ratio above 1 means that
+// the plugin is faster.
 #include <backplane/backplane.hpp>
 
 #include <algorithm>
@@ -45,14 +45,15 @@ double median(std::vector<double> values) {
 struct Case {
   const char* name;
   std::span<const uint32_t> spirv;
-  // Elements of a buffer, value of the push constant, and number of shader threads.
+  // Number of elements of a buffer, value of the push constant, and number of shader threads.
   uint32_t elements, count, threads;
-  uint32_t calls;  // calls per sample
+  uint32_t calls;  // number of calls per sample
   std::function<void(const bp::Stream&, const bp::Tensor& out, const bp::Tensor& a, const bp::Tensor& b)> call;
   bp::Dims shape;
 };
 
-// Compares the plugin with the program in one case. Returns false if the results differ.
+// Compares the plugin with the hand-written program in one case. Returns false if the results
+// differ.
 bool compare(const bp::Device& device, const Case& one) {
   std::vector<float> values(one.elements);
   for (uint32_t i = 0; i < one.elements; ++i) values[i] = static_cast<float>(i % 1000) * 0.001f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A naive matrix product: one thread per output element.
+// A naive matrix multiplication, with one thread per output element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "by_hand.glsl"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A minimal program that runs a kernel with Vulkan: three buffers, a descriptor set, and one
-// recorded command buffer. It uses the loader and none of the plugin's code. Only one thread may
-// use it. Failed calls throw std::runtime_error.
+// A minimal program that runs a kernel with Vulkan. It has three buffers, a descriptor set, and one
+// recorded command buffer. It uses the Vulkan loader and none of the plugin's code. Only one thread
+// may use it. Failed calls throw std::runtime_error.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@ namespace by_hand {
 
 struct Program {
   std::span<const uint32_t> spirv;
-  uint32_t elements;  // floats in each buffer
-  uint32_t count;     // the kernel's push constant
+  uint32_t elements;  // number of floats in each buffer
+  uint32_t count;     // value of the kernel's push constant
   uint32_t groups;
-  // Number of dispatches per submission. A barrier follows each dispatch, as between calls of an
-  // operator on one output.
+  // Number of dispatches per submission. A barrier follows each dispatch, just as the plugin puts
+  // one between calls that write the same output.
   uint32_t calls;
 };
 
 class HandWritten {
  public:
-  // Opens the first device. Both inputs are filled with `values`, which has `elements` floats.
+  // Opens the first device, and fills both inputs with `values`, which has `elements` floats.
   HandWritten(const Program& program, std::span<const float> values);
   ~HandWritten();
   HandWritten(const HandWritten&) = delete;
   HandWritten& operator=(const HandWritten&) = delete;
 
-  // Submits the command buffer and waits for it.
+  // Submits the command buffer and waits until it has completed.
   void run();
   std::span<const float> result() const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SPIR-V of by_hand_*.comp, embedded at build time.
+// The SPIR-V of by_hand_*.comp, which the build embeds.
 #pragma once
 
 #include <cstddef>

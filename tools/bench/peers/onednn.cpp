@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peer oneDNN, used as usual: one primitive per case, created once, with
-// weights in its preferred layout.
+// The peer oneDNN in its usual form. It creates one primitive per case, and keeps weights in the
+// layout that oneDNN prefers.
 #include <omp.h>
 
 #include <backplane/ops.h>
@@ -143,8 +143,8 @@ class Maker {
  private:
   memory on(const memory::desc& layout, void* data) const { return {layout, made_->engine, data}; }
   void bind(int name, const memory::desc& layout, void* data) { made_->arguments.insert({name, on(layout, data)}); }
-  // Declines strided operands, for primitives that have one layout for source and target or that
-  // merge dimensions.
+  // Declines strided operands. This serves primitives that merge dimensions or use one layout for
+  // source and target.
   void want_dense() const {
     const auto check = [](const bp_tensor_desc* views, uint32_t count) {
       for (uint32_t i = 0; i < count; ++i) {
@@ -158,7 +158,7 @@ class Maker {
     check(desc_.outputs, desc_.output_count);
   }
 
-  // Takes the implementation that oneDNN prefers.
+  // Uses the implementation that oneDNN prefers.
   template <class Description>
   Description keep(Description description) {
     if (!description) decline("it has no implementation for these operands");
@@ -169,7 +169,7 @@ class Maker {
   typename Primitive::primitive_desc choose(const Operation&... operation) {
     return keep(dnnl_api::describe<Primitive>(made_->engine, {}, operation...));
   }
-  // Converts weights once, as a model does when it is loaded.
+  // Converts the weights once, as a model does when it is loaded.
   void bind_weights(const memory::desc& layout, const memory::desc& wanted, void* data) {
     memory given = on(layout, data);
     if (layout == wanted) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface of a peer of `backplane bench ops`: a shared library that does the same work
- * without Backplane. Its name is libbackplane_peer_*.so, and it exports one function. It receives
- * operators as descriptors of the plugin ABI. */
+/* The interface of a peer of `backplane bench ops`. A peer is a shared library that does the same
+ * work without Backplane. Its name is libbackplane_peer_*.so, and it exports one function. It
+ * receives operators as descriptors of the plugin ABI. */
 #ifndef BACKPLANE_BENCH_PEER_H
 #define BACKPLANE_BENCH_PEER_H
 
@@ -12,14 +12,14 @@ extern "C" {
 #endif
 
 typedef struct bench_peer {
-  const char* name;    /* "oneDNN"; static, like all strings here */
-  const char* version; /* "2.6.3" */
+  const char* name;    /* for example "oneDNN"; static, like all strings of this struct */
+  const char* version; /* for example "2.6.3" */
   /* Sets the number of host threads for later calls. */
   void (*set_threads)(int threads);
-  /* Prepares `desc` on host operands with its strides; they outlive the result. Returns null if it
-   * cannot, with the reason in `why`. Must not throw. */
+  /* Prepares `desc` on host operands with the strides of `desc`. The operands outlive the result.
+   * If the peer cannot do this, returns null and writes the reason to `why`. Must not throw. */
   void* (*prepare)(const bp_op_desc* desc, void* const* inputs, void* const* outputs, char* why, uint64_t why_bytes);
-  /* Runs the work and waits for it. Returns 0, or another value on failure. */
+  /* Runs the work and waits until it is complete. Returns 0, or another value on failure. */
   int (*run)(void* prepared);
   void (*release)(void* prepared);
 } bench_peer;

@@ -3,19 +3,19 @@
 """Python peers of `backplane bench ops` and `bench model`: peer.py torch|onnxruntime.
 
 The process reads and writes one JSON object per line on its standard streams. It first writes
-{"name": .., "version": ..}, or {"error": why}. Then it replies to each line with one line:
+{"name": .., "version": ..}, or {"error": why}. Then it replies to each line that it reads with one line:
   {"do": "prepare", "op", "dtype", "inputs": [[dtype, shape, file], ..],
    "outputs": [[dtype, shape], ..], "attributes": {..}, "threads": n, "folder": for its outputs}
     -> {"ns": time of the first call, "outputs": [file, ..]} or {"error": why}
   {"do": "prepare_model", "values": [{"role", "shape", "file"}, ..],
    "nodes": [{"op", "attributes", "inputs": [view, ..], "outputs": [view, ..]}, ..],
    "threads": n, "folder"}
-    -> the same, with the values of role output
+    -> like the reply to "prepare", with the values whose role is output
   {"do": "time", "calls": n} -> {"ns": time of n calls}
   {"do": "release"} -> {}
 A view is {"number": n}, or {"value": index} with optional "reshape", "slice": [axis, begin, end]
 and "permute", which apply in this order. All values of models are f32.
-The peer takes the times, so they exclude the pipe and the files. Files are raw, dense, and in the
+The peer measures the times, so the times exclude the pipe and the files. Files contain raw, dense data in the
 machine's byte order."""
 import json
 import os
@@ -78,7 +78,7 @@ class Torch:
         if op == "cumsum" and not int(attributes["exclusive"]) and not int(attributes["reverse"]):
             return lambda: [torch.cumsum(inputs[0], axis)]
         if op == "sort" and not int(attributes["descending"]):
-            # Leaves out the indices, since torch's are i64.
+            # Omits the indices, because torch returns them as i64.
             return lambda: [torch.sort(inputs[0], dim=axis, stable=True).values]
         if op == "layer_norm" and len(inputs) == 1 and axes == [inputs[0].dim() - 1]:
             return lambda: [functional.layer_norm(inputs[0], inputs[0].shape[-1:], eps=attributes["epsilon"])]
@@ -97,7 +97,8 @@ class Torch:
             return lambda: [torch.matmul(torch.softmax(torch.matmul(inputs[0], inputs[1].transpose(-1, -2)) * scale, -1), inputs[2])]
         raise Unsupported("the peer has no such operator")
 
-    # Runs nodes as closures over a list of tensors. Writes caches in place, as eager programs do.
+    # Runs the nodes as closures over a list of tensors. Writes caches in place, as eager programs
+    # do.
     def prepare_model(self, model):
         torch, functional = self.torch, self.torch.nn.functional
         torch.set_num_threads(model["threads"])
@@ -202,7 +203,7 @@ class OnnxRuntime:
         model.ir_version = 8
         options = self.options(case["threads"])
         session = self.runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        # The values are bound once, so that a run copies nothing.
+        # The values are bound once, so that a run copies no data.
         binding = session.io_binding()
         values = []
         for name, (dtype, shape, path) in zip(names[0], case["inputs"]):
@@ -219,8 +220,8 @@ class OnnxRuntime:
         call.kept = values
         return call
 
-    # Builds one graph, which the runtime may fuse. A cache's input has the earlier tokens; the node
-    # that writes it concatenates.
+    # Builds one graph, which the runtime may fuse. The input of a cache contains the earlier
+    # tokens. The node that writes the cache concatenates the new token.
     def prepare_model(self, model):
         helper, numpy = self.onnx.helper, self.numpy
         nodes, initializers, inputs, names = [], [], [], [f"v{index}" for index in range(len(model["values"]))]
@@ -303,15 +304,15 @@ class OnnxRuntime:
         made.ir_version = 8
         return self.bound(made, arrays, outputs, model["threads"])
 
-    # Threads spin during a run, which is the default, but not after it, when other contestants are
-    # measured.
+    # Threads spin during a run, which is the default. They do not spin after a run, when other
+    # contestants are measured.
     def options(self, threads):
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.add_session_config_entry("session.force_spinning_stop", "1")
         return options
 
-    # Returns a function that runs the model on bound values, so that a run copies nothing.
+    # Returns a function that runs the model on bound values, so that a run copies no data.
     def bound(self, made, arrays, outputs, threads):
         options = self.options(threads)
         session = self.runtime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -346,7 +347,7 @@ def contents(path):
 
 
 def main(kind):
-    # Output of libraries must not mix with the protocol's lines.
+    # The output of libraries must not mix with the lines of the protocol.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 

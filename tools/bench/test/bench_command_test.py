@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`backplane bench` from outside: bench_command_test.py COMMAND SCHEMAS REFERENCE_FOLDER
-PEER_FOLDER.
+"""Tests the command `backplane bench`: bench_command_test.py COMMAND SCHEMAS REFERENCE_FOLDER PEER_FOLDER.
 
-Checks reports against their published schemas, and error messages. Does not check times."""
+Checks reports against their published schemas, and checks error messages. Does not check times."""
 import copy
 import json
 import os
@@ -24,8 +23,8 @@ command, schemas, reference, peers = sys.argv[1:]
 work = tempfile.mkdtemp(prefix="backplane-bench-")
 
 
-# Replaces peer.py: a peer that adds, one that adds wrongly, or one that ends
-# in the middle of a case.
+# Replaces peer.py with a peer that adds, a peer that adds wrongly, or a peer that ends in the
+# middle of a case.
 peer_script = """
 import array, json, os, sys
 kind = sys.argv[1]
@@ -65,8 +64,7 @@ def shown(process):
 
 
 def document(name, schema, *arguments):
-    """Returns the document of one run with --json. Its schema must allow no additional
-    properties."""
+    """Returns the document of one run with --json. The document's schema must not allow additional properties."""
     process = run(*arguments, "--json")
     with open(os.path.join(schemas, schema + ".schema.json"), encoding="utf-8") as file:
         rules = json.load(file)
@@ -139,7 +137,7 @@ def refusals():
 
 
 def with_peers(script, shapes, **environment):
-    """Returns the rows of a run with the peers of `script`: case -> name -> results."""
+    """Runs with the peers of `script`. Returns a dictionary from cases to dictionaries from peers to results."""
     file("peers/peer.py", script)
     process = run("ops", "--device", "reference:0", "--seconds", "0.01", "--threads", "1", "--quiet", "--shapes", shapes, "--peers",
                   os.path.join(work, "peers"), "--json", **environment)
@@ -147,7 +145,7 @@ def with_peers(script, shapes, **environment):
 
 
 def processes():
-    """Tests peers in separate processes: one works, one is wrong, one ends."""
+    """Tests peers in separate processes. One peer works, one returns wrong results, and one ends early."""
     folder = os.path.join(work, "peers")
     os.mkdir(folder)
     file("peers/peer.py", peer_script)
@@ -162,7 +160,8 @@ def processes():
     tap.check("a peer whose output differs has no times", "differs from the device's" in rows.get("add f32 7 7", {}).get("torch", {})
               .get("reason", ""), rows)
     tap.check("what a process has not is said", rows.get("exp f32 4", {}).get("torch", {}).get("reason") == "it only adds", rows)
-    # A malformed line ends the conversation, because a late line could be taken for the next reply.
+    # After a malformed line, the peer receives no further request, because a late line could be
+    # mistaken for the next reply.
     broken = peer_script.replace('sys.exit(1)', 'print("no json", flush=True)')
     rows = with_peers(broken, shapes)
     tap.check("a peer that is not understood is asked no more", all("asked" in row["onnxruntime"]["reason"] or "parse error" in row[
@@ -184,7 +183,7 @@ def processes():
               peer)
 
 
-# A peer of models that returns outputs of the right size with wrong values.
+# A peer that runs models, and returns outputs of the right size with wrong values.
 model_script = """
 import json, os, sys
 def answer(value):

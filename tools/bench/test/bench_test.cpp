@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench`: parsing of shape files, statistics of samples, and comparison of reports. No
-// test depends on the time that something takes.
+// Tests `backplane bench`: parsing of shape files, statistics of samples, and comparison of
+// reports. No test depends on how long an operation takes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ TEST(Work, IsCountedByDefinition) {
   EXPECT_EQ(work("scatter f32 2x4 2x4 -> 6x4 axis=0").bytes, 32.0 + 32 + 2 * 96);
 }
 
-// A user may write shapes that no device accepts.
+// Users may write shapes that no device accepts.
 TEST(Work, OfShapesThatAreNoneIsAFigureToo) {
   for (const char* line : {"matmul f32 2x3 3x4", "linear f32 7x3 4x3", "conv f32 1x3x8x8 5x3x3x3",
                            "attention f32 1x2x5x8 1x2x7x8 1x2x7x8"}) {
@@ -163,7 +163,7 @@ TEST(Sampling, ARatioIsOfPairsSoThatDriftCancels) {
   EXPECT_DOUBLE_EQ(ratio.p90, 3);
 }
 
-// A contestant with given times that records the order of its calls.
+// A contestant with fixed times that records the order of its calls.
 class Pretender final : public tool::Contestant {
  public:
   Pretender(char name, double call_ns, std::string& order) : name_(name), call_ns_(call_ns), order_(order) {}
@@ -196,7 +196,7 @@ TEST(Sampling, ContestantsTakeTurnsAndEachBeginsAsOften) {
   EXPECT_THAT(begins, HasSubstr("ABBAABBA"));
 }
 
-// Fails after `calls` calls.
+// A contestant that fails after `calls` calls.
 class Failing final : public tool::Contestant {
  public:
   explicit Failing(int calls) : left_(calls) {}
@@ -336,7 +336,7 @@ TEST(Contestants, ACopyOnThreadsEnds) {
   EXPECT_GT(copy.time(5, false), 0);
 }
 
-// The process's address space in bytes, as RLIMIT_AS counts it.
+// Returns the size of the process's address space in bytes, as RLIMIT_AS counts it.
 rlim_t address_space() {
   std::ifstream file("/proc/self/statm");
   rlim_t pages = 0;
@@ -344,7 +344,8 @@ rlim_t address_space() {
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Leaves address space for one thread's stack or for none. Threads that started must still end.
+// Leaves address space for the stack of one thread, or of none. Threads that started must still
+// end.
 TEST(Contestants, ACopyThatGetsTooFewThreadsSaysSo) {
   constexpr size_t kStack = size_t{1} << 30;
   pthread_attr_t before, large;
@@ -423,8 +424,8 @@ TEST(Model, AStepWritesItsPlaceInTheCacheAndSeesAllUpToIt) {
 
 TEST(Model, FlopsAndWeightsAreThoseOfTheModel) {
   const tool::ModelGraph bert = tool::bert_layer(tool::ModelSize::full);
-  // Each token needs four GEMMs of 768 x 768 and two of 768 x 3072. Attention needs scores and
-  // weighted sums of 128 x 128 x 768.
+  // Each token needs four GEMMs of 768 x 768 and two GEMMs of 768 x 3072. Attention needs 128 x 128
+  // x 768 multiply-adds for scores, and as many for weighted sums.
   EXPECT_DOUBLE_EQ(bert.flops(), 2.0 * 128 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * 128 * 128 * 768);
   EXPECT_EQ(bert.weight_bytes(), 4u * (4 * 768 * 768 + 2 * 768 * 3072 + 4 * 768 + 3072 + 768 + 4 * 768));
   const tool::ModelGraph resnet = tool::resnet_block(tool::ModelSize::full);
