@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the scripts that certify: run the command, list failures, and skip visibly if a
-plugin has no device."""
+"""Functions for scripts that certify. They run the command, list failures, and skip a test visibly if a plugin has
+no device."""
 import argparse
 import json
 import os
@@ -12,8 +12,8 @@ import tap
 
 
 def given():
-    """Parses the command line: whether to skip without a device, the command, the plugin's
-    library, and the remaining words."""
+    """Parses the command line. Returns whether to skip without a device, the command, the plugin's library, and the
+    remaining words."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--skip-without-device", action="store_true")
     parser.add_argument("command")
@@ -24,8 +24,8 @@ def given():
 
 
 def certify(command, library, *arguments, environment=None):
-    """Returns the certificate, standard error and the exit status. Without a certificate,
-    returns None, all output and the status."""
+    """Returns the certificate, standard error and the exit status. If there is no certificate, returns None, all
+    output and the exit status."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([command, "--json", "certify", library, "--quiet", "--output", folder, *arguments],
                              capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})})
@@ -40,8 +40,7 @@ def filters(groups):
 
 
 def listing(command, folders, environment=None):
-    """Returns the output of `backplane list` and `backplane doctor` with the plugins of
-    `folders`."""
+    """Returns the output of `backplane list` and `backplane doctor` with the plugins in `folders`."""
     path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
     runs = [subprocess.run([command, word], capture_output=True, text=True, check=False,
                            env={**os.environ, "BACKPLANE_PLUGIN_PATH": path, **(environment or {})})

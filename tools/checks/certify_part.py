@@ -3,9 +3,9 @@
 """Certifies a part of the suite: certify_part.py [--skip-without-device] COMMAND LIBRARY
 OPERATOR[.DTYPE]...
 
-Runs all of abi, negative and runtime, and the cases of the given operators, which the plugin
-implements in its own kernels. `backplane certify` tests a whole profile. The test fails on any
-failure, and on any mandatory case that is not claimed."""
+Runs all cases of abi, negative and runtime, and the cases of the given operators. The plugin implements these
+operators in its own kernels. The test fails if a case fails, or if the plugin does not claim a mandatory case.
+`backplane certify` tests a whole profile."""
 import json
 import sys
 

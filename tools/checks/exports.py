@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the symbols of a shared library: exports.py plugin|host LIBRARY.
 
-plugin: it defines one symbol, bp_plugin_query, and has no undefined bp_ or bph_ symbol. host: it exports bph_
-symbols only, and also has no undefined bp_ or bph_ symbol."""
+A plugin must define only the symbol bp_plugin_query. A host must export only symbols that begin with bph_. Neither
+may have an undefined symbol that begins with bp_ or bph_."""
 import re
 import subprocess
 import sys
 
 import tap
 
-# Symbols that the toolchain adds to every library, with or without sanitizers.
+# Symbols that the toolchain adds to libraries, with or without sanitizers.
 toolchain = re.compile(r"_init|_fini|_edata|_end|__bss_start|__(asan|ubsan|tsan|lsan|sanitizer|odr_asan)\w*")
 
 

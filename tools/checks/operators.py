@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares docs/spec/operators.md with the tables: operators.py COMMAND ROOT [--write].
 
-Each operator has a section, in the order of ops.def. It contains a generated block and text by
-an author: corner cases, and the decomposition of a composite. The block comes from the tables
-and docs/spec/accuracy.md; --write updates it in the page."""
+Each operator has a section, in the order of ops.def. A section contains a generated block and text that an author
+writes, namely corner cases and the decomposition of a composite. The block is generated from the tables and
+docs/spec/accuracy.md. --write updates the blocks in the page."""
 import json
 import os
 import re
@@ -30,7 +30,7 @@ def cells_of(line):
 
 
 def table_of(text, heading):
-    """Returns the rows of the first table below a heading, without the table's head."""
+    """Returns the rows of the first table after a heading, without the table's header row."""
     body = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     return [cells_of(line) for line in body.splitlines() if line.startswith("|")][2:]
 
@@ -64,7 +64,7 @@ class Accuracy:
                   ([each for each in op["dtypes"] if each in narrow], cells[1])]
         if letter == "E":
             return [(op["dtypes"], "", cells[0])]
-        if op["name"] == "cast":  # T is the input's dtype, and integers may become floats
+        if op["name"] == "cast":  # T is the dtype of the input, and integers may become floats
             return [(op["dtypes"], "", cells[0])]
         if cells[1] in (cells[0], "as f32"):
             groups[1:] = [([each for each in op["dtypes"] if each in wide + narrow], cells[0])]

@@ -3,9 +3,9 @@
 """Runs cases of the suite in sanitizer builds of a plugin and the command: sanitized.py [--skip-without-device]
 COMMAND LIBRARY GROUP...
 
-A sanitizer ends the worker in which it finds an error, and so fails the case. A worker that exits normally is
-checked for leaks. Each report is also a file, and any file fails the test, whatever the case's result. Drivers
-are not sanitizer builds: LSAN_OPTIONS and TSAN_OPTIONS suppress their reports."""
+If a sanitizer finds an error in a worker, it ends the worker, so the case fails. A worker that exits normally is
+checked for leaks. A sanitizer also writes each report to a file. Any such file fails the test, even if the case
+passes. Drivers are not sanitizer builds, so LSAN_OPTIONS and TSAN_OPTIONS suppress reports about drivers."""
 import os
 import sys
 import tempfile
@@ -26,7 +26,8 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ.update(environment)
     if may_skip:
         certified.skip_without_device(command, library)
-    # Sanitizers are slow and the machine may be busy, so the time limit must not fail cases.
+    # Sanitizers are slow, and the machine may be busy. The long time limit prevents cases from
+    # failing for this reason.
     certificate, said, _ = certified.certify(command, library, "--profile", "train", "--timeout", "300", "--memory-limit", "32768",
                                           "--seed", "1", *certified.filters(groups))
     found = []

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that docs/dev/settings.md lists the environment variables that shipped code reads and the build options:
-settings.py ROOT.
+"""Checks docs/dev/settings.md: settings.py ROOT.
 
-A row names the folder that reads the variable. Variables of tests, samples and frozen copies need no row."""
+The page must list the build options, and the environment variables that shipped code reads. The row of a variable
+names the folder that reads the variable. Variables of tests, samples and frozen copies need no row."""
 import os
 import re
 import sys
@@ -32,7 +32,7 @@ def sources(root):
 
 
 def variables_of(texts):
-    """Returns variable -> the files that read it."""
+    """Returns a dictionary from each variable to the files that read the variable."""
     found = {}
     for name, text in texts:
         for variable in set(reads.findall(text)) | set(named.findall(text)):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks rules for the repository's text: source.py ROOT. Licence lines, neutrality, allowed
-includes, slot comments."""
+"""Checks rules for the repository's text: source.py ROOT.
+
+The rules concern licence lines, neutrality, allowed includes, slot comments, names, and cited documents."""
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ import tempfile
 
 import tap
 
-# Names that neutral folders must not contain, as whole words in any case. "vendor" and
+# Names that neutral folders must not contain, as whole words in upper or lower case. "vendor" and
 # device types are allowed.
 vendor_names = """amd ampere apple ascend aten aws blackwell cann cublas cuda cudnn cutlass directml gaudi gfx90a gfx942 google
 graphcore habana hip hipblas hopper huawei inferentia intel levelzero level_zero lavapipe libtorch mesa metal miopen mkl musa nccl
@@ -20,8 +21,8 @@ neutral_folders = ("abi/", "core/", "conformance/")
 code = (".c", ".h", ".hpp", ".cpp", ".def")
 commented = code + (".py", ".sh", ".cmake.in")
 
-# Allowed includes: folder -> folders whose public headers it may use. Its own
-# headers are always allowed.
+# Allowed includes. Each key is a folder, and its value is the folders whose public headers it may
+# use. A folder may always use its own headers.
 may_include = {
     "abi": (),
     "abi/test": ("abi", "core", "backends/kit", "conformance"),
@@ -35,19 +36,19 @@ may_include = {
     "tools": ("abi", "core", "conformance"),
     "tools/bench/peers": ("abi",),
 }
-# Folder -> the folder whose private headers it may include. Mutants are the reference plugin with a
-# defect. A peer of the benchmarks calls its library as the plugin for it does. The growth test
-# rebuilds core with one more function.
+# Each key is a folder, and its value is a folder whose private headers it may include. Mutants are
+# the reference plugin with a defect. A peer of the benchmarks calls its library like the plugin for
+# that library. The growth test rebuilds core with one more function.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
-# Names that this project once had, and the field's terms for them.
+# Names that this project used in the past, and the standard terms for them.
 private_words = [(re.compile(pattern), term) for pattern, term in (
     (r"\bby_" r"four\b", "vec4"), (r"\b[hH]eld_?[rR]ow\w*", "register-resident"), (r"\b[rR]ow_?[dD]eal\w*", "launch shape"),
     (r"\bproduct_(?:way|params|division)\b", "gemm"), (r"\bk?[sS]um_?[oO]f_?[pP]arts\b", "split-K reduction"),
     (r"\benough_" r"groups\b", "occupancy"), (r"\bgoes_" r"along\b", "K-major"), (r"\b(?:enum class|struct|class) Way\b", "algorithm, access, route"))]
-# Folders of operators: folder -> (kinds of ops.def that all have a source there, stems of files
-# that are not operators).
+# Folders of operators. The value of each folder has two parts: the kinds of ops.def whose operators
+# all have a source in the folder, and the stems of files that are not operators.
 operator_folders = {
     "core/src/composite": (("COMPOSITE",), "builder builder_temporaries program views".split()),
     "backends/cpu_kernels": (("PRIMITIVE",), []),
@@ -58,13 +59,13 @@ operator_folders = {
     "backends/vulkan/ops": ((), "gemm gemm_algorithm gemm_params gemm_split_k loop_nest operators reduction".split()),
     "backends/vulkan/shaders": ((), []),
 }
-generated = {"suite_digest.h"}  # the build writes it
-frozen = re.compile(r"abi/test/frozen/[^/]+/include/")  # copies of earlier versions
+generated = {"suite_digest.h"}  # the build generates this file
+frozen = re.compile(r"abi/test/frozen/[^/]+/include/")  # copies of the headers of earlier versions
 sections = ["Ownership", "Threads", "Stream", "Errors", "Since"]
 
 
 def files_of(root):
-    """Returns tracked files and untracked files that git does not ignore."""
+    """Returns all files that git tracks or does not ignore."""
     run = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True)
     return sorted(set(name for name in run.stdout.splitlines() if os.path.isfile(os.path.join(root, name)) and not frozen.match(name)))
 
@@ -98,7 +99,7 @@ def neutrality_faults(root, files):
 
 
 def owner_of(name):
-    """Returns the folder of may_include that contains a file."""
+    """Returns the key of may_include whose folder contains the file, or None if there is none."""
     owners = [folder for folder in may_include if name.startswith(folder + "/")]
     return max(owners, key=len) if owners else None
 
@@ -109,8 +110,8 @@ def backend_of(name):
 
 
 def include_faults(root, files):
-    """Checks that each quoted or <backplane/...> include is next to the file, in its component, or in an allowed
-    folder."""
+    """Checks each include that is quoted or has the form <backplane/...>. The header must be next to the file, in the
+    file's component, or in an allowed folder."""
     headers = set(files)
     faults = []
     for name in files:
@@ -120,7 +121,7 @@ def include_faults(root, files):
         for quote, header in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', read(root, name), flags=re.M):
             holders = [folder for folder, path in public.items() if f"{path}/{header}" in headers]
             if holders:
-                # Fake plugins of tests use the kit.
+                # Plugins in tests may use the kit.
                 allowed = may_include[owner] + (("backends/kit",) if "/test/" in name else ())
                 if holders[0] != owner and holders[0] not in allowed:
                     faults.append(f"{name}: includes {header} of {holders[0]}; {owner} may use {may_include[owner] or 'nothing'}")
@@ -141,7 +142,7 @@ def include_faults(root, files):
 
 
 def slot_faults(root, files):
-    """Checks that every slot and the exported function has a comment with each section once, in
+    """Checks that every slot and the exported function have a comment. The comment must contain each section once, in
     order."""
     faults, slots = [], 0
     for name in files:
@@ -160,7 +161,7 @@ def slot_faults(root, files):
 
 
 def definition_faults(root, files):
-    """Finds types with the same name in one namespace. The linker would merge their templates."""
+    """Finds different types with the same name in one namespace. The linker would merge functions of such types."""
     faults, seen = [], {}
     for name in files:
         if not name.endswith(".hpp") or "/test/" in name:
@@ -175,14 +176,14 @@ def definition_faults(root, files):
 
 
 def family_faults(root, files):
-    """Checks that in each folder of operators, the sources of an operator are FAMILY.cpp or FAMILY_PART.cpp, with
-    the family that ops.def names."""
+    """Checks the sources in folders of operators. An operator's source must be FAMILY.cpp or FAMILY_PART.cpp, where
+    FAMILY is the family that ops.def names."""
     rows = re.findall(r"^BP_OP_ROW\(\d+, \w+, \"(\w+)\", (\w+),.*, (\w+), \"", read(root, "abi/include/backplane/ops.def"), flags=re.M)
     families = {family for _, _, family in rows}
     faults = []
 
     def family_of(stem):
-        """Returns the longest family that equals the stem or begins it."""
+        """Returns the longest family that equals the stem or is the stem's first part."""
         return max((each for each in families if stem == each or stem.startswith(each + "_")), key=len, default=None)
 
     for folder, (kinds, helpers) in operator_folders.items():
@@ -199,7 +200,7 @@ def family_faults(root, files):
 
 
 def private_word_faults(root, files):
-    """Checks that names in code use the field's terms (docs/dev/writing.md, docs/glossary.md)."""
+    """Checks that names in code are standard terms (docs/dev/writing.md, docs/glossary.md)."""
     faults = []
     for name in files:
         if not name.endswith(code + (".comp", ".glsl")):
@@ -219,8 +220,8 @@ def cited_in(name, text):
 
 
 def document_faults(root, files):
-    """Checks that cited documents exist. A comment may name a document by its path from the root or from the
-    comment's folder. It may name pages of docs by their bare names."""
+    """Checks that cited documents exist. A comment may cite a document by the path from the root, or from the folder of
+    the comment's file. For pages of docs, the file name suffices."""
     known = set(files)
     bare = {os.path.basename(name) for name in files if name.startswith("docs/")}
     faults, citations = [], 0
@@ -247,8 +248,8 @@ checks = {
     "every slot states ownership, threads, stream, errors, since": slot_faults,
 }
 
-# Tests of the checks: the check, a file, and the file's text. The check must
-# report the planted fault.
+# Tests of the checks. Each entry has the check, a file, and the file's text. The check must report
+# the planted error.
 slot_text = "struct bp_planted_api {\n  /* Does a thing.\n   * Ownership: none.\n   * Threads:   any.\n   * Errors:    none.\n" \
             "   * Stream:    synchronous.\n   * Since:     0.1. */\n  void (*planted)(void);\n};\n"
 plants = [

@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up the results of tools/test: summary.py REPORT.
 
-Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`. Prints a
-line for each pass, then the failures; the last line is `N passed, N failed[, N skipped]`. Exits
-with 1 on any failure."""
+Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`. Prints one line per pass, and
+then the failures. The last line is `N passed, N failed[, N skipped]`. Exits with status 1 if there is a failure."""
 import sys
 import xml.etree.ElementTree as ElementTree
 
 
 def count_junit(path):
-    """Returns [passed, failed, skipped] and the names of failed cases. Counts each GoogleTest
-    case, not the executable."""
+    """Returns [passed, failed, skipped] and the names of failed cases. Counts the cases of a GoogleTest executable, not
+    the executable."""
     counts, failures = [0, 0, 0], []
     for suite in ElementTree.parse(path).getroot().iter("testsuite"):
         for case in suite.findall("testcase"):
@@ -34,7 +33,7 @@ def main(report):
                 counts, failed = count_junit(rest[0])
             except (OSError, ElementTree.ParseError) as error:
                 counts, failed = [0, 1, 0], [f"no result file: {error}"]
-            if rest[1] != "0" and not counts[1]:  # a crash or timeout outside any test case
+            if rest[1] != "0" and not counts[1]:  # the program crashed or timed out outside any test case
                 counts[1], failed = 1, [f"the runner ended with status {rest[1]}; see its output above"]
         else:
             counts = [int(kind == outcome) for outcome in ("passed", "failed", "skipped")]

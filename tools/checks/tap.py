@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test Anything Protocol for the check scripts: one line per check, so that the runner counts
-each."""
+"""Writes the Test Anything Protocol for the check scripts, with one line per check, so that the runner counts each
+check."""
 import sys
 
 _results = []
 
 
 def check(name, passed, detail=""):
-    """Records one check. Prints `detail`, the reason of a failure, only if it failed."""
+    """Records one check. If the check failed, prints `detail`, which is the reason."""
     _results.append(bool(passed))
     print(f"{'ok' if passed else 'not ok'} {len(_results)} - {name}")
     if not passed:
@@ -18,7 +18,6 @@ def check(name, passed, detail=""):
 
 
 def done():
-    """Prints the plan and ends the process. The exit status is 0 if there were checks and all
-    passed."""
+    """Prints the number of checks and ends the process. The exit status is 0 if there were checks and all passed."""
     print(f"1..{len(_results)}")
     sys.exit(0 if _results and all(_results) else 1)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the tests of a folder: tests_of.py BUILD FOLDER.
+"""Lists the tests of a folder for `meson test`: tests_of.py BUILD FOLDER.
 
-These are tests whose program or script is in the folder, or that use its plugin. Prints one name
-per line, for `meson test`."""
+A test belongs to the folder if its program or script is in the folder, or if it uses the folder's plugin. Prints one
+name per line."""
 import json
 import os
 import subprocess
@@ -16,8 +16,7 @@ listing = subprocess.run(["meson", "introspect", "--tests", build], capture_outp
 
 
 def folder_of(path):
-    """Returns the folder in the source tree for a file of the source or the build; None for
-    other files."""
+    """Returns the source folder of a file in the source tree or the build folder. Returns None for other files."""
     path = os.path.normpath(os.path.join(os.path.abspath(build), path))
     for base in (os.path.abspath(build), root):
         if path.startswith(base + "/"):
@@ -26,8 +25,7 @@ def folder_of(path):
 
 
 def folders_of(test):
-    """Returns the folders of a test's program, of its script, and of the plugins among its
-    arguments."""
+    """Returns the folders that contain a test's program, its script, or a plugin among its arguments."""
     given = test["cmd"][2:] + list(test["env"].values())
     parts = test["cmd"][:2] + [part for part in given if part.endswith(".so")]
     return {each for each in map(folder_of, parts) if each}

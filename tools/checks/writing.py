@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the rules of docs/dev/writing.md that a program can see: writing.py ROOT [--all].
+"""Checks the rules of docs/dev/writing.md that a program can check: writing.py ROOT [--all].
 
-Covered files must obey these rules. For other files it prints the number of findings and, with --all, each
-finding."""
+Covered files must obey these rules. For other files, the script prints the number of findings. With --all, it also
+prints each finding."""
 import os
 import re
 import subprocess
@@ -24,7 +24,8 @@ headers = ("abi/include/", "core/include/")
 braced = (".c", ".h", ".hpp", ".cpp", ".def", ".comp", ".glsl")
 hashed = (".py", ".sh", ".build", "meson_options.txt")
 
-# A pattern and its remedy. Patterns apply to comments and pages, without code in backticks and quotations.
+# Each entry is a pattern and its replacement. The script searches comments and pages, except code
+# in backticks and quotations.
 words = [
     (r"\banew\b", "again"),
     (r"\b[Ff]or ever\b", "forever"),
@@ -62,7 +63,7 @@ def is_hashed(name, text):
 
 
 def blanked(match):
-    """Returns the same number of columns and lines, without words."""
+    """Replaces the matched text by underscores, so that columns and lines do not change."""
     return re.sub(r"[^\n]", "_", match[0])
 
 
@@ -84,7 +85,8 @@ def comments_of(name, text):
 
 
 def page_lines(text):
-    """Yields the line number, text and whether the length counts, for lines outside fences and HTML comments."""
+    """Yields (number, text, counts) for each line outside fences and HTML comments. `counts` says whether the rule for
+    line lengths applies."""
     text = re.sub(r"<!--.*?-->", blanked, text, flags=re.S)
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):

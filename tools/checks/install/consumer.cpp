@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program outside the tree. It loads a plugin by name from the SDK's plugin directory and adds.
+// A program outside the source tree. It loads a plugin by name from the SDK's plugin directory and
+// runs an addition.
 #include <backplane/backplane.hpp>
 
 #include <cstdio>

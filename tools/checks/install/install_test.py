@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the SDK, moves it, and builds a consumer of each kind against it: install_test.py MESON
+"""Installs the SDK, moves the SDK, and builds a consumer of each kind with it: install_test.py MESON
 BUILD WORK PREFIX PLUGIN PROJECT...
 
-The consumers run without our environment variables, so the plugin must come from the moved SDK's
-own directory. Each PROJECT is a vendor's folder that builds and certifies a plugin."""
+The consumers run without Backplane's environment variables, so the plugin must come from the directory of the
+moved SDK. Each PROJECT is a vendor's folder that builds and certifies a plugin."""
 import glob
 import json
 import os
@@ -23,7 +23,7 @@ environment = {name: value for name, value in os.environ.items() if not name.sta
 
 
 def run(name, *command, cwd=None, **variables):
-    """Runs one step as one check. Returns its output, or None if it failed."""
+    """Runs a command as one check. Returns the command's output, or None if the command failed."""
     result = subprocess.run(command, cwd=cwd, env={**environment, **variables}, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, check=False)
     return result.stdout if tap.check(name, result.returncode == 0, " ".join(command) + "\n" + result.stdout) else None
@@ -47,7 +47,7 @@ def tiny(kind, pattern):
 
 
 def certified(name, folder, output, device=None):
-    """Checks the output and the certificate of a vendor's `meson test`."""
+    """Checks the output and the certificate of `meson test` in a vendor's folder."""
     try:
         with open(os.path.join(folder, f"build/certificate/libbackplane_{name}.json"), encoding="utf-8") as file:
             verdict = json.load(file)["verdict"]
@@ -60,7 +60,7 @@ def certified(name, folder, output, device=None):
 
 
 def new_project(name, bin_folder, *options, device=None):
-    """Runs `backplane new`, and then the commands that it recommends, in a shell."""
+    """Runs `backplane new`, and then runs the commands that `backplane new` recommends in a shell."""
     parent = os.path.join(work, "new project")
     os.makedirs(parent, exist_ok=True)
     written = run("backplane new", os.path.join(bin_folder, "backplane"), "--json", "new", name, *options, cwd=parent)
@@ -146,7 +146,7 @@ for project in projects:
     shutil.copytree(project, out)
     run(f"{name}: configures", meson, "setup", "build", cwd=out, **packages)
     run(f"{name}: builds", "ninja", "-C", "build", cwd=out)
-    # Without an OpenCL device, the sample is only listed. Device names depend on the driver.
+    # Without an OpenCL device, the test only lists the sample. Device names depend on the driver.
     if project.endswith("opencl_first_op"):
         found = run(f"{name}: is listed", os.path.join(sdk, "bin", "backplane"), "list", BACKPLANE_PLUGIN_PATH=os.path.join(out, "build"))
         if f"{name}:0" not in (found or ""):

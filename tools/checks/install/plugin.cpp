@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest plugin that loads, outside the tree. It returns ABI_MISMATCH to every host.
+// The smallest plugin that loads. It is built outside the source tree, and returns ABI_MISMATCH to
+// every host.
 #include <backplane/plugin.h>
 
 #include <cstring>
