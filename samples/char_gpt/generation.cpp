@@ -37,7 +37,7 @@ size_t draw(const Logits& logits, double temperature, double at) {
     left -= weights[code];
     if (weights[code] > 0 && left < 0) return code;
   }
-  return likeliest;  // the loop finds no code only if `at` is near 1 and rounding errors add up
+  return likeliest;  // reached only if `at` is near 1 and rounding errors add up
 }
 
 Logits predict(const bp::Stream& stream, const Model& model, const std::string& text) {

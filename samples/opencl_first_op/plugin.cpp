@@ -83,7 +83,7 @@ class Native {
     return status.ok() ? Result(mark) : status;
   }
   Status poll(const Mark& mark) {
-    cl_int state = CL_COMPLETE;  // a positive state means pending, a negative state means that earlier work failed
+    cl_int state = CL_COMPLETE;  // positive while the work is pending, negative if earlier work failed
     const cl_int code = mark.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &state);
     return state > CL_COMPLETE ? timed_out() : check(state < 0 ? state : code, "the stream's work");
   }
@@ -116,7 +116,8 @@ class Native {
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     const QueueView<Memory> none{}, &o = call.out();
     const auto &x = call.inputs.empty() ? none : call.in(0), &y = call.inputs.size() < 2 ? none : call.in(1);
-    const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;  // drivers compile per group
+    // The group size is fixed, because drivers compile a kernel for each group size.
+    const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;
     if (items == 0) return {};
     std::lock_guard lock(*program.second);
     cl_uint next = 0;

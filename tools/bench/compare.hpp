@@ -18,7 +18,7 @@ struct Metric {
 struct Move {
   std::string key;
   Figure before, after;
-  double factor;  // after divided by before
+  double factor;  // `after` divided by `before`
 };
 
 struct Comparison {

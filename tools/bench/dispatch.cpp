@@ -198,7 +198,7 @@ class Bench {
   // and the second is after all plans were dropped.
   void new_shapes(const std::string& key, const std::string& where) {
     EagerAdd large(eager_device(key), kMostRows, kMostColumns);
-    constexpr uint32_t calls = 200;  // limits the queue of an asynchronous device
+    constexpr uint32_t calls = 200;  // keeps the queue of an asynchronous device short
     const bph_stats before = large.device().stats();
     const auto shaped = [&](uint64_t index) {
       large.reshape(new_rows(index), new_columns(index));

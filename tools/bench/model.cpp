@@ -220,7 +220,7 @@ std::optional<double> geometric_mean(const ModelReport& report, const std::strin
 
 int bench_model(Session& session, const BenchModelOptions& options) {
   std::ofstream page;
-  if (!options.html.empty()) {  // fails before minutes of measuring
+  if (!options.html.empty()) {  // opened first, because the measurement takes minutes
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

@@ -34,7 +34,7 @@ struct DecodeReport {
   uint64_t plans_after = 0;  // number of plans created in all later steps
   // Number of new descriptors after the warm-up steps that found an any-size plan.
   uint64_t class_hits = 0;
-  double heap_allocations = 0;  // per step with a known length
+  double heap_allocations = 0;  // calls of operator new per step with a known length
   Figure growing_ns, known_ns;  // time per step after the warm-up
   Figure ratio;                 // growing_ns divided by known_ns, step by step
 };

@@ -60,7 +60,7 @@ std::vector<HostBlock> ModelGraph::make_data() const {
     HostBlock& block = data.emplace_back(has_data ? bytes_of(value) : 0);
     auto* numbers = reinterpret_cast<float*>(block.data());
     for (size_t i = 0; i < block.bytes() / sizeof(float); ++i) {
-      const double share = static_cast<double>(random() >> 11) * 0x1p-53;  // in [0, 1)
+      const double share = static_cast<double>(random() >> 11) * 0x1p-53;  // `share` is in [0, 1)
       numbers[i] = static_cast<float>(value.centre + value.spread * (2 * share - 1));
     }
   }

@@ -21,9 +21,9 @@ struct OpRow {
   std::vector<Performance> peers;
   // Nanoseconds per sample of the device's call, and of a copy of as many bytes.
   std::vector<double> device_ns, copy_ns;
-  // The fraction of the machine's limit that the device reaches. Both are measured in this run. The
-  // limit of a call is the longer of two times. One is the time of its operations at the peak rate
-  // of their dtype, and the other is the time of a copy of as many bytes.
+  // The fraction of the machine's limit that the device reaches. The limit is measured in the same
+  // run. The limit of a call is the longer of two times. The first is the time of the call's
+  // operations at the peak rate of their dtype. The second is the time of a copy of as many bytes.
   std::optional<Figure> of_limit;
   bool memory_bound = false;  // whether the copy is the limit
 
@@ -37,7 +37,7 @@ struct OpRow {
 // The highest rate of any contestant for a dtype in this run.
 struct Peak {
   double gflops = 0;
-  std::string by, text;  // the contestant and the case
+  std::string by, text;  // names of the contestant and of the case
 };
 
 struct OpsReport : Report {

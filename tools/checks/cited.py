@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that requirements and conformance cases cite each other: cited.py COMMAND ROOT.
 
-At least one case must cite each row of docs/requirements.md whose test is `conformance`. Every cited row must exist."""
+Every row of docs/requirements.md whose test is `conformance` needs a case that cites it. Every cited row must exist."""
 import json
 import os
 import re

@@ -21,7 +21,7 @@ neutral_folders = ("abi/", "core/", "conformance/")
 code = (".c", ".h", ".hpp", ".cpp", ".def")
 commented = code + (".py", ".sh", ".cmake.in")
 
-# Allowed includes. Each key is a folder, and its value is the folders whose public headers it may
+# Allowed includes. Each key is a folder, and its value contains the folders whose public headers it may
 # use. A folder may always use its own headers.
 may_include = {
     "abi": (),

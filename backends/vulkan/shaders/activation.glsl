@@ -2,7 +2,7 @@
 // Activations and powers of f32. Needs dtype.glsl.
 #include "math.glsl"
 
-// 1 / (1 + e^-x). Below about -88.7 the divisor overflows to infinity, so the result is 0.
+// 1 / (1 + e^-x). If x is below about -88.7, the divisor overflows to infinity, so the result is 0.
 float sigmoid_f32(float x) {
   precise float divisor = 1.0 + exp_f32(-x);
   return divide_f32(1.0, divisor);

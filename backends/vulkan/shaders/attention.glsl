@@ -12,15 +12,15 @@
 
 struct Operand {
   uint64_t address;    // 0 if the operand is absent
-  int64_t strides[4];  // in bytes
+  int64_t strides[4];  // strides in bytes
 };
-#define CAUSAL_LOWER_RIGHT 1u  // BP_CAUSAL_*
+#define CAUSAL_LOWER_RIGHT 1u  // the values of BP_CAUSAL_*
 #define CAUSAL_UPPER_LEFT 2u
 #define MASK_NONE 0u
 #define MASK_BOOL 1u
 #define MASK_ADDED 2u
 struct Attention {
-  uint queries, keys, depth, width;  // L, S, D, E
+  uint queries, keys, depth, width;  // extents L, S, D and E of the operator
   uint groups, group_heads;          // number of key heads; query heads that share each key head
   uint rows, tile_rows, tiles;       // rows per group; rows per tile; tiles per group
   uint first_item, items;            // tiles of this dispatch

@@ -25,7 +25,7 @@ uint f32_of_magnitude(uint64_t magnitude) {
 }
 
 #if IS_FLOAT
-// Returns the f32 number, truncated and clamped to [low, high]. Returns 0 for NaN.
+// Converts f32 bits to an integer, truncated and clamped to [low, high]. Returns 0 for NaN.
 int64_t integer_of(uint bits, int64_t low, int64_t high) {
   if (nan_bits(bits)) return 0l;
   const int exponent = int(bits >> 23 & 0xFFu) - 127;
@@ -39,7 +39,7 @@ int64_t integer_of(uint bits, int64_t low, int64_t high) {
 }
 #endif
 
-int top_bit(uint64_t x) {  // x is not 0
+int top_bit(uint64_t x) {  // x must not be 0
   const uint high = uint(x >> 32);
   return high != 0u ? findMSB(high) + 32 : findMSB(uint(x));
 }
@@ -158,8 +158,8 @@ void convert(BITS x, out uint small, out uint64_t wide) {
       } else if (OP == T_F32) {
         small = sign | f32_of_magnitude(magnitude);
       } else {
-        // Only the final conversion rounds, because the f32 is exact. Its lowest kept bit also
-        // records whether any dropped bit is 1.
+        // The f32 must be exact, so that only the final conversion rounds. The lowest bit that the
+        // f32 keeps therefore records whether any dropped bit is 1.
         uint64_t short_magnitude = magnitude;
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);
         if (top > 22) {

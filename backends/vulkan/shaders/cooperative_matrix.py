@@ -14,7 +14,7 @@ import sys
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "specialization.h"), encoding="utf-8") as header:
     IDS = dict(re.findall(r"#define BACKPLANE_ID_MATRIX_([MNK]) (\d+)", header.read()))
 M, N, K = (int(IDS[name]) for name in "MNK")
-USES = {(M, K): 0, (K, N): 1, (M, N): 2}  # MatrixAKHR, MatrixBKHR, MatrixAccumulatorKHR
+USES = {(M, K): 0, (K, N): 1, (M, N): 2}  # 0 to 2 are MatrixAKHR, MatrixBKHR and MatrixAccumulatorKHR
 SIGNED = 0xF                              # the matrices a, b, c and the result are signed
 CAPABILITY, EXTENSION, DECORATE, SPEC_ID = 17, 10, 71, 1
 TYPE_INT, TYPE_FLOAT, CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT = 21, 22, 41, 42, 43
@@ -61,7 +61,7 @@ def translate(words, bf16):
         elif opcode == TYPE_FLOAT and operands[1:] == [16] and bf16:
             operands = [operands[0], 16, BFLOAT16_ENCODING]
         elif opcode in (CONSTANT_TRUE, CONSTANT_FALSE):
-            layouts[operands[1]] = int(opcode == CONSTANT_TRUE)  # ColumnMajorKHR 1, RowMajorKHR 0
+            layouts[operands[1]] = int(opcode == CONSTANT_TRUE)  # 1 is ColumnMajorKHR, and 0 is RowMajorKHR
         elif opcode == NV["type"]:
             result, component, scope, rows, columns = operands
             if component in integers:
@@ -80,7 +80,7 @@ def translate(words, bf16):
         emit(opcode, operands)
         if opcode == TYPE_INT:
             integers.add(operands[0])
-            if operands[1:] == [32, 0] and not made:  # ids of the constants 0, 1, 2: bound, bound + 1, bound + 2
+            if operands[1:] == [32, 0] and not made:  # the constants 0 to 2 get the ids bound to bound + 2
                 made = True
                 for number in range(3):
                     emit(CONSTANT, [operands[0], bound + number, number])

@@ -21,8 +21,8 @@
 #include "dtype.glsl"
 #include "activation.glsl"
 
-// OP is the activation function. For integer activations, its bits 0 and 1 say whether a and b have
-// zero points. VARIANT is the output's dtype, and MODE is the algorithm.
+// OP is the activation function. For integer activations, bits 0 and 1 of OP say whether a and b
+// have zero points. VARIANT is the output's dtype, and MODE is the algorithm.
 #ifdef QUANTIZED
 #define WINDOW 0
 #define WEIGHT_BITS LAYOUT
@@ -124,7 +124,7 @@ struct Phase {
   // The first kernel element that the phase's positions use, or the kernel's extent if there is
   // none.
   ivec3 tap;
-  ivec3 shift;  // added to a position's index in the phase, gives the image position of the tap
+  ivec3 shift;  // offset from a position's index in the phase to the image position of the tap
 };
 Phase phase;  // the phase of the current matrix
 void begin_matrix(uint matrix) {
@@ -274,7 +274,7 @@ float weight_at(Column column, int k) {
 Column column_at(ColumnBase base, Segment segment) {
   Column column = Column(base.at + segment.b, base.first, base.end);
   if (WINDOW != 0) {
-    // As unsigned numbers, negative positions are large.
+    // The conversion makes negative positions large, so that they exceed the extent.
     const uvec3 position = uvec3(base.position + segment.position);
     if (any(greaterThanEqual(position, uvec3(gemm.extent.yzw)))) column.end = 0;
   }

@@ -205,7 +205,7 @@ float root_of(uint bits, bool inverse) {
   int exponent;
   const float mantissa = mantissa_of(bits, exponent);
   const int odd = exponent & 1, whole = (exponent - odd) / 2;
-  const float m = odd != 0 ? 2.0 * mantissa : mantissa;  // in [1, 4)
+  const float m = odd != 0 ? 2.0 * mantissa : mantissa;  // m is in [1, 4)
   const float y = inversesqrt(m);
   float p, p_low, q, q_low;
   exact_product(m, y, p, p_low);

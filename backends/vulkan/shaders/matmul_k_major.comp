@@ -109,7 +109,7 @@ ACCUMULATOR read_one(uint64_t at, uint n, int zero, uint k) {
 
 // ---- the range of k of a split ------------------------------------------------------------------
 struct Range {
-  uint begin, end;  // from k = begin to k = end - 1
+  uint begin, end;  // k runs from `begin` to `end` - 1
 };
 Range range_of(uint split) {
   const uint first = split / gemm.depth_splits * gemm.split_segments,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm, rms_norm, group_norm and batch_norm. OP selects one. y = (x - mean) * rstd * gamma +
-// beta. The mean is computed first, and then the variance about it. A split stores the mean, the
+// beta. The mean is computed first, and then the variance about the mean. A split stores the mean, the
 // sum of squared distances from the mean, and its length.
 //
 // Operands 0 to 5: y, x, gamma, beta, mean and rstd. The last two are outputs. Operands 6 to 9
@@ -11,7 +11,6 @@
 // gamma and beta with VARIANT 2.
 //
 // Numbers: epsilon, momentum, number of elements of a row.
-// Numbers: epsilon, momentum, elements of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 10

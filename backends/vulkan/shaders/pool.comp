@@ -7,7 +7,6 @@
 // Extra contains three values for each of these: extents of the image, kernel, stride, dilation,
 // padding before, strides of x. The last two extents of the positions follow. VARIANT 1 means that
 // padding counts in an average's divisor.
-// that padding counts in an average's divisor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

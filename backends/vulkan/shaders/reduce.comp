@@ -8,9 +8,9 @@
 #include "dtype.glsl"
 
 struct Sum {
-  float high, low;  // for floats: the sum and its rounding error (Neumaier); reduce_prod uses only `high`
-  int64_t whole;    // for integers: the result modulo 2^64
-  ORDER key;        // for extrema: the greater key wins; minima use inverted keys
+  float high, low;  // sum and rounding error of floats (Neumaier); reduce_prod uses only `high`
+  int64_t whole;    // result of integers modulo 2^64
+  ORDER key;        // ordering key of an extremum; the greater key wins, and minima use inverted keys
   uint index;       // index of the extremum
 };
 

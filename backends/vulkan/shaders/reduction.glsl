@@ -38,9 +38,9 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Red
   uint first_split, first_element;  // the dispatch's first split and element within each row
   uint use_vec4;                    // whether rows are dense and vec4-aligned, for register_rows.glsl
   uint outer_rank, inner_rank;
-  uint shape[BACKPLANE_REDUCTION_RANK];  // row-major, outer dimensions first
-  float numbers[4];                      // each kernel defines their meaning
-  uint64_t partials;                     // address of BACKPLANE_PARTIAL_BYTES for each split
+  uint shape[BACKPLANE_REDUCTION_RANK];  // extents in row-major order, outer dimensions first
+  float numbers[4];                      // numbers whose meaning each kernel defines
+  uint64_t partials;                     // address of the partial results, BACKPLANE_PARTIAL_BYTES per split
   ReductionOperand operands[OPERANDS];
 };
 layout(push_constant, scalar) uniform Push { ReductionParams params; };

@@ -14,7 +14,7 @@
 
 struct Sum {
   VALUE high;
-  float low;  // for floats: the rounding error of `high` (Neumaier)
+  float low;  // rounding error of `high` for floats (Neumaier)
 };
 
 void take(inout Sum sum, VALUE x) {

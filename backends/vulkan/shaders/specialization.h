@@ -5,8 +5,8 @@
 /* Ids of the constants that every shader has (memory.glsl). */
 #define BACKPLANE_ID_LAYOUT 0  /* layout of the operands: BACKPLANE_LAYOUT_* */
 #define BACKPLANE_ID_OP 1      /* the operator's id, or a computation that the shader defines */
-#define BACKPLANE_ID_VARIANT 2 /* each shader defines its meaning */
-#define BACKPLANE_ID_MODE 3    /* each shader defines its meaning */
+#define BACKPLANE_ID_VARIANT 2 /* a variant, whose meaning each shader defines */
+#define BACKPLANE_ID_MODE 3    /* a mode, whose meaning each shader defines */
 
 /* Other names of these four ids, for shaders that give the constants another meaning. */
 #define BACKPLANE_ID_B_SOURCE BACKPLANE_ID_LAYOUT      /* gemm.glsl: the window, or the bits of a weight */

@@ -7,7 +7,6 @@
 //
 // The parameters contain an immediate four times, so that no branch has to distinguish immediates.
 // Drivers of CPUs would execute both sides of such a branch.
-// drivers of CPUs execute both sides of every branch.
 #include "vec4.glsl"
 
 // Eight adjacent threads access 128 bytes of f32 at once, and then the next 128 bytes. A GPU thus

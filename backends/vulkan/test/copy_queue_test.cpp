@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kKernelFamily = 0, kCopyFamily = 1;
 constexpr uint64_t kLarge = uint64_t{1} << 20,
-                   kSmall = 4096;  // bytes of a copy that uses the copy queue, and of one that does not
+                   kSmall = 4096;  // bytes of a copy that uses the copy queue, and of a copy that does not
 
 PFN_vkGetDeviceProcAddr real_lookup = nullptr;
 PFN_vkCreateDevice real_create_device = nullptr;

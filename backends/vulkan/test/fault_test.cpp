@@ -205,7 +205,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
       VK_ERROR_DEVICE_LOST, true, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
         EXPECT_EQ(status.code(), BP_DEVICE_LOST) << name << ": " << status.message();
         EXPECT_THAT(status.message(), testing::HasSubstr("open it again"));
-        // From the loss on, every open of the device reports the loss, even if the driver recovers.
+        // After the loss, each open handle of the device reports it, even if the driver recovers.
         for (Rig* each : {&rig, &beside}) {
           if (each->plan == nullptr) continue;
           EXPECT_EQ(each->enqueue().code(), BP_DEVICE_LOST);

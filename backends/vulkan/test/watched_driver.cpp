@@ -99,7 +99,7 @@ void change(VkDevice idle) {
 template <class... Arguments>
 void change(const Arguments&...) {}
 
-// Changes the arguments before the call.
+// Changes the arguments of a call before the driver receives them.
 VkComputePipelineCreateInfo asked_pipeline;
 void ask(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& asked, const VkAllocationCallbacks*,
          VkPipeline*) {

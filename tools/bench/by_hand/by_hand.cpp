@@ -76,7 +76,7 @@ bool compare(const bp::Device& device, const Case& one) {
   double worst = 0;
   for (uint32_t i = 0; i < one.elements; ++i) {
     const double apart = std::abs(double{got[i]} - hand.result()[i]) / std::max(1.0, std::abs(double{got[i]}));
-    if (!(apart <= worst)) worst = apart;  // keeps a NaN
+    if (!(apart <= worst)) worst = apart;  // the condition is also true for NaN
   }
 
   std::vector<double> plugin_s, hand_s, ratios;
