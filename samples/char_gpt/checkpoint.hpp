@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores the state of a training in a file.
+// Stores the state of a training run in a file.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace char_gpt {
 //   8 bytes "BPCHRGPT"; u32 version, 1; u32 bytes of this header;
 //   i64 context, width, heads, blocks; i64 steps, batch, streams; f64 peak rate; u64 seed;
 //   u64 XXH3 of the training text; i64 steps done;
-//   u64 bytes after the header; u64 XXH3 of these bytes; u64 XXH3 of all preceding fields of the header;
+//   u64 bytes after the header; u64 XXH3 of these bytes;
+//   u64 XXH3 of all preceding fields of the header;
 //   f32 parameters; f32 first moments; f32 second moments, each in the order of Weights
 struct Checkpoint {
   Config config;

@@ -126,7 +126,7 @@ void Classifier::forward(const bp::Tensor& x, bool training) {
 }
 
 // Adds the softmax cross entropy and the number of correct predictions to totals_. The backward
-// pass uses the probability_ and is_label_ that this function leaves.
+// pass uses the probability_ and is_label_ that this function computes.
 void Classifier::score(const bp::Tensor& labels, const bp::Tensor& predicted) {
   const int64_t batch = labels.extent(0);
   const bp::Tensor logits = rows(layers_.back().out, batch), label = labels.unsqueeze(1);

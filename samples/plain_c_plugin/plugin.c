@@ -257,7 +257,7 @@ static bp_status plan_execute(bp_device* device, bp_stream* stream, bp_plan* pla
   const bp_tensor_desc* view = &desc.outputs[0];
   for (int i = 0; i < view->rank; ++i)
     if (view->shape[i] == 0) return BP_OK; /* buffers of views without elements may be null */
-  /* The work runs in the caller's thread, which may have a different rounding or flush-to-zero mode. */
+  /* The work runs in the caller's thread, whose rounding or flush-to-zero mode may differ. */
   fenv_t callers;
   fegetenv(&callers);
   fesetenv(FE_DFL_ENV);

@@ -11,7 +11,7 @@ struct Work {
   // operator, so rates count bytes.
   double flops = 0;
   // Bytes that the operator reads and writes. Inputs and outputs count once, and outputs that are
-  // also read count twice. Only the rows that a gather reads count for its table.
+  // also read count twice. For the table of a gather, only rows that are read count.
   double bytes = 0;
 };
 

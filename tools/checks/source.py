@@ -21,8 +21,8 @@ neutral_folders = ("abi/", "core/", "conformance/")
 code = (".c", ".h", ".hpp", ".cpp", ".def")
 commented = code + (".py", ".sh", ".cmake.in")
 
-# Allowed includes. Each key is a folder, and its value contains the folders whose public headers it may
-# use. A folder may always use its own headers.
+# Allowed includes. Each key is a folder, and its value contains the folders whose public headers it
+# may use. A folder may always use its own headers.
 may_include = {
     "abi": (),
     "abi/test": ("abi", "core", "backends/kit", "conformance"),

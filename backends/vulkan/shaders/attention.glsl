@@ -21,7 +21,7 @@ struct Operand {
 #define MASK_ADDED 2u
 struct Attention {
   uint queries, keys, depth, width;  // extents L, S, D and E of the operator
-  uint groups, group_heads;          // number of key heads; query heads that share each key head
+  uint groups, group_heads;          // number of key heads; number of query heads per key head
   uint rows, tile_rows, tiles;       // rows per group; rows per tile; tiles per group
   uint first_item, items;            // tiles of this dispatch
   uint splits, split_keys;           // splits of the keys; keys per split

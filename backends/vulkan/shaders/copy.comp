@@ -90,7 +90,7 @@ void main() {
     } else if (OP == BACKPLANE_COPY_SELECT) {  // operands: out, condition, a, b
       LOCATE(4, at, index);
       MOVE(at[0], load8(at[1]) != 0u ? at[2] : at[3]);
-    } else {  // operands: out, index, x; extra: extent and stride of x along the axis
+    } else {  // operands: out, index, x; params.extra: extent and stride of x along the axis
       LOCATE(3, at, index);
       int64_t which;
       if (load_index(at[1], VARIANT, params.extra[0], which)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm, rms_norm, group_norm and batch_norm. OP selects one. y = (x - mean) * rstd * gamma +
-// beta. The mean is computed first, and then the variance about the mean. A split stores the mean, the
-// sum of squared distances from the mean, and its length.
+// beta. The mean is computed first, and then the variance about the mean. A split stores the mean,
+// the sum of squared distances from the mean, and its length.
 //
 // Operands 0 to 5: y, x, gamma, beta, mean and rstd. The last two are outputs. Operands 6 to 9
 // belong to batch_norm: the running mean and variance as inputs, then as outputs.
@@ -10,7 +10,7 @@
 // normalises with them. The vec4 kernels of layer_norm and rms_norm use gamma with VARIANT 1, and
 // gamma and beta with VARIANT 2.
 //
-// Numbers: epsilon, momentum, number of elements of a row.
+// params.numbers: epsilon, momentum, number of elements of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 10

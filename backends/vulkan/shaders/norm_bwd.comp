@@ -11,7 +11,7 @@
 // applies to vec4 rows and means that gamma is present.
 //
 // A split stores the sums of g and of g * s. In mode STATISTICS, it stores the same values as a
-// split of norm.comp. Number 0 is epsilon, and number 2 is the length of a row.
+// split of norm.comp. params.numbers[0] is epsilon, and params.numbers[2] is the length of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of adamw for each element. Operands: parameter, first moment, second moment, gradient.
 // All except the gradient are read and written. Scalars: learning rate, correction of the first
-// moment, correction of the second moment. Extra contains the f32 bits of beta1, 1 - beta1, beta2,
-// 1 - beta2, epsilon and the weight decay.
+// moment, correction of the second moment. params.extra contains the f32 bits of beta1, 1 - beta1,
+// beta2, 1 - beta2, epsilon and the weight decay.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

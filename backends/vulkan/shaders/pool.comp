@@ -4,9 +4,9 @@
 // Operands: y; index of the maximum in its plane, whose address is 0 if absent; the plane of x; a
 // counter of positions. The counter is an operand without memory, and its address is the position.
 //
-// Extra contains three values for each of these: extents of the image, kernel, stride, dilation,
-// padding before, strides of x. The last two extents of the positions follow. VARIANT 1 means that
-// padding counts in an average's divisor.
+// params.extra contains three values for each of these: extents of the image, kernel, stride,
+// dilation, padding before, strides of x. The last two extents of the positions follow. VARIANT 1
+// means that padding counts in an average's divisor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

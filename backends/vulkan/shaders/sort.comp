@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable sort. Operands: values, indices and x, all with stride 0 along the axis, and a counter
-// along the axis. The counter is an operand without memory, and its address is the index. Extra 0
-// to 3: extent; strides of x, values and indices along the axis. OP 1 means descending. Values of
-// MODE:
+// along the axis. The counter is an operand without memory, and its address is the index.
+// params.extra[0] to [3]: extent; strides of x, values and indices along the axis. OP 1 means
+// descending. Values of MODE:
 // BACKPLANE_SORT_COUNT: one thread per element computes the element's rank, which is the number of
 // elements that sort before it.
 // BACKPLANE_SORT_BEGIN: values = x, indices = 0, 1, 2, ...
 // BACKPLANE_SORT_STEP: one step of a bitonic network (Batcher 1968) on values and indices in place,
-// with one thread per pair. Extra 4 is the distance between the elements of a pair. Extra 5 is 1
-// for the first step of a merge, which pairs an element with its mirror image in a block of twice
-// the distance. The smaller element of a pair always goes to the lower index. Elements past the end
-// count as the maximum, so they are never accessed.
+// with one thread per pair. params.extra[4] is the distance between the elements of a pair.
+// params.extra[5] is 1 for the first step of a merge, which pairs an element with its mirror image
+// in a block of twice the distance. The smaller element of a pair always goes to the lower index.
+// Elements past the end count as the maximum, so they are never accessed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -41,7 +41,7 @@
 #define BACKPLANE_COPY_SELECT 2
 #define BACKPLANE_COPY_GATHER 3
 
-/* Values of ALGORITHM. enum GemmAlgorithm has further values for algorithms with separate shaders. */
+/* Values of ALGORITHM. GemmAlgorithm has further values for algorithms with separate shaders. */
 #define BACKPLANE_ALGORITHM_DIRECT 0
 #define BACKPLANE_ALGORITHM_SHARED 1
 #define BACKPLANE_ALGORITHM_SUBGROUP 2

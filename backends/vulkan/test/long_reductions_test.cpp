@@ -144,8 +144,8 @@ void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, do
 constexpr int64_t kWidths[] = {1028, 1030, 4096, 4097, 16384, 20002, 32768, 50257, 100004};
 constexpr int64_t kRows = 3;
 
-// Calls `body` with each dtype and width. Most tests pass only f32, because the kernels of all
-// dtypes share everything except loads and stores.
+// Calls `body` with each dtype and width. All kernels share the functions that load and store, so
+// it suffices that one test uses a 16-bit dtype.
 template <class Body>
 void for_widths(std::initializer_list<uint32_t> dtypes, const Body& body) {
   for (const uint32_t dtype : dtypes) {

@@ -47,9 +47,9 @@ TEST(Vec4Rows, ArePackedAlignedAndNeitherShortNorLong) {
   EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 3, 64, 1, 3, 0x1000), 0b10)) << "no kernel moves it by four";
 }
 
-// Returns the number of threads of the workgroup that keeps rows of `x` in registers, and the
-// number of vec4s per thread. The device has workgroups of at most `max_group_size` threads. Returns {0, 0} if there is
-// no such workgroup.
+// Returns {threads per workgroup, vec4s per thread} of the kernel that keeps rows of `x` in
+// registers, or {0, 0} if there is none. Workgroups of the device have at most `max_group_size`
+// threads.
 std::pair<uint32_t, uint32_t> register_size(const View& x, uint32_t max_group_size = 1024, uint32_t values = 1,
                                             bool interleaved = false, std::size_t not_compiled = SIZE_MAX) {
   ReductionNest nest = ReductionNest::by_axes(x, 2);

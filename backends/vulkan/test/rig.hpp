@@ -40,7 +40,7 @@ inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device:
   return device.execute(stream, plan, &execution);
 }
 
-// Executes with a plan and workspace that exist only for this call, and waits for completion.
+// Executes `desc` with a plan and workspace that exist only for this call, and waits for the end.
 inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp_op_desc& desc,
                                 const bp_operand* operands) {
   Device::Plan* plan = nullptr;

@@ -137,7 +137,7 @@ def refusals():
 
 
 def with_peers(script, shapes, **environment):
-    """Runs with the peers of `script`. Returns a dictionary from cases to dictionaries from peers to results."""
+    """Runs with the peers of `script`. Returns {case: {name of a peer: results}}."""
     file("peers/peer.py", script)
     process = run("ops", "--device", "reference:0", "--seconds", "0.01", "--threads", "1", "--quiet", "--shapes", shapes, "--peers",
                   os.path.join(work, "peers"), "--json", **environment)
