@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd. OP is the number of the norm. Let s = (x - mean) * rstd and g = dy * gamma. Then dx =
-// rstd * (g - mean of g - s * mean of g * s). rms_norm omits the mean of g. dgamma is the sum of dy
-// * s, and dbeta is the sum of dy, over the dimensions along which parameters are broadcast. MODE
-// is BACKPLANE_NORM_BWD_*.
+// norm_bwd. OP is the number of the norm, and MODE is BACKPLANE_NORM_BWD_*.
+// Let s = (x - mean) * rstd and g = dy * gamma.
+// Then dx = rstd * (g - mean of g - s * mean of g * s). rms_norm omits the mean of g.
+// dgamma is the sum of dy * s, and dbeta is the sum of dy. Both sums run over the dimensions along
+// which parameters are broadcast.
 //
 // Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta.
 //
