@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulator types. For floats they are wide enough to keep a sum of any practical length within
-// accuracy class S. For integers they wrap.
+// Accumulator types for sums and products. Floats accumulate in a wider type, so that a sum of any
+// practical length meets accuracy class S. Integers wrap.
 #pragma once
 
 #include <backplane/kit/types.hpp>
@@ -22,7 +22,7 @@ struct SumOf<double> {
 template <class T>
 using Sum = typename SumOf<T>::type;
 
-// Rounds a sum once; integers keep their low bits.
+// Rounds a float sum once. Truncates an integer sum to its low bits.
 template <class T>
 T store_sum(Sum<T> sum) {
   if constexpr (kit::Half<T>) {

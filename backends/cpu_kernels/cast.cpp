@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cast from every dtype to every dtype. Each result is rounded once.
+// The operator cast, from every dtype to every dtype. Each result is rounded once.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -8,8 +8,8 @@ namespace {
 
 using namespace kit;
 
-// An f64 that rounds to f16 or bf16 in the same way as `value`. Bits that do not fit into 53 bits
-// become a sticky bit.
+// Returns an f64 that rounds to f16 or bf16 in the same way as `value`. If `value` needs more than
+// 53 bits, its low bits are combined into one sticky bit.
 double to_sticky(int64_t value) {
   constexpr int64_t kExact = int64_t{1} << 53;
   if (value >= -kExact && value <= kExact) return static_cast<double>(value);
@@ -17,7 +17,8 @@ double to_sticky(int64_t value) {
   return static_cast<double>(kept) * 2048.0;
 }
 
-// Truncates and saturates; NaN gives 0. The code has no branches, so that loops vectorise.
+// Truncates towards zero and saturates at the limits of To. NaN gives 0. The code has no branches,
+// so that loops vectorise.
 template <std::integral To, std::floating_point From>
 To saturate(From value) {
   using Limits = std::numeric_limits<To>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fill, copy, iota. The first two move bits and never interpret them.
+// The operators fill, copy and iota. fill and copy move bits without interpreting them.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -25,8 +25,8 @@ void copy(const Call& call) {
   map_stored<Word, Word>(call, [](Word word) { return word; });
 }
 
-// a + b rounded to odd. Rounding the result to a narrower type then equals rounding the exact sum
-// once.
+// Returns a + b rounded to odd. Rounding this value to a narrower type equals rounding the exact
+// sum once.
 double add_to_odd(double a, double b) {
   const double sum = a + b;
   const double shadow = sum - a;
@@ -37,7 +37,8 @@ double add_to_odd(double a, double b) {
   return std::bit_cast<double>(bits);
 }
 
-// start + i * step. For types narrower than f64, the product is exact in f64 up to i = 2^29.
+// Returns start + i * step. For types narrower than f64, the product is exact in f64 up to i =
+// 2^29.
 template <class T>
 T iota_value(T start, T step, int64_t i) {
   if constexpr (std::integral<T>) {

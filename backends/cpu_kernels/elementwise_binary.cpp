@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary operators. Integers wrap; floats round once.
+// Elementwise binary operators. Integer results wrap. Float results are rounded once.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -120,7 +120,8 @@ void add(Kernels& kernels, uint32_t op, Set set) {
             [&]<class T>() { kernels.add(op, kDtypeOf<T>, [](const Call& call) { map_binary<T, T, T>(call, F{}); }); });
 }
 
-// Adds an operator whose result has the same bits for signed, unsigned and bool types.
+// Adds an operator whose result bits do not depend on the signedness of T. Dtypes of the same width
+// share a kernel.
 template <class F, class Set>
 void add_words(Kernels& kernels, uint32_t op, Set set) {
   for_types(set, [&]<class T>() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare and select.
+// The operators compare and select.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 #include <functional>
@@ -9,8 +9,8 @@ namespace {
 
 using namespace kit;
 
-// For a NaN every predicate except ne is false, like the C++ operators. gt and ge are lt and le
-// with swapped operands.
+// If an operand is NaN, every predicate except ne is false, as in C++. gt and ge are computed as lt
+// and le with swapped operands.
 template <class T>
 void compare(const Call& call) {
   const View &out = call.out(), &a = call.in(0), &b = call.in(1);
@@ -30,7 +30,7 @@ void compare(const Call& call) {
   }
 }
 
-// Moves bits, so that a NaN or infinity that is not selected has no effect.
+// Moves bits, so an operand that is not selected has no effect, even if it is NaN or infinite.
 template <class Word>
 void select(const Call& call) {
   map_ternary_stored<Word, uint8_t, Word, Word>(

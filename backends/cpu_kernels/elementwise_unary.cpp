@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unary operators. f16 and bf16 are computed in f32 and rounded once.
+// Elementwise unary operators. f16 and bf16 are computed in f32 and rounded once.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 

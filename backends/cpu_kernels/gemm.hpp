@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The micro-kernel of matmul: a tile of accumulators in registers. Every variant adds the products
-// of an output in the order of k and rounds after each operation, so all variants give the same
-// bits.
+// of an output element in the order of k and rounds after each operation. All variants therefore
+// give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ template <class T>
 }
 #endif
 
-// The widest variant that this processor supports.
+// Returns the variant with the widest vectors that this processor supports.
 template <class T>
 TileKernel<T> tile_kernel() {
   constexpr int64_t kLane = static_cast<int64_t>(sizeof(T));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter along an axis. For an index outside [0, n), gather gives 0 and scatter writes
-// nothing.
+// The operators gather and scatter. If an index is outside the extent of the axis, gather gives 0
+// and scatter writes nothing.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -11,8 +11,8 @@ namespace {
 
 using namespace kit;
 
-// `view` with the extents of `shape` and stride 0 along `axis`, because the index gives the offset
-// along this axis.
+// Returns `view` with the extents of `shape` and stride 0 along `axis`. The caller adds the offset
+// that the index selects along `axis`.
 View pinned(const View& view, uint32_t axis, const View& shape) {
   View out = view;
   std::copy_n(shape.shape, shape.rank, out.shape);
@@ -21,7 +21,7 @@ View pinned(const View& view, uint32_t axis, const View& shape) {
   return out;
 }
 
-// An index of i32 or i64.
+// Reads elements of an index tensor, whose dtype is i32 or i64.
 class IndexReader {
  public:
   explicit IndexReader(const View& index) : wide_(index.dtype == BP_I64) {}
@@ -44,7 +44,7 @@ void gather(const Call& call) {
   const View base = pinned(x, axis, out);
   LoopNest<3>({&out, &index, &base}).rows([&](const auto& at, const auto& strides, int64_t count) {
     if (strides[1] == 0 && strides[0] == sizeof(Word) &&
-        strides[2] == sizeof(Word)) {  // copies whole rows, as in an embedding
+        strides[2] == sizeof(Word)) {  // one index selects a contiguous row, as in an embedding
       const int64_t i = read(at[1]);
       if (inside(i, extent)) {
         std::memcpy(at[0], at[2] + i * axis_stride, static_cast<std::size_t>(count) * sizeof(Word));
@@ -96,7 +96,8 @@ void scatter_add(const Call& call) {
   const auto cells = static_cast<std::size_t>(extent);
   std::byte* memory = call.scratch->get(cells * (sizeof(Sum<T>) + 2 * sizeof(int64_t)));
   auto* sums = reinterpret_cast<Sum<T>*>(memory);
-  auto* owner = reinterpret_cast<int64_t*>(sums + cells);  // the lane that sums[i] belongs to
+  // owner[i] is the lane that sums[i] belongs to.
+  auto* owner = reinterpret_cast<int64_t*>(sums + cells);
   int64_t* touched = owner + cells;
   std::fill_n(owner, cells, int64_t{-1});
 

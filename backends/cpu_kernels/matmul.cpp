@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul. Blocks of both operands are packed, so the operands' layout never changes a result.
-// Accumulators are f32 for f16, bf16 and f32, f64 for f64, and 32-bit integers modulo 2^32. The
-// attribute `precision` is not used.
+// The operator matmul. Blocks of both operands are packed, so the operands' layout never changes a
+// result. f16, bf16 and f32 accumulate in f32, f64 accumulates in f64, and integers accumulate
+// modulo 2^32. The attribute `precision` is not used.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/types.hpp>
 
@@ -12,8 +12,8 @@ namespace {
 
 using namespace kit;
 
-// Extents of a block. The accumulators and both packed blocks fit a second-level cache. The extents
-// are multiples of every tile's.
+// Extents of a block, in elements. The accumulators and both packed blocks fit into a second-level
+// cache. Each extent is a multiple of the extents of every tile.
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockCols = 256;
 constexpr int64_t kBlockDepth = 256;
@@ -27,8 +27,8 @@ struct Matrix {
   int64_t row_stride, col_stride;
 };
 
-// Packs the block at (row, col) into panels of `width` rows as out[panel][k][width], with zeros
-// past the last row.
+// Packs the block at (row, col) into panels of `width` rows. The layout is out[panel][k][width],
+// and rows after the last one are zero.
 template <class Sum, class T>
 void pack(const Matrix<const T>& from, int64_t row, int64_t rows, int64_t col, int64_t depth, int64_t width, Sum* out) {
   for (int64_t panel = 0; panel < rows; panel += width, out += width * depth) {
@@ -53,7 +53,7 @@ void multiply(const Matrix<const A>& a, const Matrix<const B>& b, const Matrix<O
       scratch.get(sizeof(Sum) * (kBlockRows * kBlockCols + (kBlockRows + kBlockCols) * kBlockDepth)));
   Sum* left = acc + kBlockRows * kBlockCols;
   Sum* right = left + kBlockRows * kBlockDepth;
-  // b is packed by columns, so pack() gets its transpose.
+  // b is packed by columns, so pack() receives the transpose of b.
   const Matrix<const B> columns{b.data, b.cols, b.rows, b.col_stride, b.row_stride};
 
   for (int64_t col = 0; col < out.cols; col += kBlockCols) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// philox: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+// The operator philox: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// 2011).
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -23,7 +24,7 @@ Block philox_block(Block counter, uint64_t key) {
   return counter;
 }
 
-// Scalars: the key, then the low and high half of the counter of block 0.
+// The scalars are the key, then the low and the high half of the counter of block 0.
 void philox(const Call& call) {
   const View& out = call.out();
   const auto key = call.scalar<uint64_t>(0), low = call.scalar<uint64_t>(1), high = call.scalar<uint64_t>(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over a set of axes, argmax and argmin. A reduction of no elements gives its start
+// Reductions over a set of axes, argmax and argmin. A reduction of zero elements gives its start
 // value.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
@@ -69,7 +69,7 @@ typename R::State reduce_row(const std::byte* at, int64_t stride, int64_t count)
   return total;
 }
 
-// Reduces one output after the other.
+// Computes one output after the other.
 template <class R>
 void reduce_each(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   kept.rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -83,8 +83,8 @@ void reduce_each(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   });
 }
 
-// Reduces many outputs at once, for inputs whose stride along a kept dimension is smaller than
-// along a reduced one.
+// Computes many outputs at once. Used if the input's stride is smaller along a kept dimension than
+// along a reduced dimension.
 template <class R>
 void reduce_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   using In = typename R::In;
@@ -121,7 +121,8 @@ void reduce(const Call& call) {
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   View kept = in, reduced = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? kept : reduced).shape[i] = 1;
-  if (in.elements() == 0) std::fill_n(kept.strides, kept.rank, 0);  // without elements there is no address to advance
+  // An empty view has no address to advance.
+  if (in.elements() == 0) std::fill_n(kept.strides, kept.rank, 0);
   const LoopNest<2> outer({&kept, &out});
   const LoopNest<1> inner({&reduced});
   const bool columns = outer.inner_count() > 1 && (inner.inner_count() <= 1 || std::abs(outer.inner_strides()[0]) <
@@ -129,7 +130,8 @@ void reduce(const Call& call) {
   columns ? reduce_columns<R>(outer, inner) : reduce_each<R>(outer, inner);
 }
 
-// Returns the lowest index on ties. The first NaN wins, and -0 equals +0.
+// Returns the index of the extremum, and the lowest such index on ties. The first NaN wins, and -0
+// equals +0.
 template <class T, bool kMax>
 int32_t extremum(const std::byte* lane, int64_t stride, int64_t length) {
   Wide<T> best{};

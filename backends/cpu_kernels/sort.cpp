@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stable sort, one lane at a time. Values keep their bits.
+// The operator sort, which sorts one lane at a time. The sort is stable, and values keep their
+// bits.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -14,7 +15,8 @@ struct Entry {
   int32_t index;
 };
 
-// NaN is greater than every number and equals itself; -0 equals +0.
+// Whether a is ordered before b. NaN is ordered after every number. All NaNs are equal, and -0
+// equals +0.
 template <class T>
 bool below(T a, T b) {
   const auto x = widen(a), y = widen(b);
@@ -24,15 +26,15 @@ bool below(T a, T b) {
 template <class T, bool kDescending>
 void sort_lanes(const Call& call, uint32_t axis) {
   const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
-  // If there is no output for indices, the loop nest has `values` in its position, and no index is
-  // written.
+  // If the call has no output for indices, `indices` is only a placeholder in the loop nest, and no
+  // index is written.
   const View &in = call.in(0), &values = call.out(0), &indices = indexed ? call.out(1) : values;
   if (in.elements() == 0) return;
   const int64_t length = in.shape[axis];
   const int64_t in_stride = byte_stride(in, axis), values_stride = byte_stride(values, axis),
                 indices_stride = byte_stride(indices, axis);
   auto* entries = reinterpret_cast<Entry<T>*>(call.scratch->get(static_cast<std::size_t>(length) * sizeof(Entry<T>)));
-  // Ties are broken by index, which makes any sort stable.
+  // Equal values are ordered by index, so the result is stable although std::sort is not.
   const auto before = [](const Entry<T>& a, const Entry<T>& b) {
     if (below(a.value, b.value)) return !kDescending;
     if (below(b.value, a.value)) return kDescending;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain CPU kernels of every primitive, for every dtype of the operator table, any strides and
-// ranks 0 to 8. They run on the calling thread and keep no state. A CPU plugin adds them all, then
-// replaces the operators it has faster kernels for.
+// ranks 0 to 8. The kernels run on the calling thread and keep no state. A CPU plugin adds all of
+// them, and then replaces the operators for which it has faster kernels.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
