@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin on the kit whose executions only bind their operands. `backplane bench dispatch` uses it
-// to measure that binding.
+// A plugin made with the kit that binds the operands of an execution but runs no kernel. `backplane
+// bench dispatch` measures the cost of this binding.
 #include <backplane/kit/plugin.hpp>
 
 namespace {

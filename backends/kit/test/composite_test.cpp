@@ -25,7 +25,7 @@ struct Legal {
   uint32_t op;
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
-  const char* free = "";  // the operand and dimension that no rule constrains
+  const char* free = "";  // digits of the one operand and dimension that no rule constrains
 };
 
 std::shared_ptr<const void> window() {

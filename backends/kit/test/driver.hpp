@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin made with the kit, whose kernels are slow or fail on request, and helpers to call it.
+// A plugin made with the kit, some of whose kernels are slow, wait for a gate or fail, and helpers
+// to call this plugin.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -16,7 +17,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kSlow = 40ms;
 
-// Blocks the kernel of `floor`, so that a test's observations do not depend on the machine's load.
+// Blocks the kernel of `floor` until a test sets gate_open. Tests with this gate do not depend on
+// the machine's load.
 inline std::atomic<bool> gate_open{false};
 inline void await_gate() {
   constexpr auto kTooLong = 10s;
@@ -46,9 +48,9 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
       map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
     });
-    // If prepared for one size, div also divides by the number of elements of that size.
+    // div also divides by the number of output elements for which it was prepared.
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
-    // Kernels that do nothing, for each composite with shape rules of its own.
+    // Kernels that do nothing, for each composite with its own shape rules.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
       if (find_op(id) == nullptr || find_op(id)->shape_rule != BP_SHAPE_COMPOSITE) continue;
       for (const uint32_t dtype : {BP_F32, BP_U8, BP_I8}) {
@@ -154,7 +156,7 @@ class KitTest : public testing::Test {
     return static_cast<float*>(out);
   }
 
-  // An operator on vectors of 4 that owns its arrays.
+  // An operator and its arrays. By default, its operands are vectors of 4 elements.
   struct Op {
     std::vector<bp_tensor_desc> in, out;
     bp_op_desc desc{};
@@ -177,8 +179,8 @@ class KitTest : public testing::Test {
     if (made.plan != nullptr) plans_.push_back(made.plan);
     return status;
   }
-  // Creates a plan for i8 by i8, 4x4, with scales of weights and of rows. The zero point, an input
-  // between the scales, is absent.
+  // Creates a plan for a product of two 4x4 matrices of i8, with scales of weights and of rows. The
+  // zero point, which is the input between the scales, is absent.
   bp_status prepare_quantized_matmul(Op& op) {
     static constexpr bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
     op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};
@@ -202,7 +204,7 @@ class KitTest : public testing::Test {
     api->plan_destroy(device, made.plan);
     plans_.pop_back();
   }
-  // Creates a plan, enqueues it and destroys it at once.
+  // Creates a plan, enqueues an execution of the plan, and then destroys the plan at once.
   bp_status enqueue(bp_stream* s, uint32_t op, bp_buffer* in, bp_buffer* out, float value = 0) {
     Op made;
     EXPECT_EQ(prepare(op, made), BP_OK) << error.message;

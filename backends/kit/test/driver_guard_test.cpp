@@ -52,7 +52,8 @@ TEST(DriverGuard, RestoresTheThreadAndTheProcess) {
   set_handler(SIGUSR1, SIG_DFL);
 }
 
-// The second guard begins after the first driver's change and ends last.
+// The second guard begins after the first driver has changed a handler, and ends after the first
+// guard.
 TEST(DriverGuard, OverlappingGuardsRestoreWhatWasBeforeBoth) {
   std::promise<void> begun, ended;
   std::thread second;

@@ -21,8 +21,8 @@ TEST_F(KitTest, ExecutionsAreChecked) {
   EXPECT_EQ(execute(a, op, {{wide, 2, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "not aligned";
 }
 
-// A plan of `mul` with any strides, on vectors of 4. Tests change the first vector before the
-// execution.
+// Plans of `mul` on two vectors of 4 elements, with any strides. Tests change the operands before
+// the execution.
 class PlanClass : public KitTest {
  protected:
   bp_status execute_changed(const auto& plan_of, const auto& change) {

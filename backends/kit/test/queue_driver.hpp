@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A native queue whose commands run when a test requests it, and helpers to call a device over this
-// queue.
+// A native queue whose commands run only when a test runs them, and helpers to call a device with
+// this queue.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 
 namespace backplane::kit::test {
 
-// A flag that the thread that runs the queue sets and other threads poll.
+// The result of a mark. The thread that runs the queue sets the result, and other threads poll it.
 class Fence {
  public:
   void end(const Status& result) {
@@ -32,7 +32,7 @@ struct ManualQueue {
   std::deque<std::function<Status()>> commands;
   Status failure;
 
-  // Runs the next `count` commands. A failure stays with the queue.
+  // Runs the next `count` commands. The queue keeps the first failure.
   void run(std::size_t count = SIZE_MAX) {
     for (; count > 0 && !commands.empty(); --count) {
       if (Status status = commands.front()(); failure.ok()) failure = status;
@@ -41,7 +41,7 @@ struct ManualQueue {
   }
 };
 
-// The arguments of a launch, and whether the launch has completed.
+// The arguments of a launch.
 struct Launch {
   std::array<QueueView<int>, 3> views;
   std::array<QueueScalar<int>, 2> scalars;
@@ -54,7 +54,7 @@ class ManualNative {
   using Queue = ManualQueue;
   using Mark = std::shared_ptr<Fence>;
   using Kernel = std::string;
-  using Program = std::shared_ptr<const std::string>;  // lets a test observe its end
+  using Program = std::shared_ptr<const std::string>;  // tests observe when it is destroyed
 
   static inline Status outcome;         // the result of the next commands when they run
   static inline Status enqueue_result;  // the result of the next enqueues
@@ -193,7 +193,7 @@ class QueueTest : public testing::Test {
     return buffers.back().get();
   }
   bp_operand operand(uint64_t offset = 0) { return {reinterpret_cast<bp_buffer*>(buffer()), offset, 0}; }
-  // Its destructor runs the commands that a test left in the queue.
+  // Runs the commands that a test left in the queue, then destroys the stream.
   struct RunToTheEnd {
     ManualQueue* queue = nullptr;
     void operator()(Device::Stream* stream) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests streams, events, failures and lifetimes of a queue device. Its native queue runs commands
-// only when a test requests it.
+// only when a test calls run().
 #include "queue_driver.hpp"
 
 namespace backplane::kit::test {
@@ -167,8 +167,8 @@ TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
   EXPECT_EQ(command(*b).code(), BP_EXECUTION_FAILED);
 }
 
-// Two streams that wait for each other alternately keep neither a chain of records nor one another
-// alive.
+// Tests two streams that alternately wait for each other. They must keep neither a chain of records
+// nor each other alive.
 TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
   auto a = stream(), b = stream();
   Device::Event event(false);

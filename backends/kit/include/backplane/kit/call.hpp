@@ -16,7 +16,7 @@ struct View {
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   int64_t strides[BP_MAX_RANK] = {};
-  uint64_t immediate = 0;  // the value of an immediate; `data` points here
+  uint64_t immediate = 0;  // the value of an immediate; `data` then points to this field
   bool is_immediate = false;
 
   template <class T>
@@ -30,7 +30,7 @@ struct View {
   }
 };
 
-// Memory that a kernel may use while it runs. The stream keeps it from call to call.
+// Memory that a kernel may use while it runs. The stream keeps the memory for later calls.
 class Scratch {
  public:
   // Returns at least `bytes` bytes, aligned for any vector. Earlier pointers become invalid.
@@ -53,9 +53,9 @@ class Scratch {
   std::size_t capacity_ = 0;
 };
 
-// One execution. It is self-contained, so the plan, the descriptor and the operands may be
-// destroyed before it runs. It is reused from call to call without allocating. It must not move
-// while in use, because views point to its immediates.
+// One execution and its arguments. A Call is self-contained, so the plan, the descriptor and the
+// operands may be destroyed before it runs. A stream reuses a Call without allocating. A Call must
+// not move while in use, because its views point to its immediates.
 struct Call {
   static constexpr uint32_t kMaxScalars = rules::kMaxScalars;
 
@@ -65,11 +65,11 @@ struct Call {
   std::byte* workspace = nullptr;
   uint64_t workspace_bytes = 0;
   Scratch* scratch = nullptr;
-  std::shared_ptr<const void> state;  // from the KernelSpec or from its `prepare`
+  std::shared_ptr<const void> state;  // from KernelSpec::state or from KernelSpec::prepare
 
   const View& in(uint32_t i) const { return inputs[i]; }
   const View& out(uint32_t i = 0) const { return outputs[i]; }
-  // The state as a T.
+  // Returns the state as a T.
   template <class T>
   const T& prepared() const {
     return *static_cast<const T*>(state.get());
@@ -78,8 +78,8 @@ struct Call {
   const T& attributes() const {
     return attribute_bytes.as<T>();
   }
-  // The value of scalar `i`. T has the size of the scalar's dtype. If the scalar is in device
-  // memory, this function reads it there.
+  // Returns the value of scalar `i`. T has the size of the scalar's dtype. If the scalar is in
+  // device memory, this function reads that memory.
   template <class T>
   T scalar(uint32_t i) const {
     T value;
@@ -94,8 +94,8 @@ struct Call {
   std::vector<View> views;  // inputs, then outputs
 };
 
-// Runs on the thread that serves the stream. An exception fails the stream; its message reaches the
-// user.
+// A kernel runs on the stream's thread. If a kernel throws, its stream fails with the exception's
+// message.
 using Kernel = void (*)(const Call& call);
 
 }  // namespace backplane::kit

@@ -10,7 +10,7 @@ namespace backplane::kit {
 
 // The two dtypes that select a kernel. `first` is T of the dtype rule. `second` is the dtype that
 // the rule leaves free: the output's for cast, sums, matmul and composites, the index's for gather
-// and scatter. If the rule leaves none free, `second` is T.
+// and scatter. If the rule leaves no dtype free, `second` is T.
 struct KernelDtypes {
   uint32_t first = 0;
   uint32_t second = 0;
@@ -21,16 +21,16 @@ struct CheckedDesc {
   const OpInfo* op = nullptr;
   bp_op_desc desc{};
   KernelDtypes dtypes;
-  uint32_t mixed = 0;  // rules::Mixed
+  uint32_t mixed = 0;  // mask of rules::Mixed
   Attributes attributes{};
 };
 
-using rules::shape_text;  // "[2,3]"
+using rules::shape_text;  // returns text such as "[2,3]"
 
 inline KernelDtypes kernel_dtypes(const OpInfo& op, const bp_op_desc& desc) {
   const uint32_t t = rules::dtype_of(op, desc), result = desc.outputs[0].dtype;
   const bool index = op.dtype_rule == BP_RULE_GATHER || op.dtype_rule == BP_RULE_SCATTER;
-  // Composites are included because T may be a quantized dtype and the output a float.
+  // Composites are included, because T may be a quantized dtype while the output is a float.
   const bool output = op.dtype_rule == BP_RULE_CAST || op.dtype_rule == BP_RULE_SUM ||
                       op.dtype_rule == BP_RULE_MATMUL || op.dtype_rule == BP_RULE_COMPOSITE;
   return {t, index ? desc.inputs[op.dtype_rule == BP_RULE_GATHER].dtype : output ? result : t};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that every device's slots make, with their error messages.
+// Checks of the arguments of a device's slots, with their error messages.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -42,8 +42,8 @@ inline Status check_kind(uint64_t kinds, uint32_t kind) {
   return unsupported("memory kind ", kind, " is not offered by this device: see memory_kinds of its bp_device_info");
 }
 
-// Checks of buffer_create. `alignment` is the requested alignment, or the device's if 0 is
-// requested.
+// Checks of buffer_create. `alignment` is the requested alignment, or the device's alignment if the
+// caller requested 0.
 inline Status check_buffer(const bp_buffer_desc& desc, uint64_t alignment, uint64_t kinds, uint64_t max_alignment) {
   if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
   if (Status status = check_kind(kinds, desc.kind); !status.ok()) return status;
@@ -60,7 +60,7 @@ inline Status no_host_address() {
   return unsupported("buffer_map: memory of kind DEVICE has no host address; copy, or use HOST or SHARED");
 }
 
-// The check of device_open for a plugin without options.
+// Checks the options of device_open for a plugin that has no options.
 inline Status check_no_options(const char* plugin, std::string_view options) {
   if (options.empty()) return {};
   return unsupported(plugin, ": the device option ", options.substr(0, options.find_first_of("=;")),

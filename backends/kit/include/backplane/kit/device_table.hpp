@@ -21,7 +21,7 @@ class DeviceTable {
   static Event& of(bp_event* event) { return *reinterpret_cast<Event*>(event); }
   static Plan& of(bp_plan* plan) { return *reinterpret_cast<Plan*>(plan); }
 
-  // Runs `body` after checking that no handle is null.
+  // Runs `body` if no handle is null.
   template <class Body, class... Handles>
   static bp_status slot(bp_error* error, const char* name, const Body& body, const Handles*... handles) noexcept {
     return fence(error, [&]() -> Status {
@@ -231,7 +231,7 @@ class DeviceTable {
   }
   static constexpr bp_import_api kImportTable = make_import();
 
-  // "bp.import", for devices that have import_memory.
+  // The slot of the interface "bp.import", for devices that have import_memory.
   static bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                                  bp_error* error) {
     return fence_out(device, out, error, [&]() -> Result<Buffer*> {
@@ -249,8 +249,8 @@ class DeviceTable {
  public:
   static constexpr bp_device_api table = make();
 
-  // The device's interface `name`, or null. If only some devices of a class can import memory, the
-  // class also defines imports().
+  // Returns the device's interface `name`, or null. If only some devices of a class can import
+  // memory, the class also defines imports().
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
       if constexpr (requires(const Device& d) { d.imports(); }) {

@@ -14,11 +14,11 @@
 namespace backplane::kit {
 
 // While a guard lives, its thread blocks signals and has the default floating-point mode. Threads
-// that the driver starts inherit both. The destructor restores the thread's mode and signal mask,
-// and the process's signal handlers and locale. Guards of several threads may overlap; the last one
-// to end restores the process's state. A signal handler that the host installs while a guard lives
-// is lost. A guard costs about 20 µs: use it in slots that start a driver or compile, not in
-// enqueues.
+// that the driver starts inherit the signal mask and the mode. The destructor restores the thread's
+// mode and signal mask, and the process's signal handlers and locale. Guards of several threads may
+// overlap, and the last guard to end restores the process's state. A signal handler that the host
+// installs while a guard lives is lost. A guard costs about 20 µs, so use it in slots that start a
+// driver or compile, and not in enqueues.
 class DriverGuard {
  public:
   DriverGuard() {
@@ -67,7 +67,7 @@ class DriverGuard {
     }
   };
   static Process& process() {
-    // Never destroyed: slots may run while the process exits.
+    // Never destroyed, because slots may run while the process exits.
     static Process* const state = new Process;
     return *state;
   }
@@ -76,15 +76,16 @@ class DriverGuard {
   sigset_t mask_;
 };
 
-// A DriverGuard for one thread at a time, for slots that may start a driver. Some drivers crash or
-// find no device if two threads start them at once.
+// A DriverGuard that only one thread at a time can hold, for slots that may start a driver. Some
+// drivers crash or find no device if two threads start them at once.
 class StartGuard {
  public:
   StartGuard() : lock_(mutex()) {}
 
  private:
   static std::mutex& mutex() {
-    static std::mutex* const one = new std::mutex;  // never destroyed, as above
+    // Never destroyed, because slots may run during exit.
+    static std::mutex* const one = new std::mutex;
     return *one;
   }
 

@@ -20,7 +20,7 @@ namespace backplane::kit {
 
 using rules::text;  // concatenates strings and numbers
 
-// A status code and, unless it is OK, a message for the user. OK never allocates.
+// A status code and, unless the code is OK, a message for the user. An OK status never allocates.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -59,7 +59,7 @@ Status out_of_memory(const Parts&... parts) {
 }
 inline Status timed_out() { return {BP_TIMEOUT, {}}; }
 
-// A value, or the status that explains why there is none.
+// A value, or the status that explains why there is no value.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -83,8 +83,8 @@ inline std::size_t utf8_prefix(std::string_view message, std::size_t room) {
   return length;
 }
 
-// Fills the caller's record on failure and returns the code. OK, NOT_READY and TIMEOUT leave the
-// record unchanged.
+// Fills the caller's error record on failure, and returns the code. OK, NOT_READY and TIMEOUT leave
+// the record unchanged.
 [[gnu::noinline]] inline bp_status report(bp_error* error, bp_status code, std::string_view message, uint32_t op = 0,
                                           int64_t vendor_code = 0) noexcept {
   if (code == BP_OK || code == BP_NOT_READY || code == BP_TIMEOUT) return code;
@@ -101,7 +101,8 @@ inline std::size_t utf8_prefix(std::string_view message, std::size_t room) {
   return code;
 }
 
-// Runs `body`, which returns a Status. Converts that and every exception to a code and a record.
+// Runs `body`, which returns a Status. Converts the Status, or an exception, to a status code and
+// an error record.
 template <class Body>
 bp_status fence(bp_error* error, Body&& body) noexcept {
   try {
@@ -117,8 +118,8 @@ bp_status fence(bp_error* error, Body&& body) noexcept {
   }
 }
 
-// Like fence, for slots of `owner` that return an object: *out is null on failure. `body` returns
-// Result<Value*>.
+// Like fence, for a slot of `owner` that returns an object. *out is null after a failure. `body`
+// returns Result<Value*>.
 template <class Owner, class Handle, class Body>
 bp_status fence_out(const Owner* owner, Handle** out, bp_error* error, Body&& body) noexcept {
   if (owner == nullptr) return report(error, BP_INVALID_ARGUMENT, "plugin: the handle is null");

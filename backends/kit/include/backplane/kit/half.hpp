@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f16 and bf16 in software. Widening is exact; narrowing rounds once, to nearest even; subnormals
-// are kept. The code is free of branches, so that loops vectorise.
+// f16 and bf16 in software. Widening is exact. Narrowing rounds once, to nearest even. Subnormals
+// are kept. The code has no branches, so that loops vectorise.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ constexpr float f16_to_f32(uint16_t half) {
   const uint32_t exponent = shifted & 0x0F800000u;
   const uint32_t normal = shifted + kRebias;
   const float tiny = std::bit_cast<float>(normal + (1u << 23)) - std::bit_cast<float>(uint32_t{113} << 23);
-  const uint32_t special = normal + kRebias;  // inf, NaN
+  const uint32_t special = normal + kRebias;  // infinity or NaN
   uint32_t bits = select_bits(exponent == 0, std::bit_cast<uint32_t>(tiny), normal);
   bits = select_bits(exponent == 0x0F800000u, special, bits);
   return std::bit_cast<float>(bits | (half & 0x8000u) << 16);
@@ -46,7 +46,8 @@ constexpr uint16_t f32_to_bf16(float value) {
   return static_cast<uint16_t>(select_bits((bits & 0x7FFFFFFFu) > 0x7F800000u, quiet, rounded));
 }
 
-// f64 to f32, rounded to odd. Rounding the result to f16 or bf16 equals rounding the f64 once.
+// Converts f64 to f32, rounded to odd. Rounding this value to f16 or bf16 equals rounding the f64
+// once.
 inline float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = nearest;

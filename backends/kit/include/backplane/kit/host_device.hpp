@@ -105,7 +105,7 @@ class HostDevice {
   }
 
  protected:
-  // Creates a stream whose thread runs `begin` first.
+  // Creates a stream whose thread runs `begin` before any task.
   static Result<Stream*> make_stream(std::function<void()> begin) {
     try {
       return new Stream(std::move(begin));

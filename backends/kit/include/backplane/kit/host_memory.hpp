@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers in host memory, counted against a limit.
+// Buffers in host memory, with a limit on their total size.
 #pragma once
 
 #include <unistd.h>

@@ -16,7 +16,7 @@ namespace backplane::kit {
 
 using Clock = std::chrono::steady_clock;
 
-// The time at which the stream passed a record of a timed event.
+// The time, in nanoseconds of Clock, at which a stream reached the record of a timed event.
 struct Stamp {
   std::atomic<int64_t> ns{0};
 };
@@ -30,20 +30,20 @@ struct HostTask {
   void* dst = nullptr;
   const void* src = nullptr;
   uint64_t bytes = 0;
-  std::shared_ptr<Timeline> other;  // kWait: the timeline and the point to wait for
+  std::shared_ptr<Timeline> other;  // kWait waits until `other` reaches `point`
   uint64_t point = 0;
   std::shared_ptr<Stamp> stamp;
 };
 
 class HostStream {
  public:
-  static constexpr uint64_t kRing = 256;  // pending tasks before an enqueue blocks
+  static constexpr uint64_t kRing = 256;  // maximum of pending tasks; another enqueue blocks
 
-  // `begin` runs first on the worker thread and may prepare it for kernels.
+  // `begin` runs first on the worker thread, and may prepare the thread for kernels.
   explicit HostStream(std::function<void()> begin = {})
       : timeline_(std::make_shared<Timeline>()), ring_(kRing), begin_(std::move(begin)) {
     for (HostTask& task : ring_) task.call.views.reserve(4);
-    // The worker inherits this mask, so it receives no signals.
+    // The worker inherits this signal mask, so it receives no signals.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -66,7 +66,7 @@ class HostStream {
   HostStream& operator=(const HostStream&) = delete;
 
   const std::shared_ptr<Timeline>& timeline() const { return timeline_; }
-  // The point after all tasks that have been enqueued so far.
+  // Returns the point after all tasks that have been enqueued so far.
   uint64_t point() const { return tail_.load(std::memory_order_relaxed); }
 
   // Reports a failure only after the remaining tasks have been dropped, so that no task still
@@ -97,7 +97,7 @@ class HostStream {
   }
 
   void serve() {
-    std::fesetenv(FE_DFL_ENV);  // regardless of the creating thread's mode
+    std::fesetenv(FE_DFL_ENV);  // the creating thread may have another mode
     if (begin_) begin_();
     for (uint64_t head = 0; await_task(head); ++head) {
       HostTask& task = ring_[head % kRing];
@@ -178,13 +178,13 @@ class HostStream {
   std::thread worker_;
 };
 
-// A point in a stream; see device.h for what record and wait mean.
+// A point in a stream. device.h defines what record and wait mean.
 class HostEvent {
  public:
   explicit HostEvent(bool timed) : timed_(timed) {}
 
   struct Record {
-    std::shared_ptr<Timeline> timeline;  // null if never recorded
+    std::shared_ptr<Timeline> timeline;  // null if the event was never recorded
     uint64_t point = 0;
     std::shared_ptr<Stamp> stamp;
   };
@@ -206,7 +206,7 @@ class HostEvent {
     } else if (stream.timeline()->failed()) {
       status = stream.timeline()->failure();
     }
-    // On a failed stream, the record carries the failure, so that every waiter receives it.
+    // On a failed stream, the record contains the failure, so every waiter receives it.
     next.point = stream.point();
     std::lock_guard lock(mutex_);
     record_ = std::move(next);

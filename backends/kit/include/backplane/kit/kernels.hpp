@@ -12,23 +12,27 @@ namespace backplane::kit {
 // set.
 struct Prepared : PlanNeeds {
   Prepared() { any_size = false; }
-  Kernel run = nullptr;               // the kernel; null for that of the KernelSpec
-  std::shared_ptr<const void> state;  // call.state of each run; many threads may use it at once
+  Kernel run = nullptr;  // the kernel; null selects KernelSpec::run
+  // Call::state of each execution. Many threads may use the state at once.
+  std::shared_ptr<const void> state;
 };
 
 // Prepares a kernel for one descriptor, or returns UNSUPPORTED with the reason. Runs on the thread
-// that creates the plan. With BP_OP_FLAG_SPECIALIZE, any_size must be false. Core sets that flag
-// only if an earlier plan was specializable.
+// that creates the plan. If the descriptor has BP_OP_FLAG_SPECIALIZE, any_size must be false. Core
+// sets this flag only if an earlier plan was specializable.
 using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 
 // A kernel and its requirements.
 struct KernelSpec {
   Kernel run = nullptr;
-  bool dense = false;                      // requires dense row-major views; core stages others
-  uint64_t workspace_bytes = 0;            // the same for every size
-  Prepare prepare = nullptr;               // for kernels that depend on the sizes
-  std::shared_ptr<const void> state = {};  // call.state of each run, unless prepare sets another
-  uint32_t mixed = 0;                      // rules::Mixed: which operands may have another dtype
+  // Whether the kernel requires dense row-major views. Core stages other views.
+  bool dense = false;
+  uint64_t workspace_bytes = 0;  // size of the workspace for every size of the operands
+  Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
+  // Call::state of each execution, unless `prepare` sets another state.
+  std::shared_ptr<const void> state = {};
+  // Mask of rules::Mixed: the operands that may have another dtype.
+  uint32_t mixed = 0;
 };
 
 class Kernels : public Operators<KernelSpec> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over strided views. Dimensions are ordered and merged, so that innermost rows are
+// Loops over strided views. Dimensions are reordered and merged, so that innermost rows are
 // contiguous if possible.
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace backplane::kit {
 
-// A loop nest over N views of the same shape. It may reorder dimensions. Strides are in bytes.
+// A loop nest over N views of the same shape. The nest may reorder dimensions. Strides are in
+// bytes.
 template <std::size_t N>
 class LoopNest {
  public:
@@ -44,8 +45,8 @@ class LoopNest {
     for (uint32_t d = 0; d < rank_; ++d) count *= shape_[d];
     return count;
   }
-  // The dimension to divide among threads: the outermost of those with the maximum extent. cut()
-  // returns a part of the nest along that dimension.
+  // Index of the dimension with the maximum extent, the outermost on ties. Threads divide this
+  // dimension with cut(), which returns a part of the nest.
   uint32_t longest() const { return static_cast<uint32_t>(std::max_element(shape_, shape_ + rank_) - shape_); }
   uint32_t rank() const { return rank_; }  // at least 1
   int64_t extent(uint32_t d) const { return shape_[d]; }
@@ -62,7 +63,7 @@ class LoopNest {
   void rows(const Row& row) const {
     rows_at(data_, row);
   }
-  // Like rows(), with the addresses `at` for element 0.
+  // Like rows(), but element 0 of each view is at the address in `at`.
   template <class Row>
   void rows_at(const Pointers& at, const Row& row) const {
     walk(at, &row, [](const void* context, const Pointers& from, const Strides& strides, int64_t count) {
@@ -92,7 +93,8 @@ class LoopNest {
     }
   }
 
-  // Orders dimensions by the first view's strides, smallest innermost.
+  // Sorts dimensions by the first view's strides. The dimension with the smallest stride becomes
+  // the innermost.
   void order() {
     const auto reach = [&](uint32_t d) { return std::abs(strides_[d][0]); };
     for (uint32_t i = 1; i < rank_; ++i) {
@@ -126,8 +128,8 @@ class LoopNest {
   Strides strides_[BP_MAX_RANK];
 };
 
-// For loops whose iterations are independent, because an output either is an input or does not
-// overlap it.
+// Marks a loop whose iterations are independent. The kit's loops are, because an output either is
+// identical to an input or overlaps no input.
 #if defined(__clang__)
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 // Suppresses the warning about a loop that the compiler does not vectorise.
@@ -216,8 +218,8 @@ void map_ternary_stored(const Call& call, const F& f) {
       });
 }
 
-// `view` with extent 1 along `axis`. Its elements are the first elements of the lanes along that
-// axis.
+// Returns `view` with extent 1 along `axis`. Each element of the result is the first element of a
+// lane along `axis`.
 inline View lanes(const View& view, uint32_t axis) {
   View out = view;
   out.shape[axis] = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator and dtype tables of the rulebook under the kit's names, and storage for attributes.
+// The rulebook's tables of operators and dtypes as names of the kit, and storage for attributes.
 #pragma once
 
 #include <backplane/kit/structs.hpp>

@@ -7,8 +7,8 @@
 
 namespace backplane::kit {
 
-// `Operator` must have a field `mixed`, a mask of rules::Mixed. It names the operands whose dtype
-// may differ.
+// `Operator` must have a field `mixed`, a mask of rules::Mixed. The mask names the operands whose
+// dtype may differ.
 template <class Operator>
 class Operators {
  public:
@@ -21,8 +21,8 @@ class Operators {
     table_.insert_or_assign(key(op, dtype, second), std::move(entry));
   }
 
-  // Returns null if the plugin lacks this form. `mixed` is the mask of operands whose dtype differs
-  // from the plain form's.
+  // Returns null if the plugin has no operator for these dtypes. `mixed` is the mask of operands
+  // whose dtype differs from the plain form's.
   const Operator* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of host kernels. A plan is created by looking up a kernel, and serves every size unless the
-// kernel was prepared for one. Each execution binds it to operands.
+// Plans of host kernels. Plan creation selects a kernel. The plan serves every size, unless the
+// kernel was prepared for one size. Each execution binds the plan to operands.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
@@ -49,7 +49,7 @@ void bind_scalars(const OpInfo& op, uint32_t given, const bp_operand* scalars, c
 
 }  // namespace detail
 
-// Fills `plan` and `info`, or returns why the plugin does not support the operator.
+// Fills `plan` and `info`, or returns the reason why the plugin does not support the operator.
 inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& plan, bp_plan_info& info) {
   CheckedDesc checked;
   Status status = check_desc(given, checked);
@@ -77,7 +77,7 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
 
 // Fills `call` from an execution that the host has checked. The execution must be of the plan's
 // class and within its buffers. `span_of(bp_buffer*)` returns a buffer's Span. Allocates only if
-// `call` has never had as many operands.
+// `call` never had this many operands.
 template <class SpanOf>
 void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanOf& span_of, Call& call) {
   const bp_op_desc& desc = *execution.desc;
@@ -102,8 +102,8 @@ void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanO
                        : span_of(execution.workspace).address + execution.workspace_offset;
 }
 
-// Like bind_unchecked, with checks. Returns INVALID_ARGUMENT and leaves `call` unchanged if the
-// execution is of another class or exceeds a buffer.
+// Like bind_unchecked, with checks. If the execution is of another class or exceeds a buffer,
+// returns INVALID_ARGUMENT and leaves `call` unchanged.
 template <class SpanOf>
 Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
   Status status = detail::check_execution(plan, execution, span_of);
@@ -113,7 +113,7 @@ Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanO
 
 // Binds an execution in plan_execute. Core has already validated the execution, and the layer
 // `validation` does so for any plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1,
-// checks it again.
+// checks the execution again.
 template <class SpanOf>
 Status bind_call(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
 #if BACKPLANE_KIT_CHECKED

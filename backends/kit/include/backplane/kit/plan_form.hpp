@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class of executions that a plan serves, on any device: the operands, whether they are dense
-// or staged, and their sizes. Also checks that an execution is of that class.
+// or staged, and their sizes. Also checks that an execution is of a plan's class.
 #pragma once
 
 #include <backplane/kit/check.hpp>
 #include <backplane/rules/plan_class.hpp>
 #include <vector>
 
-// Whether plan_execute repeats core's checks. All sources of a plugin must use one value.
+// Whether plan_execute repeats core's checks. All sources of a plugin must use the same value.
 #ifndef BACKPLANE_KIT_CHECKED
 #ifdef NDEBUG
 #define BACKPLANE_KIT_CHECKED 0
@@ -18,15 +18,15 @@
 
 namespace backplane::kit {
 
-// The properties of an operand that an any-size plan relies on: those that BP_PLAN_ANY_SIZE keeps
-// the same in every execution.
+// The properties of an operand on which an any-size plan relies. BP_PLAN_ANY_SIZE keeps them the
+// same in every execution.
 struct Operand {
-  uint16_t dtype = 0;  // 0: absent
+  uint16_t dtype = 0;  // 0 means absent
   uint16_t flags = 0;
   uint8_t rank = 0;
-  bool dense = false;    // dense row-major, either as given or after staging
-  bool staged = false;   // core stages it, aligns it and chooses its strides
-  uint64_t classes = 0;  // rules::view_class; excludes strides if staged
+  bool dense = false;    // dense row-major, as given or after staging
+  bool staged = false;   // core stages the operand, aligns it and chooses its strides
+  uint64_t classes = 0;  // from rules::view_class; without strides if staged
 };
 
 struct PlanForm {
@@ -43,20 +43,21 @@ struct PlanForm {
   bool sized_workspace = false;
   Attributes attributes{};
   std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
-  // The operands of a plan for one size, inputs first. Empty for any size.
+  // The operands of a plan for one size, inputs first. Empty in an any-size plan.
   std::vector<bp_tensor_desc> exact;
 };
 
 // A plan's requests to core. The masks already contain the operands that are always staged; the
 // plugin may add more.
 struct PlanNeeds {
-  bool any_size = true;        // serves the descriptor's whole class, not only its sizes
+  bool any_size = true;        // the plan serves the descriptor's whole class
   bool specializable = false;  // sets BP_PLAN_SPECIALIZABLE; requires any_size
-  uint32_t stage_inputs = 0;   // masks
+  uint32_t stage_inputs = 0;   // mask of the inputs that core stages
   uint32_t stage_outputs = 0;
-  // In an any-size plan this suffices for every size, unless sized_workspace is set.
+  // Size of the workspace. In an any-size plan this size suffices for every size of the operands,
+  // unless sized_workspace is set.
   uint64_t workspace_bytes = 0;
-  bool sized_workspace = false;  // BP_PLAN_SIZED_WORKSPACE; requires plan_workspace
+  bool sized_workspace = false;  // sets BP_PLAN_SIZED_WORKSPACE; requires plan_workspace
 };
 
 // The location of a buffer as the device's kernels see it. The address is null if the device's
@@ -66,7 +67,7 @@ struct Span {
   uint64_t bytes = 0;
 };
 
-// `view` as core describes it after staging it, that is, dense.
+// Returns `view` with dense strides, as core describes a staged operand.
 inline bp_tensor_desc dense_like(bp_tensor_desc view) {
   rules::make_dense(view);
   return view;
@@ -74,8 +75,8 @@ inline bp_tensor_desc dense_like(bp_tensor_desc view) {
 
 namespace detail {
 
-// The part of a view's class that is the same in every execution. It excludes the strides of a
-// staged operand, because core chooses them.
+// The part of a view's class that is the same in every execution. The part excludes the strides of
+// a staged operand, because core chooses them.
 inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
   const uint64_t classes = rules::view_class(view);
   return staged ? classes & ~(rules::kClassStrides) : classes;
@@ -133,7 +134,7 @@ inline Status check_operand(const PlanForm& plan, uint32_t place, const bp_tenso
   if (negative || kept_class(desc, planned.staged) != planned.classes) return not_planned(plan, place, desc);
   const auto size = static_cast<int64_t>(dtype_bytes(desc.dtype));
   rules::Extent extent{};
-  constexpr int64_t kFar = int64_t{1} << 61;  // far below the limit of 64 bits
+  constexpr int64_t kFar = int64_t{1} << 61;  // well below the limit of 64 bits
   if (rules::element_count(desc) < 0 || !rules::extent_of(desc, static_cast<uint32_t>(size), &extent) ||
       extent.lo < -kFar || extent.hi > kFar) {
     return invalid_argument(plan.op->name, ": ", role_text(plan, place), " reaches further than memory does");
@@ -156,7 +157,7 @@ inline Status check_operand(const PlanForm& plan, uint32_t place, const bp_tenso
 }
 
 // Whether both views have the same elements at the same offsets. A stride matters only if the
-// extent is above 1.
+// extent of its dimension exceeds 1.
 inline bool same_layout(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   if (a.rank != b.rank || a.dtype != b.dtype) return false;
   for (uint32_t i = 0; i < a.rank; ++i) {
@@ -250,9 +251,9 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
 
 }  // namespace detail
 
-// The operands that core always stages. If the kernel requires dense views, these are the views
-// that are not dense. Unless the operator is elementwise, an input that an output aliases is staged
-// too. Only elementwise kernels read an element before they overwrite it.
+// Returns the masks of the operands that core must stage. If `dense` is set, these are immediates
+// and views that are not dense. An input that an output aliases is also staged, unless the operator
+// is elementwise. Only elementwise kernels read each element before they overwrite it.
 inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
   const bp_op_desc& desc = checked.desc;
   PlanNeeds needs;

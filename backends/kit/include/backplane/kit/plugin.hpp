@@ -3,8 +3,8 @@
 //   BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
 //     return backplane::kit::query<MyDriver>(host, out, error);
 //   }
-// MyDriver(Host) must not start a driver or a thread. It has a type Device and the methods of
-// HostDriver below.
+// MyDriver(Host) must not start a driver or a thread. MyDriver has a type Device and the methods of
+// the class HostDriver in this file.
 #pragma once
 
 #include <backplane/kit/device_table.hpp>
@@ -12,7 +12,7 @@
 
 namespace backplane::kit {
 
-// The host's functions for logging.
+// The host's functions that a plugin may call: logging and optional interfaces.
 class Host {
  public:
   explicit Host(const bp_host* host) : host_(host) {}
@@ -50,11 +50,12 @@ constexpr uint32_t build_flags() {
   return flags;
 }
 
-// The strings must be literals: the plugin's table points to them.
+// The strings must be literals, because the plugin's table points to them.
 struct Identity {
   const char* name = "";     // [a-z0-9_]{1,63}, as in the manifest
   const char* version = "";  // the vendor's version
-  // Raise this, and `min` in the manifest, only for a driver that needs a later host.
+  // The oldest host that the plugin accepts. Raise this version, and `min` in the manifest, only if
+  // the driver needs a later host.
   uint32_t oldest_host = BP_ABI_VERSION_OLDEST;
 };
 
@@ -82,7 +83,7 @@ class HostDriver {
         BP_CAP_HOST_OPERANDS | BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY | BP_CAP_PROCESS_ADDRESSES;
     return {};
   }
-  // `options` is "key=value;key=value". The default implementation accepts none.
+  // `options` is "key=value;key=value". The default implementation accepts no option.
   Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }
 
  protected:
@@ -97,7 +98,8 @@ class HostDriver {
   const Host& host() const { return host_; }
   uint64_t memory_limit() const { return memory_limit_; }
   void set_devices(uint32_t count) { devices_ = count; }
-  void set_memory_limit(uint64_t bytes) { memory_limit_ = bytes; }  // limit of each open device
+  // The limit applies to each open device.
+  void set_memory_limit(uint64_t bytes) { memory_limit_ = bytes; }
 
  private:
   Host host_;
@@ -107,7 +109,7 @@ class HostDriver {
   uint64_t memory_limit_ = HostMemory::physical_bytes();
 };
 
-// The result of one successful query: the table and its driver.
+// The plugin instance that a successful query returns: the table and its driver.
 template <class Driver>
 class Instance : public bp_plugin {
   using Device = typename Driver::Device;
@@ -189,7 +191,7 @@ inline Status check_host(uint32_t host, uint32_t oldest) {
                                     : ": install a newer build of the plugin")};
 }
 
-// The body of bp_plugin_query.
+// Implements bp_plugin_query.
 template <class Driver>
 bp_status query(const bp_host* host, const bp_plugin** out, bp_error* error) noexcept {
   if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "bp_plugin_query: the place for the result is null");
@@ -199,8 +201,8 @@ bp_status query(const bp_host* host, const bp_plugin** out, bp_error* error) noe
       return invalid_argument("bp_plugin_query: bp_host is null or its struct_size is below ", BP_HOST_MIN_SIZE);
     };
     if (host == nullptr || !BP_HAS_FIELD(host->struct_size, bp_host, abi_version)) return too_short();
-    // Checked first, because a table of another major version has a different layout after these
-    // two fields.
+    // The version is checked first, because a table of another major version has a different layout
+    // after the first two fields.
     Status status = check_host(host->abi_version, BP_ABI_VERSION_OLDEST);
     if (!status.ok()) return status;
     if (host->struct_size < BP_HOST_MIN_SIZE) return too_short();

@@ -33,7 +33,7 @@ struct QueueView {
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   int64_t strides[BP_MAX_RANK] = {};
-  bool is_immediate = false;  // the value is `immediate`; there is no location
+  bool is_immediate = false;  // the value is `immediate`, and `place` is unused
   uint64_t immediate = 0;
 
   int64_t elements() const {
@@ -51,7 +51,7 @@ struct QueueScalar {
   bool on_device = false;
   uint64_t bits = 0;
 
-  // The value of a scalar from the host. T has the size of the scalar's dtype.
+  // Returns the value of a scalar from the host. T has the size of the scalar's dtype.
   template <class T>
   T value() const {
     T out;
@@ -60,8 +60,8 @@ struct QueueScalar {
   }
 };
 
-// One execution. The stream owns it and reuses it without allocating. It is valid during launch()
-// only: copy what the device reads later.
+// One execution and its arguments. The stream owns a QueueCall and reuses it without allocating.
+// The contents are valid only during launch(), so copy what the device reads later.
 template <class Memory>
 struct QueueCall {
   const OpInfo* op = nullptr;
@@ -110,8 +110,8 @@ void bind_queue_view(const bp_tensor_desc& desc, const bp_operand& operand, Queu
 
 // Fills `call` from an execution of the plan's class. Core has already validated the execution, and
 // the layer `validation` does so for any plugin. A build without NDEBUG, or with
-// BACKPLANE_KIT_CHECKED=1, checks it again. If that check returns INVALID_ARGUMENT, `call` is
-// unchanged.
+// BACKPLANE_KIT_CHECKED=1, checks the execution again. If this check returns INVALID_ARGUMENT,
+// `call` is unchanged.
 template <class Memory>
 Status bind_queue_call(const PlanForm& plan, const bp_execution* execution, QueueCall<Memory>& call) {
 #if BACKPLANE_KIT_CHECKED

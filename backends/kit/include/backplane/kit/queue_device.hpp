@@ -17,8 +17,8 @@
 //   static Result<uint32_t> count();
 //       The number of devices, in a fixed order.
 //   static Status info(uint32_t index, bp_device_info&);
-//       Describes a device that is not open. The kit has set: the driver's name, type OTHER,
-//       DEVICE memory alone, alignment 256, and TIMING if Native has `elapsed`.
+//       Describes a device that is not open. The kit has already set the driver's name, type OTHER,
+//       DEVICE memory only and alignment 256. It adds TIMING if Native has `elapsed`.
 //   static Result<std::unique_ptr<Native>> open(uint32_t index, const Host&);
 //   Status memory_info(uint32_t kind, bp_memory_info&);
 //   Result<Memory> allocate(const bp_buffer_desc&);
@@ -26,57 +26,59 @@
 //   void free(const Memory&);
 //   Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc&);
 //   Result<Mark> mark(Queue&, bool timed);
-//       Submits. The mark is the point after all work enqueued so far.
+//       Submits all enqueued work. The mark is the point after this work.
 //   Status poll(const Mark&);
-//       OK: the mark has passed. TIMEOUT: it has not passed yet. Otherwise the failure of earlier
-//       work, returned only when no earlier work accesses memory any more.
+//       Returns OK if the mark has passed, TIMEOUT if it has not passed yet, or the failure of
+//       earlier work. Return a failure only when no earlier work accesses memory any more.
 //   Status wait_for(Queue&, const Mark&);
-//       Makes later work of this queue start after the mark. Does not block the host.
+//       Makes later work of this queue start after the mark has passed. Does not block the host.
 //   Status copy(Queue&, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset,
 //               uint64_t bytes);
 //   Result<Program> compile(const Kernel&, const CheckedDesc&, const PlanForm&);
-//       Or compile(const Kernel&) if the program depends on nothing else. The kit then compiles
-//       once per open device and operator.
+//       Define compile(const Kernel&) instead if the program depends on nothing else. The kit then
+//       compiles once for each open device, operator and pair of dtypes.
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
 // mark, wait_for, copy and launch enqueue all of their work or nothing. They never wait for the
-// device. What a failure returns:
-//   UNSUPPORTED       compile and prepare only: the device cannot run this
+// device. A failure returns one of these codes:
+//   UNSUPPORTED       the device cannot run the operator; only compile and prepare return this code
 //   OUT_OF_MEMORY     nothing was enqueued; core frees its pools and tries again
-//   INTERNAL          nothing was enqueued, or the kernel does not compile; with the driver's text
-//   EXECUTION_FAILED  a part was enqueued, or accepted work failed: permanent for the stream
+//   INTERNAL          nothing was enqueued, or compilation failed; contains the text of the driver
+//   EXECUTION_FAILED  a part was enqueued, or accepted work failed; permanent for the stream
 //   DEVICE_LOST       permanent for the device
 //
-// Native may also have these:
+// Native may also have these members:
 //   Status wait(const Mark&, uint64_t timeout_ns);
-//       Like poll, but waits up to timeout_ns. Without it the kit polls.
+//       Like poll, but waits up to timeout_ns. If Native has no wait, the kit polls.
 //   void* map(const Memory&);
 //       Required for memory of the kinds HOST and SHARED.
 //   Status copy_in(Queue&, Memory, uint64_t offset, const void*, uint64_t bytes);
 //   Status copy_out(Queue&, void*, Memory, ...);
-//       Required without HOST memory.
+//       Required if the device has no HOST memory.
 //   Result<int64_t> elapsed(const Mark&, const Mark&);
-//       Nanoseconds between two timed marks that have passed: BP_CAP_TIMING.
+//       Nanoseconds between two timed marks that have passed. Required for BP_CAP_TIMING.
 //   uint64_t address(const Memory&);
-//       The slot buffer_address.
+//       Implements the slot buffer_address.
 //   Status prepare(const Kernel&, const CheckedDesc&, PlanNeeds&);
 //       May refuse, stage more operands or request workspace. Does not compile.
 //   uint64_t workspace(const Program&, const bp_op_desc&);
-//       For plans with PlanNeeds::sized_workspace.
+//       Bytes of workspace, for plans with PlanNeeds::sized_workspace.
 //   Status health() const;
 //       The device's failure, which every later call returns.
 //   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
-//       The interface "bp.import": wraps foreign memory. imports() says whether this device can.
+//       Implement the interface "bp.import", which wraps foreign memory. imports() returns whether
+//       this device can import memory.
 //   static constexpr uint64_t kMaxAlignment;
 //       The maximum alignment of buffers. The default is the device's alignment.
 //   static constexpr bool kWaitsForPassed = true;
-//       wait_for is also called for marks that have passed. Set it if a queue sees the writes of
-//       another queue only after a wait.
+//       The kit calls wait_for even for marks that have passed. Define this constant if a queue
+//       sees the writes of another queue only after a wait.
 //   static constexpr bool kProgramsStay = true;
 //       Launched work does not need its Program, so streams do not keep programs alive.
 //   static constexpr bool kStaysOpen = true;
-//       One Native per index lives until the process ends, with its compiled kernels: for drivers
-//       that leak or are slow when reopened. It outlives the Host it was opened with. Certify
-//       once without it, because it also hides leaks in your own destructor.
+//       One Native for each index lives until the process ends, with its compiled kernels. Define
+//       this constant for drivers that leak or are slow when they are reopened. The Native then
+//       outlives its Host. Certify once without this constant, because it also hides leaks in your
+//       own destructor.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -89,10 +91,10 @@ namespace backplane::kit {
 template <class Kernel>
 struct QueueOperator {
   Kernel kernel;
-  bool dense = true;            // requires dense operands and no immediates; core stages others
+  bool dense = true;            // requires dense operands without immediates; core stages others
   bool device_scalars = false;  // supports BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
-  uint32_t mixed = 0;  // rules::Mixed: which operands may have another dtype
+  uint32_t mixed = 0;  // mask of rules::Mixed: the operands that may have another dtype
 };
 
 // A native device, and the programs that all plans of an operator share.
@@ -129,7 +131,7 @@ class QueueDevice {
   QueueDevice(std::shared_ptr<OpenNative<Native>> open, const bp_device_info& info,
               const Operators<Operator>& operators)
       : info_(info), open_(std::move(open)), native_(open_->native.get()), operators_(operators) {}
-  // Takes over a native device that no other QueueDevice shares.
+  // Takes ownership of a native device that no other QueueDevice shares.
   QueueDevice(std::unique_ptr<Native> native, const bp_device_info& info, const Operators<Operator>& operators)
       : QueueDevice(opened(std::move(native)), info, operators) {}
   static std::shared_ptr<OpenNative<Native>> opened(std::unique_ptr<Native> native) {
@@ -209,7 +211,7 @@ class QueueDevice {
     return new Event(timed);
   }
   void destroy(Event* event) { delete event; }
-  // On a failed stream, the record carries the failure, so that every waiter receives it.
+  // On a failed stream, the record contains the failure, so every waiter receives it.
   Status record(Event& event, Stream& stream) {
     typename Event::Record next;
     Status status = stream.record(event.timed(), next);
@@ -326,7 +328,7 @@ class QueueDevice {
     return {};
   }
 
-  // Threads that need the same program wait for a single compilation; other threads continue.
+  // Threads that need the same program wait for one compilation. Other threads continue.
   Result<SharedProgram> program_of(const Operator& op, const CheckedDesc& checked, const PlanForm& form) {
     const auto shared = [](Result<Program> made) -> Result<SharedProgram> {
       if (!made.ok()) return made.status();
@@ -350,9 +352,9 @@ class QueueDevice {
 
   const bp_device_info info_;
   const std::shared_ptr<OpenNative<Native>> open_;
-  Native* const native_;  // of open_
+  Native* const native_;  // the native device of open_
   const Operators<Operator>& operators_;
-  std::recursive_mutex order_;  // see QueueState
+  std::recursive_mutex order_;  // `order` of every QueueState of this device
 };
 
 // A ready-made driver whose devices are QueueDevices. Derive from it and add operators in the
@@ -379,7 +381,7 @@ class QueueDriver {
     if (Device::kTimed) info.capabilities |= BP_CAP_TIMING;
     return status;
   }
-  // `options` is "key=value;key=value". The default implementation accepts none.
+  // `options` is "key=value;key=value". The default implementation accepts no option.
   Result<Device*> open(uint32_t index, std::string_view options) const {
     if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
     bp_device_info info{};
@@ -401,7 +403,7 @@ class QueueDriver {
   // The caller holds a StartGuard.
   Result<Opened> open_native(uint32_t index) const {
     constexpr bool kStays = requires { Native::kStaysOpen; };
-    // Never destroyed: drivers may be unloaded before the process exits.
+    // Never destroyed, because drivers may be unloaded before the process exits.
     static auto* const all = new std::map<uint32_t, Opened>;
     if (const auto found = all->find(index); found != all->end()) return found->second;
     auto native = Native::open(index, host_);

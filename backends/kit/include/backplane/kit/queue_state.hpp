@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a queue device's stream that its events and waiting streams share: its progress and
-// its first failure. queue_device.hpp documents the native device.
+// The part of a queue stream's state that its events and waiting streams share: the stream's
+// progress and its first failure. queue_device.hpp documents the native device.
 #pragma once
 
 #include <backplane/kit/timeline.hpp>
@@ -33,7 +33,7 @@ Status await_mark(Native& native, const typename Native::Mark& mark, uint64_t ti
   }
 }
 
-// OK, or the failure that every call to the device returns.
+// Returns OK, or the failure that every call to the device returns.
 template <class Native>
 Status health_of(const Native& native) {
   if constexpr (requires { native.health(); }) return native.health();
@@ -43,12 +43,12 @@ Status health_of(const Native& native) {
 template <class Native>
 class QueueState {
  public:
-  // A point in a stream: everything up to command `position`.
+  // A point in a stream, after all commands up to `position`.
   struct Record {
-    std::shared_ptr<QueueState> stream;  // null if never recorded; such a record counts as passed
+    std::shared_ptr<QueueState> stream;  // null if never recorded; a wait then passes at once
     typename Native::Mark mark{};
     uint64_t position = 0;
-    bool failed = false;  // recorded on a failed stream: the record has the failure and no mark
+    bool failed = false;  // the stream had failed before the record, so `mark` is empty
     bool timed = false;
   };
 
@@ -61,8 +61,8 @@ class QueueState {
     std::lock_guard lock(mutex_);
     return failure_;
   }
-  // Records that command `position` or an earlier one failed. Returns the stream's first failure,
-  // which may be older.
+  // Records that command `position` or an earlier command failed. Returns the stream's first
+  // failure, which may be older.
   Status fail(const Status& cause, uint64_t position) {
     note(cause, position);
     return failure();
@@ -82,9 +82,9 @@ class QueueState {
     waiting_.store(true, std::memory_order_release);
   }
 
-  // Call after the device has passed `position`. If a stream that this one waited for up to
-  // `position` has failed, this stream fails too. Returns the failure of the commands up to
-  // `position`.
+  // Call after the device has completed command `position`. If this stream has waited, up to
+  // `position`, for a stream that failed, this stream fails too. Returns the failure of the
+  // commands up to `position`.
   Status settle(uint64_t position) {
     if (waiting_.load(std::memory_order_acquire)) {
       std::lock_guard lock(order_);
@@ -94,7 +94,7 @@ class QueueState {
   }
 
   // Blocks the host until a record has passed. Returns OK, TIMEOUT, or the failure of earlier work
-  // of its stream.
+  // of the record's stream.
   static Status await(const Record& record, uint64_t timeout_ns) {
     if (record.stream == nullptr) return {};
     QueueState& stream = *record.stream;
@@ -104,7 +104,7 @@ class QueueState {
     return status.code() == BP_TIMEOUT ? status : stream.fail(status, record.position);
   }
 
-  // The failure of a stream that waited for another stream, which failed with `cause`.
+  // Returns the failure of a stream that waited for another stream, which failed with `cause`.
   static Status of_other(const Status& cause) {
     return {cause.code(), text("another stream, whose event this one waits on, failed: ", cause.message()),
             cause.vendor_code()};
@@ -130,11 +130,11 @@ class QueueState {
     failed_at_.store(std::min(failed_at_.load(std::memory_order_relaxed), position), std::memory_order_release);
   }
 
-  // The caller holds order_. Takes over the failures of the streams that this one waited for up to
-  // `position`.
+  // Copies to this stream the failures of the streams that it waited for up to `position`. The
+  // caller holds order_.
   void inherit(uint64_t position) {
-    // Visits waits in order of position, because a visited stream may wait for an earlier position
-    // of this stream and recurse.
+    // Visits waits in order of position. A visited stream may itself wait for an earlier position
+    // of this stream, which calls this function recursively.
     while (taken_ < waits_.size() && waits_[taken_].position <= position) {
       const Wait wait = std::move(waits_[taken_++]);
       const Status status = await(wait.other, 0);
@@ -143,7 +143,7 @@ class QueueState {
     if (taken_ == waits_.size()) forget_taken();
     waiting_.store(!waits_.empty(), std::memory_order_release);
   }
-  // Allocates nothing: the list keeps its capacity.
+  // Allocates nothing, because the list keeps its capacity.
   void forget_taken() {
     waits_.erase(waits_.begin(), waits_.begin() + static_cast<std::ptrdiff_t>(taken_));
     taken_ = 0;
@@ -153,7 +153,8 @@ class QueueState {
   std::recursive_mutex& order_;
   std::atomic<uint64_t> failed_at_{kNever};
   std::atomic<bool> waiting_{false};  // whether waits_ has entries
-  std::vector<Wait> waits_;           // guarded by order_; sorted by position; entries before taken_ are done
+  // Guarded by order_ and sorted by position. Entries before taken_ are done.
+  std::vector<Wait> waits_;
   std::size_t taken_ = 0;
   mutable std::mutex mutex_;
   Status failure_;

@@ -18,7 +18,7 @@ struct QueuePlan : PlanForm {
   mutable std::atomic<uint64_t> held_by{0};   // the last interval that keeps the program alive
 };
 
-// A point in a stream; see device.h for what record and wait mean.
+// A point in a stream. device.h defines what record and wait mean.
 template <class Native>
 class QueueEvent {
  public:
@@ -60,7 +60,7 @@ class QueueStream {
   // Waits for enqueued commands, unless the device is lost.
   ~QueueStream() {
     Status ignored = wait(BP_WAIT_FOREVER);
-    // Releases the references that streams hold while they wait for one another.
+    // Releases the references to one another that streams hold while they wait.
     ignored = state_->settle(UINT64_MAX);
   }
   QueueStream(const QueueStream&) = delete;
@@ -68,7 +68,7 @@ class QueueStream {
 
   const std::shared_ptr<State>& state() const { return state_; }
   const Queue& queue() const { return *queue_; }
-  // The failure that every call returns from now on; OK if there is none.
+  // Returns the failure that every call returns from now on, or OK.
   Status failure() const { return state_->failed() ? state_->failure() : health_of(native_); }
 
   // Enqueues one command. `body(Native&, Queue&)` enqueues all of the command or nothing, unless it
@@ -99,8 +99,8 @@ class QueueStream {
     });
   }
 
-  // Submits all commands so far and records the point after them. On a failed stream the record
-  // carries the failure.
+  // Submits all commands so far and records the point after them. On a failed stream, the record
+  // contains the failure.
   Status record(bool timed, Record& out) {
     Status status = failure();
     if (status.ok()) status = mark(timed);
@@ -149,16 +149,17 @@ class QueueStream {
     Mark mark{};
     std::vector<std::shared_ptr<const typename Native::Program>> programs;
   };
-  static constexpr std::size_t kKept = 64;      // programs per interval
-  static constexpr std::size_t kIntervals = 8;  // intervals in flight
+  static constexpr std::size_t kKept = 64;      // maximum of programs per interval
+  static constexpr std::size_t kIntervals = 8;  // maximum of intervals in flight
 
-  // Whether a failed command ends the stream, because it was enqueued in part or earlier commands
-  // are lost too.
+  // Whether a failed command ends the stream, because a part of the command was enqueued or earlier
+  // commands are lost too.
   static bool is_end(const Status& status) {
     return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
   }
 
-  // Keeps the plan's program alive. Allocates nothing once the vectors of all intervals have grown.
+  // Keeps the plan's program alive. Allocates nothing after the vectors of all intervals have
+  // grown.
   Status keep(const Plan& plan) {
     if (plan.held_by.load(std::memory_order_relaxed) == interval_) return {};
     if (kept_.size() == kKept) {
@@ -186,15 +187,15 @@ class QueueStream {
   void close_interval() {
     if (kept_.empty()) return;
     Interval& next = intervals_[closed_++ % kIntervals];
-    // If all intervals are in flight, this waits for the oldest. The stream's next wait reports a
-    // failure.
+    // If all intervals are in flight, waits for the oldest interval. The stream's next wait reports
+    // a failure of that interval.
     if (!next.programs.empty()) (void)await_mark(native_, next.mark, BP_WAIT_FOREVER);
     next.programs.clear();
     std::swap(next.programs, kept_);
     next.mark = mark_;
     interval_ = next_interval();
   }
-  // Unique within the process.
+  // Returns a number that is unique within the process.
   static uint64_t next_interval() {
     static std::atomic<uint64_t> last{0};
     return ++last;
@@ -203,9 +204,9 @@ class QueueStream {
   Native& native_;
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<State> state_;
-  uint64_t position_ = 0;            // commands so far
-  uint64_t idle_at_ = 0;             // commands known to have ended
-  uint64_t marked_at_ = UINT64_MAX;  // commands before mark_
+  uint64_t position_ = 0;            // number of enqueued commands
+  uint64_t idle_at_ = 0;             // number of commands that are known to have ended
+  uint64_t marked_at_ = UINT64_MAX;  // number of commands before mark_
   Mark mark_{};
   QueueCall<Memory> call_;
   uint64_t interval_ = next_interval();

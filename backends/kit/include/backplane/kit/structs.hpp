@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Size-checked access to the ABI's extensible structs. There is one function per role of a struct
-// (see base.h).
+// Size-checked access to the ABI's extensible structs. There is one function for each role of a
+// struct (see base.h).
 #pragma once
 
 #include <backplane/kit/error.hpp>
 
 namespace backplane::kit {
 
-// Reads an input struct: copies the fields that both sides know and zeroes those the caller lacks.
+// Reads an input struct. Copies the fields that both sides know, and zeroes the fields that the
+// caller lacks.
 template <class T>
 Status read_input(const void* in, uint32_t min_size, const char* name, T& out) {
   out = T{};

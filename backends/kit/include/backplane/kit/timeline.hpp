@@ -21,9 +21,9 @@ inline void cpu_pause() {
 #endif
 }
 
-// Polls `done` for some tens of microseconds. Returns false if it is still false then. Yields
-// between polls, so that two cores suffice. On a busy machine a yield may take milliseconds, and
-// then it is the last one.
+// Polls `done` for about 50 µs, and returns its last result. Yields between polls, so that other
+// threads can run even if there are few cores. On a busy machine a yield may take milliseconds, and
+// the polling then ends.
 template <class Done>
 bool spin_until(const Done& done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
@@ -38,8 +38,8 @@ bool spin_until(const Done& done) {
   return done();
 }
 
-// The deadline of one of the ABI's waits. With BP_WAIT_FOREVER, or a timeout that exceeds the
-// clock's range, it never passes.
+// The deadline of a wait of the ABI. With BP_WAIT_FOREVER, or with a timeout that exceeds the
+// clock's range, the deadline never passes.
 class Deadline {
  public:
   explicit Deadline(uint64_t timeout_ns) : poll_(timeout_ns == 0), forever_(timeout_ns > kLongest) {
@@ -48,7 +48,7 @@ class Deadline {
   bool poll() const { return poll_; }
   // Whether enough time is left for spin_until, because each of its yields may lose a time slice.
   bool spins() const { return forever_ || at_ - std::chrono::steady_clock::now() > std::chrono::milliseconds(20); }
-  // Returns false if the time ran out first.
+  // Waits for `done`. Returns false if the deadline passed first.
   template <class Done>
   bool wait(std::condition_variable& signal, std::unique_lock<std::mutex>& lock, const Done& done) const {
     if (!forever_) return signal.wait_until(lock, at_, done);
@@ -79,13 +79,13 @@ class Timeline {
   // Whether work before `point` has failed.
   bool failed_before(uint64_t point) const { return failed_at_.load(std::memory_order_acquire) <= point; }
 
-  // The first failure; call only after failed().
+  // Returns the first failure. Call only if failed() is true.
   Status failure() const {
     std::lock_guard lock(mutex_);
     return failure_;
   }
 
-  // Called by the stream's worker, before it advances past `point`.
+  // The stream's worker calls this before it advances past `point`.
   void fail(uint64_t point, Status cause) {
     std::lock_guard lock(mutex_);
     if (failed_at_.load(std::memory_order_relaxed) != kNever) return;

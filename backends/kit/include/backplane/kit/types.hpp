@@ -10,7 +10,8 @@
 
 namespace backplane::kit {
 
-// The dtype bool: one byte, written as 0 or 1; any non-zero byte reads as true.
+// An element of dtype bool, which is one byte. It is written as 0 or 1, and any non-zero byte reads
+// as true.
 struct b8 {
   uint8_t byte;
 };
@@ -93,7 +94,8 @@ void for_types(Types<Ts...>, const Body& body) {
   (body.template operator()<Ts>(), ...);
 }
 
-// The unsigned integer that carries the bytes of a dtype, for kernels that only move them.
+// The unsigned integer type that carries the bytes of a dtype, for kernels that move elements
+// without computing.
 template <std::size_t Bytes>
 struct CarrierOf;
 template <>
