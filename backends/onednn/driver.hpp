@@ -14,13 +14,13 @@
 
 namespace backplane::onednn {
 
-// Each stream's team size is the device option `threads`, else this environment variable, else the
-// number of available processors.
+// The environment variable that sets the team size of streams. The device option `threads` takes
+// precedence over the variable. The default is the number of available processors.
 inline constexpr const char* kThreadsVariable = "BACKPLANE_ONEDNN_THREADS";
 inline constexpr const char* kThreadsOption = "threads";
 inline constexpr int kMaxThreads = 1024;
 
-// The host as a device whose streams use teams of `threads` threads.
+// A device for the host's processor. Each of its streams uses a team of `threads` threads.
 class Device : public kit::HostDevice {
  public:
   Device(const kit::Kernels& kernels, uint64_t memory_limit, int threads)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention in blocks of queries and keys with an online softmax, which rescales earlier sums when
-// a later block has a greater maximum. The full tensor of scores is never stored. Operands may have
-// any strides; f16 and bf16 are widened block by block.
+// The operator attention, in blocks of queries and keys. The softmax is online, which means that it
+// rescales earlier sums when a later block has a greater maximum. The full tensor of scores is
+// never stored. Operands may have any strides. f16 and bf16 are widened block by block.
 #include <cmath>
 #include <limits>
 
@@ -16,7 +16,8 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kQueries = 64, kKeys = 512;  // per block, whose scores fit the second-level cache
+// Extents of a block; its scores fit into the second-level cache.
+constexpr int64_t kQueries = 64, kKeys = 512;
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
 // Rows of f32 that sgemm can read.
@@ -25,8 +26,8 @@ struct Rows {
   int64_t stride;
 };
 
-// Rows [begin, begin + count) of matrix (b, h) of a rank-4 view. Returns the rows in place if they
-// are contiguous f32, else widens them into `buffer`.
+// Returns rows [begin, begin + count) of matrix (b, h) of a rank-4 view. Rows of contiguous f32 are
+// returned in place. Other rows are widened into `buffer`.
 Rows rows_of(const View& view, const F32Cast& widen, int64_t b, int64_t h, int64_t begin, int64_t count,
              float* buffer) {
   const int64_t cols = view.shape[3], bytes = static_cast<int64_t>(dtype_bytes(view.dtype));
@@ -167,7 +168,8 @@ class Attention {
     if (log_sums_ != nullptr) {
       const float log_sum =
           hidden ? kNegativeInfinity : static_cast<float>(static_cast<double>(maximum) + std::log(total));
-      std::memcpy(address(*log_sums_), &log_sum, sizeof(log_sum));  // f32 for every dtype of y
+      // Log_sums_ is f32 for every dtype of y.
+      std::memcpy(address(*log_sums_), &log_sum, sizeof(log_sum));
     }
   }
 
@@ -183,7 +185,8 @@ void run(const Call& call) {
   const int64_t blocks = attention.blocks(), size = attention.scratch_size();
   if (blocks == 0) return;
   float* memory = scratch_floats(*call.scratch, team_size() * size);
-  constexpr int64_t kGrain = int64_t{1} << 22;  // multiplications per thread that justify waking it
+  // Number of multiplications that justify waking a thread.
+  constexpr int64_t kGrain = int64_t{1} << 22;
   parallel(attention.work(), kGrain, [&](int part, int parts) noexcept {
     const TeamSize alone(1);  // sgemm runs on this thread only
     const Range range = range_of(blocks, part, parts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv, conv_transpose and the gradients of conv. They use oneDNN's direct convolution in the
-// layouts that oneDNN prefers, so operands are reordered into the plan's workspace and back.
+// The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct convolution
+// in the layouts that oneDNN prefers, so operands are reordered into the plan's workspace and back.
 // Winograd is never chosen, because it is less accurate.
 #include <optional>
 
@@ -20,7 +20,7 @@ using dnnl_api::Type;
 
 constexpr uint64_t kAlignment = 64;
 
-// An operand of the convolution. If oneDNN prefers another layout than the caller's, `reorder`
+// An operand of the convolution. If oneDNN prefers a layout other than the caller's, `reorder`
 // copies the operand to or from the workspace.
 struct Reordered {
   Reordered(const Md& given, const Md& wanted, bool is_output, uint64_t& workspace) {
@@ -41,9 +41,9 @@ struct Reordered {
   uint64_t offset = 0;
 };
 
-// The operands' roles in one direction of the convolution.
+// The DNNL_ARG_* numbers of the operands for one direction of the convolution.
 struct Roles {
-  int first, second, out;  // DNNL_ARG_*
+  int first, second, out;
 };
 
 struct Conv {
@@ -99,7 +99,7 @@ Md dense_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool tran
   Dims strides(dims.size());
   int64_t stride = 1;
   for (std::size_t d = dims.size(); d-- > 0; stride *= dims[d]) strides[d] = stride;
-  if (weights && transposed) {  // oneDNN: [O, I, ..]; Backplane: [I, O, ..]
+  if (weights && transposed) {  // oneDNN's layout is [O, I, ..], Backplane's is [I, O, ..]
     const std::size_t d = groups > 1 ? 1 : 0;
     std::swap(dims[d], dims[d + 1]);
     std::swap(strides[d], strides[d + 1]);
@@ -114,13 +114,13 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const uint32_t op = desc.op;
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
-  // oneDNN gives wrong results for large strides and dilations. A single tap needs no dilation. A
-  // single output position only needs the smallest stride that yields one position, because oneDNN
-  // checks the number of positions.
+  // oneDNN gives wrong results for large strides and dilations, so those without effect are
+  // replaced. One tap needs no dilation. One output position needs only the smallest stride that
+  // yields one position, because oneDNN checks the number of positions.
   const bp_tensor_desc& positions = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
   const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
   const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
-  Dims strides, dilations, begin, end;  // oneDNN counts dilations from 0
+  Dims strides, dilations, begin, end;  // in oneDNN, 0 means no dilation
   for (uint32_t d = 0; d < attributes.spatial_rank; ++d) {
     dilations.push_back(taps.shape[2 + d] == 1 ? 0 : attributes.dilation[d] - 1);
     const int64_t reach = (taps.shape[2 + d] - 1) * (dilations[d] + 1) + 1;
@@ -219,8 +219,9 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 }  // namespace
 
 void add_conv(Kernels& kernels) {
-  // Only f32 is added. In bf16, oneDNN 2.6 multiplies pairs whose second half may be padding, so 0
-  // times infinity affects outputs whose window does not contain the infinity.
+  // Only f32 is added. oneDNN 2.6 multiplies bf16 in pairs whose second element may be padding. The
+  // product of this padding and an infinity is NaN, and it reaches outputs whose window does not
+  // contain the infinity.
   for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
     kernels.add(op, BP_F32, {.run = run, .dense = true, .prepare = prepare});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fill and copy. Outputs larger than the caches are written with non-temporal stores.
+// The operators fill and copy. Outputs larger than the caches are written with non-temporal stores.
 #include <backplane/kit/loops.hpp>
 
 #include "ops/operators.hpp"
@@ -42,7 +42,7 @@ void fill(const Call& call) {
 
 template <int kBytes>
 void copy_elements(const void* const* in, void* out, int64_t count) {
-  // memmove, because input and output may be the same memory.
+  // The input and the output may be the same memory, so memcpy is not allowed.
   std::memmove(out, in[0], static_cast<std::size_t>(count * kBytes));
 }
 VectorKernel copy_kernel(uint64_t bytes) {

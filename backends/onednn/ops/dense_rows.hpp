@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for operators on dense rows: division of rows among threads, and checks of the axes that
-// form a row.
+// Helpers for operators on dense rows. They divide rows among threads, and check the axes that form
+// a row.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace backplane::onednn {
 
-// Divides rows among threads. Each thread calls body(begin, end).
+// Divides rows among threads. Each thread calls body(begin, end) for its rows.
 template <class Body>
 void each_row(int64_t rows, int64_t length, const Body& body) {
-  constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that justify waking it
+  constexpr int64_t kGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
   parallel(std::min(rows * length / kGrain, rows), 1, [&](int part, int parts) noexcept {
     const Range range = range_of(rows, part, parts);
     if (range.begin < range.end) body(range.begin, range.end);
@@ -29,7 +29,7 @@ void add_dense(kit::Kernels& kernels, uint32_t op, uint32_t dtype, kit::Kernel r
   kernels.add(op, dtype, {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<Function>(kernel)});
 }
 
-// The number of elements of a row that spans `axes`.
+// Returns the number of elements of a row that spans `axes`.
 inline int64_t row_length(const kit::View& x, uint32_t axes) {
   int64_t length = 1;
   for (uint32_t d = 0; d < x.rank; ++d) length *= (axes >> d & 1u) != 0 ? x.shape[d] : 1;
@@ -47,7 +47,7 @@ inline kit::Status want_last_axis(const kit::CheckedDesc& checked, uint32_t axis
 // Returns UNSUPPORTED unless `axes` are the trailing axes of x.
 inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_tensor_desc& x, uint32_t axes) {
   const uint32_t all = (1u << x.rank) - 1;
-  uint32_t trailing = 0;  // the smallest trailing set that contains `axes`
+  uint32_t trailing = 0;  // the smallest mask of trailing axes that contains `axes`
   while ((trailing & axes) != axes && trailing != all) trailing = (trailing >> 1) | (1u << (x.rank - 1));
   if (x.rank == 0 || axes == 0 || (axes & ~all) != 0 || trailing != axes) {
     return kit::unsupported(checked.op->name, ": the axes mask ", axes, " of rank ", uint32_t{x.rank},

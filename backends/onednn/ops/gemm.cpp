@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocking of a GEMM. Each thread computes blocks of the output. A block uses packed panels of both
-// inputs or, with few rows, reads b in place.
+// inputs. With few rows, a block instead reads the input b in place.
 #include "ops/gemm.hpp"
 
 #include <backplane/kit/types.hpp>
@@ -15,18 +15,21 @@ namespace {
 
 using namespace kit;
 
-// Extents of a block. The accumulators of a block and both packed inputs fit a second-level cache
-// of 1 MiB. The extents are multiples of every tile's.
+// Extents of a block, in elements. The accumulators of a block and both packed inputs fit into a
+// second-level cache of 1 MiB. kBlockRows and kBlockCols are multiples of every tile's extents.
 constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
-// With up to kSkinnyRows rows, reading b takes longer than the multiplications.
+// A GEMM with at most kSkinnyRows rows is called skinny. Reading b takes longer than its
+// multiplications.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
-constexpr int64_t kGrain = int64_t{1} << 21;  // multiplications per thread that justify waking it
-constexpr int64_t kReading = 8;               // multiplications that take as long as one load from b
+// Number of multiplications that justify waking a thread.
+constexpr int64_t kGrain = int64_t{1} << 21;
+// Number of multiplications that take as long as one load from b.
+constexpr int64_t kReading = 8;
 
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
-// The block size that divides `value` most evenly, at most `limit`, rounded up to a multiple of
-// `step`.
+// Divides `value` into as few blocks of at most `limit` as possible. Returns the size of even
+// blocks, rounded up to a multiple of `step`.
 constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
   return round_up(blocks_of(value, blocks_of(value, limit)), step);
 }
@@ -52,7 +55,7 @@ class Gemm {
       : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
     const uint32_t r = out.rank - 2, c = out.rank - 1;
     if (epilogue.bias == nullptr && epilogue.activation == nullptr && out.shape[c] < out.shape[r] &&
-        out.shape[c] <= kSkinnyRows) {  // with few columns, computes the transposes, which have few rows
+        out.shape[c] <= kSkinnyRows) {  // if there are few columns, computes the transposed product
       std::swap(a, b);
       for (View* view : {&a, &b, &out}) {
         std::swap(view->shape[r], view->shape[c]);
@@ -74,7 +77,8 @@ class Gemm {
   }
 
   int64_t blocks() const { return batches_ * row_blocks_ * col_blocks_; }
-  // The work in multiplications. A skinny GEMM counts the time of reading b instead.
+  // Returns the work as a number of multiplications. In a skinny GEMM, each element of b counts at
+  // least as much as its load.
   int64_t work() const { return batches_ * cols_ * depth_ * (skinny_ ? std::max(rows_, kReading) : rows_); }
   // Floats of scratch memory per thread.
   int64_t scratch_size() const { return acc_size() * 2 + left_floats_ + right_floats_ + 2 * stride_; }
@@ -123,7 +127,8 @@ class Gemm {
     } else {
       block_rows_ = even_block(rows_, kBlockRows, tile_.rows);
       block_cols_ = even_block(cols_, kBlockCols, tile_.cols);
-      // Shrinks blocks until there is at least one per thread, or they are as small as a tile.
+      // Makes blocks narrower until there is at least one block per thread, or a block is as narrow
+      // as a tile.
       while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < team_size() &&
              block_cols_ > tile_.cols) {
         block_cols_ = round_up(block_cols_ / 2, tile_.cols);
@@ -162,7 +167,7 @@ class Gemm {
       const int64_t depth = std::min(step, depth_ - k);
       const float* a = reinterpret_cast<const float*>(left.at(row, k));
       int64_t a_stride = left.stride;
-      if (!in_place) {  // a panel of one line is a contiguous row
+      if (!in_place) {  // packs panels of one line, which are contiguous rows
         left.read.pack(left.at(row, k), left.stride, left.depth_stride, rows, depth, 1, buffers.left);
         a = buffers.left;
         a_stride = depth;

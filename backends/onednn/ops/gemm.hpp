@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GEMM for any size, any strides and every dtype except f64, by the plugin's own kernels. It
-// serves any-size plans.
+// A GEMM by the plugin's own kernels, for any size, any strides and every dtype of matmul except
+// f64. Any-size plans use this GEMM.
 #pragma once
 
 #include <backplane/kit/call.hpp>
@@ -9,18 +9,18 @@
 
 namespace backplane::onednn {
 
-// Number of multiplications in oneDNN that justifies waking a team: about 0.1 ms of work.
+// Number of multiplications in oneDNN that justifies waking a team. They take about 0.1 ms.
 inline constexpr int64_t kTeamWork = int64_t{1} << 24;
 
-// Applied to the accumulators before they are stored.
+// Operations on the accumulators before they are stored.
 struct Epilogue {
-  const kit::View* bias = nullptr;    // contiguous, with the output's dtype; null for none
-  VectorKernel activation = nullptr;  // from f32 to the output's dtype; null for none
+  const kit::View* bias = nullptr;    // contiguous, in the output's dtype; null means no bias
+  VectorKernel activation = nullptr;  // converts f32 to the output's dtype; null means none
 };
 
 bool gemm_supports(uint32_t dtype);
-// out = a * b. The views have the same rank, at least 2, with batch dimensions first. The use of
-// `scratch` is bounded.
+// Computes out = a * b. The views have the same rank, at least 2, with batch dimensions first. The
+// size of the scratch memory is bounded for every size of the views.
 void gemm(const kit::View& a, const kit::View& b, const kit::View& out, const Epilogue& epilogue,
           kit::Scratch& scratch);
 

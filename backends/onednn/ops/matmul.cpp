@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul. The GEMM of ops/gemm.cpp computes any size. For a recurring size of f32, bf16 or 8-bit
-// integers, a oneDNN primitive is made for that size.
+// The operator matmul. The GEMM of ops/gemm.cpp computes any size. A recurring size of f32, bf16 or
+// 8-bit integers uses a oneDNN primitive that is created for this size.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>
@@ -24,7 +24,7 @@ constexpr int64_t kExactDepthOfI8 = 512;
 // With up to this many rows or columns, the GEMM of ops/gemm.cpp is as fast as oneDNN.
 constexpr int64_t kFewRows = 16;
 
-// A batch of matrices; a stride of 0 repeats one matrix.
+// A batch of matrices. A batch stride of 0 repeats one matrix.
 struct Matrices {
   Type type;
   std::vector<int64_t> batch;    // extents, outermost first
@@ -49,8 +49,8 @@ Matrices matrices_of(const bp_tensor_desc& view) {
   return out;
 }
 
-// Whether oneDNN has fast implementations for the layout: rows or columns are contiguous, and no
-// element occurs twice in a matrix.
+// Whether oneDNN has fast implementations for the layout. Rows or columns must be contiguous and
+// must not overlap, and batch strides must not be negative.
 bool is_fast_layout(const Matrices& m) {
   const bool rows_contiguous = m.col_stride == 1 && m.row_stride >= m.cols;
   const bool cols_contiguous = m.row_stride == 1 && m.col_stride >= m.rows;
@@ -58,7 +58,8 @@ bool is_fast_layout(const Matrices& m) {
          std::all_of(m.strides.begin(), m.strides.end(), [](int64_t s) { return s >= 0; });
 }
 
-// Merges batch dimensions whose strides agree in all three operands, and drops those of extent 1.
+// Merges batch dimensions whose strides agree in all three operands, and drops batch dimensions of
+// extent 1.
 void merge_batch(Matrices* const (&all)[3]) {
   std::vector<int64_t>& extents = all[2]->batch;
   for (std::size_t d = 0; d < extents.size();) {
@@ -105,11 +106,12 @@ struct Matmul {
   bool swapped;
 };
 
-// i8 x i8 of any depth, as a * b = (a + 128) * b - 128 * (ones * b). Both products are exact as u8
-// x i8. A row of ones is appended to a + 128, so that one multiplication gives both products.
+// The product of i8 and i8 of any depth, computed as a * b = (a + 128) * b - 128 * (ones * b). Both
+// products on the right are exact as products of u8 and i8. A row of ones is appended to a + 128,
+// so that one multiplication gives both products.
 struct Shifted {
   int64_t batches, rows, cols, depth;
-  // Sizes of the two parts of the workspace: a + 128 with its row of ones, and the product.
+  // Bytes of workspace for a + 128 with its row of ones, and for the product.
   uint64_t left_bytes, sums_bytes;
 
   explicit Shifted(const bp_op_desc& desc) {
@@ -120,7 +122,7 @@ struct Shifted {
     left_bytes = aligned(batches * (rows + 1) * depth);
     sums_bytes = aligned(batches * (rows + 1) * cols * 4);
   }
-  // The dense form of `view` with one more row.
+  // Returns the dense form of `view` with one more row and the type `type`.
   static Matrices with_row(const bp_tensor_desc& view, Type type) {
     bp_tensor_desc grown = view;
     ++grown.shape[view.rank - 2];
@@ -220,8 +222,8 @@ Status keep_any_size(Prepared& prepared) {
 
 void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
 
-// With one row or one column, memory bandwidth is the limit, and the GEMM of ops/gemm.cpp reaches
-// it.
+// With one row or one column, memory bandwidth limits the speed, and the GEMM of ops/gemm.cpp
+// reaches this limit.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
@@ -280,7 +282,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
-// Without VNNI, oneDNN adds pairs of 8-bit products in saturating 16-bit arithmetic.
+// Whether oneDNN computes 8-bit products exactly. Without VNNI, oneDNN adds pairs of products in
+// saturating 16-bit arithmetic.
 bool exact_in_8_bits() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   return isa != dnnl::cpu_isa::sse41 && isa != dnnl::cpu_isa::avx && isa != dnnl::cpu_isa::avx2 &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear. The GEMM of ops/gemm.cpp computes any size. A recurring size uses a oneDNN primitive with
-// bias, followed by a vector kernel for the activation.
+// The operator linear. The GEMM of ops/gemm.cpp computes any size. A recurring size uses a oneDNN
+// primitive with bias, followed by a vector kernel for the activation.
 #include "ops/gemm.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
@@ -42,15 +42,15 @@ struct Linear {
   Primitive gemm;
   bool has_bias;
   VectorPlan activation;
-  // Workspace for f32 sums, which the activation converts to the output's dtype. 0 if the output
-  // itself holds the sums.
+  // Bytes of workspace for f32 sums, which the activation converts to the output's dtype. The value
+  // is 0 if the output itself holds the sums.
   uint64_t sums_bytes;
 };
 
 void run(const Call& call) { call.prepared<Linear>().run(call); }
 
 void run_any_size(const Call& call) {
-  const auto flat = [](const View& view) {  // the dense matrix whose rows are the last dimension
+  const auto flat = [](const View& view) {  // the dense matrix with one row per last dimension
     View out = view;
     const int64_t cols = view.shape[view.rank - 1];
     int64_t rows = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm and rms_norm over trailing axes, and group_norm. Core decomposes layer_norm and
-// rms_norm over other axes.
+// The operators layer_norm and rms_norm over trailing axes, and group_norm. Core decomposes
+// layer_norm and rms_norm over other axes.
 #include "simd/norm.hpp"
 
 #include <backplane/kit/plan.hpp>
@@ -19,7 +19,8 @@ using namespace kit;
 // Statistics are f32 for every dtype of x.
 void store_statistic(const View& out, int64_t row, double value) { out.as<float>()[row] = static_cast<float>(value); }
 
-// Stores the statistics of rows without elements, which are 0 / 0 as in core's decomposition.
+// Stores the statistics of rows without elements. They are NaN, because core's decomposition
+// computes 0 / 0.
 void store_no_statistics(const Call& call) {
   for (const View& out : call.outputs.subspan(1)) {
     for (int64_t i = 0; out.dtype != 0 && i < out.elements(); ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd of layer_norm and rms_norm over trailing axes. Core decomposes other axes and norms.
+// The operator norm_bwd of layer_norm and rms_norm over trailing axes. Core decomposes norm_bwd
+// over other axes and of other norms.
 #include <backplane/kit/plan.hpp>
 
 #include "ops/dense_rows.hpp"
@@ -35,14 +36,14 @@ void run_norm_bwd(const Call& call) {
     if (rstd != nullptr) found.rstd = load_statistic(*rstd, r);
     return found;
   };
-  Moments* kept = nullptr;  // the moments of all rows; null unless dgamma or dbeta is requested
+  Moments* kept = nullptr;  // moments of all rows; null unless dgamma or dbeta is requested
   if (dgamma != nullptr || dbeta != nullptr) {
     kept = reinterpret_cast<Moments*>(call.scratch->get(static_cast<std::size_t>(rows) * sizeof(Moments)));
     each_row(rows, length, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) kept[r] = moments_of(r);
     });
-    // dgamma and dbeta come before dx, which may share memory with dy or x. Threads divide the
-    // columns by cache lines.
+    // dgamma and dbeta are computed before dx, because dx may share memory with dy or x. The
+    // columns are divided among threads in multiples of kColumns, which is at least a cache line.
     constexpr int64_t kColumns = 64;
     each_row((length + kColumns - 1) / kColumns, rows * kColumns, [&](int64_t begin, int64_t end) {
       kernels.parameters(dy.data, x.data, kept, rows, length, begin * kColumns, std::min(end * kColumns, length),

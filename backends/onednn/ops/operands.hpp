@@ -6,12 +6,13 @@
 
 namespace backplane::onednn {
 
-// Operand `i`, or null if the caller omitted it.
+// Returns operand `i`, or null if the caller omitted it.
 inline const kit::View* optional_operand(std::span<const kit::View> operands, std::size_t i) {
   return i < operands.size() && operands[i].dtype != 0 ? &operands[i] : nullptr;
 }
 
-// Scratch memory for `count` floats. Earlier pointers into it become invalid.
+// Returns scratch memory for `count` floats. Earlier pointers into the scratch memory become
+// invalid.
 inline float* scratch_floats(kit::Scratch& scratch, int64_t count) {
   return reinterpret_cast<float*>(scratch.get(static_cast<std::size_t>(count) * sizeof(float)));
 }

@@ -7,8 +7,8 @@
 
 namespace backplane::onednn {
 
-// Adds every operator below to `kernels`. `kernels` already holds those of cpu_kernels, some of
-// which are replaced.
+// Adds all operators of this file to `kernels`. `kernels` already contains the operators of
+// cpu_kernels, and some of them are replaced.
 void add_operators(kit::Kernels& kernels);
 
 void add_elementwise(kit::Kernels& kernels);  // unary, binary, compare, select, gelu, silu, sigmoid

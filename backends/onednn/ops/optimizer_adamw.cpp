@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw in one pass over memory.
+// The operator adamw, in one pass over memory.
 #include "simd/optimizer_adamw.hpp"
 
 #include <backplane/kit/plan.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // elements per thread that justify waking it
+constexpr int64_t kGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 
 void run(const Call& call) {
   const auto& attributes = call.attributes<bp_adamw_attributes>();

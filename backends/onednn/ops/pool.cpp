@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool. Both are separable. First the image lines under a line of the output are
-// combined into one padded line; then the elements under each window of that line are combined.
-// max_pool with indices searches element by element.
+// The operators max_pool and avg_pool. Both are separable. First, the image lines that contribute
+// to a line of the output are combined into one padded line. Then the elements under each window of
+// the padded line are combined. max_pool with indices searches element by element.
 #include "simd/pool.hpp"
 
 #include <backplane/kit/plan.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // combinations per thread that justify waking it
+constexpr int64_t kGrain = int64_t{1} << 16;  // number of combinations that justify waking a thread
 
 // A window over an image of up to three dimensions. Missing dimensions come first, with extent 1.
 struct Window {
@@ -34,11 +34,11 @@ struct Window {
       begin[shift + d] = attributes.pad_begin[d], end[shift + d] = attributes.pad_end[d];
     }
     for (int d = 0; d < 3; ++d)
-      stride[d] = result[d] == 1 ? 1 : stride[d];  // with a single position the stride has no effect
+      stride[d] = result[d] == 1 ? 1 : stride[d];  // the stride of a single position has no effect
   }
-  // The taps along a dimension that lie within the image, for one position of the result.
+  // The taps that lie within the image, for one position of the result along one dimension.
   struct Taps {
-    int64_t first, last;  // taps [first, last)
+    int64_t first, last;  // the range of taps is [first, last)
     int64_t at;           // the image position of tap 0, which may be outside the image
   };
   Taps taps(int d, int64_t position) const {
@@ -48,7 +48,7 @@ struct Window {
     return {std::min(first, kernel[d]), std::max(std::min(first, kernel[d]), std::min(last, kernel[d])), at};
   }
   // steps() is the length of a line of the result, rounded up to whole vectors. padded_line() is
-  // the length of the padded line that it is computed from.
+  // the length of the padded line of the image.
   int64_t steps() const { return (result[2] + kPoolStep - 1) / kPoolStep * kPoolStep; }
   int64_t padded_line() const {
     const int64_t padded = begin[2] + image[2] + end[2];
@@ -83,12 +83,12 @@ class PoolLine {
     }
   }
 
-  // Floats of scratch memory.
+  // Floats of scratch memory for one PoolLine.
   static int64_t scratch_size(const Window& window) { return window.padded_line() + 2 * window.steps(); }
 
   void operator()(int64_t plane, int64_t slice, int64_t row) const {
     const auto slices = window_.taps(0, slice), rows = window_.taps(1, row);
-    // The padding around the image never changes.
+    // Only the middle of the line changes. The padding on both sides keeps its value.
     float* middle = line_ + window_.begin[2];
     const void* pending[kLines];
     int64_t pending_count = 0;
@@ -119,7 +119,7 @@ class PoolLine {
   }
 
  private:
-  static constexpr int64_t kLines = 16;  // number of lines combined at a time
+  static constexpr int64_t kLines = 16;  // maximum number of lines that are combined at once
 
   const Window& window_;
   const bool average_, counts_padding_;
@@ -147,8 +147,9 @@ void run(const Call& call) {
   });
 }
 
-// Computes the maximum and its index in its plane: the first of equal elements, or the first NaN. A
-// window that covers only padding has index 2^31 - 1.
+// Computes the maximum of each window, and the index of this maximum in its plane. The first of
+// equal elements wins, and the first NaN wins. A window that covers only padding has index 2^31 -
+// 1.
 template <class T>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_matmul of float activations with weights of 4 or 8 bits. Weights are read once and
-// never stored as f32 outside the caches. Core decomposes integer activations: its integer matmul
-// is exact and runs in oneDNN.
+// The operator quantized_matmul of float activations with weights of 4 or 8 bits. Weights are read
+// once and never stored as f32 outside the caches. Core decomposes the operator for integer
+// activations, because an integer matmul is exact and runs in oneDNN.
 #include "simd/quantize_matmul.hpp"
 
 #include <backplane/kit/types.hpp>
@@ -17,11 +17,12 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kFewRows = 16;  // with up to this many rows of a, uses dot products with rows of weights
-// The extents of a tile of weights, which fits the second-level cache as f32. With few rows of a, a
-// tile has the full depth.
+// Up to this many rows of a, dot products with rows of weights are used.
+constexpr int64_t kFewRows = 16;
+// Extents of a tile of weights. A tile of f32 fits into the second-level cache. With few rows of a,
+// a tile has the full depth.
 constexpr int64_t kFewColumns = 16, kManyColumns = 128, kManyDepth = 512;
-constexpr int64_t kGrain = int64_t{1} << 18;  // weights per thread that justify waking it
+constexpr int64_t kGrain = int64_t{1} << 18;  // number of weights that justify waking a thread
 
 struct Problem {
   explicit Problem(const Call& call)
@@ -56,8 +57,8 @@ float number_at(const View& view, int64_t i) {
   }
 }
 
-// The parameter for column c and block b, or `otherwise` without a view. The view has one element,
-// one per column, or one per block and column.
+// Returns the parameter for column c and block b, or `otherwise` if `view` is null. The view has
+// one element, one element per column, or one element per column and block.
 float parameter(const View* view, int64_t c, int64_t b, int64_t cols, int64_t blocks, float otherwise) {
   if (view == nullptr) return otherwise;
   const int64_t count = view->elements();
@@ -113,7 +114,7 @@ class QuantizedGemm {
     }
   }
 
-  // Widens the weights [start, start + count) of a column; `start` is even.
+  // Widens the weights [start, start + count) of a column. `start` must be even.
   void widen(int64_t column, int64_t start, int64_t count, float* to) const {
     const bool four = p_.attributes.weight_bits == 4;
     (four ? steps_.widen4 : steps_.widen8)(p_.w.data + column * p_.w.shape[1] + (four ? start / 2 : start), to, count);
@@ -129,7 +130,7 @@ class QuantizedGemm {
     }
   }
 
-  // Adds the bias, converts to the dtype of y, and stores.
+  // Adds the bias, converts the sums to the dtype of y, and stores them.
   void store(int64_t begin, int64_t count, float* sums) const {
     const F32Cast narrow = F32Cast::from_f32(p_.y.dtype);
     const auto bytes = static_cast<int64_t>(dtype_bytes(p_.y.dtype));

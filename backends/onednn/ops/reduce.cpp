@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_sum, reduce_max and reduce_min of f32, f16 and bf16.
+// The operators reduce_sum, reduce_max and reduce_min of f32, f16 and bf16.
 #include "simd/reduce.hpp"
 
 #include <backplane/kit/loops.hpp>
@@ -12,9 +12,10 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kColumns = 1024;            // outputs that are computed at once; their sums fit the L1 cache
-constexpr int64_t kGrain = int64_t{1} << 18;  // elements per thread that justify waking it
-constexpr int64_t kMaxSplits = 64;            // maximum partial results per output
+// Number of outputs that are computed at once; their sums fit into the L1 cache.
+constexpr int64_t kColumns = 1024;
+constexpr int64_t kGrain = int64_t{1} << 18;  // number of elements that justify waking a thread
+constexpr int64_t kMaxSplits = 64;            // maximum number of partial results per output
 
 template <class T>
 void store_one(double total, std::byte* to) {
@@ -90,8 +91,8 @@ struct Reduction {
   }
 };
 
-// For few outputs with many elements each. Threads reduce splits of the elements, and the partial
-// results are combined in order.
+// Computes few outputs from many elements each. Threads reduce parts of the elements, and the
+// partial results are combined in order.
 void reduce_split(const Reduction& reduction, const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns,
                   Scratch& scratch) {
   const uint32_t d = reduced.longest();
@@ -124,7 +125,8 @@ void run(const Call& call) {
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   View from = in, along = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? from : along).shape[i] = 1;
-  if (elements == 0) std::fill_n(from.strides, from.rank, 0);  // without elements there is no address to advance
+  // An empty view has no address to advance.
+  if (elements == 0) std::fill_n(from.strides, from.rank, 0);
   const LoopNest<2> kept({&from, &out});
   const LoopNest<1> reduced({&along});
   const Reduction reduction{call.prepared<ReduceKernels>(), static_cast<int64_t>(dtype_bytes(in.dtype)),

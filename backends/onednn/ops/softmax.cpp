@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and log_softmax along the last axis. Core decomposes those along other axes.
+// The operators softmax and log_softmax along the last axis. Core decomposes both operators along
+// other axes.
 #include "simd/softmax.hpp"
 
 #include <backplane/kit/plan.hpp>

@@ -17,14 +17,15 @@ namespace {
 
 using namespace kit;
 
-// Operands that are not contiguous are staged tile by tile. A tile has `kColumns` elements of one
-// row. If an operand is contiguous along another dimension, a tile has `kAcrossBytes` bytes of
-// adjacent rows, so that all elements of a page are used together.
+// Operands that are not contiguous are staged tile by tile. A tile has up to `kColumns` elements of
+// one row. If an operand is contiguous across rows, a tile spans `kAcrossBytes` bytes of adjacent
+// rows, so that all elements of a page are used together.
 constexpr int64_t kColumns = 512;
 constexpr int64_t kAcrossBytes = 256;
 constexpr int64_t kTileBytes = 32 << 10;
-constexpr int64_t kShortRow = 1024;  // bytes
-constexpr int64_t kPadBytes = 64;    // padding per staged row, so that rows use different cache sets
+constexpr int64_t kShortRow = 1024;  // maximum size, in bytes, of rows that are prefetched
+// Bytes of padding per staged row; rows then use different cache sets.
+constexpr int64_t kPadBytes = 64;
 
 // Prefetches memory that the hardware prefetcher does not predict.
 void prefetch(const std::byte* from, int64_t bytes) {
@@ -57,18 +58,18 @@ void with_words(int64_t bytes, Byte* at, const F& f) {
   }
 }
 
-// One execution: the kernel, its operands, and the tiling of their rows.
+// One execution: the kernel, its operands, and the tiling of the operands' rows.
 template <std::size_t N>
 struct Tiling {
   using Strides = std::array<int64_t, N>;
   using Pointers = std::array<std::byte*, N>;
 
   VectorKernel kernel;
-  Strides bytes;   // size of an element of each operand
-  Strides across;  // from a row to the next row of the tile
+  Strides bytes;   // size of an element, per operand
+  Strides across;  // bytes from a row to the next row of the tile, per operand
   int64_t lines;   // rows per tile
-  bool streams;    // writes the output with non-temporal stores
-  bool copies;     // the kernel only moves bytes
+  bool streams;    // whether the output is written with non-temporal stores
+  bool copies;     // whether the kernel only moves bytes
   const MemoryMoves& moves = memory_moves();
 
   // Processes `count` elements of each of `lines_here` adjacent rows.
@@ -120,11 +121,11 @@ struct Tiling {
     }
   }
 
-  // The distance between rows in the buffer of operand k, in elements.
+  // Returns the distance between rows in the buffer of operand k, in elements.
   int64_t pitch_of(std::size_t k, int64_t columns) const { return columns + kPadBytes / bytes[k]; }
 
-  // Copies operand k's part of a tile into contiguous rows; does nothing if its rows are
-  // contiguous.
+  // Copies operand k's part of a tile into contiguous rows. Does nothing if the operand's rows are
+  // already contiguous.
   void load(std::size_t k, const std::byte* from, int64_t stride, std::byte* to, int64_t columns, int64_t length,
             int64_t lines_here) const {
     if (stride == bytes[k]) return;
@@ -140,8 +141,8 @@ struct Tiling {
   }
 };
 
-// Returns the dimension along which some input is contiguous although it is not contiguous along
-// rows. Returns nest.rank() if there is no such input.
+// Finds an input that is contiguous across rows but not along rows. Returns the dimension along
+// which this input is contiguous, or nest.rank() if there is no such input.
 template <std::size_t N>
 uint32_t contiguous_across(const LoopNest<N>& nest, const std::array<int64_t, N>& bytes) {
   const uint32_t inner = nest.rank() - 1;

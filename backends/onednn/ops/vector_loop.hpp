@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs vector kernels on operands of any strides: loops over their dimensions, staging through
-// buffers in the first-level cache, and division among threads.
+// Runs vector kernels on operands of any strides. Contains loops over dimensions, staging through
+// buffers in the first-level cache, and division of work among threads.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
@@ -12,9 +12,9 @@ namespace backplane::onednn {
 // The state of a plan that run_vectorised executes.
 struct VectorPlan {
   VectorKernel kernel;
-  int64_t grain;  // elements per thread that justify waking it
+  int64_t grain;  // number of elements that justify waking a thread
 };
-// Grains that are about 0.1 ms of work.
+// Grains of about 0.1 ms of work, for cheap and for costly kernels.
 inline constexpr int64_t kCheapGrain = int64_t{1} << 18, kCostlyGrain = int64_t{1} << 16;
 
 // Outputs of at least this many bytes are written with non-temporal stores, because they would not
@@ -25,20 +25,20 @@ void fence_stores();
 
 // Creates the plan state for `kernel`. Returns null if `kernel` is null.
 std::shared_ptr<const void> vector_plan(VectorKernel kernel, int64_t grain);
-// Replaces the plain kernel of `op` for `dtypes`; does nothing if `kernel` is null.
+// Replaces the plain kernel of `op` for `dtypes`. Does nothing if `kernel` is null.
 void replace_kernel(kit::Kernels& kernels, uint32_t op, kit::KernelDtypes dtypes, kit::Kernel run, VectorKernel kernel,
                     int64_t grain);
 
-// Runs a plan whose state is a VectorPlan. N is the number of operands, that is, one output and the
-// inputs.
+// Runs a plan whose state is a VectorPlan. N is the number of operands, which are one output and N
+// - 1 inputs.
 template <std::size_t N>
 void run_vectorised(const kit::Call& call);
 extern template void run_vectorised<2>(const kit::Call&);
 extern template void run_vectorised<3>(const kit::Call&);
 extern template void run_vectorised<4>(const kit::Call&);
 
-// to = f(from) for dense memory, as the epilogue of a contraction. `from` is f32, or has the dtype
-// of `to` if both are the same memory.
+// Computes to = f(from) on dense memory, as the epilogue of a contraction. `from` is f32. If `from`
+// and `to` are the same memory, `from` has the dtype of `to`.
 void run_contiguous(const VectorPlan& plan, const std::byte* from, const kit::View& to);
 
 }  // namespace backplane::onednn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The differences between oneDNN 2.x and 3.x. The rest of the plugin uses these names.
+// The differences between oneDNN 2.x and 3.x. The rest of the plugin uses the names of this file.
 #pragma once
 
 #include <cstdlib>
@@ -13,8 +13,8 @@ inline std::string version() {
   return "oneDNN " + std::to_string(is->major) + "." + std::to_string(is->minor) + "." + std::to_string(is->patch);
 }
 
-// Switches off oneDNN's process-wide cache of primitives, unless the user has set its capacity. The
-// cache would store the same primitives as plans, and keep them after the plans' end.
+// Switches off oneDNN's process-wide cache of primitives, unless the user has set its capacity.
+// Plans already keep their primitives, and the cache would keep them after the plans are destroyed.
 inline void leave_caching_to_plans() {
   for (const char* variable : {"DNNL_PRIMITIVE_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}) {
     if (std::getenv(variable) != nullptr) return;
@@ -38,7 +38,7 @@ typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dn
 #endif
 }
 
-// The same for a backward primitive, which requires the description of the forward primitive.
+// Describes a backward primitive, which requires the description of its forward primitive.
 template <class Primitive, class Forward, class... Operation>
 typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
                                                      const Forward& forward, const Operation&... operation) {
@@ -57,8 +57,8 @@ using Softmax = dnnl::softmax_v2_forward;
 using Pooling = dnnl::pooling_v2_forward;
 #endif
 
-// Describes an eltwise primitive. Source and target have the same layout, which oneDNN 2.x takes
-// only once.
+// Describes an eltwise primitive, whose source and target have the same layout. oneDNN 2.x has one
+// parameter for this layout, and oneDNN 3.x has two.
 inline dnnl::eltwise_forward::primitive_desc describe_eltwise(const dnnl::engine& engine,
                                                               const dnnl::primitive_attr& attributes,
                                                               dnnl::prop_kind kind, dnnl::algorithm algorithm,
@@ -81,8 +81,8 @@ inline dnnl::layer_normalization_forward::primitive_desc describe_layer_norm(con
 #endif
 }
 
-// out = alpha * op(a) * op(b) + beta * out in f32, row-major; each op is 'N' or 'T'. With a
-// TeamSize of 1, sgemm runs on the calling thread.
+// Computes out = alpha * op(a) * op(b) + beta * out in f32, row-major. Each op is 'N' or 'T'. With
+// a TeamSize of 1, sgemm runs on the calling thread.
 inline dnnl_status_t sgemm(char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a,
                            int64_t a_stride, const float* b, int64_t b_stride, float beta, float* out, int64_t stride) {
   return dnnl_sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);

@@ -51,7 +51,7 @@ dnnl_api::Type type_of(uint32_t dtype) {
   }
 }
 
-// The oneDNN objects of one run.
+// The oneDNN objects of one execution.
 struct Primitive::Launch {
   dnnl::stream stream;
   std::vector<dnnl::memory> memories;

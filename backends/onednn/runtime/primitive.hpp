@@ -10,17 +10,17 @@
 
 namespace backplane::onednn {
 
-// The CPU engine; lives until the process ends.
+// Returns the CPU engine, which lives until the process ends.
 const dnnl::engine& engine();
 
-// Attributes that request full precision, and scratch memory from the caller, regardless of the
-// environment.
+// Returns attributes that request full precision, and scratch memory from the caller. Environment
+// variables do not affect them.
 dnnl::primitive_attr strict_attributes();
 
-// The status that a plan slot returns for a oneDNN failure.
+// Returns the status that a plan slot returns for a oneDNN failure.
 kit::Status status_of(const dnnl::error& failure, const char* op);
 
-// oneDNN's data type; undef if it has none for `dtype`.
+// Returns oneDNN's data type for `dtype`, or undef if oneDNN has none.
 dnnl_api::Type type_of(uint32_t dtype);
 
 // Any number of threads may run one primitive at the same time.
@@ -31,7 +31,7 @@ class Primitive {
     dnnl_api::Md md;
   };
 
-  // `primitive` was created for teams of `team` threads and runs on such a team.
+  // `primitive` was created for teams of `team` threads, and runs on a team of that size.
   Primitive(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl_api::Md& scratchpad, int team);
   ~Primitive();
   Primitive(const Primitive&) = delete;
@@ -39,8 +39,8 @@ class Primitive {
 
   uint64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Runs the primitive and returns when it is done. `data` holds the addresses of the arguments, in
-  // their order. Throws on failure.
+  // Runs the primitive and returns when it is done. `data` contains the addresses of the arguments,
+  // in the order of the constructor's `arguments`. Throws on failure.
   void run(void* workspace, std::initializer_list<void*> data) const;
 
  private:
@@ -51,7 +51,7 @@ class Primitive {
   std::vector<Argument> arguments_;
   uint64_t workspace_bytes_;
   int team_;
-  mutable std::atomic<Launch*> spare_;  // kept for the next run, so that it allocates nothing
+  mutable std::atomic<Launch*> spare_;  // kept for the next run, which then allocates nothing
 };
 
 // Returns `arguments`, followed by the bias unless `bias` is empty.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's sgemm as an inner step of a kernel, which each thread of a team calls.
+// oneDNN's sgemm as an inner step of a kernel. Each thread of a team calls it.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,12 @@
 
 namespace backplane::onednn {
 
-// Any number of threads may call multiply(), each within a TeamSize of 1. Call check() after all
-// threads have finished.
+// Any number of threads may call multiply() at once, each within a TeamSize of 1. Call check()
+// after all threads have finished.
 class Sgemm {
  public:
-  // out = alpha * a * op(b) + beta * out, row-major; op_b is 'N' or 'T' (b transposed).
+  // Computes out = alpha * a * op(b) + beta * out, row-major. op_b is 'N', or 'T' if b is
+  // transposed.
   void multiply(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a, int64_t a_stride,
                 const float* b, int64_t b_stride, float beta, float* out, int64_t stride) const noexcept {
     const dnnl_status_t status =

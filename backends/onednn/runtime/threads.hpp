@@ -8,7 +8,7 @@
 
 namespace backplane::onednn {
 
-// Processors that this process may run on.
+// Returns the number of processors that this process may run on.
 int available_threads();
 
 // The number of threads for parallel work of the calling thread. The OpenMP runtime keeps one
@@ -32,17 +32,17 @@ class TeamSize {
   int before_;
 };
 
-// The mutex that is locked while a team of more than one thread works, so that streams take turns
-// and never oversubscribe the processors.
+// Returns the mutex that is locked while a team of more than one thread works. Only one such team
+// works at a time, so streams never oversubscribe the processors.
 std::mutex& team_mutex();
 
 namespace detail {
 void run_team(int threads, void (*body)(void*, int part, int parts), void* context);
 }
 
-// Calls body(part, parts) on the threads of a team, at most one thread per `grain` of the `units`
-// of work. The body divides the work itself and throws nothing. Less than two grains run on the
-// calling thread.
+// Calls body(part, parts) on the threads of a team, with at most one thread per `grain` of the
+// `units` of work. The body divides the work itself and throws nothing. Work of less than two
+// grains runs on the calling thread.
 template <class Body>
 void parallel(int64_t units, int64_t grain, const Body& body) {
   static_assert(std::is_nothrow_invocable_v<const Body&, int, int>);
@@ -55,8 +55,8 @@ void parallel(int64_t units, int64_t grain, const Body& body) {
       const_cast<Body*>(&body));
 }
 
-// Part `part` of [0, count) divided into `parts` contiguous ranges, whose sizes differ by at most
-// `step`.
+// Part `part` of [0, count), which is divided into `parts` contiguous ranges. The sizes of the
+// ranges differ by at most `step`.
 struct Range {
   int64_t begin;
   int64_t end;

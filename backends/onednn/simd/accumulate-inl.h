@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building blocks of kernels that reduce a contiguous row: loops over vectors of f32 with a partial
-// last vector, and sums in two stages. Blocks are summed in f32, and their sums in f64. Files that
-// Highway compiles once per vector target include this after <hwy/highway.h>.
+// last vector, and sums in two stages. Blocks are summed in f32, and the results of blocks in f64.
+// Files that Highway compiles once per vector target include this header after <hwy/highway.h>.
 #if defined(BACKPLANE_ONEDNN_ACCUMULATE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef BACKPLANE_ONEDNN_ACCUMULATE_INL_H
 #undef BACKPLANE_ONEDNN_ACCUMULATE_INL_H
@@ -36,7 +36,7 @@ HWY_INLINE void store_part(D d, V value, T* to, int64_t count) {
   std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
 }
 
-// Loads the vector at `i` of a row of `count` elements. Lanes past the end are zero.
+// Loads the vector at index `i` of a row of `count` elements. Lanes past the end are zero.
 template <class T>
 HWY_INLINE V load_at(D d, const T* row, int64_t i, int64_t count) {
   const bool whole = i + static_cast<int64_t>(hn::Lanes(d)) <= count;
@@ -57,7 +57,7 @@ HWY_INLINE void each_vector(D d, const T* x, int64_t count, float rest, Step& st
   if (i < count) step(d, load_part(d, x + i, count - i, rest), i);
 }
 
-// Step of each_vector: y[i] = value(x[i]).
+// A step for each_vector. It sets y[i] to value(x[i]).
 template <class T, class F>
 struct Write {
   T* y;
@@ -66,7 +66,7 @@ struct Write {
   HWY_INLINE void operator()(D d, V x, int64_t i) { store_at(d, value(d, x, i), y, i, count); }
 };
 
-// A sum of vectors. Each block of 16 vectors is added to a total in f64.
+// A sum of vectors. Each block of 16 vectors is summed in f32 and then added to a total in f64.
 class Total {
  public:
   HWY_INLINE explicit Total(D d) : block_(hn::Zero(d)) {}

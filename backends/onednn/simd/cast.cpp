@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cast between f32, f16 and bf16, and between those and i32, u8 and bool.
+// The operator cast between f32, f16 and bf16, and between each of these and i32, u8 or bool.
 #include <cmath>
 
 #include "simd/cast.hpp"
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// ---- Loads convert to f32, which rounds only i32. Stores convert from f32 by the rules of cast.
+// ---- Loads convert to f32. Only i32 may be rounded. Stores convert from f32 by the rules of cast.
 
 template <class D, class T>
 HWY_INLINE hn::Vec<D> read(D d, const T* from) {
@@ -46,7 +46,7 @@ template <class D, class T>
 HWY_INLINE void write(D d, hn::Vec<D> value, T* to) {
   store(d, value, to);
 }
-// Truncates and saturates; NaN gives 0.
+// Truncates towards zero and saturates. NaN gives 0.
 template <class D>
 HWY_INLINE auto truncated(D d, hn::Vec<D> value) {
   const hn::RebindToSigned<D> di;
@@ -89,8 +89,8 @@ void cast(const void* const* in, void* out, int64_t count) {
   map_vectors(hn::ScalableTag<float>(), Convert(), count, static_cast<To*>(out), static_cast<const From*>(in[0]));
 }
 
-// Pairs that this file serves. It excludes i32 to f16 or bf16, which would round twice, first to
-// f32.
+// Whether this file has a kernel for the pair. Conversions from i32 to f16 or bf16 have none,
+// because they would round twice, first to f32.
 template <class From, class To>
 [[maybe_unused]] constexpr bool kServed = !std::same_as<From, To> && (kit::Floating<From> || std::same_as<To, float> ||
                                                                       (kit::Half<To> && !std::same_as<From, int32_t>));

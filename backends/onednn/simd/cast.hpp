@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised kernels of cast.
+// Vectorised kernels of the operator cast.
 #pragma once
 
 #include "simd/vector_kernel.hpp"
 
 namespace backplane::onednn {
 
-// The kernel compiled for this processor. Null if the plain kernel serves the pair, or if from ==
-// to.
+// Returns the kernel that is compiled for this processor. Returns null if from == to, or if only
+// the plain kernel supports the pair.
 VectorKernel cast_kernel(uint32_t from, uint32_t to);
 
 }  // namespace backplane::onednn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary operators: f32, f16, bf16 and integers of up to 32 bits.
+// Elementwise binary operators of f32, f16, bf16 and integers of up to 32 bits.
 #include <cmath>
 
 #include "simd/elementwise.hpp"
@@ -41,7 +41,7 @@ BACKPLANE_BINARY(BP_OP_OR, BitOr, hn::Or(a, b))
 BACKPLANE_BINARY(BP_OP_XOR, BitXor, hn::Xor(a, b))
 #undef BACKPLANE_BINARY
 
-// The kernel of the functor with this id; null if no functor has it.
+// Returns the kernel of the functor whose kId is `id`, or null if there is none.
 template <class T, class... Functors>
 VectorKernel kernel_of(uint32_t id) {
   VectorKernel kernel = nullptr;

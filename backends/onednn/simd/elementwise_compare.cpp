@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare and select.
+// The operators compare and select.
 #include <cmath>
 
 #include "simd/elementwise.hpp"
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// ---- compare: each result is a byte, 0 or 1. Only ne is true for a NaN.
+// ---- compare: each result is a byte, 0 or 1. If an operand is NaN, only ne is true.
 
 struct Eq {
   [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_EQ;
@@ -104,7 +104,7 @@ VectorKernel find_compare(uint32_t predicate, uint32_t dtype) {
                                  [&]<class T>() { return kernel_of<T, Eq, Ne, Lt, Le, Gt, Ge>(predicate); });
 }
 
-// ---- select: moves words of any type. A condition byte other than 0 selects the first.
+// ---- select: moves words of any type. A condition byte other than 0 selects a.
 
 template <class D>
 HWY_INLINE hn::Vec<D> selected(D d, const uint8_t* condition, hn::Vec<D> a, hn::Vec<D> b) {

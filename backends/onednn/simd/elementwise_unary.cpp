@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unary operators and activations: f32, f16 and bf16, and neg, abs and bitnot of integers.
+// Elementwise unary operators and activations of f32, f16 and bf16, and neg, abs and bitnot of
+// integers.
 #include <cmath>
 
 #include "simd/elementwise.hpp"
@@ -46,7 +47,7 @@ BACKPLANE_UNARY(BP_ACTIVATION_SILU, Silu, hn::Mul(x, sigmoid_of(d, x)))
 BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, Sigmoid, sigmoid_of(d, x))
 #undef BACKPLANE_UNARY
 
-// The kernel of the functor with this id; null if no functor has it.
+// Returns the kernel of the functor whose kId is `id`, or null if there is none.
 template <class Out, class In, class... Functors>
 VectorKernel kernel_of(uint32_t id) {
   VectorKernel kernel = nullptr;

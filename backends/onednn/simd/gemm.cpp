@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM micro-kernels: a kernel with a tile of accumulators in registers, packing by 4 x 4
-// transposes, and skinny kernels for few rows, which read b only once.
+// Micro-kernels of the GEMM: a kernel with a tile of accumulators in registers, packing by 4 x 4
+// transposes, and skinny kernels for few rows of a, which read b only once.
 #include <cmath>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ using V = hn::Vec<D>;
 using D4 = hn::CappedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
-// Rows per tile. A row has two accumulator vectors; the registers also hold two vectors of b and
-// one of a.
+// Rows per tile. A row has two accumulator vectors. The registers also hold two vectors of b and
+// one vector of a.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 constexpr int kRows = 12;
 #elif HWY_ARCH_X86
@@ -86,7 +86,7 @@ HWY_INLINE void pack_4x4(D4 d, const T* from, int64_t line_stride, int64_t width
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23)), d, to + 3 * width);
 }
 
-// Packs one panel of `lines` lines, at most `width`.
+// Packs one panel of `lines` lines. `lines` is at most `width`.
 template <class T>
 void pack_panel(const T* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
                 float* to) {
@@ -137,7 +137,7 @@ void pack(const void* data, int64_t line_stride, int64_t depth_stride, int64_t l
 }
 
 // Processes kDepth rows of b at a time, in one pass over the accumulators. The hardware prefetcher
-// can follow that many streams.
+// can follow kDepth streams.
 template <class T, int kDepth>
 void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
               int64_t acc_stride) {
@@ -166,7 +166,8 @@ void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_
   }
 }
 
-// Multiplies one row of a, with its accumulators in registers. b is read from beginning to end.
+// Multiplies one row of a by b, with the accumulators in registers. b is read from beginning to
+// end.
 template <class T, int kVectors>
 void add_narrow(const float* a, const T* b, int64_t b_stride, int64_t depth, float* acc) {
   const D d;

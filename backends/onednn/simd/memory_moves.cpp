@@ -19,8 +19,8 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
-// A vector of 128 bits. Interleaving pairs of lines, then pairs of pairs, transposes a square that
-// has as many lines as a vector has words.
+// A vector of 128 bits. A square has as many lines as this vector has words. Interleaving pairs of
+// lines, and then pairs of the results, transposes a square.
 template <class Word>
 using Square = hn::CappedTag<Word, 16 / sizeof(Word)>;
 
@@ -74,7 +74,8 @@ HWY_INLINE void square(const std::byte* from, int64_t stride, uint16_t* to, int6
   for (int64_t i = 0; i < 8; ++i) lines[i] = hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + i * stride));
   store_eight(d, lines, to, pitch);
 }
-// 16 lines of 16 bytes: interleaves pairs of lines, then continues with words of 16 bits.
+// Transposes 16 lines of 16 bytes. Interleaves pairs of lines, then continues with words of 16
+// bits.
 HWY_INLINE void square(const std::byte* from, int64_t stride, uint8_t* to, int64_t pitch) {
   const Square<uint8_t> d;
   const Square<uint16_t> d2;
@@ -98,8 +99,8 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   };
   int64_t i = 0;
   for (; i + kSide <= columns; i += kSide) {
-    // Prefetches the next columns. Each may be on another page, and the hardware prefetcher does
-    // not cross page boundaries.
+    // Prefetches the next columns. Each column may be on another page, and the hardware prefetcher
+    // does not cross page boundaries.
     for (int64_t ahead = i + 2 * kSide; ahead < i + 3 * kSide && ahead < columns; ++ahead) {
       for (int64_t byte = 0; byte < lines * static_cast<int64_t>(sizeof(Word)); byte += kLine)
         hwy::Prefetch(from + ahead * stride + byte);

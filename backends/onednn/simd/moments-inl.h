@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mean and variance of a contiguous row, for the norms and their backward pass. Files that Highway
-// compiles once per vector target include this after <hwy/highway.h>.
+// compiles once per vector target include this header after <hwy/highway.h>.
 #if defined(BACKPLANE_ONEDNN_MOMENTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef BACKPLANE_ONEDNN_MOMENTS_INL_H
 #undef BACKPLANE_ONEDNN_MOMENTS_INL_H
@@ -16,12 +16,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 
-// Step of each_vector: the sum of the elements.
+// A step for each_vector. It sums the elements.
 struct SumElements {
   Total total;
   HWY_INLINE void operator()(D d, V x, int64_t) { total.add(d, x); }
 };
-// Step of each_vector: the sum of squared distances from the mean.
+// A step for each_vector. It sums the squared distances from the mean.
 struct SumSquares {
   V mean;
   Total total;
@@ -31,7 +31,7 @@ struct SumSquares {
   }
 };
 
-// The mean and 1 / sqrt(variance + epsilon) of a row. Unless kCentred, the mean is taken as 0.
+// Returns the mean and 1 / sqrt(variance + epsilon) of a row. If kCentred is false, the mean is 0.
 template <bool kCentred, class T>
 Moments moments_of(D d, const T* x, int64_t count, double epsilon) {
   const auto n = static_cast<double>(count);
@@ -41,8 +41,8 @@ Moments moments_of(D d, const T* x, int64_t count, double epsilon) {
     each_vector(d, x, count, 0.0f, sum);
     exact_mean = sum.total.get(d) / n;
   }
-  // Distances are relative to the mean rounded to f32. The square of the rounding error is
-  // subtracted from the variance. Lanes past the end hold the mean, so their distance is 0.
+  // Distances are relative to the mean rounded to f32. The square of this rounding error is
+  // subtracted from the variance. Lanes past the end contain the mean, so their distance is 0.
   const auto mean = static_cast<float>(exact_mean);
   SumSquares squares{hn::Set(d, mean), Total(d)};
   each_vector(d, x, count, mean, squares);

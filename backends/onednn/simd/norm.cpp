@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm and group_norm of a contiguous row or group.
+// The operators layer_norm, rms_norm and group_norm on a contiguous row or group.
 #include "simd/norm.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd of layer_norm and rms_norm over contiguous rows.
+// The operator norm_bwd of layer_norm and rms_norm on contiguous rows.
 #include <algorithm>
 
 #include "simd/norm.hpp"
@@ -35,7 +35,7 @@ void norm_dx(const void* gradient, const void* input, const void* scale, void* t
   const auto normalised = [&](int64_t i) HWY_ATTR { return hn::Mul(hn::Sub(load_at(d, x, i, count), mean), rstd); };
   Total sum_g(d), sum_gs(d);
   for (int64_t i = 0; i < count; i += lanes) {
-    const V g = scaled(i);  // 0 past the end
+    const V g = scaled(i);  // lanes past the end are 0
     if constexpr (kCentred) sum_g.add(d, g);
     sum_gs.add(d, hn::Mul(g, normalised(i)));
   }

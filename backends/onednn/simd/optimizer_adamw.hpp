@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectorised kernel of adamw.
+// The vectorised kernel of the operator adamw.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@ namespace backplane::onednn {
 struct AdamwStep {
   float keep1, add1, keep2, add2;  // beta and 1 - beta of each moment
   float correction2, epsilon;
-  float rate, decay;  // learning rate / first moment's correction; learning rate * weight decay
+  // Rate = learning rate / correction of the first moment; decay = learning rate * weight decay.
+  float rate, decay;
 };
-// Updates `count` parameters and both their moments in place.
+// Updates `count` parameters and both moments of each parameter in place.
 using AdamwKernel = void (*)(const AdamwStep& step, const void* gradient, void* parameter, void* first, void* second,
                              int64_t count);
 
-// The kernel compiled for this processor, by the dtypes of gradient, parameter and moments; null if
-// there is none.
+// Returns the kernel that is compiled for this processor and these dtypes, or null if there is
+// none.
 AdamwKernel adamw_kernel(uint32_t gradient, uint32_t parameter, uint32_t moments);
 
 }  // namespace backplane::onednn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectorised steps of max_pool and avg_pool. Pooling is separable. The first step combines the
-// image lines under a line of the output; the second combines taps along the resulting line. To
-// combine means to take the maximum or the sum.
+// image lines that contribute to a line of the output. The second step combines taps along the
+// resulting line. Combining means taking the maximum or the sum.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace backplane::onednn {
 
 struct PoolKernels {
-  // combined[i] = the combination of lines[0..line_count)[i] and, if `more`, of combined[i]. There
-  // is at least one line.
+  // Combines element i of all `line_count` lines into combined[i]. If `more` is set, the old
+  // combined[i] is also included. There is at least one line.
   void (*lines)(float* combined, const void* const* lines, int64_t line_count, bool more, int64_t count);
-  // out[i] = the combination of `kernel` taps of `line`. The first tap is at i * stride; taps are
+  // Combines `kernel` taps of `line` into out[i]. The first tap is at i * stride, and taps are
   // `dilation` apart. For strides up to kPoolStrides, `line` and `out` must extend to `count`
   // rounded up to kPoolStep.
   void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
@@ -20,11 +20,12 @@ struct PoolKernels {
   // kPoolStep.
   void (*divide)(float* out, const float* columns, float lines, int64_t count);
 };
-inline constexpr int64_t kPoolStep = 16;    // floats in the widest vector, which has 64 bytes
-inline constexpr int64_t kPoolStrides = 2;  // maximum stride with vector loops
+// Number of floats in the widest vector, which has 64 bytes.
+inline constexpr int64_t kPoolStep = 16;
+inline constexpr int64_t kPoolStrides = 2;  // maximum stride for which there are vector loops
 
-// The functions compiled for this processor; null on targets without vectors. `dtype` is f32, f16
-// or bf16.
+// Returns the functions that are compiled for this processor. They are null on targets without
+// vectors. `dtype` is f32, f16 or bf16.
 PoolKernels pool_kernels(bool average, uint32_t dtype);
 
 }  // namespace backplane::onednn

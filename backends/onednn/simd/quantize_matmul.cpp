@@ -53,7 +53,7 @@ namespace {
   for (; i < count; ++i) x[i] = (x[i] - zero) * factor;
 }
 
-// Computes kRows x kDots sums in registers, one vector along k at a time.
+// Computes kRows x kDots sums in registers. Each iteration processes one vector along k.
 template <int kRows>
 HWY_INLINE void dots_of(const float* a, const float* w, int64_t depth, float* out, int64_t stride) {
   const D d;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised steps of quantized_matmul: a row of weights is widened to f32 in
-// the first-level cache, then multiplied with rows of a.
+// Vectorised steps of quantized_matmul. A row of weights is widened to f32 in the first-level
+// cache, and then multiplied by rows of a.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,20 @@
 namespace backplane::onednn {
 
 struct QuantizedGemmSteps {
-  // to[i] = weight i. widen8 reads i8; widen4 reads two u4 per byte, the first in the low half.
+  // Both functions set to[i] to weight i. widen8 reads i8. widen4 reads two u4 per byte, the first
+  // in the low half.
   void (*widen8)(const void* from, float* to, int64_t count);
   void (*widen4)(const void* from, float* to, int64_t count);
-  // x[i] = (x[i] - zero) * scale
+  // Computes x[i] = (x[i] - zero) * scale.
   void (*scale)(float* x, int64_t count, float zero, float scale);
-  // out[r * out_stride + c] = sum over k of a[r * depth + k] * w[c * depth + k]
-  // for 1 to 4 rows and `kDots` columns.
+  // Computes out[r * out_stride + c] = sum over k of a[r * depth + k] * w[c * depth + k], for 1 to
+  // 4 rows and `kDots` columns.
   void (*dots)(const float* a, int64_t rows, const float* w, int64_t depth, float* out, int64_t out_stride);
 };
 inline constexpr int64_t kDots = 4;
 
-// The functions compiled for this processor; null on targets without vectors.
+// Returns the functions that are compiled for this processor. They are null on targets without
+// vectors.
 QuantizedGemmSteps quantized_gemm_steps();
 
 }  // namespace backplane::onednn

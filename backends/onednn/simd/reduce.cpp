@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_sum, reduce_max and reduce_min along contiguous rows and across them.
+// The operators reduce_sum, reduce_max and reduce_min, along contiguous rows and across rows.
 #include <cmath>
 #include <limits>
 
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Functors that combine two values, for both stages. NaN propagates.
+// Functors that combine two values, in f32 and in f64. NaN propagates.
 struct Sum {
   template <class V>
   static HWY_INLINE V combine(V a, V b) {
@@ -46,7 +46,7 @@ struct Min {
   [[maybe_unused]] static constexpr float kStart = std::numeric_limits<float>::infinity();
 };
 
-// A block has eight steps of four independent vectors, short enough to accumulate in f32.
+// A block has eight steps of four independent vectors. This is short enough to accumulate in f32.
 template <class T, class R>
 double row(double total, const void* from, int64_t count) {
   const hn::ScalableTag<float> d;

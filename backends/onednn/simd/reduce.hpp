@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectorised kernels of reduce_sum, reduce_max and reduce_min for f32, f16 and bf16. They reduce in
-// two stages: blocks in vectors of f32, then the results of blocks in f64.
+// two stages: blocks in vectors of f32, and then the results of blocks in f64.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@ struct ReduceKernels {
   double (*row)(double total, const void* x, int64_t count);
   // Reduces element k of each of `rows` rows into totals[k]. Rows are `stride` bytes apart.
   void (*columns)(double* totals, const void* x, int64_t stride, int64_t rows, int64_t columns);
-  // Combines two partial results: totals[k] and others[k].
+  // Combines the partial result others[k] into totals[k].
   void (*combine)(double* totals, const double* others, int64_t columns);
   double start;  // the result of reducing no elements
 };
 
-// The kernels compiled for this processor; null if the plain kernel serves the operator or dtype.
+// Returns the kernels that are compiled for this processor. They are null if only the plain kernel
+// supports the operator and dtype.
 ReduceKernels reduce_kernels(uint32_t op, uint32_t dtype);
 
 }  // namespace backplane::onednn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building blocks of the vector kernels: widening loads, rounding stores, elementary functions
 // within the error bounds of the operator table, and elementwise loops. Files that Highway compiles
-// once per vector target include this after <hwy/highway.h>.
+// once per vector target include this header after <hwy/highway.h>.
 #if defined(BACKPLANE_ONEDNN_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef BACKPLANE_ONEDNN_SIMD_INL_H
 #undef BACKPLANE_ONEDNN_SIMD_INL_H
@@ -22,10 +22,10 @@ using kit::b8;
 using kit::bf16;
 using kit::f16;
 
-// False for targets without vectors, where the plain kernels are as fast.
+// False for targets without vectors, on which the plain kernels are as fast.
 inline constexpr bool kHasVectors = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;
 
-// The lane type that T is computed in: f32 for f16 and bf16, bytes for bool.
+// The lane type in which T is computed. It is f32 for f16 and bf16, and a byte for bool.
 template <class T>
 struct LaneOf {
   using type = T;
@@ -47,7 +47,7 @@ using Lane = typename LaneOf<T>::type;
 
 // ---- Selection of a kernel by dtype, when a plan is created or the plugin is loaded
 
-// The dtypes that most kernels serve.
+// The dtypes that most kernels support.
 using ShortFloats = kit::Types<float, f16, bf16>;
 
 // Returns get.operator()<T>() for the T of `types` whose dtype is `dtype`. Returns an empty Result
@@ -115,7 +115,7 @@ HWY_INLINE void store(D, hn::Vec<D> value, f16* to) {
 
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
-  const V result = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));  // e^104 is infinite
+  const V result = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));  // e^104 is infinite in f32
   return hn::IfThenElse(hn::IsNaN(x), x, result);
 }
 
@@ -128,15 +128,15 @@ HWY_INLINE V log_of(D d, V x) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, zero)), hn::NaN(d), result);
 }
 
-// tanh(x) is 1 in f32 from 9.02 on, so clamping the argument changes no result.
+// tanh(x) rounds to 1 in f32 if x is at least 9.02, so clamping the argument changes no result.
 template <class D, class V>
 HWY_INLINE V tanh_of(D d, V x) {
   const V limited = hn::Max(hn::Min(x, hn::Set(d, 10.0f)), hn::Set(d, -10.0f));
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, limited));
 }
 
-// erf by two polynomials of N. Juffa, which meet at 475/512. The error is below 1 ULP with fused
-// multiply-add.
+// erf by two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The error
+// is below 1 ULP with fused multiply-add.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -185,15 +185,17 @@ HWY_INLINE V cos_of(D d, V x) {
   return hn::Cos(d, x);
 }
 
-// ---- Activations. For very negative x the exponential is infinite, and the quotient is the correct 0.
+// ---- Activations. For very negative x the exponential is infinite, so the quotient is 0, as
+// required.
 
 template <class D, class V>
 HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
 }
-// x * erfc(-x / sqrt(2)) / 2; 1 + erf would cancel for negative x. The tail for z = |x| / sqrt(2)
-// is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical Recipes, erfcc).
+// Computes x * erfc(-x / sqrt(2)) / 2. The form with 1 + erf would cancel for negative x. The tail
+// for z = |x| / sqrt(2) is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical
+// Recipes, erfcc).
 template <class D, class V>
 HWY_INLINE V gelu_erf_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -211,8 +213,8 @@ HWY_INLINE V gelu_erf_of(D d, V x) {
   const V tail = hn::Mul(hn::Mul(c(0.5f), t), exp_of(d, power));
   return hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(c(1.0f), tail)));
 }
-// x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). It equals x * (1 +
-// tanh v) / 2 but does not cancel.
+// Computes x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The result equals x * (1 +
+// tanh v) / 2, but this form does not cancel.
 template <class D, class V>
 HWY_INLINE V gelu_tanh_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
@@ -244,7 +246,7 @@ HWY_INLINE void map_vectors(D d, Step step, int64_t count, Out* out, const In*..
   std::memcpy(out + i, last, rest * sizeof(Out));
 }
 
-// One vector of out = F(in...), computed in the lane type of the inputs.
+// Computes one vector of out = F(in...) in the lane type of the inputs.
 template <class F>
 struct Map {
   template <class D, class Out, class... In>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and log_softmax along a contiguous row.
+// The operators softmax and log_softmax along a contiguous row.
 #include <cmath>
 #include <limits>
 
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Step of each_vector: the maximum per lane. NaN propagates.
+// A step for each_vector. It computes the maximum per lane. NaN propagates.
 struct Maximum {
   V maximum;
   HWY_INLINE void operator()(D, V x, int64_t) {
@@ -37,7 +37,8 @@ float maximum_of(D d, const T* x, int64_t count) {
   return maximum;
 }
 
-// Step of each_vector: the sum of e^(x - maximum). With kKeep the exponentials are stored in y.
+// A step for each_vector. It sums e^(x - maximum). If kKeep is set, the exponentials are stored in
+// y.
 template <class T, bool kKeep>
 struct Exponentials {
   T* y;

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised kernels of softmax, log_softmax and their backward pass along a
-// contiguous row, for f32, f16 and bf16. Each lookup returns the kernel
-// compiled for this processor, or null if there is none for the dtype.
+// Vectorised kernels of softmax, log_softmax and their backward pass along a contiguous row, for
+// f32, f16 and bf16. Each lookup returns the kernel that is compiled for this processor, or null if
+// there is none for the dtype.
 #pragma once
 
 #include <cstdint>
 
 namespace backplane::onednn {
 
-// y[i] = e^(x[i] - max) / sum, or its logarithm. x may be y.
+// Computes y[i] = e^(x[i] - max) / sum, or the logarithm of this value. x and y may be the same
+// memory.
 using SoftmaxKernel = void (*)(const void* x, void* y, int64_t count);
 SoftmaxKernel softmax_kernel(bool logarithm, uint32_t dtype);
 
-// dx = y (dy - sum of dy y); for log_softmax dx = dy - e^y sum of dy. dx may be dy or y.
+// Computes dx = y (dy - sum of dy y), or dx = dy - e^y sum of dy for log_softmax. dx may be the
+// same memory as dy or y.
 using SoftmaxBwdKernel = void (*)(const void* dy, const void* y, void* dx, int64_t count);
 SoftmaxBwdKernel softmax_bwd_kernel(bool logarithm, uint32_t dtype);
 
@@ -21,7 +23,7 @@ SoftmaxBwdKernel softmax_bwd_kernel(bool logarithm, uint32_t dtype);
 struct SoftmaxSteps {
   // Returns the maximum, or -inf if there are no elements. NaN propagates.
   float (*maximum)(const float* x, int64_t count);
-  // x = e^(x - maximum). Returns the sum.
+  // Replaces each x by e^(x - maximum). Returns the sum.
   double (*exponentials)(float* x, int64_t count, float maximum);
   void (*scale)(float* x, int64_t count, float factor);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax_bwd along a contiguous row.
+// The operator softmax_bwd along a contiguous row.
 #include "simd/softmax.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -6,8 +6,8 @@
 
 namespace backplane::onednn {
 
-// out[i] = f(in[0][i], ...) for 0 <= i < count. All operands are contiguous, and an input may be
-// the output.
+// Computes out[i] = f(in[0][i], ...) for 0 <= i < count. All operands are contiguous, and an input
+// may be the same memory as the output.
 using VectorKernel = void (*)(const void* const* in, void* out, int64_t count);
 
 }  // namespace backplane::onednn
