@@ -11,8 +11,8 @@
 
 namespace backplane::reference {
 
-// Environment variables, which are read once per instance. They allow tests of memory exhaustion
-// and of several devices.
+// Environment variables that the driver reads once per instance. Tests use them to exhaust memory
+// and to have several devices.
 inline constexpr const char* kMemoryLimit = "BACKPLANE_REFERENCE_MEMORY_LIMIT";  // bytes per device
 inline constexpr const char* kDevices = "BACKPLANE_REFERENCE_DEVICES";
 inline constexpr uint64_t kMaxDevices = 8;
@@ -25,7 +25,7 @@ class Driver : public kit::HostDriver {
     read(kDevices, 1, kMaxDevices, [&](uint64_t value) { set_devices(static_cast<uint32_t>(value)); });
   }
 
-  // If a setting is invalid, there is no device, and the error names the variable.
+  // If a setting is invalid, returns an error that names its variable.
   kit::Result<uint32_t> device_count() const {
     if (!setting_.ok()) return setting_;
     return HostDriver::device_count();

@@ -61,9 +61,10 @@ TEST(Matmul, RealNumbersStayInClassD) {
 }
 
 TEST(Matmul, F32IsNotTf32) {
-  // Significands of 12 bits: their products are exact in f32, but not with the 11 bits of TF32.
+  // The significands have 12 bits. Their products are exact in f32, but not with the 11 bits of
+  // TF32.
   const Tensor a = of_values(BP_F32, {1, 2}, {2049, 4095}), b = of_values(BP_F32, {2, 1}, {2051, -1});
-  for (const uint32_t p : {0u, 1u, 2u, 8u, UINT32_MAX}) {  // a plugin may ignore permissions
+  for (const uint32_t p : {0u, 1u, 2u, 8u, UINT32_MAX}) {  // permissions, which a plugin may ignore
     const auto attributes = precision(p);
     EXPECT_EQ(run1(BP_OP_MATMUL, &attributes, {a, b}, Tensor(BP_F32, {1, 1})).at(0), 2049 * 2051 - 4095)
         << "precision " << p;

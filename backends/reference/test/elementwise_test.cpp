@@ -37,7 +37,7 @@ void check_binary(uint32_t op, const std::vector<uint32_t>& dtypes, BinaryOracle
   }
 }
 
-// Floats are rounded by the host's own f32 or f64 operation, then once more for the 16-bit types.
+// Computes f in the host's f32 or f64. For 16-bit types, the result is then rounded once more.
 template <class F>
 uint64_t rounded(uint32_t dtype, uint64_t a, uint64_t b, F f) {
   const Real x = decode(dtype, a), y = decode(dtype, b);
@@ -115,7 +115,7 @@ TEST(Binary, ShrMasksItsAmountAndKeepsTheSign) {
   });
 }
 
-// Special values, and values at small intervals over the whole range.
+// All values of a 16-bit dtype, or special and random values of a wider dtype.
 Tensor sweep(uint32_t dtype) {
   std::vector<uint64_t> bits = corners(dtype);
   if (width_of(dtype) == 16) {
@@ -380,8 +380,8 @@ TEST(Iota, FloatsRoundTheExactValueOnce) {
                   dtype_text(dtype));
     }
   }
-  // 77 steps are 2^-24 - 2^-54: the sum is just below a tie of f32, and f64 would round it to the
-  // tie.
+  // 77 steps make 2^-24 - 2^-54, so the exact sum is just below a tie of f32. Rounding to f64 first
+  // would give the tie.
   const bp_axis_attributes first{sizeof(first), 0};
   const uint64_t start = encode(BP_F32, 1 + 0x1p-23L), step = encode(BP_F32, std::ldexp(Real{13944699}, -54));
   EXPECT_EQ(run1(BP_OP_IOTA, &first, {}, Tensor(BP_F32, {78}), {start, step}).at(77), 1 + 0x1p-23L);

@@ -25,7 +25,7 @@ inline int64_t count_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>{});
 }
 
-// A tensor as bits in logical order.
+// A tensor, whose elements are stored as bits in logical order.
 struct Tensor {
   uint32_t dtype = 0;
   Shape shape;
@@ -290,7 +290,7 @@ inline Tensor run1(uint32_t op, const void* attributes, const std::vector<Tensor
   return run(op, attributes, in, {out}, scalars, layout)[0];
 }
 
-// Expects equal bits, except that any NaN equals any other.
+// Expects equal bits, except that any NaN equals any other NaN.
 inline void expect_same(const Tensor& got, const std::vector<uint64_t>& expected, const std::string& what) {
   ASSERT_EQ(got.bits.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {

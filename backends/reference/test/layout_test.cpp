@@ -153,7 +153,7 @@ TEST(Layout, BroadcastAndOverlappingInputs) {
     in->desc.rank = 2;
     in->desc.shape[0] = rows, in->desc.shape[1] = cols, in->desc.strides[0] = s0, in->desc.strides[1] = s1;
   };
-  view(4, 3, 1, 1);  // unfolds x into windows of three
+  view(4, 3, 1, 1);  // the rows are overlapping windows of three elements
   ASSERT_EQ(device().run(BP_OP_COPY, nullptr, {in}, {&out}), BP_OK) << device().error.message;
   EXPECT_EQ(out.read().bits, of_values(BP_F32, {12}, {1, 2, 3, 2, 3, 4, 3, 4, 5, 4, 5, 6}).bits);
   view(4, 3, 0, 1);
@@ -165,8 +165,8 @@ TEST(Layout, BroadcastAndOverlappingInputs) {
 }
 
 TEST(Layout, BroadcastOperandsOfEveryBinaryLoop) {
-  // A vector with a scalar, a scalar with a vector, and a row with a column each use another path
-  // of the innermost loop.
+  // The innermost loop has a separate path for a vector with a scalar, for a scalar with a vector,
+  // and for a row with a column.
   const Tensor grid = of_values(BP_I32, {2, 3}, {10, 20, 30, 40, 50, 60}), line = of_values(BP_I32, {3}, {1, 2, 3});
   Placed a(device(), grid, Layout::kDense), b(device(), line, Layout::kDense),
       out(device(), Tensor(BP_I32, {2, 3}), Layout::kDense);

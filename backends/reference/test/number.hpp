@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of every dtype for the tests' oracles: conversion of bits to exact values and back. It
-// uses arithmetic, not bit manipulation, so that it shares nothing with the tested code.
+// Numbers of every dtype for the tests' oracles: conversion of bits to exact values and back. The
+// conversion uses arithmetic, not bit manipulation, so that it shares nothing with the tested code.
 #pragma once
 
 #include <backplane/ops.h>
@@ -13,7 +13,7 @@
 
 namespace backplane::reference::test {
 
-using Real = long double;  // holds every f64 and every i64 exactly
+using Real = long double;  // represents every f64 and every i64 exactly
 
 inline const std::vector<uint32_t> kAll = {BP_BOOL, BP_U8,  BP_I8,   BP_I32, BP_U32,
                                            BP_I64,  BP_F16, BP_BF16, BP_F32, BP_F64};
@@ -98,7 +98,7 @@ inline Real least_of(uint32_t dtype) {
 }
 
 // Converts x to bits. Floats are rounded once, to nearest even. For integers, x must be integral,
-// and wraps.
+// and the result wraps.
 inline uint64_t encode(uint32_t dtype, Real x) {
   if (!is_float(dtype)) {
     const Real span = std::ldexp(Real{1}, 64);
@@ -126,7 +126,7 @@ inline uint64_t encode(uint32_t dtype, Real x) {
 inline uint64_t nan_bits(uint32_t dtype) { return encode(dtype, std::numeric_limits<Real>::quiet_NaN()); }
 inline bool is_nan(uint32_t dtype, uint64_t bits) { return is_float(dtype) && std::isnan(decode(dtype, bits)); }
 
-// Special values: zeros, ones, extremes, infinities, NaN, subnormals, and some ordinary ones.
+// Special values: zeros, ones, extremes, infinities, NaN, subnormals, and some ordinary values.
 inline std::vector<uint64_t> corners(uint32_t dtype) {
   if (dtype == BP_BOOL) return {0, 1};
   std::vector<uint64_t> out;

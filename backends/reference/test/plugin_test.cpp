@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The lines of a command's output.
+// Returns the lines of a command's output.
 std::vector<std::string> lines_of(const std::string& command) {
   std::vector<std::string> out;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);

@@ -14,7 +14,7 @@ TEST(Gather, AnIndexOutsideGivesZero) {
   const bp_axis_attributes attributes{sizeof(attributes), 0};
   for (const uint32_t dtype : kAll) {
     for (const uint32_t index : kIndexes) {
-      // 2^32 would truncate to index 0.
+      // If 2^32 were truncated to 32 bits, it would be index 0.
       const uint64_t high = index == BP_I64 ? uint64_t{1} << 32 : 0x7FFFFFFF;
       const Tensor x = list_of(dtype, {1, 1, 1}),
                    i = list_of(index, {0, 3, 2, encode(index, -1), 1, high, encode(index, -3), encode(index, 2 - 4)});
@@ -205,7 +205,8 @@ TEST(Reduce, SumsOfIntegersWrapInTheOutputsDtype) {
   }
 }
 
-// Class S: |e| <= rho(n) u sum|x| + ulp / 2, with rho = min(2n, 4 sqrt(n) + 64).
+// Accuracy class S requires |e| <= rho(n) u sum|x| + ulp / 2 for the error e, with rho = min(2n, 4
+// sqrt(n) + 64).
 void check_sum(const Tensor& x, uint32_t to) {
   Real sum = 0, size = 0;
   for (int64_t i = 0; i < count_of(x.shape); ++i) sum += x.at(i), size += std::fabs(x.at(i));
