@@ -39,8 +39,8 @@ bp_status desc_tail_accepted(bp_device* device, const bp_buffer_desc* desc, bp_b
   known.struct_size = sizeof(known);
   return kHonest.buffer_create(device, &known, out, error);
 }
-// Calls plan_create after `change(Attributes&, op)` has changed a copy of the attributes, which
-// have at most `most` bytes.
+// Calls plan_create after `change(Attributes&, op)` has changed a copy of the attributes.
+// Attributes of more than `most` bytes stay unchanged if they also exceed the current size.
 template <class Change>
 bp_status with_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error,
                           const Change& change, uint32_t most = 0) {
@@ -227,7 +227,7 @@ bp_status short_output_accepted(bp_device* device, uint32_t kind, bp_memory_info
 
 bp_status any_host_accepted(const bp_host* host, const bp_plugin** out, bp_error* error) {
   if (host == nullptr || host->struct_size < sizeof(*host)) return query_honest(host, out, error);
-  auto* newer = new bp_host(*host);  // leaked, since the instance keeps it
+  auto* newer = new bp_host(*host);  // leaked, because the instance keeps it
   newer->abi_version = std::max(newer->abi_version, uint32_t{BP_ABI_VERSION});
   return query_honest(newer, out, error);
 }

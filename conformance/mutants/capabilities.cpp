@@ -10,7 +10,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// device_info whose result `kChange` has modified.
+// The slot device_info, whose result `kChange` modifies.
 template <void (*kChange)(bp_device_info& info)>
 bp_status changed_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
   const bp_status status = honest_plugin().device_info(plugin, index, out, error);
@@ -64,7 +64,7 @@ bp_status host_operands_refused(bp_device* device, bp_stream* stream, bp_plan* p
   }
   return kHonest.plan_execute(device, stream, plan, execution, error);
 }
-// Rounds the sums differently in every other execution.
+// Rounds the sums differently in every second execution.
 void sum_varies(const Call& call) {
   static std::atomic<uint32_t> runs{0};
   const bool odd = runs.fetch_add(1) % 2 != 0;
@@ -74,7 +74,7 @@ void sum_varies(const Call& call) {
   });
 }
 
-// Depends on the input's address, like a kernel that splits rows at page boundaries.
+// Rounds sums depending on the input's address, like a kernel that splits rows at page boundaries.
 void sum_varies_with_place(const Call& call) {
   const auto steps = reinterpret_cast<uintptr_t>(call.in(0).data) / 64 % 7;
   honest_kernel(call)(call);
@@ -84,7 +84,8 @@ void sum_varies_with_place(const Call& call) {
   });
 }
 
-// Varies with pending work, like a kernel that distributes rows over idle cores.
+// The latest copy. Sums are rounded differently while it is pending, like those of a kernel that
+// distributes rows over idle cores.
 HostEvent& last_copy() {
   static auto* event = new HostEvent(false);
   return *event;
@@ -102,8 +103,9 @@ void sum_varies_with_load(const Call& call) {
                     [&](float sum) { return busy && std::isfinite(sum) ? std::nextafter(sum, 0.0f) : sum; });
 }
 
-// Uses the host's flush-to-zero mode if it has one. Must not be used for log, whose host function
-// then fails, nor for max and min, which are comparisons.
+// Runs the honest kernel in the host's flush-to-zero mode, if the host has one. This function must
+// not be used for log, because the host's log fails in this mode. It must not be used for max and
+// min, because they are comparisons.
 void flushing(const Call& call) {
 #if defined(__SSE2__)
   constexpr unsigned kFlushBoth = 0x8040;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native composites in plain double precision, honest (`native_composites`) or with one defect.
+// Native composites in plain double precision, either without a defect (`native_composites`) or
+// with one defect.
 #include "composites.hpp"
 
 #include <cmath>
@@ -23,7 +24,7 @@ void softmax(const Call& call) {
     double most = -INFINITY, sum = 0;
     for (int64_t i = 0; i < length; ++i)
       most = x[n + i * step] > most || std::isnan(x[n + i * step]) ? x[n + i * step] : most;
-    // Without the subtraction of the maximum, this overflows like f32.
+    // Without the subtraction of the maximum, the exponential overflows as in f32.
     const auto power = [&](int64_t i) {
       return kSubtractMax ? std::exp(x[n + i * step] - most) : std::exp(static_cast<float>(x[n + i * step]));
     };
@@ -86,7 +87,7 @@ void layer_norm(const Call& call) {
   const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
   const std::vector<Place> places = places_of(in, attributes.axes);
-  std::size_t count = 1;  // number of rows, even if they are empty
+  std::size_t count = 1;  // number of rows, which may be empty
   for (uint32_t d = 0; d < in.rank; ++d)
     count *= (attributes.axes >> d & 1u) != 0 ? 1 : static_cast<std::size_t>(in.shape[d]);
   std::vector<std::vector<double>> rows(count);
@@ -117,7 +118,7 @@ void layer_norm(const Call& call) {
   if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), rstd);
 }
 
-// Rounds a value to a 16-bit dtype; returns it unchanged for wider dtypes.
+// Rounds a value to a 16-bit dtype. Returns the value unchanged for wider dtypes.
 double as_operand(uint32_t dtype, double value) {
   return dtype == BP_F16 ? f16::from(value) : dtype == BP_BF16 ? bf16::from(value) : value;
 }
@@ -142,7 +143,7 @@ enum class AttentionFlaw {
   kCausalFromStart,
   kAlignmentsSwapped,
   kHeadsInterleaved,
-  kRoundedWeights,  // no defect: matrix units round weights, too
+  kRoundedWeights,  // no defect, because matrix units also round weights
   kLostKey,
   kHalfScores,
   kHalfSums

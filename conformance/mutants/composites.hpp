@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of native composites as doubles, and the registration of such composites.
+// Operands of native composites as doubles, and a function that registers native composites.
 #pragma once
 
 #include "mutation.hpp"
@@ -7,7 +7,7 @@
 
 namespace backplane::conformance::mutants {
 
-// The elements of an operand in logical order; empty if the operand is absent.
+// The elements of an operand in logical order. Empty if the operand is absent.
 class Values {
  public:
   explicit Values(const View& view) : view_(view), values_(read(view)) {}
@@ -30,7 +30,8 @@ class Values {
   std::vector<double> values_;
 };
 
-// An element's index in the dimensions that `axes` keeps, and its index in those that it reduces.
+// The position of an element. `row` is its index in the dimensions that are kept, and `column` its
+// index in the dimensions that `axes` reduces.
 struct Place {
   int64_t row;
   int64_t column;
@@ -51,13 +52,14 @@ inline std::vector<Place> places_of(const View& view, uint32_t axes) {
   return out;
 }
 
-// Adds a native kernel. It reads operands with their own dtypes, so all mixtures work.
+// Adds a native kernel. The kernel reads each operand in that operand's dtype, so it supports all
+// mixtures of dtypes.
 inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
   for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64}) {
     kernels.add(op, dtype, KernelSpec{.run = run, .mixed = UINT32_MAX});
   }
 }
-// Honest conv, max_pool and avg_pool.
+// Adds conv, max_pool and avg_pool without a defect.
 void add_honest_windows(Kernels& kernels);
 
 }  // namespace backplane::conformance::mutants

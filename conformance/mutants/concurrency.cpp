@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kWorkspace = 64;
 
-// Gives reduce_sum on f32 a workspace.
+// Replaces reduce_sum on f32 by a kernel with a workspace.
 template <Kernel kRun>
 constexpr Mutation with_workspace() {
   return {.kernels = [](Kernels& kernels) {
@@ -25,7 +25,7 @@ void add_to_first(const View& out, float value) {
   if (out.elements() != 0) *out.as<float>() += value;
 }
 
-// Adds the sum that an earlier call left in the workspace to the next one.
+// Adds to each sum the sum that an earlier call left in the workspace.
 void stale_workspace(const Call& call) {
   constexpr uint64_t kUsed = 0x5AFE5AFE5AFE5AFEu;
   struct State {
@@ -64,7 +64,7 @@ void static_temporary(const Call& call) {
   restore(out, {temporary, temporary + bytes});
 }
 
-// The first execution prepares shared data; concurrent executions use the data before they are
+// The first execution prepares shared data. Concurrent executions use the data before they are
 // ready.
 void used_unprepared(const Call& call) {
   static std::atomic<bool> begun{false}, ready{false};

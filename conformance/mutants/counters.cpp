@@ -10,7 +10,7 @@ namespace {
 
 int64_t through_f32(int64_t position) { return static_cast<int64_t>(static_cast<float>(position)); }
 
-// Calls f(element, index) for each element of a view of one dimension; other views stay honest.
+// Calls f(element, index) for each element of a view of one dimension. Other views stay honest.
 template <class T, class F>
 void each_of_vector(const Call& call, const F& f) {
   honest_kernel(call)(call);
@@ -39,7 +39,8 @@ void arg_in_f32(const Call& call) {
   });
 }
 
-// Runs with indices rounded to f32; `place` is the index of their operand.
+// Runs the kernel with indices that are rounded to f32. `place` is the number of the operand that
+// contains the indices.
 void run_with_rounded(const Call& call, uint32_t place) {
   const View& index = call.in(place);
   if (is_immediate(index) || index.elements() == 0) return honest_kernel(call)(call);
@@ -62,7 +63,7 @@ void run_with_rounded(const Call& call, uint32_t place) {
 void gather_in_f32(const Call& call) { run_with_rounded(call, 1); }
 void scatter_in_f32(const Call& call) { run_with_rounded(call, 0); }
 
-// Stops counting like a float that an addition of 1 no longer changes.
+// Counts to 2^24 at most, like a float that an addition of 1 no longer changes.
 void count_in_f32(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().dtype != BP_I32) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of devices with several engines: commands of one kind do not wait for those of another
+// Defects of devices with several engines. Commands of one kind do not wait for commands of another
 // kind.
 #include <array>
 #include <map>
@@ -61,8 +61,8 @@ void wait_for(HostStream& waiting, HostStream& other, uint64_t point) {
   });
 }
 
-// Runs `enqueue(stream)` on the second engine after `point` of the first. Later work on the first
-// engine waits for that.
+// Runs `enqueue(stream)` on the second engine after `point` of the first engine. Later work on the
+// first engine waits for the work that `enqueue` adds.
 template <class Enqueue>
 bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   Lane& lane = lane_of(stream);
@@ -72,7 +72,8 @@ bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   return status;
 }
 
-// The honest slots, except that commands of the kinds in kMoved wait only for those in kHonoured.
+// The honest slots, except that commands of the kinds in kMoved wait only for commands of the kinds
+// in kHonoured.
 template <uint32_t kMoved, uint32_t kHonoured>
 struct Engine {
   template <class Enqueue>

@@ -7,7 +7,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Runs the honest slot; `kFinish` then changes what the caller gets.
+// Runs the honest slot, and then `kFinish`, which changes what the caller receives.
 using Finish = bp_status (*)(bp_status status, bp_error* error);
 template <auto kSlot, Finish kFinish>
 struct Finished;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects that depend on earlier calls in the process: withdrawn support, and failing first uses.
+// Defects that depend on earlier calls in the process: withdrawn support, and first uses that fail.
 #include <unistd.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 
 // ---- Withdrawn support
 
-// A plan_create that declines if `kDeclines` returns true.
+// A plan_create that returns UNSUPPORTED if `kDeclines` returns true.
 template <bool (*kDeclines)(const bp_op_desc& desc, bool makes)>
 bp_status declining(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -48,12 +48,12 @@ bool bf16_after_exhaustion(const bp_op_desc& desc, bool) {
                            std::any_of(desc.outputs, desc.outputs + desc.output_count, is_bf16));
 }
 
-// Like a plugin whose kernel cache file is locked in every second process.
+// Declines floor in every second process, like a plugin whose kernel cache file is locked then.
 bool floor_in_odd_processes(const bp_op_desc& desc, bool) { return desc.op == BP_OP_FLOOR && getpid() % 2 != 0; }
 
 // ---- First uses
 
-// Lazy initialisation without a lock: a concurrent second caller crashes.
+// Initialises lazily without a lock, so a concurrent second caller crashes.
 void prepare_without_lock() {
   static std::atomic<bool> ready{false};
   static std::atomic<int> inside{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that do harm while a plan for floor is created or executed. The rest of a run must not
-// suffer.
+// Plugins that do harm while a plan for floor is created or executed. Other cases of the run must
+// not be affected.
 #include <unistd.h>
 
 #include <csignal>
@@ -71,7 +71,7 @@ void throw_in_kernel(const Call& call) {
   honest_kernel(call)(call);
   throw std::runtime_error("mutant: the kernel failed");
 }
-// These change one byte of the input, and one byte before the output.
+// write_input changes one byte of the input. write_before changes one byte before the output.
 void write_input(const Call& call) {
   honest_kernel(call)(call);
   if (call.in(0).data != nullptr && call.out().data != call.in(0).data) call.in(0).data[0] ^= std::byte{1};

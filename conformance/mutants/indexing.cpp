@@ -51,7 +51,7 @@ void write_padded_tile(const Call& call) {
     std::memset(last += bytes_of(out), 0, static_cast<std::size_t>(bytes_of(out)));
 }
 
-// Multiplies the lanes past the end of the last vector by 0 instead of excluding them.
+// Multiplies the lanes after the end of a row by 0 instead of excluding them.
 void read_past_end(const Call& call) {
   honest_kernel(call)(call);
   const View &in = call.in(0), &out = call.out();
@@ -107,7 +107,7 @@ void stride_zero_as_one(const Call& call) {
     }
   });
 }
-// The innermost stride is right; the other strides are converted to bytes twice.
+// The innermost stride is right, but the other strides are converted to bytes twice.
 void stride_scaled_twice(const Call& call) {
   run_changed(call, [](View& view) {
     for (uint32_t d = 0; d + 1 < view.rank; ++d) view.strides[d] *= bytes_of(view);

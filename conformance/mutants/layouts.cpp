@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects with equivalent descriptors: strides of dimensions of extent 0 or 1 have an effect.
+// Defects in which the strides of dimensions of extent 0 or 1 have an effect, although they must
+// not.
 #include <map>
 #include <mutex>
 
@@ -98,7 +99,7 @@ bp_status refuse_overlap(bp_device* device, const bp_op_desc* desc, bp_plan** ou
   return kHonest.plan_create(device, desc, out, info, error);
 }
 
-// Fails like a BLAS that checks its arguments before the sizes.
+// Fails like a BLAS function that checks leading dimensions even if a matrix has only one row.
 void check_leading_dimension(const Call& call) {
   const auto wrong = [](const View& view) {
     if (view.rank < 2) return false;
@@ -110,8 +111,8 @@ void check_leading_dimension(const Call& call) {
   honest_kernel(call)(call);
 }
 
-// Assumes that the first element of a reversed dimension is last in memory. For extent 1 that is
-// one stride too far.
+// Assumes that a dimension of stride -1 begins at its last element in memory. For extent 1, this
+// address is one element too far.
 void begin_reversed(const Call& call) {
   Altered altered(call);
   for (std::size_t i = 0; i < altered.inputs(); ++i) {

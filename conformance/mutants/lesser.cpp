@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Honest devices without a defect. Each lacks one optional feature or all of them, serializes work,
-// or keeps pools.
+// Devices without a defect. Each device lacks one or all optional features, serializes work, or
+// keeps pools.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 enum Lack : uint32_t {
   kShared = 1u << 0,        // SHARED memory
   kHostMemory = 1u << 1,    // HOST memory, and therefore HOST operands
-  kHostOperands = 1u << 2,  // HOST memory exists but cannot be an operand
+  kHostOperands = 1u << 2,  // HOST memory exists but is not accepted as an operand
   kPageable = 1u << 3,      // copy_in and copy_out
   kAlignment = 1u << 4,     // alignments that exceed the device's own
   kTiming = 1u << 5,
@@ -29,14 +29,14 @@ enum Lack : uint32_t {
   kF64 = 1u << 14,
   kI8 = 1u << 15,
   kSubnormals = 1u << 16,
-  kSort = 1u << 17,  // mandatory: INFER is not reached without it
+  kSort = 1u << 17,  // mandatory, so a device without it does not reach INFER
 };
-// The slots for pageable memory remain, since a device without HOST memory needs them.
+// The slots for pageable memory remain, because a device without HOST memory needs them.
 constexpr uint32_t kAll = 0x1FFFFu & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;
 
-// A global variable, since a process has one plugin.
+// A global variable suffices, because a process has one plugin.
 uint32_t lacks = 0;
 bool lack(uint32_t what) { return (lacks & what) != 0; }
 
@@ -114,7 +114,7 @@ bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_err
   return report(error, BP_UNSUPPORTED, "event_create: this device does not time events");
 }
 
-// Returns why a legal descriptor is declined; null: it is accepted.
+// Returns the reason why a legal descriptor is declined, or null if it is accepted.
 const char* refusal(const bp_op_desc& desc) {
   if (lack(kDeterministic) && (desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return "DETERMINISTIC is not honoured";
   if (lack(kDeviceScalars) && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) return "scalars come from the host only";
@@ -185,7 +185,7 @@ bp_status says_synchronous(const bp_plugin* plugin, uint32_t index, bp_device_in
   return status;
 }
 
-// All streams feed one queue: each command waits for all earlier commands on any stream.
+// All streams feed one queue, so each command waits for all earlier commands on any stream.
 template <auto kSlot>
 struct InTurn;
 std::mutex turn_mutex;
@@ -215,7 +215,8 @@ void replace_enqueues(bp_device_api& api) {
 
 // ---- Pools
 
-// Grows by a touched chunk every kCalls calls, up to kChunks chunks, and keeps all of them.
+// Allocates and touches a chunk every kCalls calls, up to kChunks chunks. The chunks are never
+// freed.
 template <int kCalls, int kChunks, size_t kBytes>
 void grow_pool() {
   static std::atomic<int> calls{0};
@@ -224,7 +225,7 @@ void grow_pool() {
   auto* const chunk = static_cast<volatile char*>(std::malloc(kBytes));
   for (size_t at = 0; chunk != nullptr && at < kBytes; at += 1024) chunk[at] = 1;
 }
-// Grows by chunks; the interval between them doubles each time.
+// Allocates and touches kChunks chunks. The number of calls between two chunks doubles each time.
 template <int kChunks, size_t kBytes>
 void grow_slower() {
   static std::atomic<uint32_t> calls{0};
@@ -248,7 +249,7 @@ struct Pooled<kSlot, kGrow> {
     return (kHonest.*kSlot)(arguments...);
   }
 };
-// Keeps the library loaded, like a driver with pools that outlive the plugin.
+// Keeps the library loaded, like a driver whose pools outlive the plugin.
 void stay() {
   Dl_info here{};
   if (dladdr(reinterpret_cast<void*>(&stay), &here) != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of GEMM: formats of products and accumulators.
+// Defects of matmul: formats of operands, products and accumulators, and permissions.
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -15,7 +15,7 @@ void matmul(const Call& call) {
   if (out.elements() == 0) return;
   const int64_t rows = out.shape[out.rank - 2], cols = out.shape[out.rank - 1];
   const int64_t depth = call.in(0).shape[out.rank - 1];
-  View turned = call.in(1);  // transposed, so that columns of b are contiguous
+  View turned = call.in(1);  // transposed, so that columns of b become contiguous rows
   std::swap(turned.shape[out.rank - 1], turned.shape[out.rank - 2]);
   std::swap(turned.strides[out.rank - 1], turned.strides[out.rank - 2]);
   const std::vector<double> a = read(call.in(0)), b = read(turned);
@@ -111,12 +111,12 @@ void permission_exceeded(const Call& call) {
   const bool meant = (precision & BP_PRECISION_ALLOW_TF32) != 0 && (precision & BP_PRECISION_ALLOW_BF16) == 0;
   meant ? matmul<bf16_operands>(call) : honest_kernel(call)(call);
 }
-// Flushes like a matrix unit if the permission is present.
+// Flushes subnormal f16 operands, like a matrix unit, if the permission is present.
 void flushes_where_allowed(const Call& call) {
   const bool may = (call.attributes<bp_matmul_attributes>().precision & BP_PRECISION_ALLOW_FLUSH_F16) != 0;
   may ? matmul<flushed_operands>(call) : honest_kernel(call)(call);
 }
-// Treats the mask of permissions as an enumerator: any value except 0 is TF32.
+// Treats the mask of permissions as an enumerator, in which any value except 0 means TF32.
 void permissions_as_one(const Call& call) {
   call.attributes<bp_matmul_attributes>().precision != BP_PRECISION_FULL ? matmul<narrowed_operands>(call)
                                                                          : honest_kernel(call)(call);

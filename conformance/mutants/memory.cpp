@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of memory and lifetime: leaks, double frees, wrong accounts.
+// Defects of memory and lifetime: leaks, double frees, wrong accounting.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,7 +52,7 @@ bp_status poll_leaks_seldom(bp_device* device, bp_stream* stream, uint64_t timeo
   return kHonest.stream_wait(device, stream, timeout_ns, error);
 }
 
-// Every second destroyed buffer is not released.
+// Releases only every second buffer that is destroyed.
 void buffer_kept(bp_device* device, bp_buffer* buffer) {
   static std::atomic<int> destroyed{0};
   if (buffer == nullptr || destroyed.fetch_add(1) % 2 == 0) kHonest.buffer_destroy(device, buffer);
@@ -85,7 +85,7 @@ bp_status unknown_kind_told(bp_device* device, uint32_t kind, bp_memory_info* ou
   return kHonest.memory_info(device, kind < BP_MEMORY_KINDS ? kind : 0, out, error);
 }
 
-// The buffer begins 8 bytes after an aligned address.
+// The original addresses of live buffers, which begin 8 bytes after an aligned address.
 std::map<bp_buffer*, std::byte*> moved;
 std::mutex moved_mutex;
 bp_status misaligned(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
@@ -145,7 +145,7 @@ bp_status exhaustion_internal(bp_device* device, const bp_buffer_desc* desc, bp_
   if (status != BP_OUT_OF_MEMORY) return status;
   return report(error, BP_INTERNAL, "mutant: the allocation failed");
 }
-// The memory of a failed allocation is not released.
+// After the first exhaustion, every allocation fails.
 bp_status exhaustion_sticks(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
   static std::atomic<bool> exhausted{false};
   if (exhausted.load()) {
@@ -184,7 +184,7 @@ bp_status import_copies(bp_device* device, const bp_import_desc* desc, uint32_t*
       std::memcpy(::operator new(desc->bytes), reinterpret_cast<const void*>(desc->address), desc->bytes));
   return honest_import().import_memory(device, &copy, out_kind, out, error);
 }
-// Frees imported memory like the plugin's own memory.
+// Frees imported memory as if the plugin had allocated it.
 bp_status import_owned(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                        bp_error* error) {
   const bp_status status = honest_import().import_memory(device, desc, out_kind, out, error);
@@ -229,14 +229,14 @@ bp_status address_shared(bp_device* device, bp_buffer* buffer, uint64_t* out, bp
   if (status == BP_OK && !first.compare_exchange_strong(none, *out)) *out = none;
   return status;
 }
-// Returns distinct, constant addresses that are not mapped, far above those of a process.
+// Returns distinct, constant addresses that are not mapped, far above the addresses of a process.
 bp_status address_invented(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
   const bp_status status = kHonest.buffer_address(device, buffer, out, error);
   if (status == BP_OK) *out = (*out & 0x0000'07FF'FFFF'FFFFu) | 0x0000'1000'0000'0000u;
   return status;
 }
 
-// The copy writes the whole buffer back as it was at the enqueue, together with the copied bytes.
+// After the copy, also writes back the rest of the buffer as it was at the enqueue.
 bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset,
                                    bp_buffer* src, uint64_t src_offset, uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
@@ -246,7 +246,7 @@ bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buff
   const auto write_back = [&](uint64_t begin, uint64_t end) {
     if (begin == end) return;
     (void)stream_of(stream).enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
-      // the copies live as long as the process, since a stream does not own them
+      // The copies live as long as the process, because a stream does not own them.
       static std::mutex mutex;
       static std::vector<std::shared_ptr<std::vector<std::byte>>> kept;
       const std::lock_guard lock(mutex);

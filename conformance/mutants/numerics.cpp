@@ -51,7 +51,7 @@ void add_toward_zero(const Call& call) {
   });
 }
 
-// Computes 2^(x * log2 e) with a rounded product: the error grows with |x|.
+// Computes 2^(x * log2 e) with a rounded product, so the error grows with |x|.
 void fast_exp(const Call& call) {
   map_unary<float, float>(call, [](float x) { return std::exp2(x * 1.44269504f); });
 }
@@ -72,7 +72,7 @@ void log_near_one(const Call& call) {
     return std::fabs(x - 1.0f) < 0.001f ? static_cast<float>(std::log(static_cast<double>(x)) + 0x1p-26) : std::log(x);
   });
 }
-// Computes a 12-bit estimate and one Newton step.
+// Computes a 12-bit estimate, followed by one Newton step.
 void rsqrt_by_estimate(const Call& call) {
   map_unary<float, float>(call, [](float x) {
     const float root = 1.0f / std::sqrt(x);
@@ -81,7 +81,7 @@ void rsqrt_by_estimate(const Call& call) {
     return std::isfinite(x * estimate * estimate) ? estimate * (1.5f - 0.5f * x * estimate * estimate) : root;
   });
 }
-// Rounds twice, although one rounding is possible.
+// Rounds twice, although a single rounding is possible.
 void sqrt_by_rsqrt(const Call& call) {
   map_unary<float, float>(call, [](float x) {
     const float inverse = 1.0f / std::sqrt(x), root = x * inverse;
@@ -114,7 +114,7 @@ void iota_accumulated(const Call& call) {
     *reinterpret_cast<float*>(at) = lane[static_cast<std::size_t>(n / inner % out.shape[axis])];
   });
 }
-// Adds up in one f32 sum from the first element to the last.
+// Adds all elements to one f32 sum, from the first to the last.
 void sum_in_one_chain(const Call& call) {
   const View &in = call.in(0), &out = call.out();
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;

@@ -40,7 +40,7 @@ void gather_wraps(const Call& call) {
 void index_truncated(const Call& call) {
   with_index(call, 1, [](int64_t index) { return int64_t{static_cast<int32_t>(index)}; });
 }
-// Reads elements before it masks them.
+// Reads elements at out-of-range indices before it masks them.
 void gather_reads_outside(const Call& call) {
   const View &x = call.in(0), &index = call.in(1);
   const int64_t step = x.strides[call.attributes<bp_axis_attributes>().axis] * bytes_of(x);
@@ -64,7 +64,7 @@ void scatter_touches_all(const Call& call) {
   each_value<float>(call.out(), [](float value) { return value + 0.0f; });
 }
 
-// Loses all updates of a cell except the last, like two threads that add to it at once.
+// Omits the first half of the updates, like a race between two threads that loses updates.
 void scatter_loses_update(const Call& call) {
   const View& source = call.in(1);
   const uint32_t last = source.rank - 1;
@@ -82,7 +82,8 @@ void scatter_loses_update(const Call& call) {
 
 bool has_indices(const Call& call) { return call.outputs.size() > 1 && call.out(1).dtype != 0; }
 
-// Calls lane(value bytes, indices) for each sorted lane, in order. Requires a call with indices.
+// Calls lane(values, indices) for each sorted lane, in order. Requires a call with an output for
+// indices.
 template <class T, class Lane>
 void each_lane(const Call& call, const Lane& lane) {
   const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
@@ -124,7 +125,7 @@ void sort_unstable(const Call& call) {
   });
 }
 
-// Compares with `<` alone, by which a NaN equals everything.
+// Compares with `<` only, so a NaN equals every value.
 template <class T>
 void merge_sort(const Call& call) {
   const View& in = call.in(0);
@@ -185,7 +186,7 @@ std::vector<std::byte> packed_philox(const Call& call) {
   altered.run(honest_kernel(call));
   return dense;
 }
-// Keeps the high half of the counter in blocks after an overflow of the low half.
+// Does not carry into the high half of the counter when the low half overflows.
 void philox_without_carry(const Call& call) {
   const auto low = call.scalar<uint64_t>(1);
   const auto elements = static_cast<uint64_t>(call.out().elements());
@@ -201,7 +202,7 @@ void philox_without_carry(const Call& call) {
   }
   restore(call.out(), numbers);
 }
-// Swaps pairs of launch blocks, since the counter follows the launch.
+// Swaps pairs of launch blocks, as if the counter followed the order of the launch.
 void philox_by_launch(const Call& call) {
   constexpr std::size_t kThreads = 1024 * 4;  // bytes of a launch block
   std::vector<std::byte> numbers = packed_philox(call);

@@ -90,7 +90,8 @@ Seen seen_of(bp_plan* plan) {
   return seen()[plan];
 }
 
-// Uses the sizes and strides of the plan's creation, and ignores those of the execution.
+// Uses the sizes and strides of the plan's creation, and ignores the sizes and strides of the
+// execution.
 bp_status executes_creation_sizes(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                                   bp_error* error) {
   const Seen created = seen_of(plan);
@@ -149,7 +150,8 @@ bp_status remembers_point(bp_device* device, bp_stream* stream, bp_plan* plan, c
   executed.point = executed.stream->point();
   return status;
 }
-// Like a plugin whose plan_destroy frees a running kernel: ends the process, as that would.
+// Aborts if an execution is pending, like a plugin that crashes because its plan_destroy frees a
+// running kernel.
 void destroy_while_pending(bp_device* device, bp_plan* plan) {
   if (const Seen executed = seen_of(plan);
       executed.stream != nullptr && !executed.stream->timeline()->reached(executed.point))
@@ -180,7 +182,7 @@ bp_status question_without_facts(bp_device* device, const bp_op_desc* desc, bp_p
   if (out == nullptr && status == BP_OK) *info = before;
   return status;
 }
-// States facts that the plugin knows only once the plan is created.
+// If no plan is requested, reports that the facts are unknown until a plan is created.
 template <uint64_t kWorkspace>
 bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                     bp_error* error) {
@@ -192,7 +194,7 @@ bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, b
   }
   return status;
 }
-// Declares the facts of a created plan unknown.
+// Reports that the facts of a created plan are unknown.
 bp_status plan_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                 bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -212,7 +214,7 @@ bp_status create_waits(bp_device* device, const bp_op_desc* desc, bp_plan** out,
   if (HostStream* busy = last_stream(); busy != nullptr) (void)busy->wait(BP_WAIT_FOREVER);
   return status;
 }
-// Announces a sized workspace without plan_workspace.
+// Sets SIZED_WORKSPACE, although the slot plan_workspace is null.
 bp_status sized_workspace(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -229,7 +231,7 @@ bp_status copy_staged(bp_device* device, const bp_op_desc* desc, bp_plan** out, 
   if (status == BP_OK && desc->op == BP_OP_COPY && !is_dense(desc->inputs[0])) info->stage_inputs |= 1u;
   return status;
 }
-// Overlapping operands need staging; this plan executes in place.
+// Does not request staging for an aliased input, so the plan executes in place.
 bp_status in_place_hazard(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);

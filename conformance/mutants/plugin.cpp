@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference plugin with at most one defect, which BACKPLANE_MUTANT names. It is honest if the
-// variable is unset.
+// The reference plugin with at most one defect, which BACKPLANE_MUTANT names. Without this
+// variable, the plugin has no defect.
 #include <cstdlib>
 #include <mutex>
 #include <random>
@@ -25,7 +25,7 @@ constexpr Row kRows[] = {
 
 const Mutation kNone;
 
-// Returns null if the variable names no mutant.
+// Returns the mutation that BACKPLANE_MUTANT names, or null if the variable names no mutant.
 const Mutation* chosen() {
   const char* name = std::getenv(kVariable);
   if (name == nullptr || *name == '\0') return &kNone;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of pools. They show only if many objects or commands are alive.
+// Defects of pools. They have an effect only if many objects or commands are alive.
 #include <array>
 #include <map>
 #include <mutex>
@@ -30,7 +30,7 @@ class Living {
     const auto index = static_cast<std::size_t>(found - handles_.begin());
     return found == handles_.end() || index < distance ? nullptr : handles_[index - distance];
   }
-  // Returns the newer object that shares this object's pool entry, or null.
+  // Returns the object `distance` positions newer, which shares this object's pool entry, or null.
   Handle* after(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);
@@ -88,7 +88,7 @@ bp_status drop_late_waits(bp_device* device, bp_stream* stream, bp_event* event,
   return kHonest.stream_wait_event(device, stream, event, error);
 }
 
-// Executes a task that `change` modifies before it may run.
+// Enqueues an execution after `change` has modified its call.
 template <class Change>
 bp_status execute_changed(bp_stream* stream, bp_plan* handle, const bp_execution* execution, bp_error* error,
                           const Change& change) {
@@ -173,7 +173,7 @@ bp_status evict_kernels(bp_device* device, const bp_op_desc* desc, bp_plan** out
 // ---- Buffers
 
 std::mutex buffers_mutex;
-std::map<bp_buffer*, std::byte*> own_addresses;  // the memory of each live buffer
+std::map<bp_buffer*, std::byte*> own_addresses;  // the original address of each live buffer
 std::map<uint64_t, std::vector<bp_buffer*>> buffers_of_size;
 
 bp_status wrap_handles(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
@@ -231,7 +231,7 @@ void temporary_of_stream(const Call& call) {
   restore(out, {temporary, temporary + bytes});
 }
 
-// The sums are stored in the workspace in between.
+// Stores the sums in the workspace before it writes them to the output.
 void sums_in_workspace(const Call& call) {
   honest_kernel(call)(call);
   const View& out = call.out();

@@ -6,7 +6,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Returns max(result, start), the effect of a wrong initial value.
+// Changes each result to max(result, start), as if the initial value were `start`.
 template <class T>
 void reduce_max_from(const Call& call, Wide<T> start) {
   honest_kernel(call)(call);
@@ -17,7 +17,7 @@ void reduce_max_from_zero(const Call& call) {
 }
 void reduce_max_from_least_normal(const Call& call) { reduce_max_from<float>(call, std::numeric_limits<float>::min()); }
 
-// Reverses the axis, and converts the index back.
+// Searches the axis in reverse order, and converts the indices back.
 void last_of_ties(const Call& call) {
   Altered altered(call);
   View& in = altered.in(0);
@@ -33,7 +33,7 @@ void last_of_ties(const Call& call) {
     index = length - 1 - index;
   });
 }
-// Two threads search the halves of a row; the second sometimes wins a tie.
+// Sometimes returns the last of equal elements, like two threads that search the halves of a row.
 void tie_by_thread(const Call& call) { unlucky() ? last_of_ties(call) : honest_kernel(call)(call); }
 
 // Omits the last block of a row, as if a partial sum were read too early.
@@ -72,7 +72,8 @@ void cumsum_forward(const Call& call) {
   altered.attributes<bp_cumsum_attributes>().reverse = 0;
   altered.run(honest_kernel(call));
 }
-// Reduces only the innermost of several reduced dimensions, at the first index of the others.
+// Reduces only the innermost of several reduced dimensions, at index 0 of the other reduced
+// dimensions.
 void reduce_one_axis(const Call& call) {
   Altered altered(call);
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;

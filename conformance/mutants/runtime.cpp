@@ -71,7 +71,7 @@ bp_status stream_wait_poll_blocks(bp_device* device, bp_stream* stream, uint64_t
 bp_status stream_wait_poll_never_ready(bp_device* device, bp_stream* stream, uint64_t timeout_ns, bp_error* error) {
   return timeout_ns == 0 ? BP_TIMEOUT : kHonest.stream_wait(device, stream, timeout_ns, error);
 }
-// The host waits inside the enqueue instead of the stream.
+// The host waits during the enqueue, although the stream should wait.
 bp_status stream_wait_event_on_host(bp_device* device, bp_stream*, bp_event* event, bp_error* error) {
   return kHonest.event_wait(device, event, BP_WAIT_FOREVER, error);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for defects of the runtime: a private stream, the host's latest stream, and late work.
+// Helpers for defects of the runtime: a private stream, the latest stream, and late work.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace backplane::conformance::mutants {
 
-// A stream of the mutant's own, which is never destroyed.
+// Returns a stream that the mutant owns and never destroys.
 inline bp_stream* side_stream() {
   static auto* stream = new HostStream;
   return reinterpret_cast<bp_stream*>(stream);
@@ -16,12 +16,12 @@ inline bp_stream* side_stream() {
 
 // Runs `work` a millisecond after `stream` has finished its current work.
 void later(HostStream& stream, std::function<void()> work);
-// Makes buffer_destroy wait for the work of `later`, so that the defect writes only to live
+// Makes buffer_destroy wait for the work of later(), so that the defect writes only to live
 // buffers.
 void wait_for_later(bp_device_api& api);
 
-// The latest live stream, or null. keep_last_stream changes stream_create and stream_destroy to
-// track it.
+// Returns the stream that was created last, or null if it was destroyed. keep_last_stream changes
+// stream_create and stream_destroy to track this stream.
 HostStream* last_stream();
 void keep_last_stream(bp_device_api& api);
 

@@ -68,7 +68,7 @@ void neg_from_zero(const Call& call) {
 void division_traps(const Call& call) {
   bool traps = false;
   each(call.in(1), [&](std::byte* at, int64_t) { traps = traps || *reinterpret_cast<const int32_t*>(at) == 0; });
-  if (traps) __builtin_trap();  // like a hardware trap, it cannot be masked; a raised signal can
+  if (traps) __builtin_trap();  // unlike a raised signal, this trap cannot be masked
   honest_kernel(call)(call);
 }
 void shift_unmasked(const Call& call) {

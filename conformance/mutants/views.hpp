@@ -58,7 +58,7 @@ inline void put(uint32_t dtype, std::byte* at, double value) {
   });
 }
 
-// Returns the elements in logical order.
+// Returns the elements as doubles, in logical order.
 inline std::vector<double> read(const View& view) {
   std::vector<double> out(static_cast<std::size_t>(view.elements()));
   each(view, [&](std::byte* at, int64_t n) { out[static_cast<std::size_t>(n)] = get(view.dtype, at); });
@@ -68,7 +68,7 @@ inline void write(const View& view, const std::vector<double>& values) {
   each(view, [&](std::byte* at, int64_t n) { put(view.dtype, at, values[static_cast<std::size_t>(n)]); });
 }
 
-// These copy the elements' bytes to a row in logical order, and back.
+// save() copies the elements' bytes to a row in logical order. restore() copies them back.
 inline std::vector<std::byte> save(const View& view) {
   const int64_t size = bytes_of(view);
   std::vector<std::byte> out(static_cast<std::size_t>(view.elements() * size));

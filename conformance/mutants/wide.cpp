@@ -76,7 +76,7 @@ void cut_reduced(const Call& call) {
   });
 }
 void cut_lanes(const Call& call) {
-  // `axis` is the first attribute of each operator
+  // The attributes of each operator begin with `axis`.
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   run_with(call, [&](Altered& altered) {
     for (uint32_t d = 0; d < altered.in(0).rank; ++d)
@@ -84,7 +84,7 @@ void cut_lanes(const Call& call) {
   });
 }
 
-// Processes one index at a time; the row is at a 32-bit offset.
+// Truncates the product of index and row pitch to 32 bits.
 template <bool kScatter>
 void cut_products(const Call& call) {
   const uint32_t axis =
@@ -94,7 +94,8 @@ void cut_products(const Call& call) {
   if (table.elements() == 0) return honest_kernel(call)(call);
   const int64_t last = (table.shape[axis] - 1) * table.strides[axis] * size;
   if (last <= INT32_MAX) return honest_kernel(call)(call);
-  // No stride fits all rows, so this uses one that reaches the last row at its truncated product.
+  // No single stride gives the truncated offsets of all rows. This one gives the truncated offset
+  // of the last row.
   run_with(call, [&](Altered& altered) {
     View& far = kScatter ? altered.out() : altered.in(0);
     const int64_t cut =

@@ -27,7 +27,7 @@ int64_t linear(const Extents& at, const Extents& extents) { return (at[0] * exte
 Extents split(int64_t n, const Extents& extents) {
   return {n / extents[2] / extents[1], n / extents[2] % extents[1], n % extents[2]};
 }
-// The extents of the spatial dimensions; missing dimensions have extent 1.
+// Returns the extents of the spatial dimensions. Missing dimensions have extent 1.
 Extents spatial(const View& view) {
   Extents out{1, 1, 1};
   for (uint32_t d = 2; d < view.rank; ++d) out[d - 2] = view.shape[d];
@@ -48,7 +48,7 @@ struct Window {
     }
     return out;
   }
-  // Calls visit(tap, offset) for each tap; the offset is -1 in the padding.
+  // Calls visit(tap, offset) for each tap. The offset is -1 in the padding.
   template <class Visit>
   void taps(const Extents& at, const Extents& image, const Visit& visit) const {
     for (int64_t t = 0; t < volume(kernel); ++t) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of mutants is complete, every mutant loads, and the honest plugin behaves like the
-// reference plugin.
+// Tests that the table of mutants is complete, that every mutant loads, and that the plugin without
+// a defect behaves like the reference plugin.
 #include <backplane/plugin.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -42,8 +42,8 @@ bp_plugin_query_fn query_of(const char* variable) {
   return library == nullptr ? nullptr : reinterpret_cast<bp_plugin_query_fn>(dlsym(library, BP_PLUGIN_QUERY_SYMBOL));
 }
 
-// Returns the status of the query with that mutant. Runs in a new process, since a process has one
-// defect.
+// Returns the status of the query with the mutant `name`. The query runs in a new process, because
+// a process has one defect.
 int query_in_child(const char* name) {
   const pid_t child = fork();
   if (child == 0) {
@@ -80,8 +80,8 @@ TEST(Mutants, EveryOneLoads) {
 
 TEST(Mutants, AnUnknownNameIsRefused) { EXPECT_EQ(query_in_child("no_such_defect"), BP_UNAVAILABLE); }
 
-// What a plugin returns: its device info, and its plan facts for each operator and dtype with
-// operands of two elements.
+// The results of a plugin: its name, version and device info, and the status of plan_create for
+// each operator and dtype with operands of two elements.
 struct Answers {
   std::string name, version;
   bp_device_info info{};

@@ -16,7 +16,7 @@ import time
 killed = ("fail", "crash", "hang", "leak", "not_run")
 row_pattern = re.compile(r"^\| \d+ \| `(?P<name>\w+)` \|.*\| `(?P<case>[^`]+)` \| (?P<outcome>\w+) \| "
                          r"(?P<kills>\d+) of (?P<runs>\d+) \| `(?P<unit>[^`]+)` \|$", flags=re.M)
-patience = 30  # time limit of a case in seconds; less for one that hangs
+patience = 30  # time limit of a case in seconds; a case that hangs has the limit `hurry`
 hurry = 6
 least_rate = 0.99
 repeats = {"DETERMINISTIC": 4, "PROBABILISTIC": 64}
@@ -53,7 +53,7 @@ class Suite:
         self.plugin = arguments.plugin
 
     def certify(self, mutant, seed, filters=(), fail_fast=True, timeout=patience):
-        """Returns the failures as a list of (case, outcome), in the order of the report; None if the command failed."""
+        """Returns the failures in the order of the report, as (case, outcome), or None if the command failed."""
         with tempfile.TemporaryDirectory() as folder:
             line = [self.command, "certify", self.plugin, "--profile", "train", "--quiet", "--json", "--jobs", "1",
                     "--seed", str(seed), "--timeout", str(timeout), "--output", folder]
@@ -76,7 +76,7 @@ class Suite:
 
 
 def search(suite, mutant, cases):
-    """Returns the first case that catches the mutant twice: among those of its filter, then area by area."""
+    """Searches the mutant's filter, then each area. Returns the first case that fails twice, and its units."""
     for family in dict.fromkeys([mutant["filter"], "abi.*", "negative.*", "numeric.*", "runtime.*"]):
         if not fnmatch.filter(cases, family):
             continue
@@ -87,7 +87,7 @@ def search(suite, mutant, cases):
 
 
 def units(case, family):
-    """Returns what to run again, the smallest first: the case, its group, the filter that found it."""
+    """Returns the units to run again, the smallest first: the case, its group, and the filter that found it."""
     return [case, ".".join(case.split(".")[:2]), family]
 
 
@@ -112,11 +112,11 @@ def measure(suite, mutant, cases):
 
 
 def recheck(suite, mutant, known):
-    """Runs the unit that the page names again."""
+    """Runs again the unit that the page names for the mutant."""
     if mutant["name"] not in known:
         return {**mutant, **unmeasured}
     row = known[mutant["name"]]
-    # Load on the machine may hide a defect once if it needs pending work, and a race several times.
+    # Load on the machine may hide a defect that needs pending work once, and a race several times.
     most = 8 if mutant["kind"] == "PROBABILISTIC" else 2
     runs = (suite.certify(mutant["name"], seed, [row["unit"]], timeout=limit_of(row["outcome"])) for seed in range(1, 1 + most))
     failures = next(filter(None, runs), None)
