@@ -13,7 +13,7 @@ namespace {
 using namespace kit;
 
 // Extents of a block, in elements. The accumulators and both packed blocks fit into a second-level
-// cache. Each extent is a multiple of the extents of every tile.
+// cache. kBlockRows is a multiple of every tile's rows, and kBlockCols of every tile's columns.
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockCols = 256;
 constexpr int64_t kBlockDepth = 256;

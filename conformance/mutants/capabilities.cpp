@@ -84,7 +84,7 @@ void sum_varies_with_place(const Call& call) {
   });
 }
 
-// The latest copy. Sums are rounded differently while it is pending, like those of a kernel that
+// The latest copy. While it is pending, sums are rounded differently, as in a kernel that
 // distributes rows over idle cores.
 HostEvent& last_copy() {
   static auto* event = new HostEvent(false);

@@ -107,7 +107,7 @@ bp_status elapsed_narrow(bp_device* device, bp_event* begin, bp_event* end, int6
   return status;
 }
 
-// Truncates the timeout, as a number of kUnit nanoseconds, to 32 bits.
+// Truncates the number of units of kUnit nanoseconds in the timeout to 32 bits.
 template <uint64_t kUnit>
 uint64_t in_32_bits(uint64_t timeout_ns) {
   if (timeout_ns == BP_WAIT_FOREVER) return timeout_ns;

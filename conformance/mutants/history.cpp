@@ -48,7 +48,7 @@ bool bf16_after_exhaustion(const bp_op_desc& desc, bool) {
                            std::any_of(desc.outputs, desc.outputs + desc.output_count, is_bf16));
 }
 
-// Declines floor in every second process, like a plugin whose kernel cache file is locked then.
+// Declines floor in every second process, like a plugin whose kernel cache file is locked.
 bool floor_in_odd_processes(const bp_op_desc& desc, bool) { return desc.op == BP_OP_FLOOR && getpid() % 2 != 0; }
 
 // ---- First uses

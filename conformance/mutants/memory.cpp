@@ -172,7 +172,7 @@ bp_status map_copies(bp_device* device, bp_buffer* buffer, void** out, bp_error*
   return BP_OK;
 }
 
-// The honest slots of bp.import.
+// Returns the table of bp.import without a defect.
 const bp_import_api& honest_import() {
   return *static_cast<const bp_import_api*>(DeviceTable<HostDevice>::interface(nullptr, BP_INTERFACE_IMPORT, 1));
 }

@@ -25,13 +25,12 @@ namespace defect {
 
 // The kit's device slots, which have no defect.
 inline constexpr const bp_device_api& kHonest = DeviceTable<HostDevice>::table;
-// Returns a plugin table without a defect, whose functions can be called. Valid after a successful
-// query.
+// Returns the plugin table without a defect. Valid after a successful query.
 const bp_plugin& honest_plugin();
 // Queries the plugin without a defect.
 bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* error);
 
-// Returns the kernel without a defect for a call.
+// Returns the kernel that executes a call if there is no defect.
 Kernel honest_kernel(const Call& call);
 // Replaces the kernels of `op` by `run`, for the dtypes in the mask `dtypes`.
 void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes = UINT64_MAX);
@@ -52,8 +51,7 @@ constexpr Mutation on_slot() {
   return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
 }
 
-// Returns the primitives with a shape rule. Unless `inputs` is -1, they also have this number of
-// inputs.
+// Returns the primitives with a shape rule and, unless `inputs` is -1, with this number of inputs.
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
 // Returns the primitives that have inputs.
 std::vector<uint32_t> ops_with_inputs();

@@ -54,7 +54,7 @@ bp_status key_without_dtype(bp_device* device, const bp_op_desc* desc, bp_plan**
   return kHonest.plan_create(device, &cached, out, info, error);
 }
 
-// ---- Illegal state of plans
+// ---- State that plans must not keep
 
 struct Seen {
   std::vector<bp_tensor_desc> inputs, outputs;

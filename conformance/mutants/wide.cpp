@@ -36,7 +36,7 @@ bp_status cut_scalars(bp_device* device, bp_stream* stream, bp_plan* plan, const
   changed.scalars = scalars.data();
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
-// The kernel of reduce_sum on f32 with a workspace.
+// A kernel of reduce_sum on f32 that uses a workspace.
 void sum_with_workspace(const Call& call) {
   honest_kernel(call)(call);
   std::memset(call.workspace, 0xEE, 64);

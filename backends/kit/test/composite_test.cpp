@@ -25,7 +25,7 @@ struct Legal {
   uint32_t op;
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
-  const char* free = "";  // digits of the one operand and dimension that no rule constrains
+  const char* free = "";  // two digits: the operand and the dimension that no rule constrains
 };
 
 std::shared_ptr<const void> window() {
@@ -111,8 +111,8 @@ std::vector<Legal> legal() {
 
 class Composites : public KitTest {
  protected:
-  // For each dimension of an operand that a rule constrains: applies change(view, dimension), calls
-  // body(what) and restores the operand.
+  // For each dimension that a rule constrains, applies change(view, dimension) to the operand,
+  // calls body(what) and restores the operand.
   static void for_wrong(Op& one, const Legal& legal, const auto& change, const auto& body) {
     for (uint32_t i = 0; i < one.in.size() + one.out.size(); ++i) {
       bp_tensor_desc& operand = i < one.in.size() ? one.in[i] : one.out[i - one.in.size()];

@@ -221,7 +221,7 @@ TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
   ASSERT_EQ(prepare(BP_OP_FILL, op), BP_OK);
   bp_buffer *x = buffer(), *value = buffer();
   map(value)[2] = 1;
-  enqueue(a, BP_OP_NEG, x, x);  // x is read when the work runs
+  enqueue(a, BP_OP_NEG, x, x);  // slow, so the next commands are enqueued before they run
   enqueue(a, BP_OP_FILL, nullptr, value, 6);
   ASSERT_EQ(execute(a, op, {}, {x, 0, 0}, {{value, 8, 0}}), BP_OK) << error.message;
   ASSERT_EQ(wait(a), BP_OK);

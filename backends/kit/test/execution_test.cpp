@@ -204,7 +204,7 @@ TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
 }
 
 TEST_F(Unchecked, ScalarsThatTheHostLacksAreZero) {
-  op.scalars_max = 3;  // as a later version may define
+  op.scalars_max = 3;  // a later version may define 3
   call.scalar_bits[2] = 7;
   call.scalar_at[2] = address(0);
   bind(0, {view({2})}, {{at(0), 0, 0}}, {{nullptr, 0, 5}, {at(1), 8, 0}});

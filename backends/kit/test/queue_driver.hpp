@@ -54,7 +54,7 @@ class ManualNative {
   using Queue = ManualQueue;
   using Mark = std::shared_ptr<Fence>;
   using Kernel = std::string;
-  using Program = std::shared_ptr<const std::string>;  // tests observe when it is destroyed
+  using Program = std::shared_ptr<const std::string>;  // tests observe the program's destruction
 
   static inline Status outcome;         // the result of the next commands when they run
   static inline Status enqueue_result;  // the result of the next enqueues

@@ -210,7 +210,7 @@ TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   run(0);
   EXPECT_TRUE(device->wait(*a, 0).ok());
   EXPECT_EQ(alive(), 0);
-  // The program of a plan that is executed again is kept again.
+  // If a plan is executed again, its program is kept again.
   std::unique_ptr<Device::Plan> twice(add());
   ASSERT_TRUE(execute(*a, *twice, {x, x, x}).ok());
   run(0);

@@ -168,7 +168,7 @@ class Attention {
     if (log_sums_ != nullptr) {
       const float log_sum =
           hidden ? kNegativeInfinity : static_cast<float>(static_cast<double>(maximum) + std::log(total));
-      // Log_sums_ is f32 for every dtype of y.
+      // log_sums_ is f32 for every dtype of y.
       std::memcpy(address(*log_sums_), &log_sum, sizeof(log_sum));
     }
   }

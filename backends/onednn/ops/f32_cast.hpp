@@ -15,7 +15,7 @@ class F32Cast {
   static F32Cast to_f32(uint32_t dtype) { return F32Cast(dtype == BP_F32 ? nullptr : cast_kernel(dtype, BP_F32)); }
   static F32Cast from_f32(uint32_t dtype) { return F32Cast(dtype == BP_F32 ? nullptr : cast_kernel(BP_F32, dtype)); }
 
-  // True if the source is already f32. A kernel may then use the source without converting it.
+  // Whether both dtypes are f32. A kernel may then use the source without converting it.
   bool is_copy() const { return kernel_ == nullptr; }
 
   void operator()(const void* from, void* to, int64_t count) const {
@@ -25,7 +25,7 @@ class F32Cast {
       kernel_(&from, to, count);
     }
   }
-  // Converts a source whose elements have `bytes` bytes and are `step` bytes apart.
+  // Converts elements of `bytes` bytes that are `step` bytes apart.
   void strided(const std::byte* from, int64_t step, int64_t bytes, float* to, int64_t count) const {
     if (step == bytes) return (*this)(from, to, count);
     for (int64_t i = 0; i < count; ++i) (*this)(from + i * step, to + i, 1);

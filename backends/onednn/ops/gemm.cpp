@@ -16,10 +16,11 @@ namespace {
 using namespace kit;
 
 // Extents of a block, in elements. The accumulators of a block and both packed inputs fit into a
-// second-level cache of 1 MiB. kBlockRows and kBlockCols are multiples of every tile's extents.
+// second-level cache of 1 MiB. kBlockRows is a multiple of every tile's rows, and kBlockCols of
+// every tile's columns.
 constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
-// A GEMM with at most kSkinnyRows rows is called skinny. Reading b takes longer than its
-// multiplications.
+// A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading b takes longer
+// than multiplying.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
 // Number of multiplications that justify waking a thread.
 constexpr int64_t kGrain = int64_t{1} << 21;
@@ -28,8 +29,8 @@ constexpr int64_t kReading = 8;
 
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
-// Divides `value` into as few blocks of at most `limit` as possible. Returns the size of even
-// blocks, rounded up to a multiple of `step`.
+// Divides `value` evenly into as few blocks of at most `limit` as possible. Returns the size of a
+// block, rounded up to a multiple of `step`.
 constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
   return round_up(blocks_of(value, blocks_of(value, limit)), step);
 }
@@ -77,8 +78,8 @@ class Gemm {
   }
 
   int64_t blocks() const { return batches_ * row_blocks_ * col_blocks_; }
-  // Returns the work as a number of multiplications. In a skinny GEMM, each element of b counts at
-  // least as much as its load.
+  // Returns the work as a number of multiplications. In a skinny GEMM, each element of b counts as
+  // at least kReading multiplications.
   int64_t work() const { return batches_ * cols_ * depth_ * (skinny_ ? std::max(rows_, kReading) : rows_); }
   // Floats of scratch memory per thread.
   int64_t scratch_size() const { return acc_size() * 2 + left_floats_ + right_floats_ + 2 * stride_; }

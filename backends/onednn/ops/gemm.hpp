@@ -9,18 +9,18 @@
 
 namespace backplane::onednn {
 
-// Number of multiplications in oneDNN that justifies waking a team. They take about 0.1 ms.
+// Number of multiplications in oneDNN that justifies waking a team, about 0.1 ms of work.
 inline constexpr int64_t kTeamWork = int64_t{1} << 24;
 
 // Operations on the accumulators before they are stored.
 struct Epilogue {
   const kit::View* bias = nullptr;    // contiguous, in the output's dtype; null means no bias
-  VectorKernel activation = nullptr;  // converts f32 to the output's dtype; null means none
+  VectorKernel activation = nullptr;  // maps f32 to the output's dtype; null means none
 };
 
 bool gemm_supports(uint32_t dtype);
 // Computes out = a * b. The views have the same rank, at least 2, with batch dimensions first. The
-// size of the scratch memory is bounded for every size of the views.
+// amount of scratch memory has a bound that does not depend on the sizes of the views.
 void gemm(const kit::View& a, const kit::View& b, const kit::View& out, const Epilogue& epilogue,
           kit::Scratch& scratch);
 

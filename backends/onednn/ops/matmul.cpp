@@ -122,7 +122,7 @@ struct Shifted {
     left_bytes = aligned(batches * (rows + 1) * depth);
     sums_bytes = aligned(batches * (rows + 1) * cols * 4);
   }
-  // Returns the dense form of `view` with one more row and the type `type`.
+  // Returns the dense form of `view` with one more row and with elements of `type`.
   static Matrices with_row(const bp_tensor_desc& view, Type type) {
     bp_tensor_desc grown = view;
     ++grown.shape[view.rank - 2];

@@ -50,7 +50,7 @@ struct Linear {
 void run(const Call& call) { call.prepared<Linear>().run(call); }
 
 void run_any_size(const Call& call) {
-  const auto flat = [](const View& view) {  // the dense matrix with one row per last dimension
+  const auto flat = [](const View& view) {  // merges all dimensions except the last into rows
     View out = view;
     const int64_t cols = view.shape[view.rank - 1];
     int64_t rows = 1;

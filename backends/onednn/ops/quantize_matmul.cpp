@@ -17,7 +17,7 @@ namespace {
 
 using namespace kit;
 
-// Up to this many rows of a, dot products with rows of weights are used.
+// Maximum number of rows of a for which the kernel uses dot products with rows of weights.
 constexpr int64_t kFewRows = 16;
 // Extents of a tile of weights. A tile of f32 fits into the second-level cache. With few rows of a,
 // a tile has the full depth.

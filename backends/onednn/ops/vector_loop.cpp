@@ -19,12 +19,12 @@ using namespace kit;
 
 // Operands that are not contiguous are staged tile by tile. A tile has up to `kColumns` elements of
 // one row. If an operand is contiguous across rows, a tile spans `kAcrossBytes` bytes of adjacent
-// rows, so that all elements of a page are used together.
+// rows, so that elements of the same page are used together.
 constexpr int64_t kColumns = 512;
 constexpr int64_t kAcrossBytes = 256;
 constexpr int64_t kTileBytes = 32 << 10;
 constexpr int64_t kShortRow = 1024;  // maximum size, in bytes, of rows that are prefetched
-// Bytes of padding per staged row; rows then use different cache sets.
+// Bytes of padding per staged row. The padding puts rows into different cache sets.
 constexpr int64_t kPadBytes = 64;
 
 // Prefetches memory that the hardware prefetcher does not predict.
@@ -226,7 +226,7 @@ void run_vectorised(const Call& call) {
                        .copies = call.op->id == BP_OP_COPY};
   parallel(elements, plan.grain, [&](int part, int parts) noexcept {
     if (parts == 1) return run_tiles(nest, each);
-    constexpr int64_t kLine = 64;  // elements; prevents threads from writing to the same cache line
+    constexpr int64_t kLine = 64;  // elements per step, so that threads use separate cache lines
     const uint32_t d = nest.longest();
     const Range range = range_of(nest.extent(d), part, parts, nest.extent(d) >= kLine * parts ? kLine : 1);
     if (range.begin < range.end) run_tiles(nest.cut(d, range.begin, range.end), each);

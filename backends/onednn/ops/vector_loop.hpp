@@ -29,8 +29,7 @@ std::shared_ptr<const void> vector_plan(VectorKernel kernel, int64_t grain);
 void replace_kernel(kit::Kernels& kernels, uint32_t op, kit::KernelDtypes dtypes, kit::Kernel run, VectorKernel kernel,
                     int64_t grain);
 
-// Runs a plan whose state is a VectorPlan. N is the number of operands, which are one output and N
-// - 1 inputs.
+// Runs a plan whose state is a VectorPlan. N is the number of operands, including the output.
 template <std::size_t N>
 void run_vectorised(const kit::Call& call);
 extern template void run_vectorised<2>(const kit::Call&);

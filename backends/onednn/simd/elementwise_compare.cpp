@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/elementwise_compare.cpp"
 #include <hwy/foreach_target.h>
-//
+// Highway requires foreach_target.h before highway.h.
 #include <hwy/highway.h>
 
 #include "simd/simd-inl.h"

@@ -10,7 +10,7 @@ namespace backplane::onednn {
 struct AdamwStep {
   float keep1, add1, keep2, add2;  // beta and 1 - beta of each moment
   float correction2, epsilon;
-  // Rate = learning rate / correction of the first moment; decay = learning rate * weight decay.
+  // rate = learning rate / correction of the first moment; decay = learning rate * weight decay
   float rate, decay;
 };
 // Updates `count` parameters and both moments of each parameter in place.

@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/reduce.cpp"
 #include <hwy/foreach_target.h>
-//
+// Highway requires foreach_target.h before highway.h.
 #include <hwy/highway.h>
 
 #include "simd/simd-inl.h"
@@ -46,7 +46,7 @@ struct Min {
   [[maybe_unused]] static constexpr float kStart = std::numeric_limits<float>::infinity();
 };
 
-// A block has eight steps of four independent vectors. This is short enough to accumulate in f32.
+// A block has eight steps of four independent vectors. Such a block is short enough to sum in f32.
 template <class T, class R>
 double row(double total, const void* from, int64_t count) {
   const hn::ScalableTag<float> d;

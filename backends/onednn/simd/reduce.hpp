@@ -14,7 +14,7 @@ struct ReduceKernels {
   void (*columns)(double* totals, const void* x, int64_t stride, int64_t rows, int64_t columns);
   // Combines the partial result others[k] into totals[k].
   void (*combine)(double* totals, const double* others, int64_t columns);
-  double start;  // the result of reducing no elements
+  double start;  // the result of a reduction without elements
 };
 
 // Returns the kernels that are compiled for this processor. They are null if only the plain kernel

@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/rope.cpp"
 #include <hwy/foreach_target.h>
-//
+// Highway requires foreach_target.h before highway.h.
 #include <hwy/highway.h>
 
 #include "simd/simd-inl.h"

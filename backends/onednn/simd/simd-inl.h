@@ -213,8 +213,8 @@ HWY_INLINE V gelu_erf_of(D d, V x) {
   const V tail = hn::Mul(hn::Mul(c(0.5f), t), exp_of(d, power));
   return hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(c(1.0f), tail)));
 }
-// Computes x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The result equals x * (1 +
-// tanh v) / 2, but this form does not cancel.
+// Computes x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The equal form
+// x * (1 + tanh v) / 2 would cancel for negative x.
 template <class D, class V>
 HWY_INLINE V gelu_tanh_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);

@@ -149,7 +149,7 @@ std::vector<uint64_t> philox(uint64_t key, uint64_t low, uint64_t high, const Sh
   return run1(BP_OP_PHILOX, nullptr, {}, Tensor(BP_U32, shape), {key, low, high}, layout).bits;
 }
 
-TEST(Philox, KnownAnswers) {  // Random123 kat_vectors, philox4x32 10
+TEST(Philox, KnownAnswers) {  // source: kat_vectors of Random123, philox4x32 with 10 rounds
   EXPECT_EQ(philox(0, 0, 0, {4}), (std::vector<uint64_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const uint64_t ones = ~uint64_t{0};
   EXPECT_EQ(philox(ones, ones, ones, {4}), (std::vector<uint64_t>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));

@@ -251,7 +251,7 @@ TEST(Unary, SubnormalsAreNotFlushed) {
 TEST(Cast, EveryPairOfDtypes) {
   for (const uint32_t from : kAll) {
     std::vector<uint64_t> bits = is_float(from) ? sweep(from).bits : corners(from);
-    // Halfway points and limits of integer types, with adjacent values.
+    // Adds halfway points and limits of integer types, with adjacent values.
     for (const uint32_t to : kAll) {
       if (from == BP_BOOL) break;
       for (const Real edge : {greatest_of(to), least_of(to), greatest_of(to) + 1, std::ldexp(Real{1}, 53) + 1,

@@ -154,7 +154,7 @@ class Device {
     return static_cast<std::byte*>(out);
   }
 
-  // Creates a plan, runs it and waits.
+  // Creates a plan, executes it and waits for the result.
   bp_status run(uint32_t op, const void* attributes, const std::vector<Placed*>& in, const std::vector<Placed*>& out,
                 const std::vector<uint64_t>& scalars = {}) const {
     std::vector<bp_tensor_desc> in_desc, out_desc;

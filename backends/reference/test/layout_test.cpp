@@ -165,8 +165,8 @@ TEST(Layout, BroadcastAndOverlappingInputs) {
 }
 
 TEST(Layout, BroadcastOperandsOfEveryBinaryLoop) {
-  // The innermost loop has a separate path for a vector with a scalar, for a scalar with a vector,
-  // and for a row with a column.
+  // The innermost loop has separate paths for two vectors, for a vector with a scalar, and for a
+  // scalar with a vector.
   const Tensor grid = of_values(BP_I32, {2, 3}, {10, 20, 30, 40, 50, 60}), line = of_values(BP_I32, {3}, {1, 2, 3});
   Placed a(device(), grid, Layout::kDense), b(device(), line, Layout::kDense),
       out(device(), Tensor(BP_I32, {2, 3}), Layout::kDense);

@@ -65,7 +65,7 @@ struct Call {
   std::byte* workspace = nullptr;
   uint64_t workspace_bytes = 0;
   Scratch* scratch = nullptr;
-  std::shared_ptr<const void> state;  // from KernelSpec::state or from KernelSpec::prepare
+  std::shared_ptr<const void> state;  // KernelSpec::state, or the state that `prepare` sets
 
   const View& in(uint32_t i) const { return inputs[i]; }
   const View& out(uint32_t i = 0) const { return outputs[i]; }

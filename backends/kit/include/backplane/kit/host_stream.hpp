@@ -37,7 +37,7 @@ struct HostTask {
 
 class HostStream {
  public:
-  static constexpr uint64_t kRing = 256;  // maximum of pending tasks; another enqueue blocks
+  static constexpr uint64_t kRing = 256;  // maximum number of pending tasks
 
   // `begin` runs first on the worker thread, and may prepare the thread for kernels.
   explicit HostStream(std::function<void()> begin = {})
@@ -97,7 +97,7 @@ class HostStream {
   }
 
   void serve() {
-    std::fesetenv(FE_DFL_ENV);  // the creating thread may have another mode
+    std::fesetenv(FE_DFL_ENV);  // the creating thread may have another floating-point mode
     if (begin_) begin_();
     for (uint64_t head = 0; await_task(head); ++head) {
       HostTask& task = ring_[head % kRing];

@@ -128,8 +128,8 @@ class LoopNest {
   Strides strides_[BP_MAX_RANK];
 };
 
-// Marks a loop whose iterations are independent. The kit's loops are, because an output either is
-// identical to an input or overlaps no input.
+// Marks a loop whose iterations are independent. In the kit's loops they are independent, because
+// an output is either identical to an input or overlaps no input.
 #if defined(__clang__)
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 // Suppresses the warning about a loop that the compiler does not vectorise.

@@ -22,7 +22,7 @@ class Operators {
   }
 
   // Returns null if the plugin has no operator for these dtypes. `mixed` is the mask of operands
-  // whose dtype differs from the plain form's.
+  // whose dtype differs from the dtype in the plain form.
   const Operator* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));

@@ -26,7 +26,7 @@ struct Operand {
   uint8_t rank = 0;
   bool dense = false;    // dense row-major, as given or after staging
   bool staged = false;   // core stages the operand, aligns it and chooses its strides
-  uint64_t classes = 0;  // from rules::view_class; without strides if staged
+  uint64_t classes = 0;  // result of rules::view_class; excludes strides if staged
 };
 
 struct PlanForm {
@@ -38,8 +38,8 @@ struct PlanForm {
   uint32_t stage_inputs = 0;
   uint32_t stage_outputs = 0;
   uint64_t workspace_bytes = 0;
-  // workspace_bytes is valid for the sizes of plan_create only; plan_workspace returns the bytes
-  // for other sizes.
+  // If true, workspace_bytes is valid only for the sizes of plan_create, and plan_workspace returns
+  // the bytes for other sizes.
   bool sized_workspace = false;
   Attributes attributes{};
   std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
@@ -47,8 +47,8 @@ struct PlanForm {
   std::vector<bp_tensor_desc> exact;
 };
 
-// A plan's requests to core. The masks already contain the operands that are always staged; the
-// plugin may add more.
+// A plan's requests to core. The masks already contain the operands that are always staged. The
+// plugin may add further operands.
 struct PlanNeeds {
   bool any_size = true;        // the plan serves the descriptor's whole class
   bool specializable = false;  // sets BP_PLAN_SPECIALIZABLE; requires any_size

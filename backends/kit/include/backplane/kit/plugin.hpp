@@ -53,7 +53,7 @@ constexpr uint32_t build_flags() {
 // The strings must be literals, because the plugin's table points to them.
 struct Identity {
   const char* name = "";     // [a-z0-9_]{1,63}, as in the manifest
-  const char* version = "";  // the vendor's version
+  const char* version = "";  // the vendor's version of the plugin
   // The oldest host that the plugin accepts. Raise this version, and `min` in the manifest, only if
   // the driver needs a later host.
   uint32_t oldest_host = BP_ABI_VERSION_OLDEST;

@@ -29,7 +29,7 @@ struct Place {
 template <class Memory>
 struct QueueView {
   Place<Memory> place;  // location of element 0
-  uint32_t dtype = 0;   // 0: absent
+  uint32_t dtype = 0;   // 0 means absent
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   int64_t strides[BP_MAX_RANK] = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device other than the host, over a small native interface: in-order queues and memory. The kit
-// implements streams, events, failures, timeouts, lifetimes and checks. A plugin is a class `Native`
-// and one line:
+// implements streams, events, failures, timeouts, lifetimes and checks. A plugin is a class
+// `Native` and one line:
 //
 //   class Driver : public backplane::kit::QueueDriver<Native> { /* constructor: adds operators */ };
 //
@@ -91,7 +91,7 @@ namespace backplane::kit {
 template <class Kernel>
 struct QueueOperator {
   Kernel kernel;
-  bool dense = true;            // requires dense operands without immediates; core stages others
+  bool dense = true;            // requires dense operands; core stages other operands
   bool device_scalars = false;  // supports BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
   uint32_t mixed = 0;  // mask of rules::Mixed: the operands that may have another dtype
@@ -108,7 +108,7 @@ struct OpenNative {
 
   std::unique_ptr<Native> native;
   std::mutex mutex;
-  std::map<std::array<uint32_t, 3>, Common> programs;  // by operator and dtypes
+  std::map<std::array<uint32_t, 3>, Common> programs;  // the key is the operator and its two dtypes
 };
 
 // Implements the methods that DeviceTable (device_table.hpp) requires.
@@ -354,7 +354,7 @@ class QueueDevice {
   const std::shared_ptr<OpenNative<Native>> open_;
   Native* const native_;  // the native device of open_
   const Operators<Operator>& operators_;
-  std::recursive_mutex order_;  // `order` of every QueueState of this device
+  std::recursive_mutex order_;  // the mutex `order` of every QueueState of this device
 };
 
 // A ready-made driver whose devices are QueueDevices. Derive from it and add operators in the

@@ -45,7 +45,7 @@ class QueueState {
  public:
   // A point in a stream, after all commands up to `position`.
   struct Record {
-    std::shared_ptr<QueueState> stream;  // null if never recorded; a wait then passes at once
+    std::shared_ptr<QueueState> stream;  // null before the first record; a wait then passes at once
     typename Native::Mark mark{};
     uint64_t position = 0;
     bool failed = false;  // the stream had failed before the record, so `mark` is empty
@@ -153,7 +153,7 @@ class QueueState {
   std::recursive_mutex& order_;
   std::atomic<uint64_t> failed_at_{kNever};
   std::atomic<bool> waiting_{false};  // whether waits_ has entries
-  // Guarded by order_ and sorted by position. Entries before taken_ are done.
+  // Guarded by order_ and sorted by position. Entries before taken_ have been handled.
   std::vector<Wait> waits_;
   std::size_t taken_ = 0;
   mutable std::mutex mutex_;

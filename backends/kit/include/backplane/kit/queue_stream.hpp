@@ -60,7 +60,7 @@ class QueueStream {
   // Waits for enqueued commands, unless the device is lost.
   ~QueueStream() {
     Status ignored = wait(BP_WAIT_FOREVER);
-    // Releases the references to one another that streams hold while they wait.
+    // Streams hold references to one another while they wait. settle() releases them.
     ignored = state_->settle(UINT64_MAX);
   }
   QueueStream(const QueueStream&) = delete;
@@ -149,8 +149,8 @@ class QueueStream {
     Mark mark{};
     std::vector<std::shared_ptr<const typename Native::Program>> programs;
   };
-  static constexpr std::size_t kKept = 64;      // maximum of programs per interval
-  static constexpr std::size_t kIntervals = 8;  // maximum of intervals in flight
+  static constexpr std::size_t kKept = 64;      // maximum number of programs per interval
+  static constexpr std::size_t kIntervals = 8;  // maximum number of intervals in flight
 
   // Whether a failed command ends the stream, because a part of the command was enqueued or earlier
   // commands are lost too.
