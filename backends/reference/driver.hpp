@@ -25,7 +25,7 @@ class Driver : public kit::HostDriver {
     read(kDevices, 1, kMaxDevices, [&](uint64_t value) { set_devices(static_cast<uint32_t>(value)); });
   }
 
-  // If a setting is invalid, returns an error that names its variable.
+  // Returns an error that names the variable if a setting is invalid.
   kit::Result<uint32_t> device_count() const {
     if (!setting_.ok()) return setting_;
     return HostDriver::device_count();

@@ -39,8 +39,8 @@ bp_status desc_tail_accepted(bp_device* device, const bp_buffer_desc* desc, bp_b
   known.struct_size = sizeof(known);
   return kHonest.buffer_create(device, &known, out, error);
 }
-// Calls plan_create after `change(Attributes&, op)` has changed a copy of the attributes.
-// Attributes of more than `most` bytes stay unchanged if they also exceed the current size.
+// Calls plan_create after `change(Attributes&, op)` has changed a copy of the attributes. If the
+// attributes are larger than both `most` and the current struct, they are not changed.
 template <class Change>
 bp_status with_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error,
                           const Change& change, uint32_t most = 0) {

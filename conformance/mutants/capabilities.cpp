@@ -74,7 +74,8 @@ void sum_varies(const Call& call) {
   });
 }
 
-// Rounds sums depending on the input's address, like a kernel that splits rows at page boundaries.
+// Rounds sums differently for different addresses of the input, like a kernel that splits rows at
+// page boundaries.
 void sum_varies_with_place(const Call& call) {
   const auto steps = reinterpret_cast<uintptr_t>(call.in(0).data) / 64 % 7;
   honest_kernel(call)(call);

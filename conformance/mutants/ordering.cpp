@@ -56,8 +56,7 @@ void scatter_wraps(const Call& call) {
   with_index(call, 0, [&](int64_t index) { return index < 0 && index >= -extent ? index + extent : index; });
 }
 
-// Adds 0 to every cell, so cells without an update lose the sign of zeros and the payload of
-// signalling NaNs.
+// Adds 0 to every cell. In cells without an update, -0 becomes +0 and signalling NaNs become quiet.
 void scatter_touches_all(const Call& call) {
   honest_kernel(call)(call);
   if (call.attributes<bp_scatter_attributes>().mode != BP_SCATTER_ADD) return;

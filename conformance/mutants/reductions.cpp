@@ -36,7 +36,7 @@ void last_of_ties(const Call& call) {
 // Sometimes returns the last of equal elements, like two threads that search the halves of a row.
 void tie_by_thread(const Call& call) { unlucky() ? last_of_ties(call) : honest_kernel(call)(call); }
 
-// Omits the last block of a row, as if a partial sum were read too early.
+// Sometimes omits the last block of a row, as if a partial sum were read too early.
 void missing_barrier(const Call& call) {
   constexpr int64_t kBlock = 64;
   const View& in = call.in(0);

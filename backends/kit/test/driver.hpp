@@ -50,7 +50,7 @@ class Driver : public HostDriver {
     });
     // div also divides by the number of output elements for which it was prepared.
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
-    // Kernels that do nothing, for each composite with its own shape rules.
+    // Adds kernels that do nothing for each composite that has its own shape rules.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
       if (find_op(id) == nullptr || find_op(id)->shape_rule != BP_SHAPE_COMPOSITE) continue;
       for (const uint32_t dtype : {BP_F32, BP_U8, BP_I8}) {

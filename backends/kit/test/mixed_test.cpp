@@ -15,7 +15,7 @@ bp_tensor_desc of(uint32_t dtype, std::initializer_list<int64_t> shape) {
   return out;
 }
 
-// A kernel that its state identifies.
+// Returns a kernel that the number `mark` in its state identifies.
 KernelSpec marked(int mark, uint32_t mixed = 0) {
   return {.run = [](const Call&) {}, .state = std::make_shared<const int>(mark), .mixed = mixed};
 }

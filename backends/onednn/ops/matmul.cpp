@@ -21,7 +21,7 @@ using dnnl_api::Type;
 // oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32, which is exact while sums
 // stay below 2^24. For larger depths, this file shifts a to u8 and corrects in integers.
 constexpr int64_t kExactDepthOfI8 = 512;
-// With up to this many rows or columns, the GEMM of ops/gemm.cpp is as fast as oneDNN.
+// Maximum number of rows or columns for which the GEMM of ops/gemm.cpp is as fast as oneDNN.
 constexpr int64_t kFewRows = 16;
 
 // A batch of matrices. A batch stride of 0 repeats one matrix.
@@ -94,7 +94,7 @@ Md md_of(const Matrices& m) {
   return {dims, m.type, strides};
 }
 
-// The state of a plan. A column-major output is computed as the product of the transposes.
+// The state of a plan. A column-major output is computed as the product of the transposed operands.
 struct Matmul {
   Matmul(const dnnl::matmul::primitive_desc& desc, bool is_swapped, int team)
       : primitive(
@@ -222,8 +222,8 @@ Status keep_any_size(Prepared& prepared) {
 
 void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
 
-// With one row or one column, memory bandwidth limits the speed, and the GEMM of ops/gemm.cpp
-// reaches this limit.
+// Whether a oneDNN primitive can be faster. With one row or one column, memory bandwidth limits the
+// speed, and the GEMM of ops/gemm.cpp reaches this limit.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {

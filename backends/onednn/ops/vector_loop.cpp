@@ -226,7 +226,7 @@ void run_vectorised(const Call& call) {
                        .copies = call.op->id == BP_OP_COPY};
   parallel(elements, plan.grain, [&](int part, int parts) noexcept {
     if (parts == 1) return run_tiles(nest, each);
-    constexpr int64_t kLine = 64;  // elements per step, so that threads use separate cache lines
+    constexpr int64_t kLine = 64;  // ranges are multiples of kLine, so threads share no cache line
     const uint32_t d = nest.longest();
     const Range range = range_of(nest.extent(d), part, parts, nest.extent(d) >= kLine * parts ? kLine : 1);
     if (range.begin < range.end) run_tiles(nest.cut(d, range.begin, range.end), each);

@@ -14,7 +14,7 @@ struct VectorPlan {
   VectorKernel kernel;
   int64_t grain;  // number of elements that justify waking a thread
 };
-// Grains of about 0.1 ms of work, for cheap and for costly kernels.
+// Numbers of elements that take about 0.1 ms, for cheap and for costly kernels.
 inline constexpr int64_t kCheapGrain = int64_t{1} << 18, kCostlyGrain = int64_t{1} << 16;
 
 // Outputs of at least this many bytes are written with non-temporal stores, because they would not

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// One functor for each operator and kind of element.
+// Defines the functor of one operator for one kind of element.
 #define BACKPLANE_BINARY(id, Name, expression)           \
   struct Name {                                          \
     [[maybe_unused]] static constexpr uint32_t kId = id; \

@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// One functor for each operator or activation `id`.
+// Defines the functor of the operator or activation `id`.
 #define BACKPLANE_UNARY(id, Name, expression)            \
   struct Name {                                          \
     [[maybe_unused]] static constexpr uint32_t kId = id; \

@@ -160,8 +160,8 @@ HWY_INLINE V erf_of(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(t, c(0.927734375f)), far, near));
 }
 
-// Highway reduces only arguments up to 39000. A vector that contains a larger argument is computed
-// by the C library, lane by lane.
+// Highway's sine and cosine are accurate only for arguments up to 39000. If a vector contains a
+// larger argument, the C library computes each lane.
 inline constexpr float kReducible = 39000.0f;
 
 template <class D, class V>

@@ -47,7 +47,7 @@ inline Tensor of_values(uint32_t dtype, Shape shape, const std::vector<Real>& va
 inline Tensor list_of(uint32_t dtype, const std::vector<uint64_t>& bits) {
   return {dtype, {static_cast<int64_t>(bits.size())}, bits};
 }
-// Small integers that every dtype represents.
+// Small random integers that every dtype represents.
 inline Tensor small_numbers(uint32_t dtype, const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   Tensor out(dtype, shape);
@@ -55,7 +55,7 @@ inline Tensor small_numbers(uint32_t dtype, const Shape& shape, unsigned seed) {
   return out;
 }
 
-// Real numbers with mean zero.
+// Random real numbers with mean zero.
 inline Tensor noise(uint32_t dtype, const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;

@@ -36,7 +36,7 @@ inline KernelDtypes kernel_dtypes(const OpInfo& op, const bp_op_desc& desc) {
   return {t, index ? desc.inputs[op.dtype_rule == BP_RULE_GATHER].dtype : output ? result : t};
 }
 
-// Checks everything about a descriptor that does not depend on the plugin.
+// Checks a descriptor, except for the properties that depend on the plugin.
 inline Status check_desc(const bp_op_desc* given, CheckedDesc& out) {
   Status status = read_input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc", out.desc);
   if (!status.ok()) return status;

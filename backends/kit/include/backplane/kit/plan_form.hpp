@@ -42,7 +42,7 @@ struct PlanForm {
   // the bytes for other sizes.
   bool sized_workspace = false;
   Attributes attributes{};
-  std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
+  std::array<Operand, rules::kMaxOperands> operands{};  // inputs, then outputs
   // The operands of a plan for one size, inputs first. Empty in an any-size plan.
   std::vector<bp_tensor_desc> exact;
 };
@@ -54,8 +54,8 @@ struct PlanNeeds {
   bool specializable = false;  // sets BP_PLAN_SPECIALIZABLE; requires any_size
   uint32_t stage_inputs = 0;   // mask of the inputs that core stages
   uint32_t stage_outputs = 0;
-  // Size of the workspace. In an any-size plan this size suffices for every size of the operands,
-  // unless sized_workspace is set.
+  // Size of the workspace in bytes. In an any-size plan this size suffices for every size of the
+  // operands, unless sized_workspace is set.
   uint64_t workspace_bytes = 0;
   bool sized_workspace = false;  // sets BP_PLAN_SIZED_WORKSPACE; requires plan_workspace
 };
@@ -230,7 +230,7 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
                               shape_text(plan.exact[i]), " and one layout only; make a plan for this one");
     }
   }
-  // The shapes of an exact plan were checked when it was created.
+  // If the plan is for one size, its shapes were checked when the plan was created.
   if (plan.exact.empty()) {
     try {
       rules::check_shapes(op, desc, plan.attributes.bytes);

@@ -170,7 +170,7 @@ class QueueStream {
     return {};
   }
 
-  // Sets mark_ to the point after all commands so far. Repeated polls reuse the same mark.
+  // Sets mark_ to the point after all commands so far. If there is no new command, keeps the mark.
   Status mark(bool timed) {
     if (!timed && marked_at_ == position_) return {};
     auto made = native_.mark(*queue_, timed);

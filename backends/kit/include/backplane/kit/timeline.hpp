@@ -99,7 +99,8 @@ class Timeline {
     passed_.notify_all();
   }
 
-  // Waits until all work before `point` has ended. Returns TIMEOUT, or the failure of that work.
+  // Waits until all work before `point` has ended. Returns OK, TIMEOUT, or the failure of
+  // that work.
   Status wait(uint64_t point, uint64_t timeout_ns) {
     if (!reached(point)) {
       const Deadline deadline(timeout_ns);
