@@ -121,7 +121,6 @@ void permissions_as_one(const Call& call) {
   call.attributes<bp_matmul_attributes>().precision != BP_PRECISION_FULL ? matmul<narrowed_operands>(call)
                                                                          : honest_kernel(call)(call);
 }
-// Declines unknown permissions.
 bp_status permission_refused(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                              bp_error* error) {
   const bool asked = desc != nullptr && desc->op == BP_OP_MATMUL && desc->attributes != nullptr;

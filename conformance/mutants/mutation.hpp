@@ -53,7 +53,6 @@ constexpr Mutation on_slot() {
 
 // Returns the primitives with a shape rule and, unless `inputs` is -1, with this number of inputs.
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
-// Returns the primitives that have inputs.
 std::vector<uint32_t> ops_with_inputs();
 
 inline HostStream& stream_of(bp_stream* stream) { return *reinterpret_cast<HostStream*>(stream); }

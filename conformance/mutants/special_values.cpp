@@ -93,7 +93,6 @@ void remainder_floors(const Call& call) {
   });
 }
 
-// Computes condition * a + (1 - condition) * b.
 void select_blends(const Call& call) {
   map_ternary_stored<float, uint8_t, float, float>(call, [](uint8_t condition, float a, float b) {
     const float share = condition != 0 ? 1.0f : 0.0f;

@@ -41,7 +41,6 @@ struct ManualQueue {
   }
 };
 
-// The arguments of a launch.
 struct Launch {
   std::array<QueueView<int>, 3> views;
   std::array<QueueScalar<int>, 2> scalars;

@@ -6,7 +6,6 @@
 
 namespace backplane::onednn {
 
-// The coefficients of one step.
 struct AdamwStep {
   float keep1, add1, keep2, add2;  // beta and 1 - beta of each moment
   float correction2, epsilon;

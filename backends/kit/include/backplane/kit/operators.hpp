@@ -35,7 +35,6 @@ class Operators {
 
  private:
   static constexpr uint32_t kAny = 0;
-  // The key has 32 bits for the operator and 16 for each dtype.
   static uint64_t key(uint32_t op, uint32_t dtype, uint32_t second) {
     return uint64_t{op} << 32 | uint64_t{dtype} << 16 | second;
   }

@@ -87,7 +87,6 @@
 
 namespace backplane::kit {
 
-// An operator of a queue device.
 template <class Kernel>
 struct QueueOperator {
   Kernel kernel;

@@ -88,7 +88,6 @@ using Bits = Types<b8, uint8_t, int8_t, int32_t, uint32_t, int64_t>;
 using Numeric = Types<f16, bf16, float, double, uint8_t, int8_t, int32_t, uint32_t, int64_t>;
 using All = Types<b8, f16, bf16, float, double, uint8_t, int8_t, int32_t, uint32_t, int64_t>;
 
-// Calls `body.template operator()<T>()` for each type.
 template <class... Ts, class Body>
 void for_types(Types<Ts...>, const Body& body) {
   (body.template operator()<Ts>(), ...);
