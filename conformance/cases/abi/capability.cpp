@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a device's declarations are true: each capability, and the optional slots.
+// Tests that a device has the capabilities and the optional slots that it declares.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -67,7 +67,7 @@ void shared_operands(Context& context) {
     context.require(out[i] == i * 22, "over SHARED memory {} + {} gave {}", in[i], in[i], out[i]);
 }
 
-// The host accesses one buffer while the device works on others.
+// Checks that the host can access one SHARED buffer while the device works on other buffers.
 void shared_while_busy(Context& context) {
   need_kind(context, BP_MEMORY_SHARED, "SHARED");
   Device& device = context.device();
@@ -120,8 +120,8 @@ void unified_memory(Context& context) {
                   "BP_CAP_UNIFIED_MEMORY without any memory that the host reaches");
 }
 
-// Every operator of the device must accept the flag. A device without the capability may decline it
-// cleanly.
+// A device that declares BP_CAP_DETERMINISTIC must accept the flag BP_OP_FLAG_DETERMINISTIC for
+// every operator. Other devices may return UNSUPPORTED.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc plain = sample(op, usual_dtype(op));

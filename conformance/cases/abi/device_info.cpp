@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device info of a plugin's devices, before and after they are opened.
+// Cases about the info of each device, before and after the device is opened.
 #include <bit>
 #include <cstring>
 
@@ -81,7 +81,7 @@ void threads_open_at_once(Context& context) {
   });
 }
 
-// Opens the device with each form of default options.
+// Opens the device with `desc`, which is null or contains default options.
 void opens(Context& context, const bp_device_desc* desc) {
   Plugin& plugin = context.plugin();
   bp_device* device = nullptr;

@@ -12,7 +12,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// A view of the file that rejects offsets outside it.
+// The contents of an ELF file. Every read checks that its offset is inside the file.
 class Image {
  public:
   explicit Image(std::vector<char> bytes) : bytes_(std::move(bytes)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dynamic symbols of a shared library, read from its file.
+// Reads the dynamic symbols of a shared library from its file.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 namespace backplane::conformance {
 
 struct DynamicSymbols {
-  std::string error{};  // why the file could not be read; empty on success
+  std::string error{};  // reason why the file could not be read; empty on success
   std::vector<std::string> defined{};
-  // undefined symbols, except weak ones, for which a definition is optional
+  // Undefined symbols. Weak symbols are left out, because they need no definition.
   std::vector<std::string> wanted{};
 };
 DynamicSymbols read_dynamic_symbols(const std::string& path);

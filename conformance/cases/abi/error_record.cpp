@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error record. Every rejection is tested with each kind of record that a host may pass.
-// Successes must not change the record.
+// Cases about the error record. Each rejection is tested with every kind of record that a host may
+// pass. A successful call must leave the record unchanged.
 #include <algorithm>
 #include <cstring>
 
@@ -20,7 +20,8 @@ bool expected(const Refusal& refusal, bp_status status) {
   return std::find(refusal.expected.begin(), refusal.expected.end(), status) != refusal.expected.end();
 }
 
-// Passes a record of `size` bytes of garbage, which the callee must not read.
+// Calls a slot with an error record of `size` bytes of garbage. The callee may read only
+// struct_size.
 void with_record(Context& context, const Refusal& refusal, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
@@ -58,7 +59,7 @@ void with_null(Context& context, const Refusal& refusal) {
   context.require(expected(refusal, status), "{} answered {} with a null record", refusal.slot, status_name(status));
 }
 
-// Calls every slot that can succeed with a record of garbage, which a success must not change.
+// Checks that a successful call of a slot leaves the error record unchanged.
 void untouched_by_success(Context& context) {
   Plugin& plugin = context.plugin();
   Device& device = context.device();
@@ -114,7 +115,8 @@ void add_error_record_cases(Catalogue& catalogue) {
   const std::pair<const char*, size_t> sizes[] = {{"size_0", 0},     {"size_4", 4},     {"size_511", 511},
                                                   {"size_512", 512}, {"size_576", 576}, {"size_4608", 4608}};
   for (const Refusal& refusal : all_refusals()) {
-    // Tests one record per slot and reason. The negative cases test the variants of a reason.
+    // Some reasons have numbered variants. Only variant 0 is tested here, because the negative
+    // cases test all variants.
     const bool repeated =
         refusal.what.find_first_of("0123456789") != std::string::npos && refusal.what.find("_0") == std::string::npos;
     if (repeated) continue;

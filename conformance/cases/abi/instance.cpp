@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances: several at once, one after another, from many threads, and what they leak.
+// Cases about plugin instances: several at once, one after another, from many threads, and their
+// leaks.
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -14,7 +15,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Checks that a device of `plugin` computes.
+// Checks that device `index` of `plugin` computes correct results.
 void work(Plugin& plugin, uint32_t index) {
   Device device(plugin, index);
   Buffer data(device, 64);

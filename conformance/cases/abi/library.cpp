@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of the library, before a device is opened.
+// Cases about the library file of the plugin, its symbols and its tables. They need no open device.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ DynamicSymbols symbols_of(Context& context) {
   return symbols;
 }
 
-// Symbols that the toolchain adds to every library, with or without sanitizers.
+// Whether `name` is a symbol that the toolchain or a sanitizer adds to every library.
 bool of_toolchain(std::string_view name) {
   constexpr std::array<std::string_view, 5> plain = {"_init", "_fini", "_edata", "_end", "__bss_start"};
   constexpr std::array<std::string_view, 6> stems = {"__asan_", "__ubsan_",     "__tsan_",
@@ -47,7 +47,7 @@ void wants_no_symbol_of_the_sdk(Context& context) {
                     "the library wants {}; a plugin imports nothing of the host", name);
 }
 
-// The libraries in the plugin's own dependency list must define its undefined symbols.
+// Checks that the plugin links to the libraries that define its undefined symbols.
 void wants_no_symbol_of_the_program(Context& context) {
   void* const library = dlopen(context.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   context.require(library != nullptr, "the library cannot be opened: {}", dlerror());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each input struct at each size that a host of another version may use, before a guard page.
+// Tests each input struct with each size that a host of another version may use. A guard page
+// follows the struct.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -14,11 +15,11 @@ namespace backplane::conformance {
 
 namespace {
 
-// A size, and a byte after the end of the current struct that a newer host has set.
+// A struct size to test, and optionally a nonzero byte in the part that only a newer host knows.
 struct Variant {
   const char* name;
   size_t (*size)(size_t minimum, size_t current);
-  ptrdiff_t set_byte;  // offset from the end of the current struct; -1: none
+  ptrdiff_t set_byte;  // offset of the nonzero byte from the end of the current struct; -1 means none
 };
 constexpr Variant kVariants[] = {
     {"minimum", [](size_t minimum, size_t) { return minimum; }, -1},
@@ -40,13 +41,13 @@ constexpr Variant kIllegalSizes[] = {
     {"uninitialised", [](size_t, size_t) -> size_t { return 0xCCCCCCC8; }, -1},
 };
 
-// A call, and the struct that it passes with another size.
+// A call, and the initial bytes of the struct that the call passes.
 struct Trial {
   std::vector<unsigned char> value;
   std::function<bp_status(void* bytes, bp_error* error)> call;
 };
 
-// How a struct is passed to the plugin.
+// One struct argument of one slot, with its minimum and current sizes.
 struct Role {
   std::string name;
   size_t minimum, current;
@@ -59,7 +60,8 @@ std::vector<unsigned char> bytes_of(const T& value) {
   return {bytes, bytes + sizeof(T)};
 }
 
-// Calls with `value` in `held` bytes before an inaccessible page; struct_size is `stated`.
+// Makes the call with a struct of `held` bytes before an inaccessible page. The struct_size field
+// contains `stated`. If `set_byte` is not negative, the byte at that offset is 1.
 bp_status call_with(Context& context, const std::string& name, const Trial& trial, size_t stated, size_t held,
                     ptrdiff_t set_byte, ErrorRecord& error) {
   const GuardedBytes bytes(std::max<size_t>(held, 4));
@@ -85,8 +87,8 @@ void run(Context& context, const Role& role, const Variant& variant) {
   require_healthy(context);
 }
 
-// Describes a struct of a call that creates an object. `claim` ends the case as not claimed if the
-// plugin lacks a prerequisite.
+// Returns the role of the descriptor struct of a slot that creates an object. `claim` ends the case
+// as not claimed if the plugin lacks a prerequisite.
 template <typename T>
 Role of_create(
     std::string name, size_t minimum, T value, std::function<bp_status(Context&, const T*, bp_error*)> call,
@@ -135,7 +137,8 @@ std::vector<Role> create_roles() {
   return roles;
 }
 
-// The same for bp.import, if the plugin has it. The pages live as long as the case.
+// Returns the role of the descriptor of bp.import's import_memory. The call owns the imported
+// pages.
 Role import_role() {
   return {
       "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
@@ -162,7 +165,7 @@ OpDesc& neg() {
   return desc;
 }
 
-// An execution with everything that it points to.
+// A bp_execution of neg, with the plan, the buffers and the stream that it needs.
 struct Execution {
   explicit Execution(Device& device)
       : plan(device, neg().get()), from(device, 32), to(device, 32), workspace(device, nullptr), stream(device) {
@@ -242,7 +245,7 @@ void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
                        .run = [role, variant](Context& context) { run(context, role, variant); }});
 }
 
-// ---- Attributes, at plan_create
+// ---- Sizes of attribute structs, which plan_create receives
 
 Trial attribute_trial(Context& context, const bph_op_info& op) {
   OpDesc desc = sample(op, usual_dtype(op));
@@ -266,7 +269,8 @@ Trial attribute_trial(Context& context, const bph_op_info& op) {
 
 std::string attributes_of(const bph_op_info& op) { return fmt::format("attributes_of_{}", op.name); }
 
-// The first `size` bytes must give the same status as the whole struct with zeros after them.
+// Checks that a struct of `size` bytes gives the same status as a full struct whose remaining bytes
+// are zero.
 void run_shorter(Context& context, const bph_op_info& op, size_t size) {
   const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
   const Trial trial = attribute_trial(context, op);
@@ -283,7 +287,7 @@ void run_shorter(Context& context, const bph_op_info& op, size_t size) {
 struct AttributeSize {
   const char* name;
   size_t stated, held;
-  ptrdiff_t set_byte;  // -1: none
+  ptrdiff_t set_byte;  // offset of the byte that is set to 1; -1 means none
   bp_status expected;
   std::string_view requirement;
 };
@@ -328,9 +332,9 @@ void add_attribute_cases(Catalogue& catalogue, const bph_op_info& op) {
   }
 }
 
-// ---- Additions without effect
+// ---- Parts of a descriptor that must not affect results
 
-// Compares executions with and without the change that `spoil` makes to the descriptor.
+// Checks that neg still gives correct results after `spoil` has changed its descriptor.
 void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector<bp_tensor_desc>& inputs)) {
   Execution execution(context.device());
   std::vector<bp_tensor_desc> inputs = neg().inputs();
@@ -381,7 +385,7 @@ void add_input_size_cases(Catalogue& catalogue) {
     for (const Variant& variant : kVariants) add(catalogue, role, variant);
     for (const Variant& variant : kSetTails) add(catalogue, role, variant);
   }
-  // Core sends legal structs. A host of another version changes only the size.
+  // Only core passes these structs, and core passes legal sizes. So illegal sizes are not tested.
   for (const Role& role : execution_roles()) {
     for (const Variant& variant : kVariants) add(catalogue, role, variant);
   }

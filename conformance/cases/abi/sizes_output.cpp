@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each output struct at each size that a host of another version may use.
+// Tests each output struct with each size that a host of another version may use.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -23,7 +23,8 @@ struct Role {
   std::string_view extension = {};
 };
 
-// Passes `size` bytes of garbage. The callee may read only struct_size.
+// Passes an output struct that contains `size` bytes of garbage. The callee may read only
+// struct_size.
 void run(Context& context, const Role& role, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
@@ -42,7 +43,8 @@ void run(Context& context, const Role& role, size_t size) {
     return;
   }
   expect_status(status, error, role.name, {BP_OK});
-  // Repeats the call with other garbage: bytes that differ afterwards were not written.
+  // Repeats the call with different garbage. A byte that then differs between the two structs was
+  // not written.
   std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negotiation with hosts of other versions, and a bp_host of other lengths.
+// Cases about version negotiation with hosts of other versions, and about a bp_host of other sizes.
 #include <backplane/rules/tables.hpp>
 #include <cstring>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t version_of(uint32_t major, uint32_t minor) { return major << 16 | minor; }
 
-// Queries with `host`, uses the instance, and shuts it down.
+// Queries the plugin with `host`. On success, uses the instance and shuts it down.
 void work_with(Context& context, const bp_host& host, std::initializer_list<bp_status> expected) {
   const Library library(context.path());
   const bp_plugin* instance = nullptr;
@@ -46,7 +46,8 @@ constexpr Tail kTails[] = {{"none", 0, false},          {"zero_8", 8, false},   
                            {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
                            {"garbage_4096", 4096, true}};
 
-// A newer host has additional slots, which the plugin ignores.
+// Loads the plugin with a host table of `version` that has additional slots. The plugin must ignore
+// these slots.
 void with_tail(Context& context, uint32_t version, const Tail& tail) {
   LogHost host(version);
   const GuardedStruct<bp_host> table(sizeof(bp_host) + tail.bytes, host.table);
@@ -68,7 +69,8 @@ void versions_are_stated(Context& context) {
                   "works with hosts from ABI {:#x} on; this one speaks {:#x}", plugin->abi_version_min, BP_ABI_VERSION);
 }
 
-// Checks a plugin's tables. If a table is newer than this suite, only its known part is checked.
+// Checks the size of one of the plugin's tables. A table that is newer than this suite may be
+// larger.
 template <class Table>
 void is_as_long_as_its_version(Context& context, const char* type, const Table& table) {
   const uint32_t version = context.plugin()->abi_version;
@@ -112,7 +114,7 @@ void add_version_cases(Catalogue& catalogue) {
       add(fmt::format("host_{}.tail_{}", name, tail.name), {"BP-VER-001", "BP-VER-004", "BP-VER-005"},
           [version = version, &tail](Context& context) { with_tail(context, version, tail); });
   // A plugin may read only the first two fields of a host of another major version. A guard page
-  // follows.
+  // follows these two fields.
   for (const uint32_t major : {1u, 2u, 0xFFFFu})
     for (const uint32_t minor : {0u, 0xFFFFu})
       add(fmt::format("host_of_major_{}.minor_{}", major, minor), {"BP-VER-002"}, [=](Context& context) {
