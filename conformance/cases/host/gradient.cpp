@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients compared with finite differences.
+// Cases that compare gradients with finite differences.
 #include <cmath>
 
 #include "cases/host/cases.hpp"
@@ -12,7 +12,8 @@ namespace {
 
 using V = backplane::Tensor;
 
-// A chain of operators f(x), some with a weight w, and the gradient of sum(c * f(x)) by x.
+// A chain of operators f(x), optionally with a weight w, and the gradient of sum(c * f(x)) with
+// respect to x.
 struct Chain {
   const char* name;
   V (*forward)(DeviceMath&, const V& x, const V& w);
@@ -92,8 +93,8 @@ void gradient_agrees(Context& context, const Chain& chain) {
       x.values[at] = before + by;
       return loss(x);
     };
-    // The difference is of fourth order, so that the step may be large compared with the rounding
-    // of f32.
+    // A fourth-order difference allows a step that is large compared with the rounding errors of
+    // f32.
     const double slope = (8 * (moved(step) - moved(-step)) - (moved(2 * step) - moved(-2 * step))) / (12 * step);
     x.values[at] = before;
     const double error = std::abs(slope - gradient.values[at]), bound = 2e-3 * (1 + std::abs(slope));

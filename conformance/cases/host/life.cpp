@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading, releasing and exiting through the host library.
+// Cases about loading the plugin, releasing it and exiting the process, all through the host
+// library.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -90,7 +91,8 @@ void two_opens(Context& context) {
   work(context, side);
 }
 
-// Releases handles in every order. Each handle keeps its parents alive.
+// Releases the handles in the order that `permutation` selects. Each handle keeps its parents
+// alive.
 void released_in_order(Context& context, unsigned permutation) {
   HostLog log;
   const bph_registry_desc desc = log.desc("");

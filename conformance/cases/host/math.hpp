@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One small set of operations, implemented twice: on the device through the host library in f32,
-// and on the host in double. Models are templates over both.
+// One small set of operations with two implementations: on the device in f32 through the host
+// library, and on the host in double. Models are templates over the implementation.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -20,7 +20,8 @@ struct Array {
   std::vector<double> values;
 };
 
-// Random numbers in [-scale, scale] that f32 represents exactly, so that both sides start equal.
+// Returns random numbers in [-scale, scale] that f32 represents exactly, so that device and host
+// start with equal values.
 Array draw(Context& context, const Shape& shape, double scale);
 
 class HostMath {
@@ -29,16 +30,16 @@ class HostMath {
   Value constant(const Array& array) { return array; }
   Array read(const Value& value) { return value; }
 
-  Value matmul(const Value& a, const Value& b);  // rank 2, or 3 with equal batches
+  Value matmul(const Value& a, const Value& b);  // operands have rank 2, or rank 3 with equal batch sizes
   Value transpose(const Value& a);               // transposes the last two dimensions
   Value permute(const Value& a, const Shape& order);
   Value reshape(const Value& a, const Shape& shape);
   Value patches(const Value& x, int64_t size);  // [N,C,H,W] -> [N*H'*W', C*size*size]
   Value gather_rows(const Value& table, const std::vector<int32_t>& rows);
-  Value sum(const Value& a, uint32_t axes);  // reduced axes keep extent 1
+  Value sum(const Value& a, uint32_t axes);  // `axes` is a bit mask; reduced axes keep extent 1
   Value greatest(const Value& a, uint32_t axes);
   Value cumsum(const Value& a, uint32_t axis);
-  // The result has the shape after broadcasting.
+  // The results of these four functions have the broadcast shape of the operands.
   Value add(const Value& a, const Value& b);
   Value sub(const Value& a, const Value& b);
   Value mul(const Value& a, const Value& b);
@@ -54,8 +55,8 @@ class HostMath {
   Value sin(const Value& a);
   Value cos(const Value& a);
   Value relu(const Value& a);
-  Value is_positive(const Value& a);  // 1 if positive, otherwise 0
-  // `a` where column <= row in the last two dimensions, otherwise `other`.
+  Value is_positive(const Value& a);  // 1 where `a` is positive, otherwise 0
+  // Returns `a` where column <= row in the last two dimensions, and `other` elsewhere.
   Value causal(const Value& a, double other);
 
  private:
@@ -104,13 +105,13 @@ class DeviceMath {
   const backplane::Stream& stream_;
 };
 
-// Building blocks of models, for either implementation.
+// ---- Building blocks of models, for either implementation
 template <typename Math>
 typename Math::Value softmax(Math& math, const typename Math::Value& a, uint32_t axis) {
   const auto raised = math.exp(math.sub(a, math.greatest(a, 1u << axis)));
   return math.div(raised, math.sum(raised, 1u << axis));
 }
-// Normalizes each row of a matrix.
+// Normalizes each row of a matrix with `extent` columns.
 template <typename Math>
 typename Math::Value normalized(Math& math, const typename Math::Value& a, double extent) {
   const auto centred = math.sub(a, math.times(math.sum(a, 2), 1 / extent));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of models on the device, in f32, through the host library's C++ API.
+// Implements the operations of models on the device in f32, through the host library's C++ API.
 #include <algorithm>
 
 #include "cases/host/math.hpp"

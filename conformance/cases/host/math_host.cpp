@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of models in double.
+// Implements the operations of models on the host in double.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +16,8 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-// Returns the index into an array of `shape` that broadcasts to element `at` of `whole`.
+// Returns the index of the element of an array of `shape` that broadcasting copies to index `at` of
+// an array of shape `whole`.
 size_t broadcast_index(int64_t at, const Shape& whole, const Shape& shape) {
   int64_t index = 0, stride = 1;
   const size_t lead = whole.size() - shape.size();

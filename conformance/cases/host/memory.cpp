@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caching allocator, transfers and statistics on the plugin's memory.
+// Cases about the caching allocator, the transfers and the statistics of the host library.
 #include <algorithm>
 #include <cstring>
 
@@ -57,7 +57,7 @@ void many_live_at_once(Context& context, bool raw) {
     all.push_back(make(side, bytes, BP_MEMORY_DEVICE, raw ? BPH_BUFFER_RAW : 0));
     data.push_back(noise(context, bytes));
     put(side, all.back(), data.back());
-    if (i % 3 == 2) {  // some are released, and their memory is reused
+    if (i % 3 == 2) {  // releases one buffer, so that the allocator reuses its memory
       const uint64_t which = context.below(all.size());
       all.erase(all.begin() + static_cast<ptrdiff_t>(which));
       data.erase(data.begin() + static_cast<ptrdiff_t>(which));
@@ -95,8 +95,8 @@ void trims(Context& context) {
   require_same(context, get(side, again, 4096, (32u << 20) - 4096), data, "a buffer made after a trim");
 }
 
-// A buffer is released while its work is pending, and allocated again on the same stream. The
-// stream's order keeps both uses correct.
+// Releases a buffer while work on it is pending, and allocates again on the same stream. The order
+// of the stream keeps both uses correct.
 void released_while_pending(Context& context) {
   HostSide side(context);
   constexpr uint64_t bytes = 1u << 20;
@@ -119,7 +119,8 @@ void released_while_pending(Context& context) {
   }
 }
 
-// A device may reject an alignment that exceeds its own.
+// Ends the case as not claimed if the device rejects an alignment that is larger than its own
+// alignment.
 void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   if (alignment <= device.info().alignment) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models made of primitives, on the device and in double.
+// Compares small models of primitives on the device with the same models in double on the host.
 #include <cmath>
 
 #include "cases/host/cases.hpp"
@@ -18,7 +18,7 @@ struct Weights {
 template <typename Math>
 using Values = std::vector<typename Math::Value>;
 
-// Each model's values are the input and then the weights, in order.
+// The values of a model are the input and then the weights, in order.
 struct Mlp {
   static Weights draw_all(Context& context) {
     return {{draw(context, {32, 16}, 1), draw(context, {16, 48}, 0.4), draw(context, {1, 48}, 0.2),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator through the host library: sizes that change from call to call, views with any
-// strides, and calls with and without the validation layer.
+// Runs every operator through the host library: with changing sizes, with strided views, and with
+// the validation layer.
 #include <cstring>
 
 #include "cases/host/cases.hpp"
@@ -46,8 +46,8 @@ void each_dtype(Context& context, const bph_op_info& op) {
   if (!any) context.not_claimed("no dtype of {} is supported", op.name);
 }
 
-// Runs with the validation layer, whose rules also apply to the plugin. A violation is an error or
-// a log line that names the rule.
+// Runs the operator with the validation layer. If the plugin violates a rule, the layer returns an
+// error or logs a line that names the rule.
 void layered(Context& context, const bph_op_info& op) {
   HostSide side(context, "validation");
   for (const int64_t rows : {3, 40, 3}) {
@@ -60,8 +60,8 @@ void layered(Context& context, const bph_op_info& op) {
 
 enum class Turn { inputs, output, all };
 
-// Transposed views of square operands. The host library stages operands that the plugin does not
-// accept.
+// Runs the operator on transposed views of square operands. The host library stages operands whose
+// strides the plugin does not accept.
 void transposed(Context& context, const bph_op_info& op, Turn turn) {
   HostSide side(context);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 24);
@@ -83,7 +83,7 @@ void transposed(Context& context, const bph_op_info& op, Turn turn) {
   require_same(context, got, expected, fmt::format("{} on transposed views", op.name));
 }
 
-// The first input is a broadcast row, or an immediate value.
+// Runs the operator with a first input that is a broadcast row or an immediate value.
 void broadcast(Context& context, const bph_op_info& op, bool immediate) {
   HostSide side(context);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 24);

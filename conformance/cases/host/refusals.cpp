@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Illegal calls through the host library, with and without the validation layer. They are rejected
-// before the plugin sees them, and the device still works.
+// Makes illegal calls through the host library, with and without the validation layer. The host
+// library must reject each call before the plugin sees it, and the device must still work
+// afterwards.
 #include <cstring>
 
 #include "cases/host/cases.hpp"
@@ -11,7 +12,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// A legal call of add on [4,6] f32. Each case makes one part of it illegal.
+// A legal call of add on f32 tensors of shape [4,6]. Each case makes one part of the call illegal.
 struct Scene {
   explicit Scene(Context& context, const char* layers)
       : side(context, layers),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharing between threads, streams and open devices: shared streams, HOST buffers, copies between
-// devices, imports, addresses.
+// Cases about objects that threads, streams and open devices share: streams, HOST buffers, copies
+// between devices, imported memory and addresses.
 #include <algorithm>
 #include <cstring>
 
@@ -56,7 +56,7 @@ void source_is_free(Context& context, uint64_t bytes) {
   for (unsigned round = 0; round < 16; ++round) {
     const Bytes data = noise(context, bytes);
     Bytes source = data;
-    for (int i = 0; i < 4; ++i)  // pending work before the copy
+    for (int i = 0; i < 4; ++i)  // work that is pending when the next copy is enqueued
       backplane::detail::call(bph_copy, side.stream.get(), copy.get(), uint64_t{0}, buffer.get(), uint64_t{0}, bytes,
                               uint32_t{0});
     put(side.stream, buffer, source, BPH_COPY_SOURCE_FREE);
@@ -65,7 +65,8 @@ void source_is_free(Context& context, uint64_t bytes) {
   }
 }
 
-// A plugin that is opened twice gives two devices in the host library.
+// Opens the plugin's device twice. The second device owns a HOST buffer, and a stream of the first
+// device copies from and to this buffer.
 void host_buffer_of_another_open(Context& context) {
   need_kind(context, BP_MEMORY_HOST);
   HostSide side(context);
@@ -99,7 +100,8 @@ void across(Context& context, uint64_t bytes, bool one_device) {
     put(stream, source, data, BPH_COPY_SOURCE_FREE);
     backplane::detail::call(bph_copy_across, side.stream.get(), target.get(), uint64_t{0}, stream.get(), source.get(),
                             uint64_t{0}, bytes, uint32_t{0});
-    put(stream, source, Bytes(bytes, 0xEE), BPH_COPY_SOURCE_FREE);  // later work on the source's stream
+    // Overwrites the source after the copy is enqueued.
+    put(stream, source, Bytes(bytes, 0xEE), BPH_COPY_SOURCE_FREE);
     require_same(context, get(side.stream, target, bytes), data, "a copy across streams");
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small networks train on the device and in double; the cases compare the loss of each step.
+// Trains small networks on the device and in double on the host, and compares the loss of each
+// step.
 #include <cmath>
 #include <numeric>
 
@@ -35,7 +36,7 @@ std::vector<double> regress(Math& m, const Task& task, int steps) {
   return losses;
 }
 
-// Trains a classifier with cross entropy and momentum.
+// Trains a classifier with cross entropy and momentum. Returns the loss of each step.
 template <typename Math>
 std::vector<double> classify(Math& m, const Task& task, int steps) {
   const double share = 1.0 / static_cast<double>(task.x.shape[0]);
@@ -75,8 +76,8 @@ struct Images {
   int64_t images, places;
 };
 
-// Trains a convolution, relu, a mean over the image and a classifier, with cross entropy and
-// momentum.
+// Trains a network for images with cross entropy and momentum. The layers are a convolution, relu,
+// the mean over each image, and a classifier.
 template <typename Math>
 std::vector<double> look(Math& m, const Images& task, int steps) {
   const int64_t images = task.images, places = task.places, filters = task.w1.shape[1];
@@ -112,8 +113,8 @@ struct Sequence {
   Array embedding, position, wq, wk, wv, wo, w1, w2, head;
 };
 
-// One decoder block: causal attention and a wide layer, each with pre-normalisation and a residual
-// connection. Gradients are explicit.
+// Trains one decoder block with causal attention and a wide layer. Each part has pre-normalisation
+// and a residual connection. The gradients are written out by hand.
 template <typename Math>
 std::vector<double> read_on(Math& m, const Sequence& task, int steps) {
   const int64_t length = task.given.shape[0], width = task.wq.shape[0];
@@ -196,7 +197,7 @@ void learns_classes(Context& context) {
   require_curve(context, classify(device, task, 200), classify(host, task, 200));
 }
 
-// Images with stripes along one axis, along the other, and without stripes.
+// Trains on three classes of images: horizontal stripes, vertical stripes and no stripes.
 void learns_images(Context& context) {
   constexpr int64_t images = 24, extent = 8, taps = 9, places = 36, classes = 3;
   HostSide side(context);
@@ -224,8 +225,8 @@ void learns_images(Context& context) {
   require_curve(context, look(device, task, 200), look(host, task, 200));
 }
 
-// The sequence walks through the vocabulary in steps of one, but every third step is two. The
-// position, or the previous tokens, determine the step.
+// Trains on a sequence that advances through the vocabulary by one token, and by two tokens at
+// every third step. The step can be derived from the position or from the previous tokens.
 void learns_a_sequence(Context& context) {
   constexpr int64_t length = 24, vocabulary = 8, width = 16;
   HostSide side(context);
