@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer_address: a unique address for each buffer, which bp.import accepts.
+// Cases about buffer_address. Each buffer has a unique address, which bp.import accepts.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ void need_slot(Context& context) {
   if (context.device().slots().buffer_address == nullptr) context.not_claimed("the device has no buffer_address");
 }
 
-// Returns 0 if the buffer has no address.
+// Returns the device address of `buffer`, or 0 if the buffer has no address.
 uint64_t address_of(Context& context, const Buffer& buffer) {
   Device& device = context.device();
   ErrorRecord error;
@@ -85,7 +85,7 @@ void from_threads(Context& context) {
   });
 }
 
-// Host addresses must be in mapped pages, which no other mapping can use.
+// Checks that host addresses are in mapped pages, which no other mapping can use.
 void are_of_the_process(Context& context, uint32_t kind) {
   if (!context.device().has(BP_CAP_PROCESS_ADDRESSES))
     context.not_claimed("the device does not declare BP_CAP_PROCESS_ADDRESSES");
@@ -112,7 +112,7 @@ void are_of_the_process(Context& context, uint32_t kind) {
   }
 }
 
-// bp.import accepts an address from buffer_address.
+// Checks that bp.import accepts an address from buffer_address.
 void is_imported_again(Context& context) {
   need_slot(context);
   Device& device = context.device();
@@ -132,7 +132,7 @@ void is_imported_again(Context& context) {
   expect_status(status, error, "import_memory", {BP_OK, BP_UNSUPPORTED});
   context.require((status == BP_OK) == (made != nullptr), "import_memory answered {} and gave {}", status_name(status),
                   static_cast<const void*>(made));
-  if (made == nullptr) return;  // the plugin declined cleanly
+  if (made == nullptr) return;  // the plugin may decline the import
   {
     const Owner<bp_buffer, &bp_device_api::buffer_destroy> twin(device, made);
     context.require(kind == BP_MEMORY_DEVICE, "import_memory gave memory of kind {} for BP_IMPORT_DEVICE", kind);

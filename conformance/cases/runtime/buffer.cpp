@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: sizes, alignments, addresses, many at once, exhaustion.
+// Cases about buffers: sizes, alignments, addresses, many buffers at once, and exhaustion of
+// memory.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +15,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Checks that the buffer returns what was written, including its first and last byte.
+// Checks that the first and last bytes of the buffer can be written and read back.
 void holds_bytes(Context& context, Buffer& buffer) {
   const Bytes data = noise(context, std::min<uint64_t>(buffer.bytes, 1u << 16));
   upload(buffer, data);
@@ -46,7 +47,7 @@ void of_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   const uint64_t stated = alignment == 0 ? device.info().alignment : alignment;
   std::vector<Owner<bp_buffer, &bp_device_api::buffer_destroy>> held;
-  for (int i = 0; i < 16; ++i) {  // several buffers, since one may be aligned by chance
+  for (int i = 0; i < 16; ++i) {  // checks several buffers, because one buffer may be aligned by chance
     bp_buffer* buffer = nullptr;
     if (!take_alignment(context, kind, alignment, &buffer)) {
       context.require(alignment > device.info().alignment, "alignment {} is refused, and the device's own is {}",
@@ -88,7 +89,8 @@ void maps_to_one_address(Context& context, uint32_t kind) {
   context.require(buffer.map() == address, "buffer_map gave another address after use");
 }
 
-// The host writes between enqueues. Each write precedes the enqueue that reads it.
+// The host writes a buffer between enqueues. The device must see each write that precedes the
+// enqueue of a read.
 void host_writes_are_seen(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -135,7 +137,8 @@ void mapped_ranges_are_apart(Context& context, uint32_t kind) {
     context.require(ranges[i - 1].second <= ranges[i].first, "two buffers share bytes at {:#x}", ranges[i].first);
 }
 
-// Requests more memory than exists, repeatedly, while another buffer is allocated.
+// Repeatedly requests more memory than exists. An existing buffer must stay intact, and a small
+// buffer must still be available.
 void exhausted_and_recovers(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device device(context.plugin(), context.device_index());
@@ -163,8 +166,8 @@ void exhausted_and_recovers(Context& context, uint32_t kind) {
   require_same(context, download<unsigned char>(held, data.size()), data, "a buffer held while memory ran out");
 }
 
-// Allocates up to 2 GiB, or until memory is exhausted, and then requires that a buffer can be
-// allocated. Larger memory is not exhausted, so its failure path is not tested.
+// Allocates up to 2 GiB, or until memory is exhausted, and then checks that a buffer can be
+// allocated. On devices with more free memory, the failure path is not tested.
 void filled_and_recovers(Context& context) {
   constexpr uint64_t most = uint64_t{2} << 30;
   Device device(context.plugin(), context.device_index());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that differ in a single property. All are alive together and executed in turn, so that a
-// cache with an incomplete key would confuse them. The oracle gives the expected results.
+// Creates plans that differ in one property, and executes them in turn while all of them exist. A
+// plan cache with an incomplete key would return a wrong plan. The oracle computes the expected
+// results.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -12,7 +13,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// equals the number of columns, so that the wrong axis gives the right shape
+// Equal to the number of columns, so that a result along the wrong axis still has the right shape.
 constexpr int64_t kRows = 24;
 
 struct Variant {
@@ -85,7 +86,7 @@ std::vector<Variant> dtype_variants(const bph_op_info& op) {
   return all;
 }
 
-// Creates all plans first, then executes them forwards and backwards.
+// Creates all plans first, then executes the plans in forward and in reverse order.
 void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> variants) {
   Device& device = context.device();
   struct Made {
@@ -119,7 +120,7 @@ void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> v
   for (auto each = all.rbegin(); each != all.rend(); ++each) run(*each);
 }
 
-// One plan is executed with different scalars each time; several executions are pending at once.
+// Executes one plan several times with different scalars, while all executions are pending.
 void scalars_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
@@ -141,8 +142,8 @@ void scalars_in_turn(Context& context, const bph_op_info& op) {
     require_same(context, each->results()[0], each->expected(desc)[0], fmt::format("{} with other scalars", op.name));
 }
 
-// A host that was built when the operator had fewer scalars passes only those; the missing ones are
-// zero.
+// A host that was built when the operator had fewer scalars passes only these scalars. The plugin
+// must use zero for each missing scalar.
 void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t given) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), kRows);
@@ -159,8 +160,8 @@ void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t 
                fmt::format("{} with {} scalars of {}", op.name, given, op.scalars_max));
 }
 
-// Earlier work writes scalars in device memory: they are read when the execution runs, not when it
-// is enqueued.
+// Earlier work on the stream writes the scalars in device memory. The execution must read the
+// scalars when it runs, not when it is enqueued.
 void scalars_of_the_device(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
@@ -199,7 +200,8 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   require_same(context, operands.results()[0], expected[0], fmt::format("{} with scalars in device memory", op.name));
 }
 
-// The same shape is dense and transposed in turn. Plans that need staging are skipped.
+// Executes an operator on dense and on transposed views of one shape, in turn. Plans that need
+// staging are skipped.
 void strides_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   const uint32_t dtype = usual_dtype(op);
@@ -209,8 +211,8 @@ void strides_in_turn(Context& context, const bph_op_info& op) {
   OpDesc turned = dense;
   for (bp_tensor_desc& view : turned.inputs()) std::swap(view.strides[0], view.strides[1]);
   std::swap(turned.outputs()[0].strides[0], turned.outputs()[0].strides[1]);
-  // Elementwise operators: if all operands are transposed, the result has the same bytes. If only
-  // the output is transposed, so are its bytes.
+  // The operators are elementwise. If all operands are transposed, the result has the same bytes.
+  // If only the output is transposed, the bytes of the result are transposed.
   OpDesc crossed = dense;
   std::swap(crossed.outputs()[0].strides[0], crossed.outputs()[0].strides[1]);
   const uint64_t width = bph_dtype_bytes(crossed.outputs()[0].dtype);

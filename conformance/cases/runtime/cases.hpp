@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of cases about what device, memory, streams and events do.
+// Declares the functions that add the cases about devices, memory, streams and events.
 #pragma once
 
 #include "harness/case.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that share a plan and use their own streams, while objects are created and destroyed.
+// Cases in which several threads use one device at once, each with its own streams.
 #include <atomic>
 
 #include "cases/runtime/cases.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kThreadCount = 8;
 
-// All threads execute one plan. Each thread has its own stream, operands and workspace.
+// All threads execute one plan at once. Each thread has its own stream, operands and workspace.
 void one_plan(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -27,7 +27,7 @@ void one_plan(Context& context, const bph_op_info& op) {
     operands.push_back(std::make_unique<Operands>(context, op, desc));
     streams.emplace_back(device);
     workspaces.emplace_back(device, std::max<uint64_t>(bytes, 1));
-    operands[i]->enqueue(streams[i], runner);  // one execution at a time
+    operands[i]->enqueue(streams[i], runner);  // computes the expected results with one execution at a time
     streams[i].wait();
     expected.push_back(operands[i]->results());
     operands[i]->reset_outputs();
@@ -49,8 +49,8 @@ void one_plan(Context& context, const bph_op_info& op) {
   }
 }
 
-// All threads request an operator for the first time at once; a plugin may then create a kernel or
-// a table. Afterwards one thread checks each result.
+// All threads use an operator for the first time at once, so that the plugin may have to create a
+// kernel or a table concurrently. Afterwards one thread checks each result.
 void first_use(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -77,7 +77,7 @@ void first_use(Context& context, const bph_op_info& op) {
   }
 }
 
-// All threads make all calls that may be concurrent.
+// All threads make all calls that may run concurrently.
 void everything_at_once(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 2048;
@@ -107,7 +107,7 @@ void everything_at_once(Context& context) {
   });
 }
 
-// Each thread has one stream and one plan; there are ten thousand executions in total.
+// Each thread uses one stream and one plan. All threads together make ten thousand executions.
 void many_small_operators(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 64;
@@ -126,7 +126,7 @@ void many_small_operators(Context& context) {
   });
 }
 
-// Streams are created and destroyed while others work.
+// One thread uses a stream while three other threads create and destroy streams.
 void streams_come_and_go(Context& context) {
   Device& device = context.device();
   std::atomic<bool> stop{false};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between buffers: each pair of kinds, sizes and offsets, and the bytes next to the target.
+// Cases about copies between buffers: each pair of memory kinds, sizes and offsets, and the bytes
+// around the target.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -13,7 +14,7 @@ constexpr uint64_t kSizes[] = {1,  2,  3,  4,  5,   7,    8,    13,   15,    16,
 constexpr uint64_t kOffsets[] = {0, 1, 3, 4, 8, 17, 63, 64, 4093};
 constexpr uint64_t kMargin = 4200;
 
-// Copies, and checks that exactly the requested bytes of the target changed.
+// Makes a copy, and checks that exactly the requested bytes of the target changed.
 void exact(Context& context, Device& device, Stream& stream, uint32_t to_kind, uint32_t from_kind, uint64_t bytes,
            uint64_t to_offset, uint64_t from_offset) {
   Buffer from(device, bytes + kMargin, from_kind), to(device, bytes + kMargin, to_kind);
@@ -76,7 +77,7 @@ void within_one(Context& context, bool up) {
   require_same(context, download<unsigned char>(buffer, 8192), data, "a copy within one buffer");
 }
 
-// Many copies on one stream; each overwrites the result of the previous one.
+// Enqueues many copies on one stream. Each copy overwrites the result of the previous copy.
 void in_order(Context& context) {
   Device& device = context.device();
   constexpr uint64_t bytes = 4099;

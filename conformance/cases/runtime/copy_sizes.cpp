@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies with sizes near powers of two and near the chunk sizes of drivers, with odd tails and
-// offsets, in each direction. The edges of chunks have data; the other pages are untouched.
+// Tests copies in each direction with sizes near powers of two and near the chunk sizes of drivers,
+// at unaligned offsets. Large copies write and check data only near the boundaries of chunks, so
+// that other pages stay untouched.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kWindow = 64;  // bytes of data on each side of an edge
+constexpr uint64_t kWindow = 64;  // number of bytes with data before and after an edge
 
 enum class Route { device_to_device, host_to_device, device_to_host, in, out };
 struct Direction {
@@ -33,7 +34,7 @@ const Direction kDirections[] = {{Route::device_to_device, "device_to_device", "
                                  {Route::in, "copy_in", "PAGEABLE_COPY"},
                                  {Route::out, "copy_out", "PAGEABLE_COPY"}};
 
-// The memory on one side of a copy, and the host's access to it.
+// The memory that a copy reads or writes, with functions for the host to access it.
 class Place {
  public:
   virtual ~Place() = default;
@@ -43,7 +44,7 @@ class Place {
   virtual unsigned char* address() const { return nullptr; }
 };
 
-// Device memory of any kind.
+// Memory of a buffer of any kind.
 class OfDevice : public Place {
  public:
   OfDevice(Device& device, uint64_t bytes, uint32_t kind) : buffer_(device, bytes, kind) {}
@@ -54,7 +55,7 @@ class OfDevice : public Place {
  private:
   Buffer buffer_;
 };
-// Host memory.
+// Pageable memory of the host.
 class OfHost : public Place {
  public:
   explicit OfHost(uint64_t bytes) : pages_(bytes) {}
@@ -97,7 +98,7 @@ void enqueue(Device& device, Stream& stream, Route route, Place& to, uint64_t to
   }
 }
 
-// Every byte has data.
+// Tests copies near 2^`log2` bytes. Every byte is written and checked.
 void whole(Context& context, Route route, unsigned log2) {
   need(context, route);
   const uint64_t power = uint64_t{1} << log2;
@@ -115,15 +116,15 @@ void whole(Context& context, Route route, unsigned log2) {
     std::copy_n(source.begin() + static_cast<ptrdiff_t>(from_offset), count,
                 target.begin() + static_cast<ptrdiff_t>(to_offset));
     const Bytes got = to->read(0, count + 200);
-    if (got != target)  // the exact comparison that locates the difference takes longer
+    if (got != target)  // require_same also locates the difference, but takes longer
       require_same(context, got, target,
                    fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset));
   }
 }
 
-// The offsets from the start of a copy that have data around them: the copy's ends, multiples of
-// `step` from the start of the copy and of each buffer, and random offsets. They are sorted and far
-// enough apart.
+// Returns the offsets in a copy around which the case writes and checks data: both ends, multiples
+// of `step` in the copy and in each buffer, and random offsets. The offsets are sorted, and their
+// windows do not overlap.
 std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
   std::vector<uint64_t> all = {kWindow, count - kWindow};
   for (uint64_t at = step; at < count; at += step)
@@ -134,7 +135,7 @@ std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uin
   for (const uint64_t at : all)
     if (at >= kWindow && at + kWindow <= count && (apart.empty() || at - apart.back() >= 2 * kWindow))
       apart.push_back(at);
-  if (apart.back() != count - kWindow) apart.back() = count - kWindow;  // the tail matters most
+  if (apart.back() != count - kWindow) apart.back() = count - kWindow;  // the end of the copy must be included
   return apart;
 }
 
@@ -164,7 +165,7 @@ void sparse_copy(Context& context, Route route, Place& to, uint64_t to_offset, P
   require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes behind " + what);
 }
 
-// Only the edges of each mebibyte have data.
+// Tests a copy of `count` bytes. Only the edges of each mebibyte are written and checked.
 void large(Context& context, Route route, uint64_t count) {
   need(context, route);
   const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
@@ -175,14 +176,15 @@ void large(Context& context, Route route, uint64_t count) {
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
 
-// Many gibibytes of host addresses that were never written. They read as zero and take no memory.
+// Many gibibytes of host addresses that are never written. The pages read as zero and use no
+// memory.
 class Zeros : public OfHost {
  public:
   explicit Zeros(uint64_t bytes) : OfHost(bytes) { madvise(address(), bytes, MADV_HUGEPAGE); }
 };
 
-// Many gibibytes of host addresses over a few mebibytes of memory: one piece is mapped repeatedly.
-// Only pages with data have memory of their own.
+// Many gibibytes of host addresses that use a few mebibytes of memory, because one piece is mapped
+// repeatedly. Pieces with data have their own memory.
 class Repeated : public Place {
  public:
   Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
@@ -218,8 +220,8 @@ class Repeated : public Place {
     if (mmap(address_ + at, count, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0) == MAP_FAILED)
       throw std::bad_alloc();
   }
-  // Resident memory counts a touched page once per mapping. Pages are therefore released during the
-  // copy, except those of pieces with data.
+  // Resident memory counts a touched page once per mapping. So this thread releases pages during
+  // the copy, except those of pieces with data.
   void sweep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       for (uint64_t at = 0; at < bytes_; at += kPiece)
@@ -234,7 +236,7 @@ class Repeated : public Place {
   std::jthread sweeper_;
 };
 
-// The same memory, imported as device memory.
+// Host memory of type `Memory`, which the device imports.
 template <typename Memory>
 class OfImport : public Memory {
  public:
@@ -250,7 +252,8 @@ class OfImport : public Memory {
   Imported imported_;
 };
 
-// Copies that exceed 2^32 bytes. The device's side is imported, so that it takes no memory.
+// Tests copies of more than 2^32 bytes. The device uses imported host memory, so the copy needs no
+// device memory.
 void past_32_bits(Context& context, Route route, uint64_t count) {
   need(context, route);
 #if defined(__SANITIZE_THREAD__)
@@ -272,8 +275,8 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
     from = std::make_unique<Zeros>(room);
   } else {
     auto imported = std::make_unique<OfImport<Zeros>>(context, room);
-    // If imported memory is HOST, a copy between two imports does not use the device, so the source
-    // must be device memory.
+    // If imported memory has kind HOST, a copy between two imports does not use the device. The
+    // source must then be device memory.
     if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {
@@ -299,15 +302,16 @@ void add_copy_size_cases(Catalogue& catalogue) {
           direction.extension);
     for (unsigned log2 = 21; log2 <= 28; ++log2)
       for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
-        // the largest sizes have one tail each
+        // Large sizes are tested with one tail each.
         if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;
         const uint64_t count = (uint64_t{1} << log2) + tail;
-        // A device need not support buffers of more than a few mebibytes.
+        // Sizes above 2^25 belong to the extension LARGE, because a device need not support large
+        // buffers.
         add(
             fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, route, count); },
             log2 > 25 ? "LARGE" : direction.extension);
       }
-    // Imported memory replaces device memory.
+    // In this case imported memory replaces device memory.
     if (route == Route::host_to_device || route == Route::device_to_host) continue;
     const uint64_t count = (uint64_t{1} << 32) + 1003;
     add(

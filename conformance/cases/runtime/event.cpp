@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events seen from the host: completion, repeated records, lifetimes, threads.
+// Cases about events that the host observes: completion, repeated records, lifetimes and threads.
 #include <atomic>
 #include <thread>
 
@@ -31,7 +31,7 @@ void never_recorded(Context& context, uint32_t flags) {
   require_same(context, download<unsigned char>(to, kBytes), data, "work behind a wait for an event never recorded");
 }
 
-// A stream with delayed copies whose data show whether the work before the record has finished.
+// A stream that copies new data after a delay. The data show whether the copy has finished.
 struct Producer {
   explicit Producer(Context& context)
       : delay(context), stream(context.device()), from(context.device(), kBytes), to(context.device(), kBytes) {}
@@ -63,7 +63,8 @@ void wait_for(Event& event, How how) {
   if (status != BP_OK) throw CaseEnd{Outcome::fail, fmt::format("event_wait answered {}", status_name(status))};
 }
 
-// Reads through another stream, so that only the wait for the event orders the read after the work.
+// The host waits for the event and then reads through another stream. Only the wait orders the read
+// after the work.
 void passes_behind_the_work(Context& context, How how) {
   Producer producer(context);
   Event event(context.device());
@@ -75,7 +76,7 @@ void passes_behind_the_work(Context& context, How how) {
   }
 }
 
-// The host reads mapped memory as soon as the event has completed.
+// Checks that the host can read mapped memory as soon as the event has completed.
 void mapped_behind_the_work(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -105,8 +106,8 @@ void record_again(Context& context) {
   }
 }
 
-// An event is recorded on one stream and then on another. The latest record counts, whichever
-// completes first.
+// Records an event on one stream and then on another stream. The latest record counts, whichever
+// stream finishes first.
 void record_on_another_stream(Context& context) {
   Producer first(context), second(context);
   Event event(context.device());
@@ -121,7 +122,8 @@ void record_on_another_stream(Context& context) {
   }
 }
 
-// A wait that started before a second record ends with the first record.
+// Checks that a wait for an event ends with the first record if the event is recorded again during
+// the wait.
 void wait_keeps_its_record(Context& context) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -164,7 +166,7 @@ void destroyed_after_record(Context& context) {
       const Event event(context.device());
       producer.stream.record(event.get());
     }
-    const Event other(context.device());  // may reuse the address of the destroyed one
+    const Event other(context.device());  // the address of the destroyed event may be reused
     producer.stream.wait();
     require_same(context, download<unsigned char>(producer.to, kBytes), data, "work whose event was destroyed");
   }
@@ -193,7 +195,8 @@ void of_an_ended_stream(Context& context) {
   require_same(context, download<unsigned char>(to, kBytes), data, "work of a stream that has ended");
 }
 
-// While one thread waits for an event, another thread can enqueue to the event's stream.
+// Checks that one thread can enqueue to a stream while another thread waits for an event of this
+// stream.
 void wait_leaves_the_stream_alone(Context& context) {
   Producer producer(context);
   Event event(context.device());
@@ -255,7 +258,8 @@ void waited_on_by_threads(Context& context) {
   event.wait();
 }
 
-// The record alone submits the work: no other call is made until the event has completed.
+// Checks that recording an event submits the work before it. The case makes no other call until the
+// event has completed.
 void record_submits(Context& context) {
   Producer producer(context);
   Event event(context.device());

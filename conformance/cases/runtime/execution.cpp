@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executions of every operator: on what they may depend and on what they may not.
+// Cases about executions of every operator, and about the state that their results must not depend
+// on.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,7 +21,7 @@ void require_results(Context& context, const std::vector<Bytes>& got, const std:
   for (size_t i = 0; i < expected.size(); ++i) require_same(context, got[i], expected[i], what);
 }
 
-// Returns the results of a new plan on these operands.
+// Creates a new plan, executes it on `operands` and returns the results.
 std::vector<Bytes> by_a_fresh_plan(Context& context, Operands& operands, OpDesc desc) {
   Runner fresh(context.device(), std::move(desc));
   Stream stream(context.device());
@@ -61,7 +62,7 @@ void again_and_again(Context& context, const bph_op_info& op) {
   }
 }
 
-// A plan must not keep state of the previous execution.
+// Checks that a plan keeps no state of the previous execution.
 void of_other_data(Context& context, const bph_op_info& op) {
   Scene first(context, op), second(context, op);
   Runner runner(first.device, first.desc);
@@ -72,7 +73,7 @@ void of_other_data(Context& context, const bph_op_info& op) {
     stream.wait();
     scene->check("an execution behind one with other data");
   }
-  // Both executions are pending at once.
+  // In the second part, both executions are pending at once.
   first.operands.reset_outputs();
   second.operands.reset_outputs();
   first.operands.enqueue(stream, runner);
@@ -109,7 +110,8 @@ void of_another_size(Context& context, const bph_op_info& op) {
   }
 }
 
-// The workspace has arbitrary contents, and the plugin must use exactly the given range.
+// Checks that the workspace may contain any bytes, and that the plugin does not write outside the
+// given range.
 void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   constexpr uint64_t margin = 4096;
   Scene scene(context, op);
@@ -121,7 +123,7 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
     Buffer workspace(scene.device, bytes + 2 * margin);
     const Bytes poison(bytes + 2 * margin, static_cast<unsigned char>(fill));
     upload(workspace, poison);
-    // the second execution finds the contents that the first left
+    // In the second execution, the workspace contains the bytes that the first execution left.
     for (int round = 0; round < 2; ++round) {
       scene.operands.reset_outputs();
       ErrorRecord error;
@@ -139,15 +141,15 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   }
 }
 
-// The plugin may not use the descriptor after plan_create returns, nor the structs of an execution
-// after the call.
+// Checks that the plugin does not read the descriptor after plan_create returns, and does not read
+// the structs of an execution after plan_execute returns.
 void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   Scene scene(context, op);
   Device& device = scene.device;
   Delay delay(context);
   OpDesc kept = scene.desc;
   state_alignment(device, kept);
-  // The memory stays mapped but is overwritten, so that later reads get other data.
+  // The memory stays mapped but is overwritten, so that a later read returns wrong data.
   const auto overwrite = [](OpDesc& lent, const GuardedStruct<bp_op_desc>& desc) {
     std::fill(lent.inputs().begin(), lent.inputs().end(), bp_tensor_desc{});
     std::fill(lent.outputs().begin(), lent.outputs().end(), bp_tensor_desc{});
@@ -191,7 +193,7 @@ void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   }
 }
 
-// The plan is destroyed as soon as the enqueue returns, and other plans are created.
+// Destroys the plan as soon as plan_execute returns, and then creates other plans.
 void plan_destroyed_while_pending(Context& context, const bph_op_info& op) {
   Scene scene(context, op);
   Delay delay(context);
@@ -223,7 +225,7 @@ void plan_destroyed_while_pending(Context& context, const bph_op_info& op) {
   }
 }
 
-// Executes on four streams at once, each with its own data and workspace.
+// Executes the plan on four streams at once. Each stream has its own data and workspace.
 void on_streams_at_once(Context& context, const bph_op_info& op) {
   constexpr size_t count = 4;
   std::vector<std::unique_ptr<Scene>> scenes;
@@ -251,11 +253,12 @@ void on_streams_at_once(Context& context, const bph_op_info& op) {
   }
 }
 
-// Each plan of the descriptor gives the same bits, whatever the addresses and the other work.
+// Checks that all plans of the descriptor compute the same bits, independent of addresses and of
+// other work on the device.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   if (!device.has(BP_CAP_DETERMINISTIC)) context.not_claimed("the device does not declare BP_CAP_DETERMINISTIC");
-  // Data of all magnitudes, so that the result depends on the order of a sum.
+  // The data have many magnitudes, so that a sum depends on the order of its terms.
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 997);
   Operands operands(context, op, desc);
   for (size_t i = 0; i < operands.inputs().size(); ++i) {
@@ -286,7 +289,7 @@ void deterministic(Context& context, const bph_op_info& op) {
   for (int round = 0; round < 2; ++round) {
     require_results(context, run(operands, 0), first, "another run with BP_OP_FLAG_DETERMINISTIC");
   }
-  // all are alive at once, so that their addresses differ
+  // All operands exist at once, so that their addresses differ.
   std::vector<std::unique_ptr<Operands>> elsewhere;
   std::vector<Buffer> between;
   for (uint64_t place = 1; place <= 4; ++place) {
@@ -297,8 +300,8 @@ void deterministic(Context& context, const bph_op_info& op) {
   }
   Delay delay(context);
   Stream busy(device);
-  // Repeats until two runs overlap other work, with longer delays if the machine was too busy for
-  // that.
+  // Repeats the run until it overlaps other work twice. Each attempt uses a longer delay, because a
+  // busy machine may prevent the overlap.
   unsigned beside = 0;
   for (unsigned attempt = 0; attempt < 5 && beside < 2; ++attempt) {
     delay.enqueue(busy, 3000u << attempt);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First uses. Each runs in a new process, since earlier cases in a worker have initialised
-// everything.
+// Cases about the first use of a function in a process. Each case runs in a new process, because
+// earlier cases in a process initialise the plugin.
 #include "cases/catalogue.hpp"
 #include "cases/numeric/problem.hpp"
 #include "cases/support/add_case.hpp"
@@ -14,9 +14,9 @@ namespace {
 
 constexpr unsigned kThreadCount = 8;
 
-// Each thread has its own instance and makes the query itself.
+// Each thread creates its own instance, and so queries the plugin itself.
 void queries(Context& context) {
-  // keeps the library loaded, since each Plugin opens and closes it
+  // Keeps the library loaded, because each Plugin opens and closes the library.
   const Library library(context.path());
   in_threads(context, kThreadCount, [&](unsigned) { const Plugin plugin(context.path()); });
 }
@@ -81,8 +81,8 @@ void copies(Context& context) {
   });
 }
 
-// Scores how well a case represents its operator: one execution of a few hundred elements in the
-// operator's usual dtype is best.
+// Returns a score for how well a case represents its operator. The best case makes one execution of
+// a few hundred elements in the operator's usual dtype.
 int merit(const Case& which) {
   const numeric::Problem* problem = numeric::problem_of(which);
   if (problem == nullptr || which.id.ends_with(".decomposed") || problem->mode != numeric::Mode::once) return 0;
@@ -98,7 +98,7 @@ int merit(const Case& which) {
 
 void add_first_use_cases(Catalogue& catalogue) {
   const auto add = [&](const char* what, void (*run)(Context&), int times) {
-    for (int time = 1; time <= times; ++time) {  // races get several processes each
+    for (int time = 1; time <= times; ++time) {  // a race may occur only in some of the processes
       add_case(catalogue, fmt::format("runtime.first_use.of_{}_{}", what, time), {"BP-THR-010"}, run);
       catalogue.back().fresh = true;
     }
@@ -112,8 +112,7 @@ void add_first_use_cases(Catalogue& catalogue) {
   add("buffers", buffers, 2);
   add("copies", copies, 4);
 
-  // One numeric case per operator, without any earlier work in the process. Its outcome must be the
-  // same.
+  // Repeats one numeric case per operator as the first work of a new process.
   struct Best {
     size_t index = 0;
     int merit = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two commands on one buffer, for each pair of kinds: write after read, read after write and write
-// after write, on one stream and across an event. Earlier work of the first command's kind delays
-// it, so that a device that waits only for other kinds overtakes it.
+// Tests two commands on one buffer, on one stream and across an event: write after read, read after
+// write and write after write. Slow work of the first command's kind delays the first command. A
+// device that fails to wait for this kind runs the second command too early.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -17,7 +17,7 @@ constexpr uint64_t kSlowBytes = 2u << 20;
 enum class Access { copy_in, copy_out, copy, from_host, to_host, execute, fill };
 struct Command {
   Access access;
-  bool writes;  // true: the command writes the shared buffer; false: it reads it
+  bool writes;  // true if the command writes the shared buffer, false if it reads the buffer
   const char* name;
 };
 constexpr Command kCommands[] = {{Access::copy_out, false, "copy_out"},
@@ -38,7 +38,7 @@ Bytes inverted(Bytes data) {
   return data;
 }
 
-// A command and the other buffers that it uses.
+// A command, and the buffers that it uses in addition to the shared buffer.
 class Side {
  public:
   Side(Context& context, const Command& command, uint64_t count)
@@ -51,7 +51,7 @@ class Side {
         invert_(device_, elementwise(BP_OP_BITNOT, BP_U8, static_cast<int64_t>(count))),
         fill_(device_, elementwise(BP_OP_FILL, BP_U8, static_cast<int64_t>(count))) {}
 
-  // Prepares new data to write, or an empty target for what is read.
+  // Creates new data for a writer, or overwrites the target of a reader.
   void prepare() {
     host_ = noise(context_, host_.size());
     value_ = static_cast<unsigned char>(1 + context_.below(255));
@@ -77,13 +77,13 @@ class Side {
                                : stream.copy(other_.get(), 0, it, 0, host_.size());
     }
   }
-  // Returns the contents of the shared buffer after a writer.
+  // Returns the contents of the shared buffer after a command that writes it.
   Bytes written() const {
     return command_.access == Access::execute ? inverted(host_)
            : command_.access == Access::fill  ? Bytes(host_.size(), value_)
                                               : host_;
   }
-  // Returns what a reader got from the shared buffer.
+  // Returns the bytes that a command read from the shared buffer.
   Bytes seen() const {
     if (command_.access == Access::copy_out) return host_;
     Bytes got = download<unsigned char>(other_, host_.size());
@@ -100,7 +100,7 @@ class Side {
   Runner invert_, fill_;
 };
 
-// A case needs at most one extension. With pageable memory, the buffer is therefore DEVICE memory
+// A case can depend on one extension only. A case with pageable copies therefore uses DEVICE memory
 // if the device has no HOST memory.
 void need(Context& context, const Command& first, const Command& second) {
   Device& device = context.device();

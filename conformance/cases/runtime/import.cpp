@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bp.import: buffers on the host's own memory.
+// Cases about bp.import, which creates buffers over memory of the host.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -13,7 +13,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Host and device see each other's changes.
+// Checks that the host and the device see each other's writes to imported memory.
 void is_one_memory(Context& context, uint64_t bytes) {
   Device& device = context.device();
   const Pages pages(bytes);
@@ -80,7 +80,7 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   Device& device = context.device();
   const Pages pages(1u << 16);
   const Imported imported(context, pages.data() + offset, bytes);
-  if (!imported) return;  // the plugin declined cleanly
+  if (!imported) return;  // the plugin may decline the import
   const Bytes data = noise(context, bytes);
   std::memcpy(pages.data() + offset, data.data(), bytes);
   Buffer device_side(device, bytes);
@@ -90,7 +90,7 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory");
 }
 
-// An import without memory, or of an unknown type, is rejected and returns no buffer.
+// Checks that an import of null memory or of an unknown type is rejected and returns no buffer.
 void refuses(Context& context, uint32_t type, bool address, uint64_t bytes, std::initializer_list<bp_status> statuses) {
   const bp_import_api& table = import_of(context);
   const Pages pages(1u << 16);

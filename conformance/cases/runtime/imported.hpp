@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's own memory, and a buffer that imports it.
+// Pages of host memory, and a buffer that imports such pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 namespace backplane::conformance {
 
-// Pages of the host. A plugin crashes if it frees them like memory from malloc.
+// Pages that the host allocates with mmap. A plugin that passes them to free() crashes.
 class Pages {
  public:
   explicit Pages(uint64_t bytes)

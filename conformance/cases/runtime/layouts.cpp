@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equivalent descriptors. The stride of a dimension of extent 0 or 1 has no effect, so any value is
-// legal in the descriptors of plan and execution.
+// Tests equivalent descriptors. The stride of a dimension of extent 0 or 1 has no effect, so any
+// value is legal in the descriptors of plans and executions.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -24,8 +24,8 @@ OpDesc with_strides(OpDesc desc, size_t variant) {
   return desc;
 }
 
-// Creates the operator along its first axis on operands of `shape`. For matmul, the shape is
-// [batch,] rows, inner extent, columns.
+// Creates a descriptor with operands of `shape`. An operator with an axis uses the first axis. For
+// matmul, the shape is [batch,] rows, inner extent, columns.
 OpDesc of_shape(const bph_op_info& op, const Shape& shape) {
   OpDesc made = sample(op, usual_dtype(op));
   const auto resize = [](bp_tensor_desc& view, const Shape& to) { view = dense_view(view.dtype, to); };
@@ -52,7 +52,7 @@ OpDesc of_shape(const bph_op_info& op, const Shape& shape) {
   return made;
 }
 
-// Selects each cell once, since the winner of duplicates is undefined.
+// Selects each output element once, because the result of duplicate indices is undefined.
 void scatter_once(Operands& operands, const Shape& shape) {
   const Bytes& bytes = operands.input_bytes()[0];
   int64_t row_size = 1;
@@ -72,20 +72,21 @@ class Scene {
     if (op.dtype_rule == BP_RULE_SCATTER) scatter_once(operands_, shape);
     expected_ = operands_.expected(plain_);
   }
-  // Creates a plan for a descriptor, and executes descriptors with other strides on it.
+  // Creates a plan for `made_for`, and executes the plan with descriptors that have other strides.
   void run(OpDesc made_for, const std::vector<OpDesc>& executed) {
     state_alignment(context_.device(), made_for);
-    // The first descriptor is the plain one; a plugin that declines it does not claim the case.
+    // The first call of this function uses the plain descriptor. If the plugin declines the plain
+    // descriptor, the case is not claimed.
     if (taken_ && !claims(context_.device(), made_for))
       context_.fail("plan_create takes {}, and refuses {}, which means the same", text(plain_), text(made_for));
     taken_ = true;
     Runner runner(context_.device(), std::move(made_for));
     const bool any_size = (runner.plan().info.flags & BP_PLAN_ANY_SIZE) != 0;
     if ((runner.plan().info.stage_inputs | runner.plan().info.stage_outputs) != 0)
-      return;  // core would pass other descriptors
+      return;  // core would stage the operands and pass other descriptors
     execute(runner, runner.desc());
     for (OpDesc desc : executed) {
-      if (!any_size) break;  // an execution must use the plan's own descriptor
+      if (!any_size) break;  // without BP_PLAN_ANY_SIZE, an execution must use the descriptor of its plan
       state_alignment(context_.device(), desc);
       execute(runner, desc);
     }
@@ -114,7 +115,7 @@ class Scene {
     stream_.wait();
     std::vector<Bytes> got = operands_.results();
     for (size_t i = 0; i < got.size(); ++i) {
-      got[i].resize(expected_[i].size());  // an empty operand still has a buffer of one byte
+      got[i].resize(expected_[i].size());  // the buffer of an empty operand has one byte
       require_same(context_, got[i], expected_[i],
                    fmt::format("a plan for {}, executed with {}", text(runner.desc()), text(desc)));
     }
@@ -149,7 +150,7 @@ void add_layout_cases(Catalogue& catalogue) {
   for (const bph_op_info& op : primitives()) {
     if (!is_exact_on_whole_numbers(op.op)) continue;
     const auto add = [&](const Shape& shape) {
-      if (op.shape_rule == BP_SHAPE_ARG && shape[0] == 0) return;  // no element can be the maximum
+      if (op.shape_rule == BP_SHAPE_ARG && shape[0] == 0) return;  // an axis without elements has no maximum
       catalogue.push_back({.id = fmt::format("runtime.layout.{}.{}", op.name, text_of(shape)),
                            .profile = op.profile,
                            .op = op.op,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaks of each object, each call and each rejection.
+// Cases about leaks of each kind of object, call and rejection.
 #include "cases/support/leak.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/runtime/cases.hpp"
@@ -65,14 +65,15 @@ void of_waits(Context& context) {
   });
 }
 
-// The work is pending most of the time, so the status is NOT_READY or TIMEOUT.
+// The work is pending most of the time, so most of the waits return TIMEOUT.
 void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
   Delay delay(context);
   Stream stream(device);
   Event event(device);
-  // touches the delay's memory now, since all rounds may end before the first work does
+  // Accesses the delay's memory before the measurement, because all rounds may end before the first
+  // delay does.
   delay.enqueue(stream, 5000);
   stream.wait();
   expect_no_leak(context, timeout_ns == 0 ? "polling what is pending" : "a wait that times out", count, [&] {
@@ -132,7 +133,7 @@ void of_plans(Context& context, const bph_op_info& op) {
   expect_no_leak(context, "creating and destroying a plan", 512, [&] { const Plan plan(device, desc.get()); });
 }
 
-// Each plan has another shape: a cache may grow, but must have a limit.
+// Each plan has a different shape. The plan cache of the plugin may grow up to a limit.
 void of_plans_of_many_shapes(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   int64_t row_count = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_info: bounds, and changes with allocations.
+// Cases about memory_info: the bounds of its values, and their changes after allocations.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -37,12 +37,12 @@ void total_is_stable(Context& context, uint32_t kind) {
   context.require(info_of(device, kind).total_bytes == total, "total_bytes moved with an allocation");
 }
 
-// Other processes and the driver's caches also change the free memory. The case therefore queries
-// it several times and allocates large buffers.
+// Other processes and the driver's caches also change the amount of free memory. So the case
+// allocates large buffers and repeats the queries.
 void moves(Context& context, uint32_t kind, uint64_t bytes) {
   need_kind(context, kind);
   Device& device = context.device();
-  // the driver does not know its free memory
+  // In this case the driver does not know the amount of free memory.
   if (info_of(device, kind).free_bytes == UINT64_MAX) return;
   bool fell = false, rose = false;
   for (int attempt = 0; attempt < 8 && !(fell && rose); ++attempt) {
@@ -75,8 +75,8 @@ void many_are_all_given_back(Context& context, uint32_t kind) {
   context.require(lost < bytes, "{} bytes are missing after 48 buffers were created and destroyed", lost);
 }
 
-// A quarter of the free memory can be allocated. Nothing is written to it. Other processes may
-// allocate meanwhile, so the case tries several times.
+// Checks that a quarter of the free memory can be allocated. The case writes nothing to the memory.
+// Other processes may also allocate memory, so the case makes several attempts.
 void free_can_be_had(Context& context) {
   Device& device = context.device();
   std::string refused;

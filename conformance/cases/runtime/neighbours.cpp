@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host writes and reads its part of mapped memory while the device works on adjacent bytes.
+// Cases in which the host accesses parts of mapped memory while the device works on adjacent bytes.
 #include <cstring>
 #include <optional>
 
@@ -13,7 +13,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// The parts of host and device alternate; each has `grain` bytes.
+// The memory alternates between parts of the host and parts of the device. Each part has `grain`
+// bytes.
 struct Halves {
   uint64_t grain, count;
   uint64_t host(uint64_t i) const { return 2 * i * grain; }
@@ -21,11 +22,10 @@ struct Halves {
   uint64_t bytes() const { return 2 * count * grain; }
 };
 
-// Memory that both host and device access: a mapped buffer of a kind, or imported pages of the
-// host.
+// Memory that both the host and the device access: a mapped buffer, or imported pages of the host.
 class Mapped {
  public:
-  static constexpr uint32_t kImportedPages = UINT32_MAX;  // used in place of a memory kind
+  static constexpr uint32_t kImportedPages = UINT32_MAX;  // this value of `kind` means imported pages
 
   Mapped(Context& context, uint32_t kind, uint64_t bytes) {
     if (kind != kImportedPages) {
@@ -52,7 +52,7 @@ class Mapped {
   unsigned char* data_ = nullptr;
 };
 
-// The device writes its parts after other work, while the host writes the host's parts.
+// After other work, the device writes its parts. Meanwhile the host writes the host's parts.
 void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
@@ -69,7 +69,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
     delay.enqueue(stream, context.below(3000));
     for (uint64_t i = 0; i < halves.count; ++i)
       stream.copy(shared.buffer(), halves.device(i), source.get(), halves.device(i), grain);
-    for (uint64_t i = 0; i < halves.count; ++i)  // the work is pending or running
+    for (uint64_t i = 0; i < halves.count; ++i)  // the device's work is still pending or running
       std::memcpy(bytes + halves.host(i), host.data() + halves.host(i), grain);
     stream.wait();
     for (uint64_t i = 0; i < halves.count; ++i) {
@@ -83,7 +83,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   }
 }
 
-// The device reads its parts after other work, while the host writes the host's parts.
+// After other work, the device reads its parts. Meanwhile the host writes the host's parts.
 void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
@@ -113,8 +113,8 @@ void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
 }  // namespace
 
 void add_neighbour_cases(Catalogue& catalogue) {
-  // HOST memory has parts of 256 bytes, SHARED memory parts of a byte. Imported memory is of either
-  // kind.
+  // The smallest parts have 256 bytes in HOST memory and one byte in SHARED memory. Imported memory
+  // may have either kind, so its parts have at least 256 bytes.
   const auto add = [&](uint32_t kind, uint64_t grain) {
     const bool imported = kind == Mapped::kImportedPages;
     const auto add_one = [&](const char* what, auto body) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order across streams. Real work delays the record of the event.
+// Cases about order across streams. Copies delay the work that precedes the record of an event.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kBytes = 4096;
 
-// A producer stream, consumer streams and their buffers.
+// One producer stream, several consumer streams, and the buffers of all of them.
 struct Scene {
   explicit Scene(Context& given, unsigned consumer_count = 1)
       : context(given),
@@ -109,8 +109,8 @@ void destroyed_at_once(Context& context) {
   }
 }
 
-// A wait refers to the latest record at the time when it was enqueued, even if the event is
-// recorded again.
+// A wait refers to the latest record of the event before the wait was enqueued. A later record does
+// not affect the wait.
 void recorded_again(Context& context, bool elsewhere) {
   Scene scene(context);
   Event event(scene.device);
@@ -126,7 +126,7 @@ void recorded_again(Context& context, bool elsewhere) {
   }
 }
 
-// A wait refers to the latest record before its enqueue.
+// A wait refers to the latest of several records that were enqueued before it.
 void latest_record(Context& context) {
   Scene scene(context);
   Event event(scene.device);
@@ -142,8 +142,8 @@ void latest_record(Context& context) {
   }
 }
 
-// A stream's wait does not include work that was enqueued after the record: it ends while that work
-// is pending.
+// Checks that a stream's wait for an event can end while work that was enqueued after the record is
+// still pending.
 void later_work_is_not_waited_for(Context& context) {
   Scene scene(context);
   if (scene.device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -177,7 +177,8 @@ void fan_out(Context& context, unsigned count) {
   }
 }
 
-// Each stream adds its part after the previous stream has added its own.
+// The streams form a ring. Each stream adds to the data after the previous stream has added to
+// them.
 void ring(Context& context, unsigned count) {
   Scene scene(context, count);
   Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, kBytes / 4));
@@ -203,7 +204,8 @@ void ring(Context& context, unsigned count) {
   }
 }
 
-// The consumer's read must also finish before the producer writes again.
+// The producer must also wait until the consumer has read the data, before the producer overwrites
+// them.
 void there_and_back(Context& context) {
   Scene scene(context);
   Event full(scene.device), empty(scene.device);
@@ -246,7 +248,7 @@ void own_event(Context& context) {
   }
 }
 
-// The producer stream is destroyed while the consumer's wait may still be pending in the driver.
+// Destroys the producer stream while the consumer's wait may still be pending in the driver.
 void producer_ends(Context& context) {
   Scene scene(context);
   for (unsigned round = 0; round < 16; ++round) {

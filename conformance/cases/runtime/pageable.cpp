@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_in and copy_out: they are exact, in order, and do not access memory after completion.
+// Cases about copy_in and copy_out: exact bytes, order, and no access to host memory after
+// completion.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -32,7 +33,7 @@ void copy_out(Stream& stream, void* to, const Buffer& from, uint64_t offset, uin
   expect_ok(device->copy_out(device.get(), stream.get(), to, from.get(), offset, bytes, &error), error, "copy_out");
 }
 
-// Copies to and from host memory that ends at an inaccessible page.
+// Copies to and from host memory that ends before an inaccessible page.
 void round_trip(Context& context, uint64_t bytes) {
   need_slots(context);
   Device& device = context.device();
@@ -58,7 +59,7 @@ void round_trip(Context& context, uint64_t bytes) {
   }
 }
 
-// The bytes before and after the target of copy_out do not change.
+// Checks that copy_out does not change the bytes before and after its target.
 void target_margins(Context& context) {
   need_slots(context);
   Device& device = context.device();
@@ -92,7 +93,7 @@ void of_nothing(Context& context) {
   require_same(context, download<unsigned char>(buffer, 64), data, "the target of copy_in of 0 bytes");
 }
 
-// The host reuses the source's memory as soon as the copy has completed.
+// Checks that the host can reuse the source's memory as soon as the copy has completed.
 void source_is_free_after_the_pass(Context& context, uint64_t bytes, bool by_event) {
   need_slots(context);
   Device& device = context.device();
@@ -138,7 +139,8 @@ void target_is_free_after_the_pass(Context& context, uint64_t bytes, bool by_eve
   require_same(context, host, Bytes(bytes, 0x77), "the target of copy_out, long after the pass");
 }
 
-// copy_in comes after work that reads its target, copy_out after work that writes its source.
+// copy_in must run after earlier work that reads its target, and copy_out after earlier work that
+// writes its source.
 void keeps_its_place(Context& context, bool in) {
   need_slots(context);
   Device& device = context.device();
@@ -169,7 +171,7 @@ void keeps_its_place(Context& context, bool in) {
   }
 }
 
-// Copies in both directions on several streams at once.
+// Makes copies in both directions on several streams at once.
 void on_streams(Context& context) {
   need_slots(context);
   Device& device = context.device();

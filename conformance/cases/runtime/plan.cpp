@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan_create: available operators, facts, queries, plan classes.
+// Cases about plan_create: supported operators, facts, queries and plan classes.
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +24,7 @@ bp_status create(Device& device, const bp_op_desc& desc, bp_plan** out, bp_plan_
 bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
-  // A matmul of u8 needs the dtype of its other operand.
+  // A matmul of u8 depends on the extension of the other operand's dtype.
   if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);
   if (dtype == BP_I64 && backplane::rules::find_op(op.op)->i64_profile != 0) return "";
   switch (dtype) {
@@ -33,13 +33,13 @@ std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
     case BP_I32:
     case BP_U32:
     case BP_F32:
-      return "";  // these are the core dtypes of dtypes.def
+      return "";  // the core dtypes in dtypes.def
     default:
       return bph_dtype_name(dtype);
   }
 }
 
-// Checks that the operator exists for the dtype and reports plausible facts.
+// Checks that the device supports the operator for `dtype` and reports plausible facts.
 void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -64,7 +64,8 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
                   "copy asks for staging, which is done by copy");
 }
 
-// With a null output, plan_create returns the same status and facts, and so does a second query.
+// Checks that plan_create with a null output, and a second such query, return the same status and
+// facts as plan_create with an output.
 void question(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -91,14 +92,15 @@ void of_two_devices(Context& context, const bph_op_info& op) {
   context.require(same_facts(here.info, there.info), "two opens of a device make different plans of one descriptor");
 }
 
-// Facts are the same for all sizes of the class, except a workspace declared as size-dependent.
+// Checks that the facts are equal for all sizes of a class. Only a workspace that is declared as
+// size-dependent may differ.
 void class_has_one_answer(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc small = sample(op, usual_dtype(op));
   const Plan plan(device, small.get());
   if ((plan.info.flags & BP_PLAN_ANY_SIZE) == 0) return;
   OpDesc large = sample(op, usual_dtype(op));
-  const auto grow = [](bp_tensor_desc& view) {  // every extent n except 1 becomes 7 n + 2
+  const auto grow = [](bp_tensor_desc& view) {  // replaces every extent n above 1 by 7 n + 2
     int64_t stride = 1;
     for (uint32_t axis = view.rank; axis-- > 0;) {
       if (view.shape[axis] > 1) view.shape[axis] = view.shape[axis] * 7 + 2;
@@ -149,7 +151,7 @@ void by_threads(Context& context) {
   });
 }
 
-// Known flags: TUNE has no visible effect; DEVICE_SCALARS is accepted or declined.
+// Checks a flag that plan_create knows. `expected` contains the statuses that the flag permits.
 void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::initializer_list<bp_status> expected) {
   Device& device = context.device();
   OpDesc desc = sample(op, usual_dtype(op));
@@ -163,7 +165,8 @@ void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::ini
   expect_status(status, error, "plan_create", expected);
 }
 
-// If an any-size plan is SPECIALIZABLE, the specialised plan is not any-size.
+// Checks that a plan with BP_OP_FLAG_SPECIALIZE is not an any-size plan, if the plan without the
+// flag is SPECIALIZABLE.
 void specialize(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample(op, usual_dtype(op));
@@ -180,7 +183,7 @@ void specialize(Context& context, const bph_op_info& op) {
       "a plan asked to serve one size says that it serves any");
 }
 
-// Operators on operands without elements, of rank 0 and of rank 8.
+// Checks that the operator supports operands of rank `rank`.
 void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   Device& device = context.device();
   OpDesc desc(op.op);
@@ -192,10 +195,11 @@ void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   const Plan plan(device, desc.get());
 }
 
-// Staging uses copy, so copy must accept every layout that any operator may receive.
+// Core stages operands with the operator copy. So copy must accept every layout that any operator
+// may receive.
 struct Layout {
   const char* name;
-  int64_t strides[2];  // strides of a 6 by 6 input
+  int64_t strides[2];  // strides of an input of shape [6,6]
 };
 constexpr Layout kLayouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {"reversed", {-6, -1}},
                                {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},
@@ -211,7 +215,8 @@ void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
   const Plan plan(device, desc.get());
   context.require(plan.info.stage_inputs == 0 && plan.info.stage_outputs == 0,
                   "copy from a {} view asks for staging, which is done by copy", layout.name);
-  if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;  // not a legal layout of an output
+  // Such strides are illegal for an output.
+  if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;
   OpDesc back(BP_OP_COPY);
   back.input(dense_view(dtype, {6, 6})).output(view);
   const Plan other(device, back.get());

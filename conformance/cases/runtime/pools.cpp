@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// More objects and pending commands than a small pool contains, each with its own data.
+// Tests more objects and pending commands than a small pool of a driver contains. Each object has
+// its own data.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -12,12 +13,11 @@ namespace backplane::conformance {
 namespace {
 
 constexpr uint64_t kBytes = 256;
-// Each delay is long enough that work is pending after the last of many calls; the longer ones are
-// for a busy machine.
+// Delays after which work should still be pending when the last of many calls returns. A busy
+// machine needs the longer delays.
 constexpr uint64_t kDelaysUs[] = {2000, 10000, 40000};
 
-// Returns up to `wanted` streams, at least four. Streams are expensive, and a driver may run out of
-// them.
+// Returns up to `wanted` streams, but at least four. A driver may run out of streams earlier.
 std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Owner<bp_stream, &bp_device_api::stream_destroy>> probes;
@@ -39,7 +39,7 @@ std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   return streams;
 }
 
-// Buffers with different data, and targets for them.
+// Source buffers with different data, and one target buffer per source.
 struct Pairs {
   Pairs(Context& context, size_t count, uint32_t kind = BP_MEMORY_DEVICE) {
     for (size_t i = 0; i < count; ++i) {
@@ -77,7 +77,8 @@ void buffers(Context& context, unsigned count) {
     require_same(context, download<unsigned char>(all[i], kBytes), data[i], fmt::format("buffer {} of {}", i, count));
 }
 
-// Through each mapping, the host writes what the device reads, and reads what the device wrote.
+// For each mapping, the host writes data that the device reads, and reads data that the device
+// wrote.
 void mappings(Context& context, uint32_t kind, unsigned count) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -104,8 +105,8 @@ void mappings(Context& context, uint32_t kind, unsigned count) {
                  fmt::format("mapped buffer {} of {}, written by the device", i, count));
 }
 
-// Events are recorded on a busy stream, and as many on an idle one. Each completes after the work
-// of its own stream only.
+// Records events on a busy stream and equally many events on an idle stream. Each event must
+// complete after the work of its own stream only.
 void events(Context& context, unsigned count, uint32_t flags) {
   Device& device = context.device();
   if (flags != 0 && !device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -132,8 +133,8 @@ void events(Context& context, unsigned count, uint32_t flags) {
   }
 }
 
-// Many waits of one stream are pending, and each must have an effect. The events complete in the
-// order of the waits, or in reverse.
+// One stream has many pending waits, and each wait must have an effect. The events complete in the
+// order of the waits or in reverse order.
 void pending_waits(Context& context, unsigned count, bool last_first) {
   Device& device = context.device();
   Delay delay(context);
@@ -163,8 +164,8 @@ void pending_waits(Context& context, unsigned count, bool last_first) {
   }
 }
 
-// Each stream has its own data: a copy, an operator and a copy, several times. All of this is
-// pending at once.
+// Each stream runs a copy, an operator and another copy on its own data, several times. The work of
+// all streams is pending at once.
 void streams(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Stream> all = streams_of(context, wanted);
@@ -220,8 +221,8 @@ struct Many {
   std::vector<Buffer> workspaces;
 };
 
-// Executes one plan on many streams, or many times on one stream, before the first execution has
-// run.
+// Executes one plan on many streams, or many times on one stream, while the first execution is
+// still pending.
 void executions(Context& context, const bph_op_info& op, unsigned wanted, bool on_streams) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 5);
@@ -269,7 +270,7 @@ void pending_copies(Context& context, unsigned count, bool in) {
   }
 }
 
-// The elapsed time between any two of many timed events has the sign of their order.
+// Checks that the sign of the elapsed time between any two events is the sign of their order.
 void timed_events(Context& context, unsigned count) {
   Device& device = context.device();
   if (!device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -299,8 +300,8 @@ void timed_events(Context& context, unsigned count) {
   context.require(before > 0, "{} timed events with work in between lie at one time", count);
 }
 
-// Plans that differ in operator, size or attribute. All are alive, and are executed after the last
-// was created.
+// Creates plans that differ in operator, size or attribute. No plan is executed before the last
+// plan exists.
 void plans(Context& context, const std::vector<OpDesc>& descs) {
   Device& device = context.device();
   struct Made {
@@ -328,7 +329,8 @@ void plans(Context& context, const std::vector<OpDesc>& descs) {
   }
 }
 
-// Descriptors of the CORE profile's operators in turn, each with one more row.
+// Returns descriptors of operators of the CORE profile. The operators repeat, each time with one
+// more row.
 std::vector<OpDesc> of_operators(unsigned count) {
   constexpr uint32_t ops[] = {BP_OP_ADD, BP_OP_MAX,        BP_OP_NEG,    BP_OP_MUL,    BP_OP_REDUCE_SUM, BP_OP_SELECT,
                               BP_OP_MIN, BP_OP_REDUCE_MAX, BP_OP_CUMSUM, BP_OP_MATMUL, BP_OP_SUB,        BP_OP_GATHER};

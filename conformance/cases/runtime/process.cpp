@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin's effects on its process: exit, fork, signal handlers, descriptors, two hosts.
+// Cases about the plugin's effects on its process: exit, fork, signal handlers, file descriptors,
+// and several hosts.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,7 +30,8 @@ void exits(Context& context, const char* probe) {
   context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
 }
 
-// The child only exits; the parent's work continues.
+// Forks while the stream may be busy. The child process only exits, and the work of the parent
+// process must continue.
 void forks(Context& context, bool busy) {
   Device& device = context.device();
   Delay delay(context);
@@ -55,7 +57,7 @@ void forks(Context& context, bool busy) {
   require_healthy(context);
 }
 
-// Uses an instance from its creation to its end.
+// Creates an instance, uses it, and shuts it down.
 void workout(Context& context) {
   Plugin plugin(context.path());
   Device device(plugin, context.device_index());
@@ -68,11 +70,11 @@ void workout(Context& context) {
   require_healthy(context);
 }
 
-// The harness checks the signal handlers around each case, so this case only uses an instance from
-// creation to end.
+// The harness checks the signal handlers around each case. So this case only has to use an
+// instance.
 void signal_handlers_stay(Context& context) { workout(context); }
 
-// A signal reaches only the calling thread, while streams and waits are busy.
+// Sends signals to the thread that waits for the device. The waits must still succeed.
 void takes_signals(Context& context) {
   static volatile std::sig_atomic_t caught = 0;
   caught = 0;
@@ -108,7 +110,7 @@ void takes_signals(Context& context) {
   require_healthy(context);
 }
 
-// The host's descriptors keep their numbers, files and positions.
+// Checks that the host's file descriptors keep their numbers, files and positions.
 void descriptors_stay(Context& context) {
   std::array<int, 8> own{};
   for (int& fd : own) fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -148,7 +150,8 @@ void environment_stays(Context& context) {
   context.require(ask() == before, "the environment was changed");
 }
 
-// Each instance logs to its own host, and never to the host of an instance that has ended.
+// Checks that each instance logs to its own host, and never to the host of an instance that has
+// ended.
 void logs_to_its_own_host(Context& context) {
   LogHost& of_the_worker = context.plugin().host();
   const uint64_t before = of_the_worker.count();
@@ -187,7 +190,7 @@ void logs_to_its_own_host(Context& context) {
     for (const std::string& line : host->lines()) context.require(is_text(line), "a log line is no UTF-8 text");
 }
 
-// Two hosts with one device each are used in turn and then at once.
+// Uses one device of each of two hosts, in turn and then at once.
 void two_hosts(Context& context) {
   Plugin first(context.path()), second(context.path());
   Device one(first, context.device_index()), other(second, context.device_index());

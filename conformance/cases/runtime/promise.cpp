@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan_create must not decline what it has accepted. The harness records every answer of a run
-// (harness/plan_support.hpp). These cases therefore only query plan_create, before and after events
-// that might change the answer.
+// plan_create must not decline a descriptor that it has accepted before. The harness records every
+// result of plan_create in a run (harness/plan_support.hpp). So these cases only repeat the
+// queries, before and after events that might change the results.
 #include <chrono>
 
 #include "cases/catalogue.hpp"
@@ -25,8 +25,8 @@ void ask(Device& device, OpDesc desc, bool make) {
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
 }
 
-// Queries each primitive in each dtype, creates plans in the usual dtype for at most a second, and
-// repeats the queries of other cases.
+// Queries each primitive in each dtype, and repeats the queries of other cases. Also creates plans
+// in the usual dtype, during at most a second.
 void ask_everything(Device& device) {
   constexpr auto patience = std::chrono::seconds(1);
   const auto start = std::chrono::steady_clock::now();
@@ -50,8 +50,8 @@ void after_an_instance_ended(Context& context) {
   ask_everything(device);
 }
 
-// Each plan has another size. A time limit ends the case, since a plugin with slow plans also
-// creates few.
+// Creates many plans of different sizes. A time limit ends the loop, because plans of some plugins
+// are slow to create.
 void after_many_plans(Context& context) {
   constexpr int64_t most = 8192;
   constexpr auto patience = std::chrono::seconds(2);
@@ -75,7 +75,7 @@ void after_refusals(Context& context) {
   bp_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = device.info().max_buffer_bytes;
-  for (int i = 0; i < 2; ++i) {  // the maximum legal size, and an impossible one
+  for (int i = 0; i < 2; ++i) {  // tests the maximum legal size and an impossible size
     bp_buffer* buffer = nullptr;
     ErrorRecord error;
     if (device->buffer_create(device.get(), &desc, &buffer, &error) == BP_OK)
@@ -91,7 +91,7 @@ void by_threads(Context& context) {
   in_threads(context, 4, [&](unsigned) { ask_everything(device); });
 }
 
-// The last query of a run. A new process must get the same answers as all others.
+// Repeats all queries in a new process, where the results must be the same as in other processes.
 void in_a_fresh_process(Context& context) {
   PlanSupport::query_all(context.device().get());
   ask_everything(context.device());
@@ -107,7 +107,7 @@ void add_promise_cases(Catalogue& catalogue) {
   add("after_many_plans", after_many_plans);
   add("after_refusals", after_refusals);
   add("by_threads", by_threads);
-  // eight processes, to detect a defect that affects half of them
+  // Uses eight processes, to detect a defect that affects half of all processes.
   for (int number = 1; number <= 8; ++number) {
     add(fmt::format("in_fresh_process_{}", number).c_str(), in_a_fresh_process);
     catalogue.back().fresh = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: creation, order within a stream, several at once, threads.
+// Cases about streams: creation, order within a stream, several streams at once, and threads.
 #include <thread>
 
 #include "cases/runtime/cases.hpp"
@@ -19,7 +19,7 @@ void idle_is_ready(Context& context) {
     context.require(stream.wait_for(timeout) == BP_OK, "stream_wait({}) on an idle stream did not answer OK", timeout);
 }
 
-// The status of a poll once the work has finished.
+// Checks the status that a poll returns after the work has finished.
 void polling_ends(Context& context) {
   Device& device = context.device();
   Delay delay(context);
@@ -53,7 +53,7 @@ void of_priority(Context& context, int32_t priority) {
   require_same(context, download<int32_t>(to, 256), std::vector<int32_t>(256, -17), "an operator on such a stream");
 }
 
-// Operators and copies in turn. Each reads the result of the previous one.
+// Enqueues operators and copies alternately. Each command reads the result of the previous command.
 void in_order(Context& context, unsigned delayed_us) {
   Device& device = context.device();
   constexpr int64_t count = 1000;
@@ -86,7 +86,7 @@ void many_small_operators(Context& context) {
   Buffer sum(device, count * 4), one(device, count * 4);
   upload(sum, Words(count, 0));
   upload(one, Words(count, 1));
-  // In place: the output is the first input.
+  // The operator runs in place: its output is the first input.
   OpDesc in_place = elementwise(BP_OP_ADD, BP_U32, count);
   in_place.outputs()[0].alias = 1;
   Runner next(device, std::move(in_place));
@@ -107,7 +107,7 @@ void many_small_operators(Context& context) {
 void at_once(Context& context, unsigned count) {
   Device& device = context.device();
   constexpr uint64_t bytes = 1u << 16;
-  std::vector<Delay> delays;  // one per stream, since their writes are unordered
+  std::vector<Delay> delays;  // one Delay per stream, because concurrent writes to one buffer are unordered
   std::vector<Stream> streams;
   std::vector<Buffer> from, to;
   std::vector<Bytes> data;
@@ -127,7 +127,7 @@ void at_once(Context& context, unsigned count) {
     require_same(context, download<unsigned char>(to[i], bytes), data[i], "one stream of many");
 }
 
-// A stream must make progress while another one has a long queue.
+// Checks that a stream makes progress while another stream has a long queue.
 void run_side_by_side(Context& context) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -186,7 +186,7 @@ void by_threads(Context& context) {
   });
 }
 
-// A stream is destroyed with nothing enqueued, or after its work has finished.
+// Destroys a stream that is unused, or whose work has finished.
 void ends_idle(Context& context) {
   Device& device = context.device();
   Buffer from(device, 4096), to(device, 4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls each slot while the calling thread has an unusual but legal state. The slot must not change
-// that state, and results must not depend on it.
+// this state, and the results must not depend on it.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -25,7 +25,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// Sets an unusual state during its lifetime and then restores the previous state.
+// Sets an unusual thread state in the constructor, and restores the previous state in the
+// destructor.
 class OddState {
  public:
   OddState(int rounding, bool flush, bool block_signals, bool other_place) : before_(ThreadState::now()) {
@@ -67,7 +68,7 @@ constexpr State kStates[] = {
     {"elsewhere", FE_TONEAREST, true, true, true},
 };
 
-// Objects for the calls of the slots below.
+// Objects that the calls of the slots use.
 struct Scene {
   explicit Scene(Context& given)
       : context(given),
@@ -164,8 +165,8 @@ void left_as_found(Context& context, const Step& step, const State& state) {
   context.require(change.empty(), "{}: {}", step.slot, change);
 }
 
-// Sums that depend on the rounding mode, and subnormals. The calling thread has another rounding
-// mode and flushes to zero.
+// Adds numbers whose sums depend on the rounding mode or are subnormal. The calling thread uses
+// another rounding mode and flushes subnormals to zero.
 void results_do_not_depend(Context& context, const State& state) {
   Device& device = context.device();
   const std::vector<float> a = {1.0F, -1.0F, 1.0F, 0x1p-149F, 0x1.fffffep0F, -0x1p-149F, 3.0F, 1e30F};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// event_elapsed: unit, sign, readiness, several streams.
+// Cases about event_elapsed: unit, sign, readiness, and several streams.
 #include <chrono>
 #include <thread>
 
@@ -26,9 +26,9 @@ int64_t elapsed(const Event& begin, const Event& end) {
   return ns;
 }
 
-// The host's time around the work is an upper bound. The lower bound is a hundredth of the time of
-// the same work measured alone, since load may have lengthened that measurement. A wrong unit
-// changes the time by a factor of a thousand.
+// The upper bound is the host's time around the work. The lower bound is a hundredth of the time of
+// the same work alone, because load may have lengthened that measurement. A wrong unit changes the
+// time by a factor of a thousand, and so exceeds a bound.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();
@@ -92,7 +92,8 @@ void adds_up(Context& context) {
   context.require(std::abs(whole - sum) <= 4000 + whole / 100, "parts of {} ns make a whole of {} ns", sum, whole);
 }
 
-// Queries the time before the poll: an event that is pending at the poll was pending at the query.
+// The time is queried before the event is polled. So an event that is pending at the poll was also
+// pending at the query.
 void not_ready_while_pending(Context& context) {
   need_timing(context);
   Device& device = context.device();
@@ -144,8 +145,9 @@ void across_streams(Context& context) {
                     ns, host);
 }
 
-// Times of seconds, which exceed 31 and 32 bits of nanoseconds. The host's clock gives both bounds:
-// the host sees one record complete before it sleeps, and enqueues the next record afterwards.
+// Measures times of several seconds, which exceed 2^31 and 2^32 nanoseconds. The host's clock gives
+// both bounds, because the host waits for one record before it sleeps, and enqueues the next record
+// afterwards.
 void of_seconds(Context& context) {
   need_timing(context);
   Device& device = context.device();
@@ -172,7 +174,7 @@ void of_seconds(Context& context) {
   check(end, 4350);
 }
 
-// The latest record of each event counts.
+// Checks that event_elapsed uses the latest record of each event.
 void recorded_again(Context& context) {
   need_timing(context);
   Device& device = context.device();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which slots wait, and timeouts. These cases trust no clock: a slot that returns while work
-// is pending did not wait for it.
+// Cases about timeouts, and about which slots wait. The cases use no clock to detect a wait: a slot
+// that returns while work is pending did not wait for this work.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -19,7 +19,7 @@ void expect(bp_status status, std::string_view slot, std::initializer_list<bp_st
   throw CaseEnd{Outcome::fail, fmt::format("{} answered {}", slot, status_name(status))};
 }
 
-// The objects that a slot without a wait needs, created before the queue is filled.
+// Objects that the slots need, created before the stream is filled with work.
 struct Objects {
   explicit Objects(Context& context)
       : device(context.device()),
@@ -136,8 +136,9 @@ void elapsed_without_waiting(Context& context) {
   });
 }
 
-// A wait that is shorter than the work returns TIMEOUT at least once in many attempts. It must
-// never end early, nor always much too late, as it would with a wrong unit.
+// Checks a wait whose timeout is shorter than the work. At least one of many attempts must return
+// TIMEOUT. No wait may end too early, and not all waits may end much too late, as they would with a
+// wrong unit.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -149,7 +150,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   upload(from, data);
   upload(to, Bytes(4096, 0));
   bool timed_out = false;
-  unsigned outlasted = 0;  // waits that took much too long: load explains a few, but not many
+  unsigned outlasted = 0;  // number of waits that took much too long; load explains only a few of them
   for (unsigned attempt = 0;
        attempt < kDelayAttempts * kDelayRounds && outlasted < kDelayAttempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
@@ -174,7 +175,8 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   context.fail("a wait of {} ns lasted until the work had ended, or many times its own time", timeout_ns);
 }
 
-// A wait with a long timeout ends soon after the work: seconds exceed the effect of any load.
+// Checks that a wait with a long timeout ends soon after the work. The limit of several seconds
+// exceeds the effect of any load.
 void ends_with_the_work(Context& context, bool of_event) {
   Device& device = context.device();
   Delay delay(context);
@@ -193,9 +195,9 @@ void ends_with_the_work(Context& context, bool of_event) {
   }
 }
 
-// Timeouts near those at which a count of nanoseconds, microseconds, milliseconds or seconds
-// exceeds 31, 32 or 63 bits. Each is at least seconds and the work takes milliseconds, so each wait
-// succeeds.
+// Returns timeouts near the values at which a count of nanoseconds, microseconds, milliseconds or
+// seconds exceeds 31, 32 or 63 bits. Each timeout is at least two seconds, and the work takes
+// milliseconds, so each wait succeeds.
 std::vector<uint64_t> edges_of(uint64_t unit_ns) {
   std::vector<uint64_t> edges;
   for (const unsigned bits : {31u, 32u, 63u}) {
