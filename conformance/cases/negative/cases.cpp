@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case per rejection. Each checks the status, the error record and the outputs, and that the
-// device still works.
+// Creates one case per rejection. Each case checks the status, the error record and the outputs,
+// and that the device still works.
 #include "cases/catalogue.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/support/health_check.hpp"

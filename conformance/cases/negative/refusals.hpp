@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every documented way to make a slot of a healthy device reject a call. The negative cases, the
-// cases of the error record and the leak cases use this list.
+// Lists every documented way to make a slot of a working device reject a call. The negative cases,
+// the cases about the error record and the leak cases use this list.
 #pragma once
 
 #include <functional>
@@ -16,21 +16,22 @@ struct Refusal {
   std::string what;
   std::vector<bp_status> expected;
   std::string_view requirement;
-  // Makes the illegal call. Also checks that its output is null and that nothing else was written.
+  // Makes the illegal call. Also checks that the call sets its output to null and writes nothing
+  // else.
   std::function<bp_status(Context& context, bp_error* error)> call;
-  uint32_t op = 0;                  // the operator that the record must name
-  std::string_view extension = {};  // the extension that the call needs; empty: none
+  uint32_t op = 0;                  // operator that the error record must name
+  std::string_view extension = {};  // extension that the call needs; empty if none
 };
 
 std::vector<Refusal> query_refusals();
 std::vector<Refusal> device_refusals();
 std::vector<Refusal> buffer_refusals();
 std::vector<Refusal> stream_refusals();
-std::vector<Refusal> plan_refusals();      // for plan_create, except those of single operators
-std::vector<Refusal> operator_refusals();  // for plan_create, for every primitive
-std::vector<Refusal> all_refusals();       // all except operator_refusals
+std::vector<Refusal> plan_refusals();      // rejections by plan_create that do not depend on an operator
+std::vector<Refusal> operator_refusals();  // rejections by plan_create, for every primitive
+std::vector<Refusal> all_refusals();       // all rejections except operator_refusals
 
-// A value that the callee must overwrite with null.
+// Returns a nonzero handle, which the callee must replace with null.
 template <typename Handle>
 Handle* poisoned() {
   return reinterpret_cast<Handle*>(static_cast<uintptr_t>(0x5A5A5A50));

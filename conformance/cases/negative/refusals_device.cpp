@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that bp_plugin_query, the plugin's slots and the memory slots reject.
+// Calls that bp_plugin_query, the slots of the plugin and the memory slots reject.
 #include <cstring>
 
 #include "cases/negative/refusals.hpp"
@@ -18,7 +18,8 @@ bp_status query_with(Context& context, const bp_host& host, bp_error* error) {
   return require_null(context, status, instance, BP_PLUGIN_QUERY_SYMBOL);
 }
 
-// A struct in which a newer host has set a byte after the current size.
+// Returns a struct in which one byte after the current size is nonzero, as a newer host might pass
+// it.
 template <typename T>
 GuardedStruct<T> with_tail(const T& value, size_t tail, size_t set_byte) {
   GuardedStruct<T> made(sizeof(T) + tail, value);
