@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for bytes that cases copy and compare.
+// Helper functions that generate, copy and compare the bytes of a case.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ std::vector<T> download(const Buffer& buffer, uint64_t count, uint64_t offset = 
   return values;
 }
 
-// Fails the case at the first difference, for example "WHAT: element 17 of 64 is 0x21, expected
-// 0x22".
+// Fails the case at the first element that differs. An example of a message is "WHAT: element 17 of
+// 64 is 0x21, expected 0x22".
 template <typename T>
 void require_same(Context& context, const std::vector<T>& got, const std::vector<T>& expected, std::string_view what) {
   context.require(got.size() == expected.size(), "{}: {} elements, expected {}", what, got.size(), expected.size());
@@ -37,11 +37,11 @@ void require_same(Context& context, const std::vector<T>& got, const std::vector
                     expected[i]);
 }
 
-// "device", "host" or "shared".
+// Returns "device", "host" or "shared".
 std::string_view kind_name(uint32_t kind);
-// Ends the case as not claimed unless the device offers the kind. Cases of a kind other than DEVICE
-// have kind_extension as their extension.
+// Ends the case as not claimed if the device does not offer memory of `kind`.
 void need_kind(Context& context, uint32_t kind);
-std::string_view kind_extension(uint32_t kind);  // "" for DEVICE
+// Returns the extension of cases that use memory of `kind`, or "" for DEVICE memory.
+std::string_view kind_extension(uint32_t kind);
 
 }  // namespace backplane::conformance

@@ -8,13 +8,13 @@ namespace backplane::conformance {
 
 namespace {
 
-// duration of a whole copy; shorter delays copy fewer bytes
+// Intended duration of one full copy. A shorter delay copies fewer bytes.
 constexpr uint64_t kStepNs = 1'000'000;
 constexpr uint64_t kLeastBytes = 2u << 20, kMostBytes = 256u << 20;
 constexpr uint64_t kMostCopies = 200;
 
-// The time that one more copy takes in a queue, without submission and wait. It is the minimum of
-// many short measurements, since load on the machine can only lengthen them.
+// Returns the time that one more copy takes in a queue, without submission and wait. The result is
+// the minimum of many short measurements, because load on the machine can only lengthen them.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
   Stream stream(device);
   const auto timed = [&](unsigned count) {
@@ -23,7 +23,7 @@ uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
     stream.wait();
     return now_ns() - begin;
   };
-  timed(1);  // touches the pages
+  timed(1);  // not measured, because the first access to the pages is slower
   uint64_t one = UINT64_MAX, two = UINT64_MAX;
   for (int i = 0; i < 12; ++i) {
     one = std::min(one, timed(1));
@@ -38,7 +38,7 @@ struct Calibration {
   uint64_t copy_ns = 0;
 };
 
-// Measures the device once and remembers the result.
+// Returns the calibration of the case's device. The last measured device is cached.
 const Calibration& calibrated(Context& context) {
   static Calibration known;
   std::string name = fmt::format("{}:{}", context.path(), context.device_index());
@@ -80,11 +80,12 @@ void Delay::enqueue(Stream& stream, uint64_t microseconds) {
 namespace {
 
 struct Tries {
-  unsigned pending;     // attempts in which the work was pending after `action`
-  unsigned long_polls;  // polls that took much longer than a poll may
+  unsigned pending;     // attempts in which work was still pending after `action`
+  unsigned long_polls;  // polls that took longer than kLateNs
 };
 
-// Counts how often work enqueued before `action` was still pending after it. Stops at `enough`.
+// Counts the attempts in which work that was enqueued before `action` is still pending after
+// `action`. Stops after `enough` such attempts.
 Tries try_pending(Context& context, unsigned enough, const std::function<void(Stream& busy)>& action) {
   Delay delay(context);
   Stream stream(context.device());
@@ -109,8 +110,8 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
   if (context.device().has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
   for (unsigned round = 0; round < kDelayRounds; ++round) {
     if (try_pending(context, 1, action).pending != 0) return;
-    // Load on the machine may hide pending work. To rule that out, polls without an action must
-    // mostly see pending work.
+    // On a loaded machine, the work may finish before the poll. So the case fails only if most
+    // polls without `action` see pending work.
     const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
     if (nothing.pending >= kDelayAttempts / 2)
       context.fail("{} waits for the device: never was work pending when it returned", slot);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that keeps a stream busy for about a given time, and checks that use such work instead of a
+// Enqueues work that keeps a stream busy for about a given time. Checks use this work instead of a
 // clock.
 #pragma once
 
@@ -14,10 +14,11 @@ class Delay {
  public:
   // The first Delay of a process measures the time of a copy on the device.
   explicit Delay(Context& context);
-  // Enqueues copies that take about `microseconds` on an idle device: at most 200 copies of about a
-  // millisecond. All write to one buffer, so concurrent streams need one Delay each.
+  // Enqueues copies that take about `microseconds` in total on an idle device. There are at most
+  // 200 copies of about a millisecond each. All copies write to one buffer, so each concurrent
+  // stream needs its own Delay.
   void enqueue(Stream& stream, uint64_t microseconds);
-  // The approximate time of one copy.
+  // Approximate time of one full copy in nanoseconds.
   uint64_t copy_ns() const { return copy_ns_; }
 
  private:
@@ -27,15 +28,17 @@ class Delay {
 
 uint64_t now_ns();
 
-constexpr uint64_t kLateNs = 10'000'000;  // a wait may exceed its timeout by this much (device.h)
+constexpr uint64_t kLateNs = 10'000'000;  // maximum time by which a wait may exceed its timeout (device.h)
 
-// On a busy machine milliseconds of work may show nothing; checks then try again with up to 200 ms.
+// Number of attempts of one check. On a busy machine a few milliseconds of work may finish too
+// early, so later attempts use up to 200 ms.
 constexpr unsigned kDelayAttempts = 24;
-constexpr unsigned kDelayRounds = 4;      // repetitions of all attempts while results are inconclusive
+constexpr unsigned kDelayRounds = 4;      // repetitions of all attempts while the result is inconclusive
 uint64_t longer_delay(unsigned attempt);  // returns microseconds
 
-// Fails the case if the device is idle whenever `action` returns, because the action then waited.
-// Load may make the device look idle in a few attempts; only a wait does so in all of them.
+// Fails the case if `action` waits for the device, because the device is then idle after `action`
+// in every attempt. On a loaded machine, the device may be idle after some attempts even without a
+// wait.
 void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action);
 
 }  // namespace backplane::conformance

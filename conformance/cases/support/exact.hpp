@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle's results of an operator for small integers, as bits.
+// Computes exact results of an operator on small integers with the oracle.
 #pragma once
 
 #include "cases/support/data.hpp"
@@ -9,8 +9,8 @@ namespace backplane::conformance {
 
 // Whether the operator's results for small integers are exact in any order of computation.
 bool is_exact_on_whole_numbers(uint32_t op);
-// `desc` describes dense operands. `outputs` are the previous contents of the outputs, if the
-// operator reads them.
+// Returns the oracle's results as bytes. `desc` describes dense operands. `outputs` contains the
+// previous contents of the outputs, which some operators read.
 std::vector<Bytes> exact_results(OpDesc& desc, const std::vector<Bytes>& inputs, const std::vector<Bytes>& outputs,
                                  const std::vector<uint64_t>& scalars);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes before an inaccessible page, so that an access past the end of a struct crashes.
+// Allocates bytes before an inaccessible page, so that an access past the end of a struct crashes.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@ namespace backplane::conformance {
 
 class GuardedBytes {
  public:
-  // `bytes` bytes before the guard page, filled with `fill`. The start is aligned: if the size is
-  // not a multiple of `alignment`, up to alignment - 1 zero bytes precede the guard page.
+  // Allocates `bytes` bytes before the guard page and fills them with `fill`. The start is aligned.
+  // If `bytes` is not a multiple of `alignment`, up to alignment - 1 other bytes precede the guard
+  // page.
   explicit GuardedBytes(size_t bytes, unsigned char fill = 0, size_t alignment = 8);
   GuardedBytes(GuardedBytes&& other) noexcept
       : mapping_(std::exchange(other.mapping_, nullptr)),
@@ -25,7 +26,7 @@ class GuardedBytes {
 
   unsigned char* data() const { return data_; }
   size_t size() const { return size_; }
-  // False after a write between the end and the guard page.
+  // Returns false if a byte between the end of the data and the guard page was overwritten.
   bool slack_intact() const;
 
  private:
@@ -36,8 +37,8 @@ class GuardedBytes {
   size_t slack_;
 };
 
-// An ABI struct as a host of another version passes it. It has `size` bytes: as much of `value` as
-// fits, then zeros; struct_size is `size`.
+// A struct of the ABI with the size that a host of another version uses. The struct contains the
+// first bytes of `value`, and zeros after them if `size` is larger. Its struct_size is `size`.
 template <typename T>
 class GuardedStruct {
  public:

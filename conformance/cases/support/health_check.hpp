@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that many cases make at their end.
+// Helper functions for checks that many cases share.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@
 
 namespace backplane::conformance {
 
-// Checks that the device still allocates, copies and, if it has u32, computes correctly.
+// Checks that the device still allocates and copies memory. If the device supports u32, also checks
+// an addition.
 void require_healthy(Context& context);
 // Whether `text` is UTF-8 without control characters other than line breaks.
 bool is_text(std::string_view text);

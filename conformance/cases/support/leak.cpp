@@ -17,23 +17,25 @@ namespace backplane::conformance {
 
 namespace {
 
-// samples per round; their minimum is the round's floor, so that temporary use does not count
+// Number of samples per round. The minimum of the samples is the floor of the round, which excludes
+// temporary use.
 constexpr size_t kSamples = 4;
-// nothing is leaked if no floor rises for so many cycles, in two to four rounds
+// If no floor rises in this number of cycles, during two to four rounds, the cycle leaks nothing.
 constexpr size_t kQuietCycles = 256;
-// After so many cycles, in at least 64 rounds, a pool has stopped growing or grows more slowly.
+// Maximum number of cycles, in at least 64 rounds. By then a pool has stopped growing or grows more
+// slowly.
 constexpr size_t kMostCycles = 32768;
 constexpr size_t kMostRounds = 64;
 constexpr auto kPatience = std::chrono::seconds(8);
-constexpr auto kCheap = std::chrono::milliseconds(1);  // a faster round gets more cycles
-constexpr unsigned kMostTimes = 16;                    // the maximum factor for these cycles
+constexpr auto kCheap = std::chrono::milliseconds(1);  // if a round takes less time, later rounds have more cycles
+constexpr unsigned kMostTimes = 16;                    // maximum factor by which the number of cycles grows
 
-// A figure of the process, and how its growth is interpreted.
+// A resource that the process uses, and the thresholds for its growth.
 struct Figure {
   const char* unit;
   uint64_t (*of)(const Footprint& print);
-  uint64_t quiet;  // growth of a round up to this is ignored, since arenas and stacks cause it
-  uint64_t least;  // minimum growth during a quarter of the rounds that counts as a leak
+  uint64_t quiet;  // growth per round that is ignored, because arenas and stacks cause it
+  uint64_t least;  // smallest growth in a quarter of the rounds that counts as a leak
   uint64_t most;   // total growth at which no more rounds are needed
 };
 constexpr Figure kFigures[] = {
@@ -42,7 +44,7 @@ constexpr Figure kFigures[] = {
     {"bytes of heap", [](const Footprint& print) { return print.heap_bytes; }, 0, 256, 256u << 20},
     {"bytes of memory", [](const Footprint& print) { return print.resident_bytes; }, 32u << 10, 512u << 10, 256u << 20},
 };
-constexpr size_t kCounted = 2;  // the number of leading figures that a sanitizer does not change
+constexpr size_t kCounted = 2;  // sanitizers do not affect the first two figures
 
 uint32_t entries_of(const char* directory) {
   uint32_t count = 0;
@@ -50,7 +52,7 @@ uint32_t entries_of(const char* directory) {
   for (auto at = std::filesystem::directory_iterator(directory, error); at != std::filesystem::directory_iterator();
        at.increment(error))
     ++count;
-  return error ? UINT32_MAX : count;  // the process has no descriptor left to open the directory
+  return error ? UINT32_MAX : count;  // an error means that the process has no descriptor left
 }
 
 uint64_t resident() {
@@ -62,7 +64,7 @@ uint64_t resident() {
   return read == 2 ? pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
-// sanitizers delay the release of memory, so memory figures are meaningless
+// Whether a sanitizer delays the release of memory, which makes the memory figures meaningless.
 constexpr bool kQuarantined =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     true;
@@ -86,7 +88,8 @@ Footprint Footprint::now() {
 
 namespace {
 
-// A thread disappears from /proc a moment after it is joined.
+// Waits up to 50 ms until the process has at most `threads` threads, and returns its footprint. A
+// thread disappears from /proc a moment after it is joined.
 Footprint settled(uint32_t threads) {
   Footprint print = Footprint::now();
   for (int i = 0; i < 50 && print.threads > threads; ++i) {
@@ -101,11 +104,12 @@ class Rounds {
  public:
   Rounds(unsigned count, const std::function<void()>& cycle) : count_(count), cycle_(cycle) {}
 
-  // Runs until nothing grows any more, or until a limit. Returns a description of the leak, or "".
+  // Runs rounds until no figure grows, or until a limit is reached. Returns a description of the
+  // leak, or "" if there is none.
   std::string leak() {
     const auto start = std::chrono::steady_clock::now();
     const Floors begin = floors_of(Footprint::now());
-    // so that the vector itself does not grow
+    // Memory is reserved first, so that the vector's own growth is not measured.
     growths_.reserve(std::max(kMostRounds, kMostCycles / count_));
     Floors marks = round();
     const auto warm = std::chrono::steady_clock::now();
@@ -159,12 +163,13 @@ class Rounds {
     return floors;
   }
 
-  // Compares the last three quarters of the rounds: the growth of a pool slows down, that of a leak
-  // does not.
+  // Compares the last three quarters of the rounds. The growth of a pool slows down, but the growth
+  // of a leak does not.
   std::string leak_of(size_t figure) const {
     const size_t rounds = growths_.size(), quarter = rounds / 4;
     if (quarter == 0) return {};
-    // rounds of the last quarter that grew; rare growth comes from the C library or is random
+    // Number of rounds in the last quarter in which the figure grew. Rare growth is not a leak,
+    // because it comes from the C library or is random.
     size_t growing = 0;
     for (size_t i = rounds - quarter; i < rounds; ++i) growing += growths_[i][figure] > kFigures[figure].quiet ? 1 : 0;
     const auto sum = [&](size_t number) {

@@ -11,16 +11,16 @@
 namespace backplane::conformance {
 
 struct Footprint {
-  uint64_t heap_bytes;      // in use by the C library's allocator; 0: unknown
-  uint64_t resident_bytes;  // resident memory of the process
+  uint64_t heap_bytes;  // bytes in use by the C library's allocator; 0 means unknown
+  uint64_t resident_bytes;
   uint32_t descriptors;
   uint32_t threads;
   static Footprint now();
 };
 
-// Runs `cycle` in rounds of `count` cycles, or of more if they are quick, until two to four rounds
-// in a row leak nothing. Otherwise compares the rounds: the growth of a pool slows down and ends,
-// and that of a leak does not.
+// Runs `cycle` in rounds of at least `count` cycles. The case passes if two to four rounds in a row
+// leak nothing. Otherwise the growth of the rounds is compared, because the growth of a pool ends
+// and the growth of a leak does not.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
 
 }  // namespace backplane::conformance

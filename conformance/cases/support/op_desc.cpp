@@ -74,7 +74,7 @@ const bp_op_desc& OpDesc::get() {
 
 namespace {
 
-// The dtype of input or output `index` by the operator's dtype rule.
+// Returns the dtype of input `index` according to the operator's dtype rule.
 uint32_t input_dtype(const bph_op_info& op, uint32_t index, uint32_t dtype) {
   switch (op.dtype_rule) {
     case BP_RULE_GATHER:
@@ -117,12 +117,12 @@ OpDesc sample(const bph_op_info& op, uint32_t dtype) {
     made.input(dense_view(own, matmul && i == 1 ? Shape{3, 4} : Shape{2, 3}));
   }
   const bool reduced = op.shape_rule == BP_SHAPE_REDUCE || op.shape_rule == BP_SHAPE_ARG;
-  // sort also returns the indices
+  // The second output of sort contains the indices.
   const uint32_t outputs = op.dtype_rule == BP_RULE_SORT ? 2 : op.outputs_min;
   for (uint32_t i = 0; i < outputs; ++i)
     made.output(dense_view(output_dtype(op, i, dtype), reduced ? Shape{1, 3} : matmul ? Shape{2, 4} : Shape{2, 3}));
   if (op.attribute_bytes != 0) {
-    // zero is legal in every field of the primitives' attributes
+    // Zero is legal in every attribute field of the primitives.
     std::vector<unsigned char> bytes(op.attribute_bytes);
     std::memcpy(bytes.data(), &op.attribute_bytes, sizeof(uint32_t));
     if (op.shape_rule == BP_SHAPE_REDUCE) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator descriptors with everything they point to, and their execution on dense operands.
+// Operator descriptors together with the arrays that they point to, and their execution on dense
+// operands.
 #pragma once
 
 #include <initializer_list>
@@ -15,9 +16,9 @@ namespace backplane::conformance {
 // The primitives of the operator table, in order of id.
 const std::vector<bph_op_info>& primitives();
 const bph_op_info& op_info(uint32_t op);
-// The dtypes of a set, in order of id.
+// Returns the dtypes in the bit set `set`, in order of id.
 std::vector<uint32_t> dtypes_of(uint64_t set);
-// A mandatory dtype of the operator, preferably f32.
+// Returns a mandatory dtype of the operator, preferably f32.
 uint32_t usual_dtype(const bph_op_info& op);
 
 using Shape = std::vector<int64_t>;
@@ -40,7 +41,7 @@ class OpDesc {
   }
   OpDesc& attribute_bytes(std::vector<unsigned char> bytes) { return attributes_ = std::move(bytes), *this; }
 
-  // The descriptor points into this object, and is valid until the object changes.
+  // The returned descriptor points into this object, and is valid until the object changes.
   const bp_op_desc& get();
   std::vector<bp_tensor_desc>& inputs() { return inputs_; }
   std::vector<bp_tensor_desc>& outputs() { return outputs_; }
@@ -53,12 +54,14 @@ class OpDesc {
   std::vector<unsigned char> attributes_;
 };
 
-// A legal descriptor of a primitive whose T is `dtype`, over dense views of a few elements.
+// Returns a legal descriptor of a primitive with dense views of a few elements. `dtype` is the
+// dtype T of the operator table.
 OpDesc sample(const bph_op_info& op, uint32_t dtype);
-// An elementwise operator with operands of one dtype, such as neg or add, on `count` elements.
+// Returns a descriptor of an operator such as neg or add, whose operands all have `dtype` and
+// `count` elements.
 OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
 
-// Sets the alignment of every view to that of the device's buffers.
+// Sets the alignment of every view to the alignment of the device's buffers.
 void state_alignment(const Device& device, OpDesc& desc);
 
 // Whether the plugin supports `desc`. Any status other than OK and UNSUPPORTED fails the case.
@@ -84,7 +87,7 @@ class Runner {
   bp_buffer* workspace() const { return workspace_.get(); }
 
  private:
-  OpDesc desc_;  // states the device's alignment, so operands begin at multiples of it
+  OpDesc desc_;  // states the device's alignment, so operand addresses must have this alignment
   Plan plan_;
   Owner<bp_buffer, &bp_device_api::buffer_destroy> workspace_;
 };

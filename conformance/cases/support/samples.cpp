@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kColumns = 24;
 
-// `count` integers below `limit` in the representation of a dtype.
+// Returns `count` random integers below `limit`, encoded as `dtype`.
 Bytes small_numbers(Context& context, uint32_t dtype, uint64_t count, uint64_t limit) {
   const uint32_t width = bph_dtype_bytes(dtype);
   Bytes bytes(count * width);
@@ -54,7 +54,7 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
                                 index     ? rows
                                 : product ? 2
                                           : 5);
-    // selects each cell once, since the winner of duplicates is undefined
+    // Each output element is selected once, because the result of duplicate indices is undefined.
     if (index && op.dtype_rule == BP_RULE_SCATTER)
       for (uint64_t i2 = 0; i2 < bytes.size() / 4; ++i2) {
         const auto row = static_cast<int32_t>(rows - 1 - i2 / kColumns % rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every primitive, with data whose results do not depend on rounding or order, so that executions
-// can be compared bit by bit.
+// Descriptors and data for every primitive. The results do not depend on rounding or order, so
+// executions can be compared bit by bit.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace backplane::conformance {
 
-// A descriptor over `rows` by 24 elements, about a thousand. An operator with an axis uses the
-// first one.
+// Returns a descriptor with operands of `rows` by 24 elements. An operator with an axis uses the
+// first axis.
 OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows);
 
-// Buffers for the operands of a descriptor, filled with small integers, and for its results.
+// Buffers for the inputs and outputs of a descriptor, filled with small integers.
 class Operands {
  public:
   Operands(Context& context, const bph_op_info& op, OpDesc& desc);
-  // Copies the scalars, and copies the bytes into other buffers.
+  // Copies the scalars of `same`, and copies the contents of its operands to new buffers.
   Operands(Context& context, const Operands& same);
   // Restores the initial contents of the outputs.
   void reset_outputs();
@@ -28,7 +28,7 @@ class Operands {
   bp_status try_enqueue(bp_stream* stream, bp_plan* plan, const bp_op_desc& desc, bp_buffer* workspace,
                         uint64_t workspace_offset, uint64_t workspace_bytes, bp_error* error);
   std::vector<Bytes> results() const;
-  // Returns the oracle's results; for exact operators only.
+  // Returns the oracle's results. Only operators with exact results are allowed.
   std::vector<Bytes> expected(OpDesc& desc) const;
   const std::vector<bp_operand>& scalars() const { return scalar_operands_; }
   void set_scalar(size_t index, uint64_t bits) { scalar_operands_[index].immediate = bits; }
