@@ -30,8 +30,8 @@ std::string key_of(const CertifyOptions& options) {
                      options.target.device_index, suite_digest(), options.seed);
 }
 
-// Takes the results of an earlier run. The positions in `selection` of the cases without a result
-// go to `open`.
+// Returns the results that the journal of an earlier run contains. Appends the positions in
+// `selection` of the cases without a result to `open`.
 std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue, const std::vector<size_t>& selection,
                               std::vector<size_t>& open) {
   std::vector<Result> results(selection.size());
@@ -48,7 +48,8 @@ std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue
   return results;
 }
 
-// Removes the cases after the first failure of a run that stopped there. Returns their number.
+// Removes the cases that did not run because an earlier case failed. Returns the number of removed
+// cases.
 size_t leave_out_not_reached(std::vector<size_t>& selection, std::vector<Result>& results) {
   size_t kept = 0;
   for (size_t index = 0; index < results.size(); ++index) {
@@ -127,7 +128,7 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.seconds_left =
           progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
     if (options.progress) options.progress(progress);
-    if (index == SIZE_MAX) progress.slow = nullptr;  // the slow case is reported before each update
+    if (index == SIZE_MAX) progress.slow = nullptr;  // before the next update, the slow case is reported again
   };
   if (!facts.error.empty()) {
     for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};

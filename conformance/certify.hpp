@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A complete certification, from the path of a library to a certificate.
+// Runs a complete certification, from the path of a library to a certificate.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,16 @@ struct Progress {
   size_t done = 0;
   size_t total = 0;
   size_t failures = 0;
-  size_t absent = 0;             // cases that are not claimed
-  double seconds = 0;            // since the start
-  double seconds_left = -1;      // negative: unknown
-  const Case* latest = nullptr;  // the case that has just ended; null: none
+  size_t absent = 0;             // number of cases that are not claimed
+  double seconds = 0;            // time since the start of the run
+  double seconds_left = -1;      // a negative value means unknown
+  const Case* latest = nullptr;  // case that ended last, or null
   const Result* result = nullptr;
-  // A case that has been running for some seconds; null: none.
+  // A case that has been running for several seconds, or null.
   const Case* slow = nullptr;
   double slow_seconds = 0;
-  std::string_view slot{};  // the case's current slot; empty: no watched slot
-  double slot_seconds = 0;  // duration of the current call
+  std::string_view slot{};  // slot that the slow case is calling; empty if the slot is not watched
+  double slot_seconds = 0;  // duration of the slow case's current call
 };
 
 struct CertifyOptions {
@@ -37,12 +37,13 @@ struct CertifyOptions {
   Limits limits{};
   bool fail_fast = false;
   bool in_process = false;
-  std::string journal{};  // path of the journal; empty: none
+  std::string journal{};  // path of the journal; empty means no journal
   bool resume = false;
   std::function<void(const Progress&)> progress{};
 };
 
-// Returns the error message for filters that match no case of the profile; empty if all match.
+// Returns the error message for `filters`, none of which matches a case of `profile`. `filters` is
+// not empty.
 std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile);
 
 // Throws std::runtime_error if the run cannot start. Errors of the plugin are in the certificate.

@@ -70,7 +70,7 @@ class Verifier {
   Catalogue catalogue_{};
   Selection asked_{};
   std::vector<size_t> selection_{};
-  std::vector<Result> listed_{};  // the results in the certificate, by index of the selection
+  std::vector<Result> listed_{};  // results that the certificate lists, one per entry of selection_
   Target target_{};
 };
 
@@ -128,7 +128,8 @@ void Verifier::check_run() {
                           version_text(asked_.abi_version), run["seed"].get<uint64_t>()));
 }
 
-// Cases that the certificate does not list have passed. Returns the error in its list.
+// Reads the results that the certificate lists. All other cases have passed. Returns the error in
+// the list, or "".
 std::string Verifier::take_results() {
   std::map<std::string_view, size_t> places;
   for (size_t place = 0; place < selection_.size(); ++place) places[catalogue_[selection_[place]].id] = place;
@@ -147,8 +148,8 @@ std::string Verifier::take_results() {
   return "";
 }
 
-// Derives the certificate from the listed outcomes. Facts of plugin and device are checked
-// elsewhere.
+// Derives the certificate from the listed outcomes. Other functions check the facts about the
+// plugin and the device.
 Json Verifier::derive() const {
   Facts facts;
   facts.plugin = certificate_["plugin"]["name"];
@@ -161,7 +162,7 @@ Json Verifier::derive() const {
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
-    // The path of the library may differ between the two commands.
+    // The path of the library may differ between the two repro lines.
     Json& repro = derived["non_passes"][index];
     const Json& given = certificate_["non_passes"][index];
     if (!repro.contains("repro") || !given.contains("repro") || !given["repro"].is_string()) continue;
@@ -205,8 +206,8 @@ std::string Verifier::plugin_difference(const Facts& facts) const {
   return "";
 }
 
-// Refuses another device. Another driver is only mentioned, since a verifier rarely has the same
-// driver.
+// Refuses a certificate of another device. Another driver gives only a warning, because a verifier
+// rarely has the same driver.
 void Verifier::check_device() {
   const Json& device = certificate_["device"];
   const Facts facts = query_facts(target_);

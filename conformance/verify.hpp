@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifies that a run of this suite on this plugin gives the certificate. Checks each part of the
-// certificate and runs a sample of its cases again.
+// Verifies a certificate. Checks each part of the certificate and runs a sample of its cases again.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,8 +14,8 @@ namespace backplane::conformance {
 struct VerifyOptions {
   std::string certificate{};         // the certificate's text
   std::string library{};             // absolute path of the plugin
-  std::optional<uint32_t> device{};  // empty: the certificate's index
-  size_t sample = 200;               // number of cases to run again; 0: nothing is measured
+  std::optional<uint32_t> device{};  // index of the device; the default is the index in the certificate
+  size_t sample = 200;               // number of cases to run again; 0 fails the part "sample"
   uint64_t seed = 0;                 // selects the cases to run again and their data
   unsigned jobs = 1;
   Limits limits{};
@@ -25,9 +24,9 @@ struct VerifyOptions {
 
 struct Part {
   enum class State { good, warning, refused, unchecked };
-  std::string_view name;  // file, form, digest, suite, plugin, run, verdict, device, sample
+  std::string_view name;  // file, form, digest, suite, plugin, run, verdict, device or sample
   State state = State::unchecked;
-  std::string message{};  // the finding, or why it is refused
+  std::string message{};  // finding of the check, or reason of the refusal
 };
 std::string_view name_of(Part::State state);
 
@@ -41,25 +40,26 @@ struct Difference {
 
 struct Verification {
   std::vector<Part> parts{};
-  std::string statement{};  // the certificate's statement; empty if it could not be read
+  std::string statement{};  // statement of the certificate; empty if the certificate could not be read
   size_t compared = 0;      // number of cases that ran again
   std::vector<Difference> differences{};
-  bool verified() const;  // all parts were checked and none is refused
+  bool verified() const;  // true if all parts were checked and no part was refused
 };
 
 Verification verify(const VerifyOptions& options);
 
-// ---- Implementation
+// ---- Functions of the implementation
 
 // Throws std::runtime_error for invalid or truncated JSON, or a duplicate key.
 nlohmann::json read_certificate(const std::string& text);
-// Returns why `certificate` does not have the form of this program's certificates; empty: it has.
+// Returns the reason why `certificate` does not have the form of this program's certificates, or
+// "".
 std::string form_fault(const nlohmann::json& certificate);
-// Returns the first difference between two documents, except in free fields (times, reasons,
-// errors). Empty: none.
+// Returns the first difference between two documents, or "". Free fields such as times, reasons and
+// errors are not compared. `place` is the path of the documents in the certificate.
 std::string first_difference(const nlohmann::json& derived, const nlohmann::json& given, const std::string& place);
-// Rejects impossible error statistics: a ratio above the bound without a failure, or more entries
-// than cases.
+// Returns the reason why error statistics are impossible, or "". For example, a ratio above the
+// bound requires a failure.
 std::string error_fault(const nlohmann::json& tally);
 
 }  // namespace backplane::conformance

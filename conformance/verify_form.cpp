@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Rejects duplicate keys, since readers differ in which of the values they take.
+// Rejects duplicate keys, because JSON readers differ in which of the values they use.
 class NoKeyTwice {
  public:
   bool operator()(int, Json::parse_event_t event, Json& value) {
@@ -76,7 +76,7 @@ bool is(const Json& json, Type type) {
   return false;
 }
 
-// Whether a field is free: it is a measured value or a message.
+// Whether a field is not compared, because it contains a measured value or a message.
 bool is_free(const std::string& key, const std::string& place) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
          key == "error" || key == "max_buffer_bytes" || (key == "reason" && place.starts_with("/non_passes"));

@@ -56,7 +56,7 @@ void Again::run(const std::vector<size_t>& places, uint64_t seed) {
   std::vector<size_t> cases;
   for (const size_t place : places) cases.push_back(listed_.selection[place]);
   RunOptions run_options{target_, seed, options_.jobs, options_.limits};
-  // a sample has few cases per group, and compares each of them
+  // Disables the limit on equal failures, because every case of the sample is compared.
   run_options.limits.alike_per_group = 0;
   run_options.progress = [&](size_t index, const Result& result) {
     if (index == SIZE_MAX) return tell(nullptr, nullptr);
@@ -82,8 +82,8 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
     if (listed.results[place].outcome != Outcome::not_run)
       groups[group_of(listed.catalogue[listed.selection[place]].id)].push_back(place);
   }
-  // Orders the first case of each group before all others. The others are evenly spread over (0,
-  // 1).
+  // The first case of each group gets a negative key, so that it precedes all other cases. The keys
+  // of the other cases are evenly spread over (0, 1).
   std::vector<std::pair<double, size_t>> order;
   for (auto& [name, places] : groups) {
     std::shuffle(places.begin(), places.end(), random);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measuring part of `verify`: selects the cases to run again, and finds different outcomes.
+// Selects the cases that `verify` runs again, runs them, and finds different outcomes.
 #pragma once
 
 #include <vector>
@@ -8,21 +8,22 @@
 
 namespace backplane::conformance {
 
-// A certificate's results.
+// The results that a certificate lists.
 struct Listed {
   const Catalogue& catalogue;
   const std::vector<size_t>& selection;
-  const std::vector<Result>& results;  // by index of the selection
+  const std::vector<Result>& results;  // one result per entry of `selection`
   uint32_t profile = 0;
   uint64_t seed = 0;
 };
 
-// Returns positions in the selection: one case per group, then cases in proportion to the group's
-// size. Excludes cases that did not run. Few are failures or hangs, since these cost a process or a
-// time limit.
+// Returns positions in the selection: one case per group, then cases in proportion to the size of
+// the group. Cases that did not run are excluded. The number of failures and hangs is limited,
+// because each failure may cost a process and each hang a time limit.
 std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed);
 
-// Runs passes and absences with data from `options.seed`, and failures with the certificate's data.
+// Runs failed cases with the certificate's seed, and all other cases with `options.seed`. Returns
+// the cases whose outcome differs.
 std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
                                    const VerifyOptions& options);
 
