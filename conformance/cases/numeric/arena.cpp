@@ -12,7 +12,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// At least as wide as any vector's or wave's tile that might cross the end of an operand.
+// Size of a guard band in bytes. It is at least the width of a vector or of a wave's tile that
+// might cross the end of an operand.
 constexpr uint64_t kGuardBytes = 256;
 constexpr uint64_t kOperandAlignment = 256;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host images of the buffers of one execution: operands lie between guard bands, and gaps contain
-// canaries.
+// Host copies of the buffers of one execution. Operands are between guard bands, and all gaps
+// contain canary bytes.
 #pragma once
 
 #include <memory>
@@ -13,23 +13,24 @@ namespace backplane::conformance::numeric {
 
 // The position of a view in an image.
 struct Region {
-  std::string label{};  // for example "input 0"
+  std::string label{};  // name in messages, for example "input 0"
   uint32_t dtype = 0;
   View view{};
   size_t image = 0;
   uint64_t element_0 = 0;       // byte offset of element 0 from the start of the image
-  uint64_t begin = 0, end = 0;  // the bytes that the view spans
+  uint64_t begin = 0, end = 0;  // range of the bytes that the view spans
   bool none = false;            // true for an immediate, which has no memory
-  bool scratch = false;         // a workspace, whose bytes between begin and end may change
+  bool scratch = false;         // true for a workspace, whose bytes between begin and end may change
 };
 
 class Arena {
  public:
-  // If `shared`, one image contains all operands; otherwise each operand fills an image of its own.
-  // `alignment` is the alignment of a buffer's start, in bytes.
+  // If `shared` is true, one image contains all operands. Otherwise each operand has an image
+  // without gaps around the operand. `alignment` is the alignment of a buffer's start in bytes.
   Arena(Random& random, bool shared, uint64_t alignment) : random_(random), shared_(shared), alignment_(alignment) {}
 
-  // Fills the memory with canaries: NaN around floats that are read, random bytes elsewhere.
+  // Reserves memory for a view and fills the memory with canaries. The canaries are NaN for floats
+  // that are read, and random bytes otherwise. Returns the index of the region.
   size_t place(std::string label, uint32_t dtype, const View& view, bool is_read);
   size_t place_bytes(std::string label, uint64_t bytes);
   // Places another view of the memory of region `other`.
@@ -39,7 +40,8 @@ class Arena {
   uint64_t alignment() const { return alignment_; }
   std::vector<std::vector<unsigned char>>& images() { return images_; }
 
-  // Returns the first byte of a region, in images with this arena's layout.
+  // Returns a pointer to the first byte of a region in `images`, which have the layout of this
+  // arena.
   unsigned char* bytes_of(std::vector<std::vector<unsigned char>>& images, size_t region) const {
     return images[regions_[region].image].data() + regions_[region].begin;
   }
@@ -48,7 +50,8 @@ class Arena {
   oracle::Tensor get(size_t region) const { return get(images_, region); }
   oracle::Tensor get(const std::vector<std::vector<unsigned char>>& images, size_t region) const;
   void put(std::vector<std::vector<unsigned char>>& images, size_t region, const oracle::Tensor& dense) const;
-  // Describes a byte of `got` that changed outside the elements of `written`; "" if none did.
+  // Describes a byte of `got` that changed outside the elements of the regions in `written`.
+  // Returns "" if no such byte changed.
   std::string stray_write(const std::vector<std::vector<unsigned char>>& got, const std::vector<size_t>& written) const;
 
  private:

@@ -33,13 +33,13 @@ constexpr Sizes kUsualSizes[] = {
     {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
     {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
-// Sizes with enough results for a root mean square, and with few, some or many keys.
+// Sizes with enough results for a root mean square. The number of keys is small, medium or large.
 constexpr Sizes kManyResults[] = {
     {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
     {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
 };
-// Sizes for keys in runs of one sign. The weight 1/96 is not exact.
+// Sizes for values that form runs of one sign. With 96 keys, the weight 1/96 is not exact.
 constexpr Sizes kInRuns[] = {
     {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
     {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
@@ -63,7 +63,8 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
-// All keys have equal scores; the values are the terms of narrow sums.
+// Creates a setup that detects a narrow accumulator. All keys have equal scores, and the values are
+// the terms of narrow.hpp.
 Setup make_narrow_attention(const Problem& problem, Random& random) {
   const Sizes& s = sizes_of(problem);
   const auto kind = static_cast<Narrow>(problem.parameters[4]);
@@ -81,8 +82,9 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Problem: the parameters are the index of the sizes, causal, the mask, whether logsumexp is an
-// output, whether scores are sharp (for runs: the kind of narrow sum), and the group of the sizes.
+// The parameters of `problem` are the index of the sizes, `causal`, the mask, whether logsumexp is
+// an output, whether scores are sharp, and the group of the sizes. In the group `narrow`, the fifth
+// parameter has type Narrow.
 Setup make_attention(const Problem& problem, Random& random) {
   if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
   const Sizes& s = sizes_of(problem);
@@ -164,8 +166,8 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
   group = Group::narrow;
   for (size_t which = 0; which < std::size(kInRuns); ++which) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
-      // A device may divide the weights before it multiplies them. Unless the count is a power of
-      // two, that changes the sum by more than one digit.
+      // A device may divide the weights before it multiplies the values. Unless the number of keys
+      // is a power of two, this division changes the sum by more than one digit.
       if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(kInRuns[which].keys))) continue;
       Problem problem = described(which);
       problem.parameters[4] = static_cast<int32_t>(kind);

@@ -10,8 +10,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Puts equal extremes at the borders of work blocks, so that one block has the right index and the
-// others have wrong ones.
+// Puts equal extremes on both sides of the borders of work blocks. Only one block contains the
+// extreme with the correct index.
 void plant_ties(oracle::Tensor& tensor, uint32_t axis, long double value, Random& random) {
   constexpr int64_t borders[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
   int64_t inner = 1, extent = tensor.shape[axis];
@@ -54,7 +54,7 @@ std::span<const int32_t> lengths_for(uint32_t dtype) {
 
 void AxisCases::operator()(const Shape& shape, int32_t axis, DataPattern data, Layout layout, Mode mode, bool ties) {
   const bool is_arg = op_ == BP_OP_ARGMAX || op_ == BP_OP_ARGMIN;
-  if (is_arg && shape.extents[static_cast<size_t>(axis)] == 0) return;  // illegal: the host rejects it
+  if (is_arg && shape.extents[static_cast<size_t>(axis)] == 0) return;  // the host rejects an axis without elements
   Problem problem{.op = op_,
                   .dtype = dtype_,
                   .shape = shape,

@@ -8,13 +8,13 @@
 
 namespace backplane::conformance::numeric {
 
-// Indices of a problem's parameters. The problem's shape is the input's shape.
+// Indices into Problem::parameters. Problem::shape is the shape of the input.
 enum AxisParameter { axis_parameter, data_parameter, first_flag, second_flag, ties_parameter, values_parameter };
 
 // Fills the input according to the problem's parameters.
 void fill_along_axis(oracle::Tensor& tensor, const Problem& problem, Random& random);
 
-// The extents of the axis in cases of this dtype.
+// Returns the extents of the axis in cases with `dtype`.
 std::span<const int32_t> lengths_for(uint32_t dtype);
 
 // Adds cases of one operator with one dtype and one setting of its flags.
@@ -26,7 +26,7 @@ class AxisCases {
 
   void operator()(const Shape& shape, int32_t axis, DataPattern data, Layout layout = Layout::dense,
                   Mode mode = Mode::once, bool ties = false);
-  bool mixed = false;  // adds mixed-dtype cases instead of plain ones
+  bool mixed = false;  // whether to add cases with mixed dtypes instead of plain cases
 
   // Sort cases that are added after this call have no output for indices.
   void want_values() { values_only_ = true; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of numeric cases: each function appends those of one family of operators, or of one
-// kind of operands.
+// Declares the functions that add the numeric cases. Each function adds the cases of one family of
+// operators, or of one kind of operands.
 #pragma once
 
 #include "harness/case.hpp"
@@ -24,7 +24,7 @@ void add_softmax(Catalogue& catalogue, uint32_t dtype);  // softmax, log_softmax
 void add_loss(Catalogue& catalogue, uint32_t dtype);
 void add_norm(Catalogue& catalogue);  // layer_norm, rms_norm, group_norm, batch_norm, norm_bwd
 void add_linear(Catalogue& catalogue, uint32_t dtype);
-void add_conv(Catalogue& catalogue, uint32_t dtype);  // conv and its backward, conv_transpose
+void add_conv(Catalogue& catalogue, uint32_t dtype);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
 void add_pool(Catalogue& catalogue, uint32_t dtype);
 void add_attention(Catalogue& catalogue, uint32_t dtype);
 void add_rope(Catalogue& catalogue, uint32_t dtype);
@@ -33,10 +33,10 @@ void add_embedding(Catalogue& catalogue, uint32_t dtype);
 void add_optimizer(Catalogue& catalogue, uint32_t dtype);
 void add_topk(Catalogue& catalogue);
 
-void add_cast_ties(Catalogue& catalogue);  // casts near ties
-void add_long(Catalogue& catalogue);       // positions that exceed f32's integers or 31 bits
-void add_large(Catalogue& catalogue);      // elements that are far apart
-// operands whose distances or offsets exceed 32 bits, for every primitive
+void add_cast_ties(Catalogue& catalogue);  // casts of values near ties
+void add_long(Catalogue& catalogue);       // positions above 2^24 or 2^31
+void add_large(Catalogue& catalogue);      // views with distant elements
+// Cases of every primitive with distances or offsets that exceed 32 bits.
 void add_far(Catalogue& catalogue);
 
 }  // namespace backplane::conformance::numeric

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts to floats of values on a tie between two results, or so near a tie that a narrower float
-// cannot tell the difference. A cast that rounds twice, or ignores digits, rounds them wrongly. The
-// values are constructed for all exponents of the result.
+// Cases of casts to floats, for values on a tie between two results or very near a tie. A cast that
+// rounds twice or ignores digits rounds these values incorrectly. The values cover all exponents of
+// the result.
 #include <fmt/format.h>
 
 #include <bit>
@@ -24,7 +24,8 @@ struct Cast {
 };
 constexpr std::string_view kWhereNames[] = {"on_ties", "above_ties", "below_ties", "at_the_ends"};
 
-// Distances from the tie `value` that the source's dtype can represent, including the minimum.
+// Returns distances from the tie `value` that dtype `from` can represent. The first distance is the
+// smallest.
 std::vector<long double> distances(uint32_t from, long double value) {
   if (oracle::is_integer(from)) return {1, 2, 3, 256};
   const long double ulp = oracle::ulp(from, value);
@@ -40,8 +41,8 @@ uint64_t bits_of(uint32_t from, long double value) {
                                 : oracle::encode_integer(from, static_cast<int64_t>(value));
 }
 
-// Fractions of the result's significand: the minimum, the maximum, some with few bits, and random
-// ones.
+// Returns a fraction of the result's significand. Rounds 0 to 3 return the fractions at the limits
+// and next to the limits. Later rounds return random fractions.
 uint64_t fraction(int bits, unsigned round, Random& random) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   switch (round) {
@@ -76,8 +77,8 @@ std::vector<uint64_t> values_of(const Cast& cast, Random& random) {
       add(list, {cast.from, cast.to, where}, tie);
   };
   if (cast.where == Cast::Where::ends) {
-    // Half a step above and below the maximum finite number, near half the minimum number, and ties
-    // of subnormals.
+    // These values are half a step above and below the maximum finite number, near one half and one
+    // quarter of the smallest subnormal, and on ties between subnormals.
     around(oracle::greatest_finite(cast.to) + oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     around(oracle::greatest_finite(cast.to) - oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     const long double least = oracle::least_subnormal(cast.to);
@@ -113,7 +114,7 @@ void cast_at_ties(Context& context, const Cast& cast) {
     const long double value = oracle::decode(cast.from, bits);
     return is_small(cast.from, bits) || (cast.to != BP_F16 && std::fabs(value) < 2 * oracle::least_normal(cast.to));
   };
-  if (flushes) std::erase_if(values, flushed);  // the device may return zero for these
+  if (flushes) std::erase_if(values, flushed);  // the device may flush these values to zero
   if (values.empty()) context.suspect("no value of {} lies where it should", oracle::format_of(cast.from).name);
   const auto count = static_cast<int64_t>(values.size());
   oracle::Call call;
@@ -142,7 +143,7 @@ void cast_at_ties(Context& context, const Cast& cast) {
                                   : oracle::text(cast.to, expected.elements[static_cast<size_t>(result.first)].bits));
 }
 
-// Whether the source has more digits than the result. Otherwise there are no ties.
+// Whether dtype `from` has more digits than dtype `to`. Otherwise no value is on a tie.
 bool has_ties(uint32_t from, uint32_t to) {
   if (oracle::is_float(from)) return oracle::format_of(from).precision > oracle::format_of(to).precision;
   return 8 * oracle::bytes_of(from) > static_cast<uint32_t>(oracle::format_of(to).precision);
@@ -155,10 +156,11 @@ void add_cast_ties(Catalogue& catalogue) {
     for (const uint32_t to : {BP_F32, BP_F16, BP_BF16, BP_F64}) {
       if (from == to || !has_ties(from, to)) continue;
       const oracle::Format &source = oracle::format_of(from), &target = oracle::format_of(to);
-      const bool wide = from == BP_I64;  // i64 is mandatory from profile INFER on
+      const bool wide = from == BP_I64;  // i64 is mandatory in profile INFER and above
       for (const auto where : {Cast::Where::ties, Cast::Where::above, Cast::Where::below, Cast::Where::ends}) {
         const Cast cast{from, to, where};
-        // Integers exceed the range of f16 only, and no f16 exceeds the range of bf16.
+        // Integers can exceed only the range of f16. Floats of other dtypes can exceed the range of
+        // the result, but f16 cannot.
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,

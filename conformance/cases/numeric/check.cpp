@@ -11,8 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Whether a device that declares FTZ_F32 may flush in this operator. It may in all operators except
-// those that move bits, change signs or compare.
+// Whether a device that declares FTZ_F32 may flush subnormals in this operator. An operator that
+// moves bits, changes signs or compares must not flush.
 bool is_arithmetic(uint32_t op) {
   switch (op) {
     case BP_OP_FILL:
@@ -40,14 +40,14 @@ void flush(oracle::Tensor& tensor) {
   }
 }
 
-// The number of operands that an operator reads: its inputs, and the outputs that it accumulates
-// into. Only such outputs have bytes before the call.
+// Returns the number of operands that an operator reads: its inputs, and the outputs that it
+// accumulates into. Before the call, only these outputs have bytes.
 size_t count_read(const oracle::Call& call) {
   const bool adds = !call.outputs.empty() && !call.outputs[0].bytes.empty();
   return call.inputs.size() + (adds ? call.outputs.size() : 0);
 }
 
-// The call as seen by a device that flushes the operands in `set`, a mask of those it reads.
+// Returns the call with flushed operands. `set` is a mask of the operands that the device flushes.
 oracle::Call flushed(const oracle::Call& call, size_t set) {
   oracle::Call other = call;
   for (size_t i = 0; i < count_read(call); ++i) {
@@ -94,7 +94,7 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
-// FTZ tolerance: the device may or may not have flushed each operand of an element.
+// Whether the element is correct for some set of operands that the device may have flushed.
 bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
                                  int64_t index) {
   if (element_allowed(expected, got, index)) return true;
@@ -108,7 +108,8 @@ bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle:
   return false;
 }
 
-// Returns for example "; of 1 (0x..), 2 (0x..)" if every input has the shape of the output.
+// Returns a text such as "; of 1 (0x..), 2 (0x..)" if every input has the shape of the output,
+// otherwise "".
 std::string Check::inputs_text(const oracle::Tensor& got, int64_t index) const {
   std::string text;
   for (const oracle::Tensor& input : setup_.call.inputs) {

@@ -21,7 +21,7 @@ class Check {
   const Problem& problem_;
   const Setup& setup_;
   const Execution& execution_;
-  // expected results for each set of flushed operands
+  // Expected results for each set of flushed operands.
   std::vector<std::vector<oracle::Expected>> flushed_{};
 };
 

@@ -27,7 +27,7 @@ void add_composite(Catalogue& catalogue, const Problem& problem, std::string_vie
                    std::initializer_list<std::string_view> requirements) {
   add(catalogue, problem, more, requirements);
   catalogue.back().run = RunProblem{problem, run_native};
-  // Only plans take scalars in device memory, so a decomposition cannot.
+  // A decomposition does not accept scalars in device memory.
   if (problem.mode == Mode::device_scalars) return;
   add_decomposed(catalogue, problem, more, requirements);
   catalogue.back().requirements.push_back("BP-USE-014");

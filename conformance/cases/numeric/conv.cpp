@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of conv and its relatives.
+// Cases of conv, conv_transpose, conv_bwd_input and conv_bwd_weight.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
@@ -13,8 +13,8 @@ namespace {
 
 enum Parameter { problem_parameter, data_parameter, variant_parameter, narrow_parameter };
 
-// An image whose channels form runs of one sign, for sums in any order of channels and taps. All
-// weights are equal.
+// Returns an image whose channels contain the terms of narrow.hpp. Sums of these terms detect a
+// narrow accumulator in any order of channels and kernel elements. All weights are equal.
 oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind) {
   oracle::Tensor x = make_tensor(dtype, shape);
   int64_t plane = 1;
@@ -80,7 +80,7 @@ Setup make_conv(const Problem& problem, Random& random) {
   std::vector<int64_t> weight = {s.out_channels, s.in_channels / s.groups};
   for (uint32_t d = 0; d < s.rank; ++d) weight.push_back(s.kernel[d]);
   const auto draw = [&](const std::vector<int64_t>& shape, DataPattern kind, int64_t sum) {
-    // Integers up to the root of the limit, so that their products stay below the limit.
+    // The numbers are integers from 0 to 3, so that sums of their products are exact.
     return kind == DataPattern::integers ? filled(problem.dtype, shape, DataPattern::few, sum, random)
                                          : filled(problem.dtype, shape, kind, sum, random);
   };
@@ -124,7 +124,7 @@ void add_conv_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     more.append(".").append(name_of(data)).append(".").append(variant_name(variant));
     adding(catalogue, problem, more.append(suffix_of(precision)));
   };
-  // these have neither bias nor activation
+  // The gradients have neither bias nor activation.
   const bool plain = op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT;
   for (size_t which = 0; which < kWindowProblems.size(); ++which) {
     for (const DataPattern data :

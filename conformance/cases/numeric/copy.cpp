@@ -14,7 +14,7 @@ namespace backplane::conformance::numeric {
 namespace {
 
 Setup make_fill(const Problem& problem, Random& random) {
-  // The value is one of 16 elements drawn from the pattern.
+  // The value is a random one of 16 elements with the pattern.
   std::vector<oracle::Tensor> drawn = {make_tensor(problem.dtype, {16})};
   fill_inputs(drawn, problem, problem.dtype, random);
   Setup setup;
@@ -33,8 +33,8 @@ Setup make_copy(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Neither overflow of an intermediate nor cancellation occurs in start + i * step. Integers may
-// wrap.
+// Creates iota with values for which start + i * step has no overflow and no cancellation. Integers
+// may wrap.
 Setup make_iota(const Problem& problem, Random& random) {
   const uint32_t dtype = problem.dtype;
   const auto axis = static_cast<uint32_t>(problem.parameters[0]);
@@ -116,8 +116,8 @@ void add_copy(Catalogue& catalogue) {
         if (layout != Layout::rotated || shape.rank > 2) matrix.one(shape, layout, DataPattern::bits);
       }
     }
-    // Transposes with long rows on both sides and dimensions between them: many matrices, each of
-    // several tiles in both directions.
+    // Transposes of shapes with long rows and columns, so that a device needs several tiles in both
+    // directions. Some shapes have other dimensions between rows and columns.
     for (const Shape& shape : {Shape{130, 97}, Shape{40, 2, 70}, Shape{33, 2, 3, 65}})
       matrix.one(shape, Layout::mixed, DataPattern::bits);
     if (!oracle::format_of(dtype).core) return;

@@ -32,7 +32,7 @@ Setup make_compare(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Any non-zero byte is true.
+// The condition also contains bytes other than 0 and 1, because any nonzero byte is true.
 Setup make_select(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
   Setup setup;
@@ -102,7 +102,7 @@ void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
     matrix.cover(oracle::format_of(dtype).core ? 1 : 2);
     matrix.cover_patterns();
     matrix.cover_modes();
-    // Compare has cases for each predicate.
+    // The operator compare repeats these cases for each predicate.
     for (size_t i = 0; i < (compares ? std::size(kPredicateNames) : 1); ++i) cover_exhaustively(matrix, row, dtype);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {

@@ -9,7 +9,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: parameter 0 is gelu's approximation.
+// Parameter 0 of `problem` is the approximation of gelu.
 Setup make(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
   Setup setup;

@@ -9,8 +9,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is the index's shape; the parameters are the table's number of entries and their
-// width.
+// The shape of `problem` is the shape of the index. Parameter 0 is the number of entries in the
+// table, and parameter 1 is the width of an entry.
 Setup make_embedding(const Problem& problem, Random& random) {
   const int64_t entries = problem.parameters[0], width = problem.parameters[1];
   std::vector<int64_t> shape = problem.shape.list();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes one operator on one device: directly on the ABI as core would call it (plan, staging,
-// workspace, execution), or through the host library as its decomposition.
+// Executes one operator on one device. An Execution either calls the plugin as core does (plan,
+// staging, workspace, execution), or uses the host library, which decomposes the operator.
 #pragma once
 
 #include <memory>
@@ -22,26 +22,28 @@ struct Prepared {
 
 class Execution {
  public:
-  // Lays out the setup's operands, and adjusts its inputs so that elements that share memory are
-  // equal.
+  // Lays out the operands of `setup`, and changes the inputs so that elements with shared memory
+  // are equal.
   Execution(Context& context, Setup& setup, Layout layout);
 
-  // Fills the outputs with values that must not remain: signalling NaN, or the inverted bits if NaN
-  // is the expected result.
+  // Fills the outputs with values that the execution must replace. These values are signalling NaN,
+  // or the inverted bits of the result if the dtype has no NaN or the result is NaN.
   void poison(const std::vector<oracle::Expected>& expected);
-  // Returns `given` if it can execute these views (same descriptor, or any-size); otherwise a new
-  // plan.
+  // Returns `given` if its plan is for the same descriptor, or is an any-size plan for the same
+  // class. Otherwise returns a new plan.
   std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr) {
     return prepare(std::move(given), setup_.flags);
   }
-  // Returns a plan for these sizes only if the any-size plan is SPECIALIZABLE; otherwise null.
+  // Returns a specialised plan for the sizes of this execution. Returns null if `any_size` is not
+  // SPECIALIZABLE or the plugin declines the plan.
   std::shared_ptr<Prepared> prepare_specialized(const Prepared& any_size);
-  // Executes, checks that no other memory changed, and returns the outputs. May be called again.
+  // Executes the plan, checks that no other memory changed, and returns the outputs. The function
+  // may be called repeatedly.
   std::vector<oracle::Tensor> run(Prepared& prepared);
-  // Does the same through the host library, which decomposes the operator. Ends the case as not
-  // claimed if the library cannot decompose it.
+  // Executes the operator through the host library, which decomposes it, and returns the outputs.
+  // Ends the case as not claimed if the host library cannot decompose the operator.
   std::vector<oracle::Tensor> run_decomposed(HostSide& side);
-  // Describes the operands for messages: "input 0 f32[3x5] strides [5,1] at byte 512; ...".
+  // Describes the operands for messages, such as "input 0 f32[3x5] strides [5,1] at byte 512".
   std::string text() const;
 
  private:
@@ -51,7 +53,7 @@ class Execution {
   bp_op_desc descriptor(const std::vector<bp_tensor_desc>& views, uint64_t flags) const;
   void check_null_out(const bp_op_desc& desc, const Plan* plan);
 
-  // The steps of a run, in order.
+  // ---- The steps of a run, in order
   struct RunState;
   void stage(RunState& state, const bp_plan_info& info) const;
   void place_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const;
@@ -64,10 +66,10 @@ class Execution {
   Arena arena_;
   std::vector<View> views_;
   std::vector<size_t> regions_;  // one region per operand
-  // the regions after `stage`, which replaces those of staged operands
+  // Regions of the operands after `stage`, which places staged operands in new regions.
   std::vector<size_t> effective_;
   std::vector<oracle::Tensor> poison_;
-  std::vector<unsigned char> left_in_workspace_;  // what the previous run left
+  std::vector<unsigned char> left_in_workspace_;  // contents of the workspace after the previous run
 };
 
 }  // namespace backplane::conformance::numeric

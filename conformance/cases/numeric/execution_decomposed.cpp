@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an Execution through the host library, which decomposes the composite.
+// Implements a run of an Execution through the host library, which decomposes the composite.
 #include <algorithm>
 
 #include "cases/host/host_side.hpp"

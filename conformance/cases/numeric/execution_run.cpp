@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an Execution: stages operands, allocates workspace and scalars, uploads, executes,
-// downloads.
+// Implements a run of an Execution. The run stages operands, allocates workspace and scalars,
+// uploads, executes and downloads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ oracle::Tensor scalar_tensor(uint64_t bits) {
 
 }  // namespace
 
-// The state of one run. `regions` has one entry per operand; `stage` replaces those of staged
-// operands.
+// The state of one run. `regions` has one entry per operand, and `stage` replaces the entries of
+// staged operands.
 struct Execution::RunState {
   Arena arena;
   std::vector<size_t> regions;
@@ -74,8 +74,8 @@ void Execution::stage(RunState& state, const bp_plan_info& info) const {
   }
 }
 
-// Keeps the workspace's bytes for the next execution on the stream, whose workspace begins with
-// them.
+// Allocates the workspace. If the previous run left a workspace of the same size, the new workspace
+// begins with the bytes of the previous one.
 void Execution::place_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const {
   uint64_t bytes = prepared.plan.info.workspace_bytes;
   if ((prepared.plan.info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every primitive on operands whose distances exceed 31 or 32 bits, by one stride or by index times
-// stride, and on operands, workspace and scalars at such offsets. The cases touch only the elements
-// and the bytes next to them.
+// Cases of every primitive in which an offset exceeds 31 or 32 bits. The cause is a stride, an
+// index times a stride, or the offset of an operand, a scalar or the workspace. The cases access
+// only the elements and the bytes next to the elements.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr uint64_t kGuard = 32;  // bytes on each side of an element that must not change
+constexpr uint64_t kGuard = 32;  // number of checked bytes before and after each element
 
 std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   std::vector<unsigned char> bytes(count);
@@ -26,8 +26,8 @@ std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   return bytes;
 }
 
-// The elements of a view in a buffer of its own; the rest of the buffer is not touched. `used` has
-// a flag per element in row-major order; empty: all are used.
+// A view in its own buffer. Only the elements and the bytes next to the elements are accessed.
+// `used` has one flag per element in row-major order, and is empty if all elements are used.
 class Sparse {
  public:
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
@@ -61,7 +61,7 @@ class Sparse {
     for (const Window& window : windows_)
       device_.write(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
   }
-  // Reads the elements. Fails the case if a byte next to them changed.
+  // Reads the elements of the view. Fails the case if a byte next to an element changed.
   oracle::Tensor read(Context& context, std::string_view label) {
     oracle::Tensor dense = make_tensor(view_.dtype, {view_.shape, view_.shape + view_.rank});
     std::vector<Window> before = windows_;
@@ -109,7 +109,7 @@ class Sparse {
 
 struct Far {
   OpDesc desc;                            // describes dense views
-  std::vector<std::vector<bool>> used{};  // by operand, inputs first; empty: all elements
+  std::vector<std::vector<bool>> used{};  // flags per operand, inputs first; empty if all elements are used
   oracle::Call call{};                    // the call with its data
 };
 
@@ -135,7 +135,7 @@ void make_call(Far& far, Random& random) {
         bph_scalar_from_i64(op.scalar_dtype == 0 ? far.desc.outputs()[0].dtype : op.scalar_dtype, 3 + i));
 }
 
-// Sets indices along a short axis; each cell is selected once.
+// Sets the indices along `axis` if the operator has an index. Each element is selected once.
 void set_indices(Far& far, uint32_t axis) {
   const bph_op_info& op = op_info(far.desc.op());
   if (op.dtype_rule != BP_RULE_GATHER && op.dtype_rule != BP_RULE_SCATTER) return;
@@ -151,7 +151,8 @@ std::string strides_text(const bp_tensor_desc& view) {
   return fmt::format("[{}]", fmt::join(view.strides, view.strides + view.rank, ", "));
 }
 
-// Executes on `views`, inputs first. `offsets` contains the offset of each view in bytes.
+// Executes the operator on `views`, which contains the inputs and then the outputs. `offsets`
+// contains the offset of each view in bytes.
 void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>& views,
                   const std::vector<uint64_t>& offsets, const std::vector<oracle::Expected>& expected) {
   Device& device = context.device();
@@ -210,8 +211,8 @@ std::vector<bp_tensor_desc> views_of(Far& far) {
   return views;
 }
 
-// Sets strides with `distance` elements between the first and the last along `axis`; the other
-// dimensions are dense.
+// Sets strides so that the first and last elements along `axis` are at least `distance` elements
+// apart. The other dimensions are dense.
 void spread(bp_tensor_desc& view, uint32_t axis, int64_t distance) {
   int64_t stride = 1;
   for (uint32_t d = view.rank; d-- > 0;) {
@@ -224,14 +225,15 @@ void spread(bp_tensor_desc& view, uint32_t axis, int64_t distance) {
 
 struct Reach {
   uint32_t dtype;
-  int64_t distance;  // in elements
+  int64_t distance;  // distance in elements
   std::string_view text;
 };
 constexpr Reach kReaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
                               {BP_F32, int64_t{1} << 29, "bytes31"},
                               {BP_F32, int64_t{1} << 30, "bytes32"}};
 
-// A small problem along an axis, if the operator has one. matmul also has a batch.
+// Returns a descriptor with a few elements. An operator with an axis uses `axis`, and matmul has a
+// batch dimension.
 OpDesc few_elements(const bph_op_info& op, uint32_t dtype, uint32_t axis) {
   OpDesc made = sample(op, dtype);
   if (op.shape_rule == BP_SHAPE_MATMUL) {
@@ -259,7 +261,8 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Executes near views first, so that their plan exists before that of the far views.
+// Executes the operator on near views before far views, so that a plan for near views already
+// exists.
 void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
                uint32_t along) {
   Far far{few_elements(op, reach.dtype, axis)};
@@ -270,13 +273,13 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   const std::vector<uint64_t> offsets(views.size(), 0);
   execute_over(context, far, views, offsets, expected);
   const uint64_t bytes = static_cast<uint64_t>(reach.distance) * oracle::bytes_of(reach.dtype);
-  // Operands of another width span the same number of bytes.
+  // An operand whose elements have another size spans the same number of bytes.
   spread(views[operand], along, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
   execute_over(context, far, views, offsets, expected);
 }
 
-// Neither the stride nor the index is large, but their product is. Rows that no index selects are
-// not touched.
+// Tests an index and a stride that are small but have a large product. The case does not access
+// rows that no index selects.
 void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
   constexpr int64_t rows = 70001, columns = 3;
   const int64_t named[] = {0, 1, 40000, 70000};
@@ -317,7 +320,7 @@ void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
   execute_over(context, far, views, offsets, oracle::evaluate(far.call));
 }
 
-// Tests each primitive that needs a workspace.
+// Tests a large offset of the workspace, for each primitive that needs a workspace.
 void workspace_behind_bytes(Context& context) {
   Device& device = context.device();
   for (const bph_op_info& op : primitives()) {
@@ -343,7 +346,7 @@ void workspace_behind_bytes(Context& context) {
       operands.push_back({buffers.back().get(), 0, 0});
     }
     for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
-    // A kernel that truncates the offset to 32 bits would write here.
+    // A kernel that truncates the offset to 32 bits would overwrite these bytes.
     const std::vector<unsigned char> poison = random_bytes(context.random(), needed);
     device.write(workspace.get(), at & UINT32_MAX, poison.data(), needed);
     bp_execution execution = {};

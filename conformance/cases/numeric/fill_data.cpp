@@ -17,7 +17,7 @@ namespace {
 
 constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
-// Stores the bits in a random element.
+// Stores `bits` in a random element.
 void plant(Tensor& tensor, uint64_t bits, Random& random) {
   if (tensor.count() > 0) store(tensor, static_cast<int64_t>(random() % static_cast<uint64_t>(tensor.count())), bits);
 }
@@ -45,7 +45,7 @@ void fill_float(Tensor& tensor, DataPattern data, Random& random) {
         return i % 31 == 1 ? -last * (1 + 1e-4L) : -last;
       });
     case DataPattern::partial: {
-      // After a few elements the sum is an odd integer that the dtype does not represent; the final
+      // After a few elements the sum is an odd integer that the dtype cannot represent. The final
       // sum is small.
       const long double step = static_cast<long double>(whole_limit(dtype)) / 4 - 1;
       return fill_each(tensor, [=](int64_t i) { return i < half ? step : i < 2 * half ? -step : 1; });
@@ -79,7 +79,7 @@ void fill_integer(Tensor& tensor, DataPattern data, Random& random) {
   }
 }
 
-// A float with an exponent in [from, to], any sign and any fraction.
+// Returns a float with an exponent in [from, to], any sign and any fraction.
 uint64_t with_exponent(uint32_t dtype, int from, int to, Random& random) {
   const int exponent = from + static_cast<int>(random() % static_cast<uint64_t>(to - from + 1));
   const long double magnitude = std::ldexp(1 + unit(random), exponent);
@@ -125,7 +125,8 @@ uint64_t near_bits(uint32_t dtype, uint64_t other, Random& random) {
   return random() % 2 == 0 ? bits : bits ^ sign_bit(dtype);
 }
 
-// A value midway between two adjacent numbers of `to`, or one step of `from` away from it.
+// Returns a value midway between two adjacent numbers of `to`, or a value that is one step of
+// `from` away from the middle.
 uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
   long double middle = 0;
   if (is_float(to)) {
@@ -173,11 +174,11 @@ void fill_windows(Tensor& tensor, Random& random) {
   }
 }
 
-// Tags within the range in which the function's results differ.
+// Returns a tag in the range in which different arguments give different results.
 uint64_t tag_of(uint32_t op, uint32_t dtype, int64_t index, size_t operand) {
   const Operator& row = *operator_of(op);
   if (row.accuracy.letter != 'U' || row.inputs_max != 1) return tag_bits(dtype, index, operand);
-  const long double fraction = static_cast<long double>((index * 37 + 1) % 127) / 64;  // below 2
+  const long double fraction = static_cast<long double>((index * 37 + 1) % 127) / 64;  // the fraction is below 2
   const bool negative = op != BP_OP_SQRT && op != BP_OP_RSQRT && op != BP_OP_LOG && index % 3 == 0;
   return encode(dtype, negative ? -fraction : fraction + 1.0L / 64);
 }
@@ -195,8 +196,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   const uint32_t dtype = tensor.dtype;
   if (!is_float(dtype)) return fill_integer(tensor, data, random);
   if (data == DataPattern::integers) {
-    // The sum must stay small enough that a difference of 1 survives the last rounding. A random
-    // walk of n steps grows to about root n of them.
+    // The sum must be so small that a difference of 1 survives the last rounding. A random walk of
+    // n steps reaches about the square root of n.
     const auto walk = static_cast<int64_t>(std::sqrt(static_cast<double>(terms))) + 1;
     const int64_t shown = whole_limit(dtype) / (4 * walk), exact = (int64_t{1} << 24) / std::max<int64_t>(terms, 1) - 1;
     return fill_integers(tensor, std::clamp<int64_t>(std::min(shown, exact), 1, 1000), random);
@@ -237,8 +238,8 @@ void fill_inputs(std::vector<Tensor>& inputs, const Problem& problem, uint32_t t
           bits = any_bits(dtype, random);
           break;
         case DataPattern::special: {
-          // Operand `operand` uses that digit of the element's index, so that every pair occurs in
-          // turn.
+          // Each operand uses a different digit of the element's index, so that every combination
+          // of special values occurs.
           uint64_t digit = index + start;
           for (size_t k = 0; k < operand; ++k) digit /= special_bits(inputs[k].dtype).size();
           bits = specials[(operand == 0 ? index + start : digit) % specials.size()];

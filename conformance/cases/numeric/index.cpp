@@ -11,24 +11,24 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is that of the index, and `second` its dtype unless that is i32. Parameter 1 is
-// scatter's mode, which problem.cpp reads.
+// The shape of `problem` is the shape of the index, and `second` is the dtype of the index, or 0
+// for i32. Parameter 1 is the mode of scatter, which problem.cpp also reads.
 enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parameter, data_parameter };
 
-// Which elements the indices select.
+// Selection of elements by the indices.
 enum class Chosen : int32_t {
-  random,   // random: some elements are selected often and others never
+  random,   // some elements are selected often, and others never
   once,     // each element is selected at most once
-  reverse,  // in descending order
-  one,      // all the same
-  outside,  // half of the indices are outside either end, near it or far from it
-  none,     // all outside
+  reverse,  // elements are selected in descending order
+  one,      // all indices are equal
+  outside,  // half of the indices are out of range, near the limits or far from them
+  none,     // all indices are out of range
   count,
 };
 constexpr std::string_view kChosenNames[] = {"random", "once", "reverse", "one", "outside", "none"};
 static_assert(std::size(kChosenNames) == static_cast<size_t>(Chosen::count));
 
-// Illegal indices that narrowing, wrap-around or clamping would make legal.
+// Returns an illegal index that narrowing, wrap-around or clamping would make legal.
 int64_t outside(uint32_t dtype, int64_t extent, uint64_t draw) {
   const int64_t narrow[] = {-1, extent, -extent, extent + 1, INT32_MAX, INT32_MIN, -extent - 1, 2 * extent};
   const int64_t wide[] = {int64_t{1} << 32, (int64_t{1} << 32) - 1, -(int64_t{1} << 32), INT64_MIN, INT64_MAX};
@@ -50,7 +50,7 @@ void fill_indices(oracle::Tensor& index, int64_t extent, Chosen chosen, uint32_t
     int64_t value = 0;
     switch (chosen) {
       case Chosen::once:
-        // 7 and the extent are coprime unless the extent is a multiple of 7.
+        // 7 and the extent are coprime, unless the extent is a multiple of 7.
         value = i >= extent ? -1 : extent % 7 == 0 ? (i + shift) % extent : (i * 7 + shift + n % inner) % extent;
         break;
       case Chosen::reverse:
@@ -96,8 +96,8 @@ Setup make_gather(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Cells whose bits change if an implementation adds to them or compares them although no index
-// selects them.
+// Stores -0 and signalling NaN in some elements. These bits change if an implementation performs an
+// addition or a comparison on an element that no index selects.
 void plant_fragile(oracle::Tensor& io, Random& random) {
   constexpr int64_t few = 16;
   if (!oracle::is_float(io.dtype)) return;
@@ -217,7 +217,7 @@ void add_scatter(Catalogue& catalogue, uint32_t dtype, uint32_t mode, uint32_t i
     adder({n}, 0, 3, Chosen::one);
     adder({n}, 0, 3, Chosen::random);
   }
-  // Many updates of one cell at once; none of them may be lost.
+  // Many indices select one element, and no concurrent update may be lost.
   if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, DataPattern::integers, Layout::dense, Mode::twice);
   if (mode == BP_SCATTER_SET || index != BP_I32) return;
   if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, DataPattern::special);

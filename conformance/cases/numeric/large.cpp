@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views that extend past 2^31 elements or bytes. The cases write and read only the few elements and
-// the bytes around them.
+// Cases of views that extend past 2^31 elements or bytes. The cases access only the few elements of
+// a view and the bytes around each row.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -19,17 +19,17 @@ namespace {
 
 constexpr uint64_t kGuardBytes = 64;
 constexpr int64_t kRows = 2, kColumns = 3;
-// far enough apart that the guards do not overlap
+// With this stride, the guards of adjacent rows do not overlap.
 constexpr int64_t kNearStride = kColumns + 2 * static_cast<int64_t>(kGuardBytes);
 
 struct Reach {
   uint32_t op;
   uint32_t dtype;
-  int64_t stride;  // between rows, in elements
-  bool output;     // the output has the large stride; otherwise the inputs do
+  int64_t stride;  // distance between rows in elements
+  bool output;     // true if the output has the large stride; otherwise the first input has it
 };
 
-// A view of rows, `stride` elements apart, in its own buffer with guards around each row.
+// A view in its own buffer. Its rows are `stride` elements apart, with guard bytes around each row.
 class FarTensor {
  public:
   FarTensor(Context& context, uint32_t dtype, int64_t stride)
@@ -50,7 +50,7 @@ class FarTensor {
       device_.write(buffer_.get(), window_at(row), window.data(), window.size());
     }
   }
-  // Reads the elements. Fails the case if a byte around them changed.
+  // Reads the elements of the view. Fails the case if a byte around a row changed.
   oracle::Tensor read(Context& context, std::string_view label) {
     oracle::Tensor dense = make_tensor(dtype_, {kRows, kColumns});
     for (int64_t row = 0; row < kRows; ++row) {
@@ -143,7 +143,8 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Runs near views first, so that their plan of the same class exists before that of the far views.
+// Executes the operator on near views before far views, so that a plan for near views already
+// exists.
 void reach_far(Context& context, const Reach& reach) {
   const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;
@@ -170,7 +171,7 @@ void add_large(Catalogue& catalogue) {
     int64_t stride;
     std::string_view text;
   };
-  // Distances that exceed 2^31 elements, or 2^31 and 2^32 bytes with fewer elements.
+  // The distances exceed 2^31 elements, or 2^31 and 2^32 bytes with fewer elements.
   constexpr Stride strides[] = {{BP_U8, (int64_t{1} << 31) + 5, "elements"},
                                 {BP_F32, (int64_t{1} << 29) + 3, "bytes31"},
                                 {BP_F32, (int64_t{1} << 30) + 3, "bytes32"}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logits, the data of softmax and cross_entropy.
+// Generates logits, which are the data in cases of softmax and cross_entropy.
 #pragma once
 
 #include "cases/numeric/composite.hpp"
@@ -8,18 +8,19 @@ namespace backplane::conformance::numeric {
 
 enum class Logits : int32_t {
   usual,
-  wide,     // up to 1e4 in magnitude: e^x overflows unless the maximum is subtracted
-  shifted,  // about 1e3
+  wide,     // magnitudes up to 1e4, for which e^x overflows unless the maximum is subtracted
+  shifted,  // values of about 1e3
   equal,
   one_hot,   // one logit is much greater than the others
   masked,    // a third of the logits are -inf
-  nothing,   // whole rows of -inf
+  nothing,   // all logits of some rows are -inf
   nan,       // one NaN, which affects only its row
   infinite,  // one infinity, which affects only its row
   count,
 };
 
-// The parameters of a problem: the axis, the logits, and the setting of the other attributes.
+// Indices into Problem::parameters: the axis, the kind of logits, and the setting of the other
+// attributes.
 enum LogitParameter { axis_parameter, logits_parameter, setting_parameter };
 
 oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Logits kind, Random& random);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long ramps and counters: positions that exceed 2^24, up to which f32 represents every integer,
-// and positions that exceed 2^31. Inputs repeat one element or have one byte per position. The
-// cases read the ends of the results and the elements around powers of two.
+// Cases with long ramps and counters, whose positions exceed 2^24 or 2^31. f32 represents every
+// integer only up to 2^24. Inputs repeat one element or have one byte per position. The cases read
+// the ends of the results and the elements around powers of two.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ bp_tensor_desc repeated(uint32_t dtype, int64_t count) {
   return view;
 }
 
-// Executes one plan on whole buffers.
+// Executes a new plan on whole buffers.
 void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vector<bp_operand> outputs,
          const std::vector<uint64_t>& scalars = {}) {
   Runner runner(device, std::move(desc));
@@ -49,7 +49,7 @@ void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vecto
   stream.wait();
 }
 
-// The ranges of a result that are read, as pairs of begin and end.
+// Returns the ranges of a result that the case reads, as pairs of begin and end.
 std::vector<std::pair<int64_t, int64_t>> windows(Context& context) {
   std::vector<std::pair<int64_t, int64_t>> all = {{0, 64}, {kPower / 2 - 32, kPower / 2 + 32}, {kPower - 32, kLength}};
   for (int i = 0; i < 6; ++i) {
@@ -111,7 +111,7 @@ void running_sum(Context& context, uint32_t dtype, bool exclusive, bool reverse)
   });
 }
 
-// One byte is greater, or less, than all others.
+// Tests an input in which one byte is greater or less than all other bytes.
 void extreme(Context& context, uint32_t op, bool of_index) {
   Device& device = context.device();
   const bool least = op == BP_OP_ARGMIN || op == BP_OP_REDUCE_MIN;
@@ -138,7 +138,7 @@ void extreme(Context& context, uint32_t op, bool of_index) {
   }
 }
 
-// Sums `times` ones.
+// Checks the sum of `times` ones.
 void count(Context& context, uint32_t dtype, int64_t times) {
   Device& device = context.device();
   Buffer one(device, 64), out(device, 64);
@@ -152,7 +152,7 @@ void count(Context& context, uint32_t dtype, int64_t times) {
                   static_cast<int32_t>(expected));
 }
 
-// Gathers or scatters rows of one byte, with indices that f32 does not represent.
+// Gathers or scatters rows of one byte, with indices that f32 cannot represent.
 template <typename Index>
 void indexed(Context& context, bool gather, int64_t rows, const std::vector<Index>& named) {
   Device& device = context.device();
@@ -163,7 +163,7 @@ void indexed(Context& context, bool gather, int64_t rows, const std::vector<Inde
   upload(index, named);
   Bytes values(named.size());
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<unsigned char>(i + 1);
-  for (const Index row : named)  // rows that a rounded index would select
+  for (const Index row : named)  // overwrites rows that a rounded index would select
     for (int64_t near = std::max<int64_t>(row - 4, 0); near < std::min<int64_t>(row + 5, rows); ++near)
       upload(table, Bytes{0xEE}, static_cast<uint64_t>(near));
   if (gather)
@@ -255,8 +255,8 @@ void add_long(Catalogue& catalogue) {
   add(
       BP_OP_REDUCE_SUM, BP_BOOL, "past_2_to_31",
       [](Context& context) {
-        // Many devices process a row in one worker, so the time of a part predicts that of the
-        // whole.
+        // Many devices process a row in one worker, so the time of a part predicts the time of the
+        // whole row.
         constexpr int64_t parts = 64, all = (int64_t{1} << 31) + 3;
         constexpr uint64_t most_ns = 8'000'000'000;
         const uint64_t begin = now_ns();

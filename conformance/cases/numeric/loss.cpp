@@ -25,7 +25,7 @@ constexpr Loss kLosses[] = {
     {"mean_ignoring", BP_REDUCTION_MEAN, 0, false, true, true},
     {"mean_weighted", BP_REDUCTION_MEAN, 0, true, true, true},
     {"mean_smooth", BP_REDUCTION_MEAN, 0.25f, true, true, true},
-    // An ignore_index outside the range of i32, whose low half is a target: no row may be ignored.
+    // In these settings, ignore_index is outside the range of i32, so no row may be ignored.
     {"mean_far_index", BP_REDUCTION_MEAN, 0, false, false, true, (int64_t{1} << 32) + 1},
     {"none_far_index", BP_REDUCTION_NONE, 0, true, false, true, INT64_MIN},
     {"sum_far_index", BP_REDUCTION_SUM, 0.125f, true, false, true, INT64_MAX - 1},

@@ -17,31 +17,32 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is the output's shape. `second` is the output's dtype if the rule leaves it
-// free; for u8 it is the dtype of b.
+// The shape of `problem` is the shape of the output. `second` is the dtype of the output if the
+// dtype rule leaves it free. If a has dtype u8, `second` is the dtype of b.
 enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
-  integers,      // the sum is exact in any order
-  one_hot,       // b selects one element of each row of a, identified by its tag
-  significands,  // 12 bits times powers of two: exact, but more than 11 bits
-  partial,       // the sum is exact, but partial sums need more than 11 bits: detects f16 accumulators
-  // the sum is exact in f32, but 4 adjacent terms exceed the greatest f16: detects f16 accumulators
+  integers,      // integers whose sum is exact in any order
+  one_hot,       // each column of b selects one element of each row of a
+  significands,  // numbers of 12 bits times powers of two, which detect rounding to 11 bits
+  // The sum is exact, but partial sums need more than 11 bits. Detects f16 accumulators.
+  partial,
+  // The sum is exact in f32, but 4 adjacent terms exceed the maximum f16. Detects f16 accumulators.
   range,
-  // the sum is exact in f32, but 4 adjacent terms need more than 11 bits: detects f16 accumulators
+  // The sum is exact in f32, but 4 adjacent terms need more than 11 bits. Detects f16 accumulators.
   digits,
-  zero_mean,  // the root mean square of the errors is checked
-  spikes,     // the root mean square of the errors is checked
-  positive,   // only the hard bound is checked
+  zero_mean,  // random data of zero mean; the root mean square of the errors is checked
+  spikes,     // a contains large values; the root mean square of the errors is checked
+  positive,   // positive data; only the hard bound is checked
   tenth,
   cancel,     // pairs that cancel each other almost entirely
   overflow,   // products near the maximum number
-  one_inf,    // one infinity in a: affects its row only, and 0 times it is NaN
+  one_inf,    // one infinity in a, which affects only its row; the product of 0 and infinity is NaN
   right_inf,  // one infinity in b
   one_nan,
   extremes,         // integers at the ends of the range, in pairs that overflow 16 bits
   subnormal_left,   // a is subnormal, and b scales the products back to normal
-  subnormal_right,  // the same with b subnormal
+  subnormal_right,  // b is subnormal, and a scales the products back to normal
   count,
 };
 constexpr std::string_view kKindNames[] = {"integers", "one_hot",        "significands",   "partial",   "range",
@@ -69,7 +70,8 @@ struct Sides {
   }
 };
 
-// Integers for which |a| |b| K is below 2^24, and the output dtype represents the sums.
+// Fills both inputs with integers for which |a| |b| K is below 2^24. The dtype of the output
+// represents the sums.
 void fill_exact(const Sides& sides, uint32_t out, Random& random) {
   const auto terms = static_cast<double>(std::max<int64_t>(sides.depth, 1));
   const double shown = static_cast<double>(whole_limit(out)) / (2 * std::sqrt(terms) + 1);
@@ -89,7 +91,8 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// a has 12 significant bits and b is a power of two; both are scaled, a by row and b by column.
+// Fills a with numbers of 12 significant bits, and b with powers of two. The rows of a and the
+// columns of b are scaled.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
   const bool narrow = out != BP_F32 && out != BP_F64;
@@ -100,7 +103,7 @@ void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const auto power = [&] {
     return std::ldexp(random() % 2 == 0 ? 1.0L : -1.0L, static_cast<int>(random() % (narrow ? 1 : 3)));
   };
-  if (sides.depth == 1) {  // products have 24 bits
+  if (sides.depth == 1) {  // in this case b also has 12 significant bits, so that products have 24 bits
     sides.each_a([&](int64_t, int64_t) { return wide(); });
     sides.each_b([&](int64_t, int64_t) { return narrow ? power() : wide(); });
     return;
@@ -118,7 +121,7 @@ void fill_partial(const Sides& sides, Random& random) {
   sides.each_b([&](int64_t k, int64_t) { return k < 2 * half ? 1.0L : static_cast<long double>(random() % 3); });
 }
 
-// Adjacent columns have opposite signs.
+// Fills a with the terms of narrow.hpp, and b with 4 and -4 in alternating columns.
 void fill_narrow(const Sides& sides, Narrow kind) {
   sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / kNarrowRight; });
   sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? kNarrowRight : -kNarrowRight; });
@@ -134,8 +137,8 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
-// A subnormal number other than 0, followed by the factor that scales it to about 1. Both have few
-// bits, so that sums are exact.
+// `subnormal` returns a nonzero subnormal number. `restoring` returns a factor whose product with
+// such a number is a normal number. Both numbers have few bits, so that sums are exact.
 long double subnormal(uint32_t dtype, Random& random) {
   const auto steps = static_cast<long double>(random() % 7 + 1);
   return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;
@@ -196,7 +199,7 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
     case Kind::one_inf:
     case Kind::one_nan:
       fill(sides.a, kind == Kind::one_inf ? DataPattern::one_inf : DataPattern::one_nan, sides.depth, random);
-      return fill_integers(sides.b, 1, random);  // a third of them are 0
+      return fill_integers(sides.b, 1, random);  // a third of the integers are 0
     case Kind::right_inf:
       fill(sides.b, DataPattern::one_inf, sides.depth, random);
       return fill_integers(sides.a, 1, random);
@@ -233,7 +236,7 @@ Setup make(const Problem& problem, Random& random) {
   if (depth > 0)
     fill_sides({setup.call.inputs[0], setup.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
   if (problem.layout == Layout::same) setup.call.inputs[1].bytes = setup.call.inputs[0].bytes;
-  // All results of a row share its few spikes, so their errors are not independent.
+  // All results of a row share the few spikes of the row, so their errors are not independent.
   const bool many_rows = rows > 1 && cols > 1;
   if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) setup.check_whole = check_statistics;
   return setup;
@@ -306,9 +309,9 @@ class Adder {
     }
   }
 
-  bool mixed = false;  // adds mixed-dtype cases instead of plain ones
+  bool mixed = false;  // whether to add cases with mixed dtypes instead of plain cases
 
-  // Combines each extent with many others, but not with all.
+  // Combines each extent with many other extents, but not with all of them.
   void extents(std::span<const int32_t> list) {
     const auto count = static_cast<int32_t>(list.size());
     for (int32_t i = 0; i < count; ++i) {
@@ -322,7 +325,7 @@ class Adder {
     }
   }
 
-  // Skips a combination that occurred before.
+  // Adds a case, unless an earlier call added the same combination.
   void once(const Shape& shape, int32_t depth, Kind kind) {
     const std::tuple key(shape.extents[0], shape.extents[1], depth, kind);
     if (std::find(done_.begin(), done_.end(), key) != done_.end()) return;
@@ -342,7 +345,7 @@ class Adder {
     }
     (*this)({0, 3, 4}, 5, Kind::integers);
     (*this)({3, 0, 4}, 5, Kind::integers);
-    (*this)({3, 4, 5}, 0, Kind::integers);  // no products: the result is 0
+    (*this)({3, 4, 5}, 0, Kind::integers);  // without products, the result is 0
     (*this)({70, 129}, 0, Kind::integers);
   }
 
@@ -368,8 +371,8 @@ class Adder {
     }
   }
 
-  // Depths that exceed the iterations of an invocation on some drivers (65,535), or half of that
-  // limit; for many results and for few.
+  // Adds cases whose depth exceeds 65,535 or half of this number, with many or few results. Some
+  // drivers limit an invocation to 65,535 iterations.
   void deep() {
     (*this)({3, 2}, 70001, Kind::integers);
     (*this)({3, 33}, 70001, Kind::integers);
@@ -442,8 +445,8 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   adder({17, 9}, 0, Kind::integers);
 }
 
-// Adds cases of integers. u8 is multiplied by i8; the id of such a case names i8, too, so that only
-// a plugin with both dtypes runs it.
+// Adds cases of integers. u8 is multiplied by i8. The id of such a case also names i8, so that only
+// a plugin with both dtypes runs the case.
 void add_integers(Catalogue& catalogue, uint32_t dtype) {
   Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
   adder.extents(kFewExtents);

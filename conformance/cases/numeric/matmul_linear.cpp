@@ -44,7 +44,7 @@ void add_narrow(Catalogue& catalogue, uint32_t dtype) {
   }
 }
 
-// Problem: `shape` is y's shape, [..,N].
+// The shape of `problem` is [..,N], the shape of y.
 Setup make_linear(const Problem& problem, Random& random) {
   const int64_t depth = problem.parameters[depth_parameter];
   const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);

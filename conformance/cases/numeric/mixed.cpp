@@ -10,7 +10,7 @@ namespace {
 
 using rules::is_half;
 
-// Whether the operator's signature contains the letter.
+// Whether the operator's signature contains `letter` as the dtype of an operand.
 bool has_letter(uint32_t op, char letter) {
   if (rules::detail::kSignaturePlaces[op] == 0) return false;
   const rules::Signature& signature = rules::signature_of(op);
@@ -19,13 +19,13 @@ bool has_letter(uint32_t op, char letter) {
          std::any_of(std::begin(signature.outputs), std::end(signature.outputs), is);
 }
 
-// Converts to values between those of the narrower dtype, within half an ulp of the original
-// values. Reading or writing the narrower dtype then shows. Zeros and values that are not finite
-// are unchanged.
+// Converts a tensor to `dtype`. The new values are within half an ulp of the original values, but
+// the narrower of the two dtypes does not represent them. An implementation that uses the narrower
+// dtype thus gives wrong results. Zeros and values that are not finite are unchanged.
 oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& random) {
   if (from.dtype == dtype || from.dtype == 0 || from.dtype == BP_BOOL) return from;
   oracle::Tensor to{dtype, from.shape, {}};
-  if (from.bytes.empty()) return to;  // an output that is only written
+  if (from.bytes.empty()) return to;  // the output is only written
   to = make_tensor(dtype, from.shape);
   for (int64_t i = 0; i < to.count(); ++i) {
     if (!oracle::is_float(dtype)) {
@@ -40,8 +40,8 @@ oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& ran
   return to;
 }
 
-// The dtype of an operand with this letter in the signature; `plain` is its dtype in the plain
-// form.
+// Returns the dtype of an operand that has `letter` in the signature. `plain` is the dtype of the
+// operand in the plain form.
 uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   const auto departs = [&](uint32_t bit) { return (mix.mixed & bit) != 0; };
   const bool wide_parameters = departs(rules::kMixedParameters);
@@ -65,7 +65,7 @@ uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   }
 }
 
-// Adds a minimum of either sign for each scale of the weight.
+// Adds the operand minimum, which has a positive or negative value for each scale of the weight.
 void add_minimum(Setup& setup, Random& random) {
   std::vector<oracle::Tensor>& inputs = setup.call.inputs;
   inputs.resize(8);
@@ -115,7 +115,8 @@ std::string name_of(const Mix& mix) {
 
 namespace {
 
-// Makes indices too large for 32 bits; their low halves are legal indices.
+// Makes some indices too large for i32. In embedding, the low 32 bits of such an index are a legal
+// index.
 void reach_further(oracle::Call& call) {
   oracle::Tensor& index = call.inputs[1];
   const bool embeds = call.op == BP_OP_EMBEDDING;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of operators with operands of several dtypes. The data are those of a plain case, with some
-// operands converted to the dtypes that the dtype rules allow.
+// Cases of operators whose operands have several dtypes. The data come from a plain case. Some
+// operands are converted to other dtypes that the dtype rules allow.
 #pragma once
 
 #include <backplane/rules/mixed.hpp>
@@ -11,25 +11,25 @@ namespace backplane::conformance::numeric {
 
 namespace rules = backplane::rules;
 
-// One mixture of operand dtypes: which operands differ from the plain form, and their dtype if
+// One mixture of operand dtypes: the operands that differ from the plain form, and their dtype if
 // there is a choice.
 struct Mix {
   uint32_t mixed = 0;  // a mask of rules::Mixed
-  uint32_t other = 0;  // the dtype of halves, masks and scales; otherwise 0
+  uint32_t other = 0;  // dtype of halves, masks and scales; 0 if there is no choice
 };
-// All mixtures that are legal for T = `dtype`.
+// Returns all mixtures that are legal if T is `dtype`.
 std::vector<Mix> mixes_of(uint32_t op, uint32_t dtype);
-// For example "parameters+state" or "halves_f16".
+// Returns a name such as "parameters+state" or "halves_f16".
 std::string name_of(const Mix& mix);
 
-// Converts the operands of a plain setup to the dtypes of the mix, with values that only the wider
+// Converts the operands of a plain setup to the dtypes of `mix`, with values that only the wider
 // dtypes represent. Statistics are always f32.
 void mix(const Mix& mix, Setup& setup, Random& random);
 
-// Which of the setup's operands differ from the plain form, as a mask of rules::Mixed.
+// Returns a mask of rules::Mixed with the operands of `setup` that differ from the plain form.
 uint32_t mixed_of(const Setup& setup);
 
-// Adds the plain `problem` with every legal mixture of its operands, native and decomposed.
+// Adds a native and a decomposed case for every legal mixture of the operands of `problem`.
 void add_mixed(Catalogue& catalogue, const Problem& problem, std::string_view more);
 
 }  // namespace backplane::conformance::numeric

@@ -7,7 +7,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The length of a run of one sign. Nothing cancels within a run.
+// Number of terms in a run of one sign. The terms of a run do not cancel each other.
 constexpr int64_t kRunLength = 16;
 
 }  // namespace
@@ -15,8 +15,8 @@ constexpr int64_t kRunLength = 16;
 long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line) {
   // Terms after the last pair of runs are small.
   if (k >= count / (2 * kRunLength) * (2 * kRunLength)) return static_cast<long double>((k * 7 + line) % 3 - 1);
-  // Each run is followed by slightly smaller negatives in another order, so that rounding errors do
-  // not cancel.
+  // The negatives of a run follow the run in another order. Some negatives are slightly smaller, so
+  // that rounding errors do not cancel.
   const bool mirror = k / kRunLength % 2 != 0;
   const int64_t place = k / (2 * kRunLength) * kRunLength + (mirror ? (k * 5 + 3) % kRunLength : k % kRunLength);
   const int64_t less = mirror && (place + line) % 3 == 0 ? 1 : 0;

@@ -12,8 +12,8 @@ namespace {
 
 enum class Spread : int32_t {
   usual,
-  offset,    // far from 0, so that the mean square minus the squared mean cancels
-  small,     // a variance below epsilon, which shows where epsilon is added
+  offset,    // data far from 0, so that the mean square minus the squared mean cancels
+  small,     // variance below epsilon, so that epsilon at a wrong position changes the result
   constant,  // all elements are equal
   spikes,
   zeros,  // all elements are 0, so the variance is 0 even after rounding
@@ -46,9 +46,9 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
   }
 }
 
-// Problem: `shape` is x's shape. `detail` is the axes, the groups, or whether batch_norm trains.
-// `inputs` and `outputs` are the numbers of optional operands; for batch_norm, `inputs` is a mask
-// of absent ones.
+// The shape of `problem` is the shape of x. `detail` is the mask of axes, the number of groups, or
+// whether batch_norm trains. `inputs` and `outputs` are the numbers of optional operands. For
+// batch_norm, `inputs` is a mask of absent operands.
 enum Parameter {
   detail_parameter,
   spread_parameter,
@@ -70,7 +70,7 @@ std::vector<int64_t> along(const std::vector<int64_t>& shape, uint32_t axes, boo
   return picked;
 }
 
-// The shapes of gamma, and of mean and rstd.
+// The shape of gamma, and the shape of mean and rstd.
 struct Shapes {
   std::vector<int64_t> parameter, statistic;
 };
@@ -126,7 +126,7 @@ Setup make(const Problem& problem, Random& random) {
       setup.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
   for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i) {
-    // new running statistics need the old ones as inputs
+    // New running statistics need the old running statistics as inputs.
     const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;
     setup.call.outputs.push_back(running && (absent & kNoRunning) != 0 ? oracle::Tensor{}
                                                                        : output(problem.dtype, shapes.statistic));
@@ -150,7 +150,7 @@ Setup make_backward(const Problem& problem, Random& random) {
       scaled(problem.dtype, shape, 1, 0, random),
       spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[spread_parameter]), random)};
   if (inputs > 0) setup.call.inputs.push_back(scaled(problem.dtype, shapes.parameter, 1, 1, random));
-  if (inputs > 1) {  // the results of the forward operator
+  if (inputs > 1) {  // the mean and rstd of the forward operator
     const oracle::Grouping grouping = norm == BP_NORM_GROUP ? oracle::group_channels(shape, detail)
                                       : norm == BP_NORM_BATCH
                                           ? oracle::group_batch(shape)
@@ -194,7 +194,7 @@ class Adder {
     add(catalogue_, problem, more.append(kEpsilons[epsilon].suffix));
   }
 
-  // Adds cases with the minimum epsilon and with a large one.
+  // Adds cases with the minimum epsilon and with a large epsilon.
   void other_epsilons(std::initializer_list<Shape> shapes, int32_t detail, int32_t inputs, int32_t outputs,
                       uint32_t norm = 0) {
     for (const int32_t epsilon : {1, 2}) {
@@ -213,7 +213,7 @@ class Adder {
         (*this)({5, n}, 0b10, static_cast<Spread>(spread), inputs, outputs);
       (*this)({3, 4, 5}, 0b110, static_cast<Spread>(spread), inputs, outputs);
     }
-    (*this)({5, 0}, 0b10, Spread::usual, inputs, outputs);  // statistics of no elements
+    (*this)({5, 0}, 0b10, Spread::usual, inputs, outputs);  // the statistics of each row have no elements
     (*this)({0, 5}, 0b10, Spread::usual, inputs, outputs);
     (*this)({4097, 3}, 0b01, Spread::offset, inputs, outputs);
     (*this)({3, 5, 4}, 0b101, Spread::usual, inputs, outputs);
@@ -259,7 +259,8 @@ void add_norm(Catalogue& catalogue) {
     batch({3, 6, 5}, 0, Spread::usual, 0, 0);
     batch({3, 6, 5}, 1, Spread::usual, 0, 0);
     batch({64, 3}, 1, Spread::offset, 0, 2);
-    // Cases without gamma, beta or both, without running statistics, and without any of them.
+    // These cases omit gamma, beta or both, then the running statistics, and finally all optional
+    // inputs.
     for (const int32_t training : {0, 1}) {
       for (const int32_t absent : {kNoGamma, kNoBeta, kNoGamma | kNoBeta})
         batch({3, 6, 5}, training, Spread::usual, absent, 2 + 2 * training);

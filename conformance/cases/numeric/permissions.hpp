@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `precision` permissions of cases: each permission alone, all known ones, and all 32 bits. The
-// bound is what the permissions allow for products of the case's dtype, so a permission for another
-// dtype changes nothing.
+// The values of `precision` in cases: each permission alone, all known permissions, and all 32
+// bits. The permissions for products of the case's dtype determine the bound. So a permission for
+// another dtype does not change the bound.
 #pragma once
 
 #include <string_view>
@@ -24,7 +24,7 @@ inline constexpr Permission kPermissions[] = {
     {".allow_bf16", BP_PRECISION_ALLOW_BF16},
     {".allow_flush_f16", BP_PRECISION_ALLOW_FLUSH_F16},
     {".allow_known", kKnownPermissions},
-    // has no effect: results are as precise as without permissions
+    // Unknown permissions have no effect, so the results must be as precise as without permissions.
     {".allow_unknown", ~kKnownPermissions},
     {".allow_all", UINT32_MAX},
 };

@@ -10,8 +10,8 @@ namespace {
 
 enum Parameter { problem_parameter, data_parameter, flag_parameter };
 
-// The flag parameter is count_padding for avg_pool; for max_pool it says whether the index is an
-// output.
+// The flag parameter is count_padding for avg_pool. For max_pool, the flag is true if the index is
+// an output.
 Setup make_pool(const Problem& problem, Random& random) {
   const WindowProblem& s = kWindowProblems[problem.parameters[problem_parameter]];
   const bool average = problem.op == BP_OP_AVG_POOL, flag = problem.parameters[flag_parameter] != 0;

@@ -17,7 +17,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The requirement of an operator, for example "BP-OPR-020".
+// Returns the requirement of an operator, for example "BP-OPR-020".
 std::string_view requirement_of(uint32_t op) {
   static const auto texts = [] {
     std::array<std::string, BP_OP_LIMIT> made;
@@ -62,7 +62,8 @@ std::string_view requirement_of(Mode mode) {
   }
 }
 
-// Whether i64 is mandatory: as data by the operator's row, or as an index of gather and scatter.
+// Whether a profile requires the problem's use of i64, which is the dtype of the data or the dtype
+// of the index of gather and scatter.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;
@@ -76,8 +77,8 @@ bool has_statistics(const Problem& problem) {
                                            (problem.op >= BP_OP_LAYER_NORM && problem.op <= BP_OP_BATCH_NORM));
 }
 
-// The extension that the case needs. If it needs several, this is the last one, since a pair counts
-// for neither dtype alone.
+// Returns the extension that the case needs. If several dtypes need an extension, the order of
+// preference is `other`, `second`, `dtype`.
 std::string_view extension_of(const Problem& problem) {
   if (problem.mode == Mode::device_scalars) return "DEVICE_SCALARS";
   if (problem.mode == Mode::deterministic) return "DETERMINISTIC";
@@ -96,8 +97,8 @@ uint32_t profile_of(const Problem& problem) {
   return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
 }
 
-// Whether results with this pattern and layout must have more than one value. bool has too few
-// values.
+// Whether the expected results must contain more than one value. bool is excluded, because it has
+// too few values.
 bool must_vary(const Problem& problem, const Setup& setup) {
   switch (problem.layout) {
     case Layout::outer_0:
@@ -126,7 +127,7 @@ void require_variety(Context& context, const Problem& problem, const Setup& setu
                   oracle::text(setup.call.outputs[0].dtype, elements.front().bits));
 }
 
-// Another size of the same plan class: every extent above 1 grows.
+// Returns a problem with another size of the same plan class. Every extent above 1 is larger.
 Problem grown(const Problem& problem) {
   Problem other = problem;
   for (uint8_t d = 0; d < problem.shape.rank; ++d) {
@@ -136,7 +137,7 @@ Problem grown(const Problem& problem) {
   return other;
 }
 
-// A setup, its execution and its plan.
+// A setup with its execution and its plan.
 class Run {
  public:
   Run(Context& context, const Problem& problem, std::shared_ptr<Prepared> plan = nullptr)
@@ -146,7 +147,7 @@ class Run {
         execution_(context, setup_, problem.layout) {
     plan_ = execution_.prepare(std::move(plan));
   }
-  // Runs through the host library.
+  // Creates a run through the host library.
   Run(Context& context, const Problem& problem, HostSide& side)
       : context_(context),
         problem_(problem),
@@ -296,8 +297,8 @@ void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::
 
 namespace {
 
-// Checks that a permission does not make plan_create decline a descriptor that it otherwise
-// accepts.
+// Checks that a permission does not make plan_create decline a descriptor that is accepted without
+// the permission.
 void require_refused_without(Context& context, const Problem& problem, const std::string& refusal) {
   Problem plain = problem;
   plain.precision = BP_PRECISION_FULL;

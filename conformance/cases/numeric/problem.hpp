@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A numeric case has four parts. A Problem is a few numbers that describe it; a Setup is the
-// operator with its data, created when the case runs; an Execution runs it; a Check compares the
-// results.
+// A numeric case has four parts. A Problem describes the case in a few numbers. A Setup is the
+// operator with its data, which is created when the case runs. An Execution executes the operator,
+// and a Check compares the results.
 #pragma once
 
 #include <array>
@@ -27,23 +27,24 @@ struct Shape {
   Shape(std::initializer_list<int32_t> list);
   int64_t count() const;
   bool operator==(const Shape&) const = default;
-  // For example "3x1x5", or "scalar".
+  // Returns a text such as "3x1x5", or "scalar".
   std::string text() const;
   std::vector<int64_t> list() const;
 };
 
-// How the problem is executed.
+// Variants of the execution of a problem.
 enum class Mode : uint8_t {
   once,
-  twice,           // executes the same plan twice; the second execution must not use stale data
-  again,           // then executes the plan with other data and scalars
-  resized,         // then executes another size of the same class, on the same plan if it is any-size
-  device_scalars,  // scalars in device memory
-  deterministic,   // with the flag; three executions must return the same bits
+  twice,           // executes one plan twice; the second execution must not use stale data
+  again,           // executes the plan again with other data and scalars
+  resized,         // executes another size of the same class, with the same plan if it is an any-size plan
+  device_scalars,  // passes scalars in device memory
+  deterministic,   // executes a deterministic plan three times; the results must have the same bits
 };
 inline constexpr std::string_view kModeNames[] = {"", "twice", "again", "resized", "device_scalars", "deterministic"};
 
-// The operator with its data: filled inputs, and outputs with dtype and shape (and data if read).
+// The operator with its data. Inputs are filled, and outputs have a dtype and a shape. Only outputs
+// that the operator reads have data.
 struct Setup {
   oracle::Call call{};
   uint64_t flags = 0;
@@ -55,17 +56,19 @@ struct Setup {
 
 struct Problem {
   uint32_t op = 0;
-  uint32_t dtype = 0;  // T of the operator's dtype rule
-  uint32_t second =
-      0;          // the dtype that the rule leaves free (cast, reduce, matmul: output; gather, scatter: index), or 0
-  Shape shape{};  // of the first output for elementwise operators; otherwise defined by the family
+  uint32_t dtype = 0;  // dtype T in the operator's dtype rule
+  // The dtype that the dtype rule leaves free, or 0. It is the dtype of the output (cast, reduce,
+  // matmul) or of the index (gather, scatter).
+  uint32_t second = 0;
+  // Shape of the first output, for elementwise operators. Other families define its meaning.
+  Shape shape{};
   Layout layout = Layout::dense;
   DataPattern pattern = DataPattern::tags;
   Mode mode = Mode::once;
-  std::array<int32_t, 6> parameters{};     // defined by the family: axis, attributes, data pattern
-  uint32_t precision = BP_PRECISION_FULL;  // the permissions for its products
-  uint32_t mixed = 0;                      // a mask of rules::Mixed: which operands differ from the plain form
-  uint32_t other = 0;                      // the dtype of these operands if there is a choice
+  std::array<int32_t, 6> parameters{};     // axis, attributes or data pattern, as the family defines
+  uint32_t precision = BP_PRECISION_FULL;  // permissions for products
+  uint32_t mixed = 0;                      // mask of rules::Mixed with the operands that differ from the plain form
+  uint32_t other = 0;                      // dtype of the mixed operands if there is a choice
   Setup (*make)(const Problem&, Random&) = nullptr;
 };
 
@@ -85,31 +88,35 @@ void for_dtypes(uint64_t set, Visit visit) {
   }
 }
 
-// Returns the problem of a case; null if the case has several problems or none.
+// Returns the problem of a case, or null if the case has several problems or none.
 const Problem* problem_of(const Case& which);
 
-// Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<pattern>[.<more>]`. Profile, extension
-// and requirements follow from the problem; `requirements` are added to them.
+// Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<pattern>[.<more>]`. The problem
+// determines the profile, the extension and the requirements. `requirements` contains additional
+// requirements.
 void add(Catalogue& catalogue, const Problem& problem, std::string_view more = {},
          std::initializer_list<std::string_view> requirements = {});
 
-// Appends one case of several problems of one operator: it creates all plans before it executes the
-// first. Unsupported problems other than the first are skipped. The first problem names the case.
+// Appends one case of several problems of one operator. The case creates all plans before the first
+// execution. Unsupported problems other than the first are skipped. The first problem determines
+// the id of the case.
 void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more);
 
-// Appends the same case through the host library, with "decomposed" at the end of its id.
+// Appends a case that runs the problem through the host library. The id of the case ends with
+// "decomposed".
 void add_decomposed(Catalogue& catalogue, const Problem& problem, std::string_view more,
                     std::initializer_list<std::string_view> requirements);
 
-// Creates the setup, lays it out, executes and checks it.
+// Creates the setup of the problem, executes it and checks the results.
 void run(Context& context, const Problem& problem);
-// The `run` of a numeric case, from which `problem_of` gets the problem.
+// The function object in Case::run of a numeric case. `problem_of` reads the problem from this
+// object.
 struct RunProblem {
   Problem problem;
   void (*how)(Context& context, const Problem& problem) = run;
   void operator()(Context& context) const { how(context, problem); }
 };
-// Does the same through the host library, decomposed.
+// Runs the problem through the host library, which decomposes the operator.
 void run_decomposed(Context& context, const Problem& problem);
 
 }  // namespace backplane::conformance::numeric

@@ -14,12 +14,12 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Which elements share a scale.
+// Groups of elements that share a scale.
 enum class Sharing : int32_t { tensor, channel, block };
 constexpr std::string_view kSharingNames[] = {"tensor", "channel", "block"};
 
-// Scales in [1/64, 1/2), or integers up to `zero`. There is one per element of x; elements that
-// share a scale have equal ones.
+// Returns scales in [1/64, 1/2), or integers up to `zero` if `zero` is positive. There is one value
+// per element of x. Elements that share a scale have equal values.
 oracle::Tensor shared(uint32_t dtype, const std::vector<int64_t>& shape, Sharing sharing, int64_t zero,
                       Random& random) {
   oracle::Tensor tensor = make_tensor(dtype, shape);
@@ -41,8 +41,9 @@ std::vector<int64_t> packed(std::vector<int64_t> shape, uint32_t bits) {
   return shape;
 }
 
-// Problem: `second` is the quantized dtype, and `shape` is the shape of the floats. The parameters
-// are bits, sharing, whether there is a zero point, and whether values are near ties.
+// The shape of `problem` is the shape of the floats, and `second` is the quantized dtype. The
+// parameters are the number of bits, the sharing, whether there is a zero point, and whether values
+// are near ties.
 Setup make_quantize(const Problem& problem, Random& random) {
   const auto bits = static_cast<uint32_t>(problem.parameters[0]);
   const auto sharing = static_cast<Sharing>(problem.parameters[1]);
@@ -60,7 +61,8 @@ Setup make_quantize(const Problem& problem, Random& random) {
       const std::vector<uint64_t>& specials = special_bits(problem.dtype);
       if (problem.pattern == DataPattern::special)
         oracle::store(x, i, specials[static_cast<size_t>(i) % specials.size()]);
-      // Half steps, which a multiplication by the reciprocal rounds wrongly.
+      // These values are half steps, which a multiplication by the reciprocal of the scale rounds
+      // incorrectly.
       if (problem.parameters[3] != 0) {
         const auto steps = static_cast<long double>(i % 300 - 150) + 0.5L;
         oracle::store(x, i, oracle::encode(problem.dtype, steps * oracle::value_at(scale, i)));
@@ -118,7 +120,8 @@ enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole
 constexpr std::string_view kFormNames[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
 constexpr int64_t kBlockExtent = 8;
 
-// Each dequantized weight is 4, so the first operands are the terms divided by 4.
+// Creates sums that detect a narrow accumulator (narrow.hpp). Each dequantized weight is 4, so the
+// activations are the terms divided by 4.
 Setup make_narrow_matmul(const Problem& problem) {
   const int64_t depth = problem.parameters[0];
   const auto form = static_cast<Form>(problem.parameters[1]);
@@ -152,8 +155,8 @@ Setup make_narrow_matmul(const Problem& problem) {
   return setup;
 }
 
-// Problem: `shape` is y's shape, [..,N]. The parameters are K, the form, whether there are zero
-// points, a bias and a scale per row, and the kind of narrow sum.
+// The shape of `problem` is [..,N], the shape of y. The parameters are K, the form, whether there
+// are zero points, whether there is a bias, whether each row has a scale, and a value of Narrow.
 Setup make_matmul(const Problem& problem, Random& random) {
   if (problem.parameters[5] != 0) return make_narrow_matmul(problem);
   const int64_t depth = problem.parameters[0];
@@ -230,7 +233,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
           put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {kNarrowRequirement});
         }
       }
-      // Cases with enough results for a root mean square.
+      // These cases have enough results for a root mean square.
       if (oracle::bytes_of(dtype) != 2) continue;
       for (const int32_t depth : {32, 256, 1024}) {
         put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {kDeviationsRequirement});
@@ -242,12 +245,12 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     put({7, 19}, 40, Form::weights_4_blocks, 0, 0, 1, 0, Layout::dense, Narrow::none, {}, permission.mask);
     put({7, 19}, 40, Form::whole, BP_U8, 1, 0, 1, Layout::dense, Narrow::none, {}, permission.mask);
   }
-  // Extents that exceed the tiles of a blocked GEMM.
+  // These extents exceed the tiles of a blocked GEMM.
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
     put({19, 131}, 24, form, named, 1, 1, 0);
     put({19, 5}, 515, form, named, 1, 0, 0);
-    put({3, 8}, 4, form, named, 1, 0, 0);  // a row of weights has the size of one float
+    put({3, 8}, 4, form, named, 1, 0, 0);  // with 8-bit weights, a row has the size of one f32
   }
   for (const Form form : {Form::whole, Form::whole_4}) {
     for (const uint32_t a : {uint32_t{BP_I8}, uint32_t{BP_U8}}) {
@@ -273,7 +276,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   }
   adding = add_mixed;
   for (const int32_t bias : {0, 1}) {
-    if (bias == 0 && rules::is_half(dtype)) continue;  // mixed parameters are f32, so the problem needs one
+    if (bias == 0 && rules::is_half(dtype)) continue;  // mixed parameters are f32, so the problem needs a bias
     put({3, 7}, 33, Form::weights_8, BP_I8, bias, bias, 0);
     put({3, 7}, 33, Form::weights_4, 0, 1 - bias, bias, 0);
     put({3, 7}, 33, Form::weights_4_blocks, 0, bias, bias, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of philox: published results, odd sizes, and counters that carry.
+// Cases of philox: published results, odd sizes, and counters with carries.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/lengths.hpp"
@@ -13,7 +13,7 @@ struct Start {
   uint64_t key, low, high;
 };
 constexpr uint64_t kAll = ~uint64_t{0};
-// The first three are the known answers of Random123.
+// The first three starts are known-answer tests of Random123.
 constexpr Start kStarts[] = {
     {"zero", 0, 0, 0},
     {"ones", kAll, kAll, kAll},

@@ -11,7 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is the input's shape; `second` is the output's dtype if the rule leaves it free.
+// The shape of `problem` is the shape of the input. `second` is the dtype of the output if the
+// dtype rule leaves it free.
 enum Parameter { axes_parameter, data_parameter };
 
 bool is_sum(uint32_t op) { return op == BP_OP_REDUCE_SUM || op == BP_OP_REDUCE_PROD; }
@@ -23,7 +24,8 @@ std::vector<int64_t> reduced(std::vector<int64_t> shape, uint32_t axes) {
   return shape;
 }
 
-// Exact products without overflow: the factors are 1, except a few in every `terms`.
+// Fills the tensor with factors whose products are exact and do not overflow. Most factors are 1 or
+// -1, and about 8 in every `terms` elements are other numbers.
 void fill_factors(oracle::Tensor& tensor, int64_t terms, Random& random) {
   constexpr long double factors[] = {3, -1, 2, 5, 0.5L, -3, 7, 0.25L};
   const int64_t distance = std::max<int64_t>(terms / 8, 1);
@@ -36,7 +38,7 @@ void fill_factors(oracle::Tensor& tensor, int64_t terms, Random& random) {
   }
 }
 
-// Factors near 1, whose product stays near 1.
+// Fills the tensor with factors near 1, whose product stays near 1.
 void fill_about_one(oracle::Tensor& tensor, Random& random) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const long double factor = 1 + (unit(random) - 0.5L) / 4;
@@ -47,7 +49,7 @@ void fill_about_one(oracle::Tensor& tensor, Random& random) {
 void fill_product(oracle::Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   if (!oracle::is_float(tensor.dtype)) {
     fill(tensor, data, terms, random);
-    // Only odd numbers, since products of even numbers become 0.
+    // All numbers are odd, because a product of many even integers wraps to 0.
     for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, oracle::load(tensor, i) | 1);
   } else if (data == DataPattern::integers) {
     fill_factors(tensor, terms, random);
@@ -126,11 +128,11 @@ void add_lengths(Adder& adder, bool main_dtype) {
     adder({n}, 1, DataPattern::integers);
     adder({n, 3}, 0b01, DataPattern::integers);
     adder({2, n}, 0b10, DataPattern::integers);
-    adder({n, 2}, 0b10, DataPattern::integers);  // many results
+    adder({n, 2}, 0b10, DataPattern::integers);  // these reductions have many results
   }
 }
 
-// More elements per result than one thread, or one workgroup, should process.
+// Adds reductions with more elements per result than one thread or one workgroup should process.
 void add_longest(Adder& adder) {
   adder({36000000}, 1, DataPattern::integers);
   adder({3, 2, 1500000}, 0b101, DataPattern::integers);
@@ -165,7 +167,7 @@ void add_layouts(Adder& adder, uint32_t in, uint32_t out, DataPattern data) {
   }
 }
 
-// Float data with inexact sums: bounds, statistics of long sums, infinities and NaN.
+// Adds cases of float data with inexact results, long sums, infinities and NaN.
 void add_float_data(Adder& adder, uint32_t op, bool at_length) {
   for (const DataPattern data : {DataPattern::one_inf, DataPattern::two_infs, DataPattern::one_nan,
                                  DataPattern::special, DataPattern::overflow, DataPattern::negative}) {
@@ -207,7 +209,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t out) {
   const bool widened = out != dtype && !oracle::is_float(dtype);
   add_lengths(adder, main_dtype);
   if (op == BP_OP_REDUCE_SUM && dtype == BP_U8 && out == BP_I32) add_longest(adder);
-  if (widened) return;  // the other cases test nothing new
+  if (widened) return;  // for widened integers, the other cases test nothing new
   add_axes(adder);
   add_layouts(adder, dtype, out, DataPattern::integers);
   if (oracle::is_float(dtype)) return add_float_data(adder, op, dtype == BP_F32 || dtype == BP_F64);

@@ -9,8 +9,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is x's shape; the parameters are interleaved, rotary_extent and the maximum
-// position.
+// The shape of `problem` is the shape of x. The parameters are the attributes `interleaved` and
+// `rotary_extent`, and the maximum position.
 Setup make_rope(const Problem& problem, Random& random) {
   std::vector<int64_t> shape = problem.shape.list();
   Setup setup;

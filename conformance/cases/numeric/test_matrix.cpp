@@ -9,7 +9,8 @@ namespace backplane::conformance::numeric {
 
 const std::vector<Shape>& all_shapes() {
   static const std::vector<Shape> shapes = {
-      // One dimension: extents near the widths of vectors, waves, blocks and 16-bit counters.
+      // Shapes of one dimension, with extents near the widths of vectors, waves, blocks and 16-bit
+      // counters.
       {1},
       {2},
       {3},
@@ -35,7 +36,7 @@ const std::vector<Shape>& all_shapes() {
       {1024},
       {1025},
       {4097},
-      // Several dimensions, with tails and extents of 1 in every position.
+      // Shapes of several dimensions, with tails and with extents of 1 at every position.
       {1, 1},
       {1, 7},
       {7, 1},
@@ -64,7 +65,7 @@ const std::vector<Shape>& all_shapes() {
   return shapes;
 }
 
-// Extents at and above the limit of a 16-bit grid.
+// Shapes with extents near and above the limit of a 16-bit grid.
 const std::vector<Shape>& big_shapes() {
   static const std::vector<Shape> shapes = {{65537}, {65537, 2}, {65535}, {2, 65537}, {65536}, {65537, 1, 1}};
   return shapes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selects cases from the combinations of shape, layout and data pattern. Each operator and dtype
-// has every shape, layout and pattern at least once; all operators together have every pair.
+// has every layout and pattern at least once, and every shape or a part of the shapes. The
+// combinations differ between operators and dtypes.
 #pragma once
 
 #include <vector>
@@ -9,14 +10,14 @@
 
 namespace backplane::conformance::numeric {
 
-// The shapes for elementwise operators.
+// Shapes for elementwise operators.
 const std::vector<Shape>& all_shapes();
 const std::vector<Shape>& big_shapes();
-// Shapes of rank 2 and more without extent 0, to which every layout applies.
+// Shapes of rank 2 and more without extent 0, to which most layouts apply.
 const std::vector<Shape>& rich_shapes();
 
 // Adds cases of an elementwise operator, or of an operator without inputs. `base` contains op,
-// dtypes and make; `inputs` are the dtypes of the inputs.
+// dtypes and make. `inputs` contains the dtypes of the inputs.
 class TestMatrix {
  public:
   TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
@@ -28,10 +29,11 @@ class TestMatrix {
   // Adds each pattern on medium shapes.
   void cover_patterns();
   void cover_modes();
-  // Varies the parameters from case to case. Returns what is appended to the id.
+  // A function that changes the parameters of case number `turn`, and returns the suffix of the
+  // case's id.
   using Vary = std::string (*)(Problem&, uint64_t turn);
   void vary(Vary how) { vary_ = how; }
-  // For operators with an axis: excludes scalars.
+  // Excludes scalars, for operators with an axis.
   void needs_rank() { least_rank_ = 1; }
 
   void one(const Shape& shape, Layout layout, DataPattern pattern, Mode mode = Mode::once);
@@ -45,7 +47,7 @@ class TestMatrix {
   std::vector<DataPattern> patterns_;
   Vary vary_ = nullptr;
   uint8_t least_rank_ = 0;
-  uint64_t turn_;  // the start differs for each operator and dtype
+  uint64_t turn_;  // number of the next case; the start differs for each operator and dtype
   size_t first_;   // index of the matrix's first case in the catalogue
 };
 

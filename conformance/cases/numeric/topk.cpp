@@ -10,8 +10,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is that of x; the parameters are the axis, k, smallest, the data pattern, and
-// whether values are the only output.
+// The shape of `problem` is the shape of x. The parameters are the axis, `k`, `smallest`, the data
+// pattern, and whether the values are the only output.
 Setup make_topk(const Problem& problem, Random& random) {
   std::vector<int64_t> shape = problem.shape.list();
   const auto axis = static_cast<size_t>(problem.parameters[0]);

@@ -36,8 +36,8 @@ static_assert(std::size(kRows) == static_cast<size_t>(Layout::count));
 
 using List = std::vector<int64_t>;
 
-// Strides for the dimensions in `order` (innermost last). Adjacent elements are `step` elements
-// apart, and `pad` elements follow each row.
+// Returns strides for the dimensions in `order`, of which the last is innermost. Adjacent elements
+// are `step` elements apart, and `pad` elements follow each row.
 List strides_in(const List& shape, const std::vector<size_t>& order, int64_t step, int64_t pad) {
   List strides(shape.size());
   int64_t stride = step;
@@ -100,7 +100,7 @@ View broadcast(const List& shape, bool outer, bool inner) {
 
 View repeated(const List& shape) { return finished(shape, List(shape.size(), 0)); }
 
-// Windows over the last two dimensions: element (i, j) is at i + j.
+// Returns overlapping windows over the last two dimensions. Element (i, j) is at offset i + j.
 View unfolded(const List& shape) {
   List strides(shape.size(), 1);
   int64_t stride = shape.size() < 2 ? 1 : shape[shape.size() - 1] + shape[shape.size() - 2] - 1;
@@ -171,7 +171,7 @@ View of_operand(Layout layout, const List& shape, size_t operand, size_t inputs,
   }
 }
 
-// The input whose memory an in-place output uses; -1: none.
+// Returns the index of the input whose memory an in-place output uses, or -1.
 int in_place_input(Layout layout, const std::vector<Operand>& inputs, const Operand& output) {
   int wanted = layout == Layout::in_place_second ? 1 : 0;
   for (size_t i = 0; i < inputs.size(); ++i) {

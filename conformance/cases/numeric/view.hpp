@@ -24,17 +24,17 @@ enum class Layout : uint8_t {
   step_3,
   back_2,    // every second element, backwards
   mixed,     // a different layout for each operand
-  outer_0,   // inputs: stride 0 in the first dimension
-  inner_0,   // the last input: stride 0 in the last dimension
-  all_0,     // the last input: every stride 0
-  unfold,    // the first input: overlapping windows
-  in_place,  // the output is the first input of its dtype
+  outer_0,   // stride 0 in the first dimension of each input
+  inner_0,   // stride 0 in the last dimension of the last input
+  all_0,     // stride 0 in every dimension of the last input
+  unfold,    // overlapping windows in the first input
+  in_place,  // the output uses the memory of the first input with its dtype
   in_place_strided,
-  in_place_second,  // the output is the second input of its dtype
+  in_place_second,  // the output uses the memory of the second input with its dtype
   immediate,        // the first input is an immediate
   immediate_last,   // the last input is an immediate
-  same,             // the last input is the same memory as the first
-  own,              // each operand fills a buffer of its own
+  same,             // the last input uses the memory of the first input
+  own,              // each operand fills its own buffer
   count,
 };
 struct LayoutRow {
@@ -50,11 +50,11 @@ struct View {
   int64_t low = 0, high = 0;  // offsets of the lowest and highest element from element 0
   int64_t shift = 0;          // distance from an aligned address to the lowest element
   bool immediate = false;
-  int same_as = -1;  // the input whose memory this operand uses; for an output: in-place
+  int same_as = -1;  // index of the input whose memory this operand uses, or -1
 
   bool empty() const;
-  bool is_dense() const;  // row-major without gaps; strides of extents up to 1 are ignored
-  bool repeats() const;   // two elements share an address
+  bool is_dense() const;  // whether the view is row-major without gaps; strides of extents up to 1 are ignored
+  bool repeats() const;   // whether two elements share an address
 };
 
 // The properties of an operand that determine its layout.
@@ -63,18 +63,19 @@ struct Operand {
   std::vector<int64_t> shape;
 };
 
-// False if the layout has no effect on these operands, because it needs a rank, an input or an
-// equal dtype. In-place applies to elementwise operators; other families add it themselves.
+// Returns false if the layout needs a rank, an input or an equal dtype that these operands lack.
+// In-place layouts apply only if `elementwise` is true; other families add in-place cases
+// themselves.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
-// Returns the views of the inputs, then of the outputs. `shifts` seeds the offsets of layout
-// `sliced`.
+// Returns the views of the inputs and then of the outputs. `shifts` determines the offsets in the
+// layout `sliced`.
 std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
                           uint64_t shifts);
 
 // Returns all layouts that apply to these operands.
 std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
 
-// Calls visit(element offset) for each element in row-major order.
+// Calls `visit` with the offset of each element, in row-major order.
 template <typename Visit>
 void each_offset(const View& view, Visit visit) {
   if (view.empty()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The problems of convolution and pooling.
+// Problems for the cases of convolution and pooling.
 #pragma once
 
 #include <array>
@@ -9,7 +9,8 @@
 
 namespace backplane::conformance::numeric {
 
-// One problem in conv's terms. conv_bwd_input and conv_transpose swap image and result.
+// One problem in the terms of conv. In conv_bwd_input and conv_transpose, the image and the result
+// are exchanged.
 struct WindowProblem {
   std::string_view name;
   uint32_t rank, groups;
@@ -20,13 +21,13 @@ struct WindowProblem {
 
 extern const std::span<const WindowProblem> kWindowProblems;
 
-// Whether sums have no terms, or there are no sums.
+// Whether the sums of the problem have no terms, or the problem has no sums.
 bool is_empty(const WindowProblem& problem);
 
 std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);
 std::vector<int64_t> result_shape(const WindowProblem& problem, int64_t channels);
 
-// Returns `values` in the spatial dimensions and 0 in the others.
+// Returns `values` in the spatial dimensions, and 0 in the other dimensions.
 std::array<int64_t, 3> used(const WindowProblem& s, const std::array<int64_t, 3>& values);
 
 template <typename Attributes>
