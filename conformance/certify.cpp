@@ -30,8 +30,8 @@ std::string key_of(const CertifyOptions& options) {
                      options.target.device_index, suite_digest(), options.seed);
 }
 
-// Returns the results that the journal of an earlier run contains. Appends the positions in
-// `selection` of the cases without a result to `open`.
+// Returns the results that the journal of an earlier run contains. Appends to `open` the position
+// in `selection` of each case without a result.
 std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue, const std::vector<size_t>& selection,
                               std::vector<size_t>& open) {
   std::vector<Result> results(selection.size());

@@ -11,19 +11,19 @@ Catalogue enumerate();
 
 // ---- Functions that append the cases of one group
 
-// Cases about the library of the plugin: symbols, versions and struct sizes.
+// Test cases for the library of the plugin: symbols, versions and struct sizes.
 void add_abi_cases(Catalogue& catalogue);
-// Cases about devices, memory, streams and events.
+// Test cases for devices, memory, streams and events.
 void add_runtime_cases(Catalogue& catalogue);
-// Cases that make every slot return each of its documented errors.
+// Test cases that make every slot return each of its documented errors.
 void add_negative_cases(Catalogue& catalogue);
-// Cases that use the plugin through the host library, as a framework does.
+// Test cases that use the plugin through the host library, as a framework does.
 void add_host_cases(Catalogue& catalogue);
-// Cases about the results of the operators.
+// Test cases for the results of the operators.
 void add_numeric_cases(Catalogue& catalogue);
-// Cases about the first use of a slot or an operator in a new process.
+// Test cases for the first use of a slot or an operator in a new process.
 void add_first_use_cases(Catalogue& catalogue);
-// Cases about consistent results of plan_create. They must run after all other cases.
+// Test cases for consistent results of plan_create. They must run after all other cases.
 void add_promise_cases(Catalogue& catalogue);
 
 }  // namespace backplane::conformance

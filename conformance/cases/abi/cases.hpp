@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares the functions that add the cases about the plugin's library and its tables.
+// Declares the functions that add the test cases for the plugin's library and its tables.
 #pragma once
 
 #include "harness/context.hpp"

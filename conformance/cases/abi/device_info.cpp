@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about the info of each device, before and after the device is opened.
+// Test cases for the info of each device, before and after the device is opened.
 #include <bit>
 #include <cstring>
 

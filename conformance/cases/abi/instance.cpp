@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about plugin instances: several at once, one after another, from many threads, and their
+// Test cases for plugin instances: several at once, one after another, from many threads, and their
 // leaks.
 #include <chrono>
 #include <deque>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about the library file of the plugin, its symbols and its tables. They need no open device.
+// Test cases for the library file of the plugin, its symbols and its tables. The cases need
+// no open device.
 #include <dlfcn.h>
 
 #include <algorithm>

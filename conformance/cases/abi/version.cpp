@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about version negotiation with hosts of other versions, and about a bp_host of other sizes.
+// Test cases for version negotiation with hosts of other versions, and for a bp_host of other
+// sizes.
 #include <backplane/rules/tables.hpp>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares the functions that add the cases that run through the host library.
+// Declares the functions that add the test cases that use the plugin through the host library.
 #pragma once
 
 #include "harness/case.hpp"

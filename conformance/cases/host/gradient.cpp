@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases that compare gradients with finite differences.
+// Test cases that compare gradients with finite differences.
 #include <cmath>
 
 #include "cases/host/cases.hpp"

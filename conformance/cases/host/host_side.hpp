@@ -36,8 +36,8 @@ struct HostSide {
   backplane::Stream stream;
 };
 
-// Returns a host side with the validation layer. All cases of a worker share this object. It is
-// never destroyed, because the worker process ends first.
+// Returns a HostSide with the validation layer. All cases of a worker share the object. It is never
+// destroyed, because the worker process ends first.
 HostSide& shared_host_side(Context& context);
 
 // The operands of one call. Each operand begins at the start of its own buffer.

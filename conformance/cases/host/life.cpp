@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about loading the plugin, releasing it and exiting the process, all through the host
-// library.
+// Test cases for loading and releasing the plugin through the host library, and for the exit of the
+// process.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Computes out = a + a through `side`, and checks the result.
+// Computes out = a + a on the device of `side`, and checks the result.
 void work(Context& context, HostSide& side) {
   OpDesc desc = elementwise(BP_OP_ADD, BP_U32, 100);
   const Words data = noise_words(context, 100);

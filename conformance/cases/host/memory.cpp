@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about the caching allocator, the transfers and the statistics of the host library.
+// Test cases for the caching allocator, the transfers and the statistics of the host library.
 #include <algorithm>
 #include <cstring>
 
@@ -119,8 +119,7 @@ void released_while_pending(Context& context) {
   }
 }
 
-// Ends the case as not claimed if the device rejects an alignment that is larger than its own
-// alignment.
+// Ends the case as not claimed if the device rejects an alignment above the device's alignment.
 void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   if (alignment <= device.info().alignment) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about streams and events through the host library, with and without the validation layer.
+// Test cases for streams and events through the host library, with and without the validation
+// layer.
 #include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/support/add_case.hpp"

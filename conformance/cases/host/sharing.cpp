@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about objects that threads, streams and open devices share: streams, HOST buffers, copies
-// between devices, imported memory and addresses.
+// Test cases for objects that threads, streams and open devices share: streams, HOST buffers,
+// copies between devices, imported memory and addresses.
 #include <algorithm>
 #include <cstring>
 

@@ -106,7 +106,7 @@ std::vector<double> look(Math& m, const Images& task, int steps) {
   return losses;
 }
 
-// A sequence of tokens; each token and its successor are one-hot vectors.
+// A sequence of tokens. `given` and `next` contain each token and its successor as one-hot vectors.
 struct Sequence {
   std::vector<int32_t> tokens;
   Array given, next;  // [length, vocabulary]

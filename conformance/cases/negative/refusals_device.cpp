@@ -18,8 +18,7 @@ bp_status query_with(Context& context, const bp_host& host, bp_error* error) {
   return require_null(context, status, instance, BP_PLUGIN_QUERY_SYMBOL);
 }
 
-// Returns a struct in which one byte after the current size is nonzero, as a newer host might pass
-// it.
+// Returns a struct of a newer host, in which one byte after the current size is nonzero.
 template <typename T>
 GuardedStruct<T> with_tail(const T& value, size_t tail, size_t set_byte) {
   GuardedStruct<T> made(sizeof(T) + tail, value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of operators along one axis: argmax, argmin, cumsum and sort.
+// Test cases for the operators along one axis: argmax, argmin, cumsum and sort.
 #pragma once
 
 #include <span>
@@ -28,7 +28,7 @@ class AxisCases {
                   Mode mode = Mode::once, bool ties = false);
   bool mixed = false;  // whether to add cases with mixed dtypes instead of plain cases
 
-  // Sort cases that are added after this call have no output for indices.
+  // Test cases for sort that are added after this call have no output for indices.
   void want_values() { values_only_ = true; }
 
   void lengths(std::span<const int32_t> list, DataPattern data, bool ties = false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of casts to floats, for values on a tie between two results or very near a tie. A cast that
-// rounds twice or ignores digits rounds these values incorrectly. The values cover all exponents of
-// the result.
+// Test cases for casts to floats, for values on a tie between two results or very near a tie. A
+// cast that rounds twice or ignores digits rounds these values incorrectly. The values cover all
+// exponents of the result.
 #include <fmt/format.h>
 
 #include <bit>
@@ -77,8 +77,8 @@ std::vector<uint64_t> values_of(const Cast& cast, Random& random) {
       add(list, {cast.from, cast.to, where}, tie);
   };
   if (cast.where == Cast::Where::ends) {
-    // These values are half a step above and below the maximum finite number, near one half and one
-    // quarter of the smallest subnormal, and on ties between subnormals.
+    // Some values are half a step above and below the maximum finite number. Other values are near
+    // one half and one quarter of the smallest subnormal, or on ties between subnormals.
     around(oracle::greatest_finite(cast.to) + oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     around(oracle::greatest_finite(cast.to) - oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     const long double least = oracle::least_subnormal(cast.to);

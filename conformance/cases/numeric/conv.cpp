@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of conv, conv_transpose, conv_bwd_input and conv_bwd_weight.
+// Test cases for the operators conv, conv_transpose, conv_bwd_input and conv_bwd_weight.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"

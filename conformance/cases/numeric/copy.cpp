@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of fill, copy and iota.
+// Test cases for the operators fill, copy and iota.
 #include <cmath>
 
 #include "cases/numeric/cases.hpp"
@@ -14,7 +14,7 @@ namespace backplane::conformance::numeric {
 namespace {
 
 Setup make_fill(const Problem& problem, Random& random) {
-  // The value is a random one of 16 elements with the pattern.
+  // The value is a random element of a tensor with the data pattern.
   std::vector<oracle::Tensor> drawn = {make_tensor(problem.dtype, {16})};
   fill_inputs(drawn, problem, problem.dtype, random);
   Setup setup;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of unary and binary operators, compare and select.
+// Test cases for the elementwise operators: unary operators, binary operators, compare and select.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/test_matrix.hpp"

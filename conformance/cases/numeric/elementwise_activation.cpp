@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of gelu, silu, sigmoid and pow.
+// Test cases for the operators gelu, silu, sigmoid and pow.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/fill_data.hpp"

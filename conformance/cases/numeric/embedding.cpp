@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of embedding.
+// Test cases for the operator embedding.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/mixed.hpp"

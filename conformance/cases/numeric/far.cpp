@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of every primitive in which an offset exceeds 31 or 32 bits. The cause is a stride, an
-// index times a stride, or the offset of an operand, a scalar or the workspace. The cases access
+// Test cases in which an offset exceeds 31 or 32 bits, for every primitive. The cause is a stride,
+// an index times a stride, or the offset of an operand, a scalar or the workspace. The cases access
 // only the elements and the bytes next to the elements.
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of gather and scatter.
+// Test cases for the operators gather and scatter.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/lengths.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of views that extend past 2^31 elements or bytes. The cases access only the few elements of
-// a view and the bytes around each row.
+// Test cases for views that extend past 2^31 elements or bytes. The cases access only the few
+// elements of a view and the bytes around each row.
 #include <fmt/format.h>
 
 #include <cstring>

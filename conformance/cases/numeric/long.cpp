@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases with long ramps and counters, whose positions exceed 2^24 or 2^31. f32 represents every
-// integer only up to 2^24. Inputs repeat one element or have one byte per position. The cases read
-// the ends of the results and the elements around powers of two.
+// Test cases with long ramps and counters, whose positions exceed 2^24 or 2^31. f32 represents
+// every integer only up to 2^24. Inputs repeat one element or have one byte per position. The cases
+// read the ends of the results and the elements around powers of two.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of cross_entropy.
+// Test cases for the operator cross_entropy.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/logits.hpp"
 #include "cases/numeric/mixed.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of matmul.
+// Test cases for the operator matmul.
 #include <algorithm>
 #include <cmath>
 #include <tuple>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of operators whose operands have several dtypes. The data come from a plain case. Some
-// operands are converted to other dtypes that the dtype rules allow.
+// Test cases for operators whose operands have several dtypes. The data come from a plain case.
+// Some operands are converted to other dtypes that the dtype rules allow.
 #pragma once
 
 #include <backplane/rules/mixed.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Terms of narrow sums. f32 represents these sums exactly, but a 16-bit accumulator does not, even
-// for a few terms. The bounds allow operands rounded to 16 bits, so with other data they cannot
-// detect a narrow accumulator of a few terms.
+// Generates terms whose sums detect a narrow accumulator. f32 represents the sums exactly, but a
+// 16-bit accumulator does not, even for a few terms. With other data, the bounds cannot detect such
+// an accumulator, because they allow operands rounded to 16 bits.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of layer_norm, rms_norm, group_norm, batch_norm and norm_bwd.
+// Test cases for the operators layer_norm, rms_norm, group_norm, batch_norm and norm_bwd.
 #include "oracle/norm.hpp"
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"

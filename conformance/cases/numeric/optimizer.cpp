@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of adamw.
+// Test cases for the operator adamw.
 #include <cmath>
 
 #include "cases/numeric/cases.hpp"

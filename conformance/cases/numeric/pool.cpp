@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of max_pool and avg_pool.
+// Test cases for the operators max_pool and avg_pool.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/window_problems.hpp"

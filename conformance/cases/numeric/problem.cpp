@@ -62,8 +62,8 @@ std::string_view requirement_of(Mode mode) {
   }
 }
 
-// Whether a profile requires the problem's use of i64, which is the dtype of the data or the dtype
-// of the index of gather and scatter.
+// Whether the problem uses i64 and a profile requires this use. i64 may be the dtype of the data,
+// or of the index in gather and scatter.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;

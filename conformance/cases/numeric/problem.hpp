@@ -36,7 +36,7 @@ struct Shape {
 enum class Mode : uint8_t {
   once,
   twice,           // executes one plan twice; the second execution must not use stale data
-  again,           // executes the plan again with other data and scalars
+  again,           // executes one plan twice, the second time with other data and scalars
   resized,         // executes another size of the same class, with the same plan if it is an any-size plan
   device_scalars,  // passes scalars in device memory
   deterministic,   // executes a deterministic plan three times; the results must have the same bits

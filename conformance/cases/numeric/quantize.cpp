@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of quantize, dequantize and quantized_matmul.
+// Test cases for the operators quantize, dequantize and quantized_matmul.
 #include <cmath>
 
 #include "cases/numeric/cases.hpp"
@@ -155,8 +155,8 @@ Setup make_narrow_matmul(const Problem& problem) {
   return setup;
 }
 
-// The shape of `problem` is [..,N], the shape of y. The parameters are K, the form, whether there
-// are zero points, whether there is a bias, whether each row has a scale, and a value of Narrow.
+// The shape of `problem` is [..,N], the shape of y. The parameters are K, the form, flags for zero
+// points, for a bias and for a scale per row, and a value of Narrow.
 Setup make_matmul(const Problem& problem, Random& random) {
   if (problem.parameters[5] != 0) return make_narrow_matmul(problem);
   const int64_t depth = problem.parameters[0];

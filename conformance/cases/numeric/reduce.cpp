@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of reduce_sum, reduce_prod, reduce_max and reduce_min.
+// Test cases for the operators reduce_sum, reduce_prod, reduce_max and reduce_min.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/lengths.hpp"

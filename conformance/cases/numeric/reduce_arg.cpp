@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of argmax and argmin.
+// Test cases for the operators argmax and argmin.
 #include "cases/numeric/axis_cases.hpp"
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/lengths.hpp"

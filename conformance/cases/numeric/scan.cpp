@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of cumsum.
+// Test cases for the operator cumsum.
 #include "cases/numeric/axis_cases.hpp"
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/lengths.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of softmax, log_softmax and softmax_bwd.
+// Test cases for the operators softmax, log_softmax and softmax_bwd.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/logits.hpp"
 #include "cases/numeric/mixed.hpp"

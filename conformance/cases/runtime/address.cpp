@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about buffer_address. Each buffer has a unique address, which bp.import accepts.
+// Test cases for buffer_address. Each buffer has a unique address, which bp.import accepts.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about buffers: sizes, alignments, addresses, many buffers at once, and exhaustion of
+// Test cases for buffers: sizes, alignments, addresses, many buffers at once, and exhaustion of
 // memory.
 #include <algorithm>
 #include <cstring>

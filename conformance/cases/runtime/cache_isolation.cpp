@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates plans that differ in one property, and executes them in turn while all of them exist. A
-// plan cache with an incomplete key would return a wrong plan. The oracle computes the expected
-// results.
+// Creates plans that differ in one property, and executes them alternately. A plan cache with an
+// incomplete key would return a wrong plan. The oracle computes the expected results.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -200,7 +199,7 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   require_same(context, operands.results()[0], expected[0], fmt::format("{} with scalars in device memory", op.name));
 }
 
-// Executes an operator on dense and on transposed views of one shape, in turn. Plans that need
+// Executes an operator alternately on dense and on transposed views of one shape. Plans that need
 // staging are skipped.
 void strides_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares the functions that add the cases about devices, memory, streams and events.
+// Declares the functions that add the test cases for devices, memory, streams and events.
 #pragma once
 
 #include "harness/case.hpp"

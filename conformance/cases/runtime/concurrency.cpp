@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases in which several threads use one device at once, each with its own streams.
+// Test cases in which several threads use one device at once, each with its own streams.
 #include <atomic>
 
 #include "cases/runtime/cases.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about events that the host observes: completion, repeated records, lifetimes and threads.
+// Test cases for events that the host observes: completion, repeated records, lifetimes and
+// threads.
 #include <atomic>
 #include <thread>
 
@@ -166,7 +167,7 @@ void destroyed_after_record(Context& context) {
       const Event event(context.device());
       producer.stream.record(event.get());
     }
-    const Event other(context.device());  // the address of the destroyed event may be reused
+    const Event other(context.device());  // may reuse the address of the destroyed event
     producer.stream.wait();
     require_same(context, download<unsigned char>(producer.to, kBytes), data, "work whose event was destroyed");
   }

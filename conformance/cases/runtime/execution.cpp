@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about executions of every operator, and about the state that their results must not depend
+// Test cases for executions of every operator, and for the state that their results must not depend
 // on.
 #include <algorithm>
 #include <cmath>
@@ -300,7 +300,7 @@ void deterministic(Context& context, const bph_op_info& op) {
   }
   Delay delay(context);
   Stream busy(device);
-  // Repeats the run until it overlaps other work twice. Each attempt uses a longer delay, because a
+  // Repeats the run until two runs overlap other work. Each attempt uses a longer delay, because a
   // busy machine may prevent the overlap.
   unsigned beside = 0;
   for (unsigned attempt = 0; attempt < 5 && beside < 2; ++attempt) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about the first use of a function in a process. Each case runs in a new process, because
+// Test cases for the first use of a function in a process. Each case runs in a new process, because
 // earlier cases in a process initialise the plugin.
 #include "cases/catalogue.hpp"
 #include "cases/numeric/problem.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kThreadCount = 8;
 
-// Each thread creates its own instance, and so queries the plugin itself.
+// Each thread creates its own plugin instance, and so calls bp_plugin_query.
 void queries(Context& context) {
   // Keeps the library loaded, because each Plugin opens and closes the library.
   const Library library(context.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about bp.import, which creates buffers over memory of the host.
+// Test cases for bp.import, which creates buffers over memory of the host.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about leaks of each kind of object, call and rejection.
+// Test cases for leaks of each kind of object, call and rejection.
 #include "cases/support/leak.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/runtime/cases.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about memory_info: the bounds of its values, and their changes after allocations.
+// Test cases for memory_info: the bounds of its values, and their changes after allocations.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"

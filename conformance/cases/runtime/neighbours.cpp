@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases in which the host accesses parts of mapped memory while the device works on adjacent bytes.
+// Test cases in which the host accesses parts of mapped memory while the device works on adjacent
+// bytes.
 #include <cstring>
 #include <optional>
 

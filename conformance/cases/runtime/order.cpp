@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about order across streams. Copies delay the work that precedes the record of an event.
+// Test cases for order across streams. Copies delay the work that precedes the record of an event.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -126,7 +126,7 @@ void recorded_again(Context& context, bool elsewhere) {
   }
 }
 
-// A wait refers to the latest of several records that were enqueued before it.
+// A wait refers to the latest record that was enqueued before the wait.
 void latest_record(Context& context) {
   Scene scene(context);
   Event event(scene.device);

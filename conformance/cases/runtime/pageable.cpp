@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about copy_in and copy_out: exact bytes, order, and no access to host memory after
+// Test cases for copy_in and copy_out: exact bytes, order, and no access to host memory after
 // completion.
 #include <chrono>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about plan_create: supported operators, facts, queries and plan classes.
+// Test cases for plan_create: supported operators, facts, queries and plan classes.
 #include <algorithm>
 #include <cstring>
 
@@ -64,8 +64,8 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
                   "copy asks for staging, which is done by copy");
 }
 
-// Checks that plan_create with a null output, and a second such query, return the same status and
-// facts as plan_create with an output.
+// Checks that repeated queries (plan_create with a null output) return the same status and facts as
+// plan_create with an output.
 void question(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about the plugin's effects on its process: exit, fork, signal handlers, file descriptors,
-// and several hosts.
+// Test cases for the plugin's effects on its process: exit, fork, signal handlers, file
+// descriptors, and several hosts.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -190,7 +190,7 @@ void logs_to_its_own_host(Context& context) {
     for (const std::string& line : host->lines()) context.require(is_text(line), "a log line is no UTF-8 text");
 }
 
-// Uses one device of each of two hosts, in turn and then at once.
+// Uses two hosts with one device each, first alternately and then at once.
 void two_hosts(Context& context) {
   Plugin first(context.path()), second(context.path());
   Device one(first, context.device_index()), other(second, context.device_index());

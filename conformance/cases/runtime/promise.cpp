@@ -26,7 +26,7 @@ void ask(Device& device, OpDesc desc, bool make) {
 }
 
 // Queries each primitive in each dtype, and repeats the queries of other cases. Also creates plans
-// in the usual dtype, during at most a second.
+// in the usual dtype until one second has passed.
 void ask_everything(Device& device) {
   constexpr auto patience = std::chrono::seconds(1);
   const auto start = std::chrono::steady_clock::now();

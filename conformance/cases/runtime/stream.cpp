@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about streams: creation, order within a stream, several streams at once, and threads.
+// Test cases for streams: creation, order within a stream, several streams at once, and threads.
 #include <thread>
 
 #include "cases/runtime/cases.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about event_elapsed: unit, sign, readiness, and several streams.
+// Test cases for event_elapsed: unit, sign, readiness, and several streams.
 #include <chrono>
 #include <thread>
 
@@ -27,8 +27,8 @@ int64_t elapsed(const Event& begin, const Event& end) {
 }
 
 // The upper bound is the host's time around the work. The lower bound is a hundredth of the time of
-// the same work alone, because load may have lengthened that measurement. A wrong unit changes the
-// time by a factor of a thousand, and so exceeds a bound.
+// the same work, measured alone. This bound is low, because load may have lengthened the
+// measurement. A wrong unit changes the time by a factor of a thousand, and so exceeds a bound.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();

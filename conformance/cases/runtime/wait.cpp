@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases about timeouts, and about which slots wait. The cases use no clock to detect a wait: a slot
-// that returns while work is pending did not wait for this work.
+// Test cases for timeouts, and for slots that must or must not wait. The cases use no clock to
+// detect a wait: a slot that returns while work is pending did not wait for this work.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -137,8 +137,8 @@ void elapsed_without_waiting(Context& context) {
 }
 
 // Checks a wait whose timeout is shorter than the work. At least one of many attempts must return
-// TIMEOUT. No wait may end too early, and not all waits may end much too late, as they would with a
-// wrong unit.
+// TIMEOUT. No wait may end too early. If all waits end much too late, the plugin uses a wrong unit,
+// and the case fails.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
