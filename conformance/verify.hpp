@@ -15,7 +15,7 @@ struct VerifyOptions {
   std::string certificate{};         // the certificate's text
   std::string library{};             // absolute path of the plugin
   std::optional<uint32_t> device{};  // index of the device; the default is the index in the certificate
-  size_t sample = 200;               // number of cases to run again; 0 fails the part "sample"
+  size_t sample = 200;               // number of cases to run again; with 0, the check of the sample fails
   uint64_t seed = 0;                 // selects the cases to run again and their data
   unsigned jobs = 1;
   Limits limits{};

@@ -165,7 +165,7 @@ OpDesc& neg() {
   return desc;
 }
 
-// A bp_execution of neg, with the plan, the buffers and the stream that it needs.
+// A bp_execution of the neg operator, with the plan, the buffers and the stream that it needs.
 struct Execution {
   explicit Execution(Device& device)
       : plan(device, neg().get()), from(device, 32), to(device, 32), workspace(device, nullptr), stream(device) {
@@ -334,7 +334,8 @@ void add_attribute_cases(Catalogue& catalogue, const bph_op_info& op) {
 
 // ---- Parts of a descriptor that must not affect results
 
-// Checks that neg still gives correct results after `spoil` has changed its descriptor.
+// Checks that the neg operator still gives correct results after `spoil` has changed its
+// descriptor.
 void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector<bp_tensor_desc>& inputs)) {
   Execution execution(context.device());
   std::vector<bp_tensor_desc> inputs = neg().inputs();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator attention.
+// Test cases for the attention operator.
 #include <bit>
 #include <cmath>
 
@@ -82,9 +82,9 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
   return setup;
 }
 
-// The parameters of `problem` are, in order: index of the sizes, `causal`, mask, output of
-// logsumexp, sharp scores, group of the sizes. In the group `narrow`, the fifth parameter has type
-// Narrow.
+// The parameters of `problem` are, in order: the index of the sizes, `causal`, the mask, flags for
+// the output logsumexp and for sharp scores, and the group of the sizes. In the group `narrow`, the
+// fifth parameter has type Narrow.
 Setup make_attention(const Problem& problem, Random& random) {
   if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
   const Sizes& s = sizes_of(problem);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator cast.
+// Test cases for the cast operator.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/test_matrix.hpp"

@@ -28,7 +28,7 @@ oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, DataPat
 // Returns random values in [-1, 1), multiplied by `scale` and then increased by `offset`.
 oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
                       Random& random);
-// The number of a variant is a fused activation, plus kWithoutBias if there is no bias.
+// A variant is numbered by its fused activation, plus kWithoutBias if there is no bias.
 inline constexpr int32_t kWithoutBias = 8;
 inline constexpr int32_t kActivationCount = 6;
 std::string variant_name(int32_t variant);

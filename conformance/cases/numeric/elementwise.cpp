@@ -102,7 +102,7 @@ void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
     matrix.cover(oracle::format_of(dtype).core ? 1 : 2);
     matrix.cover_patterns();
     matrix.cover_modes();
-    // The operator compare repeats these cases for each predicate.
+    // The compare operator repeats these cases for each predicate.
     for (size_t i = 0; i < (compares ? std::size(kPredicateNames) : 1); ++i) cover_exhaustively(matrix, row, dtype);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator embedding.
+// Test cases for the embedding operator.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/mixed.hpp"

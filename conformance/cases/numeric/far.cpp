@@ -110,7 +110,7 @@ class Sparse {
 struct Far {
   OpDesc desc;                            // describes dense views
   std::vector<std::vector<bool>> used{};  // flags per operand, inputs first; empty if all elements are used
-  oracle::Call call{};                    // the call with its data
+  oracle::Call call{};                    // the call with its attributes and data
 };
 
 oracle::Tensor small_numbers(const bp_tensor_desc& view, Random& random) {
@@ -261,8 +261,8 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Executes the operator on near views before far views, so that a plan for near views already
-// exists.
+// Executes the operator on near views before far views, so that a plan for near views exists when
+// the far views need a plan.
 void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
                uint32_t along) {
   Far far{few_elements(op, reach.dtype, axis)};

@@ -143,8 +143,8 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Executes the operator on near views before far views, so that a plan for near views already
-// exists.
+// Executes the operator on near views before far views, so that a plan for near views exists when
+// the far views need a plan.
 void reach_far(Context& context, const Reach& reach) {
   const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator cross_entropy.
+// Test cases for the cross_entropy operator.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/logits.hpp"
 #include "cases/numeric/mixed.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator matmul.
+// Test cases for the matmul operator.
 #include <algorithm>
 #include <cmath>
 #include <tuple>

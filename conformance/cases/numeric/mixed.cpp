@@ -65,7 +65,7 @@ uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   }
 }
 
-// Adds the operand minimum, which has a positive or negative value for each scale of the weight.
+// Adds the minimum operand, which has a positive or negative value for each scale of the weight.
 void add_minimum(Setup& setup, Random& random) {
   std::vector<oracle::Tensor>& inputs = setup.call.inputs;
   inputs.resize(8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator adamw.
+// Test cases for the adamw operator.
 #include <cmath>
 
 #include "cases/numeric/cases.hpp"

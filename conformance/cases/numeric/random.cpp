@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator philox: published results, odd sizes, and counters with carries.
+// Test cases for the philox operator: published results, odd sizes, and counters with carries.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/lengths.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator rope.
+// Test cases for the rope operator.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/mixed.hpp"

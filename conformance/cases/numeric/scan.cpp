@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operator cumsum.
+// Test cases for the cumsum operator.
 #include "cases/numeric/axis_cases.hpp"
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/lengths.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems for the cases of convolution and pooling.
+// Problems for the test cases of convolution and pooling.
 #pragma once
 
 #include <array>

@@ -195,7 +195,7 @@ void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   const Plan plan(device, desc.get());
 }
 
-// Core stages operands with the operator copy. So copy must accept every layout that any operator
+// Core stages operands with the copy operator. So copy must accept every layout that any operator
 // may receive.
 struct Layout {
   const char* name;

@@ -105,8 +105,8 @@ void mappings(Context& context, uint32_t kind, unsigned count) {
                  fmt::format("mapped buffer {} of {}, written by the device", i, count));
 }
 
-// Records events on a busy stream and equally many events on an idle stream. Each event must
-// complete after the work of its own stream only.
+// Records events on a busy stream and equally many events on an idle stream. Each event must wait
+// only for the work of its own stream.
 void events(Context& context, unsigned count, uint32_t flags) {
   Device& device = context.device();
   if (flags != 0 && !device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");

@@ -19,7 +19,7 @@ void expect(bp_status status, std::string_view slot, std::initializer_list<bp_st
   throw CaseEnd{Outcome::fail, fmt::format("{} answered {}", slot, status_name(status))};
 }
 
-// Objects that the slots need, created before the stream is filled with work.
+// Objects that the tested slots need. They are created before the stream is filled with work.
 struct Objects {
   explicit Objects(Context& context)
       : device(context.device()),
