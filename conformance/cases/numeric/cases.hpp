@@ -36,7 +36,7 @@ void add_topk(Catalogue& catalogue);
 void add_cast_ties(Catalogue& catalogue);  // casts of values near ties
 void add_long(Catalogue& catalogue);       // positions above 2^24 or 2^31
 void add_large(Catalogue& catalogue);      // views whose elements are far apart
-// Test cases for every primitive with distances or offsets that exceed 32 bits.
+// Test cases for every primitive with distances or offsets that exceed 31 or 32 bits.
 void add_far(Catalogue& catalogue);
 
 }  // namespace backplane::conformance::numeric

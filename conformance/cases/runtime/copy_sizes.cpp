@@ -98,7 +98,7 @@ void enqueue(Device& device, Stream& stream, Route route, Place& to, uint64_t to
   }
 }
 
-// Tests copies near 2^`log2` bytes. Every byte is written and checked.
+// Tests copies of 2^log2 - 1 to 3 * 2^log2 bytes. Every byte is written and checked.
 void whole(Context& context, Route route, unsigned log2) {
   need(context, route);
   const uint64_t power = uint64_t{1} << log2;

@@ -73,7 +73,7 @@ void of_other_data(Context& context, const bph_op_info& op) {
     stream.wait();
     scene->check("an execution behind one with other data");
   }
-  // In the second part, both executions are pending at once.
+  // Now both executions are pending at once.
   first.operands.reset_outputs();
   second.operands.reset_outputs();
   first.operands.enqueue(stream, runner);

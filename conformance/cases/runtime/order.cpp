@@ -109,8 +109,8 @@ void destroyed_at_once(Context& context) {
   }
 }
 
-// A wait refers to the latest record of the event before the wait was enqueued. A later record does
-// not affect the wait.
+// A wait refers to the latest record that was enqueued before the wait. A later record of the event
+// does not affect the wait.
 void recorded_again(Context& context, bool elsewhere) {
   Scene scene(context);
   Event event(scene.device);

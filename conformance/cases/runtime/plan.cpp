@@ -215,7 +215,7 @@ void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
   const Plan plan(device, desc.get());
   context.require(plan.info.stage_inputs == 0 && plan.info.stage_outputs == 0,
                   "copy from a {} view asks for staging, which is done by copy", layout.name);
-  // Such strides are illegal for an output.
+  // Strides that repeat an address are illegal for an output.
   if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;
   OpDesc back(BP_OP_COPY);
   back.input(dense_view(dtype, {6, 6})).output(view);

@@ -17,7 +17,8 @@ constexpr uint64_t kBytes = 256;
 // machine needs the longer delays.
 constexpr uint64_t kDelaysUs[] = {2000, 10000, 40000};
 
-// Returns up to `wanted` streams, but at least four. A driver may run out of streams earlier.
+// Returns up to `wanted` streams, but at least four. A driver may run out of streams before
+// `wanted` streams exist.
 std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Owner<bp_stream, &bp_device_api::stream_destroy>> probes;
