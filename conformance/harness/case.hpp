@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case: one property of a conforming plugin, and the code that checks it.
+// Defines cases. Each case checks one property of a conforming plugin.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ class Context;
 enum class Outcome : uint8_t {
   pass,
   fail,
-  crash,        // the case's process ended: by a signal, by exit, or by closing its report channel
-  hang,         // the time limit was exceeded
-  leak,         // memory, descriptors or threads were leaked, or the memory limit was exceeded
-  not_claimed,  // the plugin declared that it lacks the feature, and returned a clean UNSUPPORTED
-  suspect,      // the data were too uniform to prove anything: a defect of the suite, not a pass
-  not_run,      // counts as a failure
+  crash,        // the case's process died or exited, or closed its report channel
+  hang,         // the case exceeded its time limit
+  leak,         // the case leaked memory, descriptors or threads, or exceeded the memory limit
+  not_claimed,  // the plugin does not claim the feature that the case tests
+  suspect,      // the test data were too uniform to prove anything; this is a defect of the suite
+  not_run,      // the case was skipped; this counts as a failure
 };
 inline constexpr int kOutcomeCount = 8;
 std::string_view name_of(Outcome outcome);
@@ -30,37 +30,39 @@ std::string_view name_of(Outcome outcome);
 constexpr bool is_failure(Outcome outcome) { return outcome != Outcome::pass && outcome != Outcome::not_claimed; }
 
 struct Case {
-  // Unique and stable: words of [a-z0-9_+-] joined by dots, from general to specific, such as
-  // `numeric.add.f32.tail.strided.special`. The first two words are the group, the unit of the
-  // report.
+  // Unique, stable identifier, for example `numeric.add.f32.tail.strided.special`. Dots join words
+  // of [a-z0-9_+-], from general to specific. The first two words name the case's group.
   std::string id{};
-  uint32_t profile = BP_PROFILE_CORE;  // BP_PROFILE_*: the first profile that requires it
-  // The dtype or extension that the case needs. Empty for a mandatory case: not_claimed then denies
-  // the profile to the plugin.
+  uint32_t profile = BP_PROFILE_CORE;  // lowest profile (BP_PROFILE_*) that requires the case
+  // Name of the dtype or extension that the case needs; empty for a mandatory case. A plugin that
+  // does not claim a mandatory case does not get the profile.
   std::string_view extension{};
-  // BP_OP_* and a BP_* dtype, the case's cell in the matrix; 0 if the case has none
+  // Operator (BP_OP_*) and dtype (BP_*) of the case's cell in the report's matrix. Both are 0 if
+  // the case has no cell.
   uint32_t op = 0;
   uint32_t dtype = 0;
-  std::vector<std::string_view> requirements{};  // ids of docs/requirements.md, at least one
-  std::function<void(Context&)> run{};           // passes if it returns; otherwise throws CaseEnd
-  // The ABI version that introduced the requirement. Plugins built for older versions skip the
-  // case.
+  std::vector<std::string_view> requirements{};  // at least one id from docs/requirements.md
+  // Returns if the case passes; otherwise throws CaseEnd.
+  std::function<void(Context&)> run{};
+  // The ABI version that introduced the requirement. The suite skips the case for plugins that were
+  // built for an older version.
   uint32_t since = BP_VERSION(0, 2);
-  // True for a case about a first use: it runs in a new process that has not loaded the plugin.
-  // Such cases run last.
+  // Whether the case tests a first use of the plugin. The case then runs in a new process that has
+  // not loaded the plugin. Fresh cases run last.
   bool fresh = false;
 };
 
 using Catalogue = std::vector<Case>;
 
-// Ends a case early. Only end_case throws it.
+// Exception that ends a case early. Only end_case throws this exception.
 struct CaseEnd {
   Outcome outcome;
   std::string message;
 };
 [[noreturn]] void end_case(Outcome outcome, std::string message);
-// True after a failure. The plugin's work may then be pending, so the owners in plugin.hpp release
-// nothing during unwinding; the plugin's objects end with the process.
+// Returns whether the current case has failed on this thread. Work of the plugin may then be
+// pending, so the owners in plugin.hpp release nothing during unwinding. The exit of the process
+// releases the plugin's objects.
 bool abandoned();
 void begin_case();
 

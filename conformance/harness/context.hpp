@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running case uses: the plugin, an open device, seeded random numbers, and functions that
-// end the case.
+// Provides a running case with the plugin, an open device, seeded random numbers, and functions
+// that end the case.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 
 namespace backplane::conformance {
 
-// The plugin and device that the cases of one worker share. After a failure both are abandoned, and
-// the next case runs in a new process.
+// The plugin and device that the cases of one worker share. After a failure the worker abandons the
+// plugin and the device, and the next case runs in a new process.
 struct Session {
   std::string path;
   uint32_t device_index = 0;
@@ -35,12 +35,16 @@ class Context {
   const Case& which() const { return case_; }
   const std::string& path() const { return session_.path; }
   uint32_t device_index() const { return session_.device_index; }
-  Plugin& plugin();  // loaded and queried; shared with the other cases of the worker
-  Device& device();  // open; shared with the other cases of the worker
-  // For a case that changes the state of the device: the next case opens a new device.
+  // Returns the plugin that the worker's cases share. The first call loads the plugin.
+  Plugin& plugin();
+  // Returns the device that the worker's cases share. The first call opens the device.
+  Device& device();
+  // Closes the device and the plugin, so that the next case opens them again. A case that changes
+  // the state of the device calls this function.
   void discard_device() noexcept { session_.close(); }
 
-  // Seeded only by the run's seed and the case's id, so that a case always draws the same data.
+  // Random generator of the case. Its seed depends only on the run's seed and the case's id, so a
+  // repeated case draws the same data.
   std::mt19937_64& random() { return random_; }
   uint64_t below(uint64_t limit) { return random_() % limit; }
 
@@ -66,7 +70,7 @@ class Context {
       fail(text, std::forward<Args>(args)...);
   }
 
-  // Records the maximum ratio of an error to its bound, for the distribution in the report.
+  // Records the ratio of an error to its bound. The report shows each case's maximum ratio.
   void note_error(double ratio) {
     constexpr double most = 1e300;  // the report cannot represent infinity
     if (ratio > error_ratio_) error_ratio_ = std::min(ratio, most);
@@ -77,7 +81,7 @@ class Context {
   Session& session_;
   const Case& case_;
   std::mt19937_64 random_;
-  double error_ratio_ = -1;  // negative: no ratio was recorded
+  double error_ratio_ = -1;  // negative until a ratio is recorded
 };
 
 }  // namespace backplane::conformance

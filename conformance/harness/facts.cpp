@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries the facts about plugin and device in a child process.
+// Queries facts about the plugin and the device in a child process.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
-// Queries the facts until a query fails.
+// Stops at the first query that fails, and stores the reason in `error`.
 Facts gather(const Target& target) {
   Facts facts;
   try {

@@ -29,7 +29,7 @@ Journal::Journal(std::string path, const std::string& key, bool resume) : path_(
   std::fflush(file_.get());
 }
 
-// The last line may be truncated if the run was killed.
+// Skips lines that are not valid JSON, because a killed run may leave a truncated last line.
 void Journal::read(const std::string& key) {
   std::ifstream file(path_);
   if (!file) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes results to disk as they arrive, so that a killed run can be resumed.
+// Writes each result to disk when it arrives, so that a killed run can be resumed.
 #pragma once
 
 #include <cstdio>
@@ -13,14 +13,15 @@ namespace backplane::conformance {
 
 class Journal {
  public:
-  // `key` identifies the run: plugin, suite, seed, device. With `resume`, results of the same key
-  // are kept. Throws std::runtime_error if the file has another key, or cannot be written.
+  // `key` identifies the plugin, suite, seed and device of the run. If `resume` is true, keeps the
+  // results of an earlier run with an equal key. Throws std::runtime_error if the file cannot be
+  // written, or if a resumed run has another key.
   Journal(std::string path, const std::string& key, bool resume);
 
   // Results of an earlier run, by case id.
   const std::map<std::string, Result, std::less<>>& kept() const { return kept_; }
   void add(const std::string& id, const Result& result);
-  // Removes the file once the run is complete.
+  // Removes the file after a complete run.
   void remove();
 
  private:

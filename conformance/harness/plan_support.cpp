@@ -20,23 +20,24 @@ namespace backplane::conformance {
 
 namespace {
 
-// An answer is a word that holds the descriptor's fingerprint, whether it was accepted, and the
-// first case that requested it. 0 means no answer.
+// An answer is a 64-bit word. It contains the descriptor's fingerprint, a bit for acceptance, and
+// the index of the first case that requested the descriptor. 0 means no answer.
 constexpr uint64_t kCaseBits = 18;
-// all ones: the case's index is too large
+// Mask of the case index. An index with all bits set means that the case is unknown.
 constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;
 constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
 constexpr uint64_t kPrintShift = kCaseBits + 1;
 constexpr size_t kAnswerCount = size_t{1} << 20;
-// recording stops here, so that probe sequences stay short
+// Maximum number of recorded answers. A fuller hash table would need long probe sequences.
 constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;
 
-// An accepted descriptor, kept so that it can be requested again.
+// An accepted descriptor, which the suite requests again later.
 struct Kept {
-  std::atomic<uint32_t> state;  // 0: free, 1: being written, 2: valid
+  std::atomic<uint32_t> state;  // 0 means free, 1 being written, 2 valid
   uint32_t attribute_bytes;
   bp_op_desc desc;
-  unsigned char bytes[2048 - 8 - sizeof(bp_op_desc)];  // inputs, outputs, attributes
+  // Inputs, outputs and attributes, in this order.
+  unsigned char bytes[2048 - 8 - sizeof(bp_op_desc)];
 };
 static_assert(sizeof(Kept) == 2048);
 constexpr size_t kKeptCount = 4096;
@@ -45,27 +46,30 @@ struct Shared {
   std::atomic<uint64_t> answers[kAnswerCount];
   std::atomic<uint32_t> answer_total;
   std::atomic<uint32_t> kept_total;
-  std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into kept
+  std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into `kept`; 0 while being written
   Kept kept[kKeptCount];
 };
-static_assert(std::atomic<uint64_t>::is_always_lock_free);  // processes share such atomics
+// Processes can share only lock-free atomics.
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-Shared* shared = nullptr;  // the memory of the current run
+Shared* shared = nullptr;  // memory shared by the processes of the current run
 const Catalogue* catalogue = nullptr;
 
-std::mutex mutex;  // guards the variables below
+std::mutex mutex;  // guards watched, watchers and first_broken
 PlanSupport::Slot watched = nullptr;
 int watchers = 0;
 std::string first_broken;
 std::atomic<PlanSupport::Slot> own_slot{nullptr};
 std::atomic<uint64_t> running{kCaseMask};
 
-// Serializes the fields of a descriptor that matter. Returns false if its version is unknown.
+// A descriptor, its operator's table row and the size of its attributes.
 struct Parts {
   const bp_op_desc* desc;
   const backplane::rules::OpInfo* op;
   uint32_t attribute_bytes;
 };
+// Fills `parts`. Returns false if the descriptor's version or operator is unknown, or if its arrays
+// are malformed.
 bool take_apart(const bp_op_desc* desc, Parts& parts) {
   if (desc == nullptr || desc->struct_size != sizeof(bp_op_desc)) return false;
   parts = {desc, backplane::rules::find_op(desc->op), 0};
@@ -179,7 +183,7 @@ bp_status plan_create(bp_device* device, const bp_op_desc* desc, bp_plan** out, 
 
 void ask(bp_device* device, uint32_t place) {
   const uint32_t index = shared->kept_order[place].load(std::memory_order_acquire);
-  if (index == 0) return;  // being written
+  if (index == 0) return;  // another process is still writing the entry
   const Kept& kept = shared->kept[index - 1];
   bp_op_desc desc = kept.desc;
   const unsigned char* bytes = kept.bytes;
@@ -205,7 +209,8 @@ PlanSupport::PlanSupport(const Catalogue& of)
   if (memory_ == MAP_FAILED)
     throw std::runtime_error(
         fmt::format("no {} MiB that the workers share: {}", sizeof(Shared) >> 20, std::strerror(errno)));
-  shared = static_cast<Shared*>(memory_);  // a new mapping is zeros, which is the initial state
+  // A new mapping contains zeros, the initial state of Shared.
+  shared = static_cast<Shared*>(memory_);
   catalogue = &of;
 }
 
@@ -218,7 +223,7 @@ PlanSupport::~PlanSupport() {
 PlanSupport::Slot PlanSupport::watch(Slot own) {
   const std::lock_guard lock(mutex);
   if (shared == nullptr || own == nullptr || (watchers != 0 && watched != own)) return own;
-  // Touches every page now, because a page that is first touched later would look like a leak.
+  // Touches every page now. A page that is first touched during a case would look like a leak.
   for (size_t at = 0; own_slot == nullptr && at < kAnswerCount; at += 512)
     static_cast<void>(shared->answers[at].load(std::memory_order_relaxed));
   watched = own;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records every answer of plan_create in all processes of a run. An answer must depend on the
-// descriptor alone: a plugin may not decline what it accepted, nor accept what it declined.
+// Records every result of plan_create in all processes of a run. The result must depend on the
+// descriptor alone, so a plugin must always accept or always decline a given descriptor.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace backplane::conformance {
 
-// The memory in which the processes of a run record answers. Must be created before the first
-// process starts.
+// Memory in which the processes of a run record the results. The supervisor must create it before
+// it starts the first process.
 class PlanSupport {
  public:
   explicit PlanSupport(const Catalogue& catalogue);
@@ -19,18 +19,20 @@ class PlanSupport {
   ~PlanSupport();
 
   using Slot = decltype(bp_device_api::plan_create);
-  // Returns a slot that calls `own` and records each answer. One slot is watched at a time: if a
-  // different one is being watched, returns `own` itself.
+  // Returns a plan_create slot that calls `own` and records each result. Only one slot can be
+  // watched at a time. If another slot is being watched, returns `own`.
   static Slot watch(Slot own);
-  static void unwatch(Slot own);  // called at the end of the instance
+  static void unwatch(Slot own);  // must be called when the plugin instance ends
 
-  // Called at the start of each case.
+  // Must be called at the start of each case.
   static void begin(const Case& which);
-  // describes a contradiction since `begin`: slot, descriptor and the earlier case; empty: none
+  // Describes the first contradiction since `begin`, or returns an empty string. The description
+  // names the slot, the descriptor and the earlier case.
   static std::string broken();
 
-  // Request plans for accepted descriptors again. One descriptor is kept per operator and dtypes;
-  // query_one requests the one that `number` selects, query_all requests all.
+  // Request plans for accepted descriptors again. One descriptor is kept per operator, flags and
+  // dtypes. query_one requests the kept descriptor that `number` selects, and query_all requests
+  // all.
   static void query_one(bp_device* device, uint64_t number);
   static void query_all(bp_device* device);
 

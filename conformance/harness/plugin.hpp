@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RAII owners of a plugin and its objects. They call the ABI directly, without core, caches or
-// checks. A failure throws CaseEnd with the plugin's message.
+// RAII owners of a plugin and its objects. The owners call the ABI directly, without core, caches
+// or checks. A failure throws CaseEnd with the plugin's message.
 #pragma once
 
 #include <mutex>
@@ -15,20 +15,20 @@ namespace backplane::conformance {
 // A bp_error that is initialized for a call.
 struct ErrorRecord : bp_error {
   ErrorRecord();
-  // For example "UNSUPPORTED: message".
+  // Returns the status and the message, for example "UNSUPPORTED (2): message".
   std::string text(bp_status status) const;
 };
 std::string_view status_name(bp_status status);
 
-// A host table that collects what the plugin logs.
+// A host table that stores the lines that the plugin logs.
 class LogHost {
  public:
   explicit LogHost(uint32_t abi_version = BP_ABI_VERSION);
   LogHost(const LogHost&) = delete;
   LogHost& operator=(const LogHost&) = delete;
   bp_host table{};
-  std::vector<std::string> lines();  // the latest few hundred lines
-  uint64_t count();                  // the number of all lines so far
+  std::vector<std::string> lines();  // the latest 256 lines
+  uint64_t count();                  // number of lines logged so far
 
  private:
   static void log(void* context, int32_t level, const char* message);
@@ -38,7 +38,7 @@ class LogHost {
   uint64_t count_ = 0;
 };
 
-// An opened library. The destructor calls dlclose.
+// A loaded library. The destructor calls dlclose, unless the case failed.
 class Library {
  public:
   explicit Library(const std::string& path);
@@ -53,7 +53,7 @@ class Library {
   bp_plugin_query_fn query = nullptr;
 };
 
-// One instance, with its own host table.
+// A plugin instance with its own host table.
 class Plugin {
  public:
   explicit Plugin(const std::string& path);
@@ -63,7 +63,7 @@ class Plugin {
 
   const bp_plugin* operator->() const { return instance_; }
   const bp_plugin* get() const { return instance_; }
-  // the slots of the plugin's ABI version; later slots are null
+  // Slots of the plugin's ABI version. Slots of later versions are null.
   const bp_device_api& slots() const { return slots_; }
   uint32_t device_count() const;
   bp_device_info device_info(uint32_t index) const;
@@ -73,14 +73,14 @@ class Plugin {
   LogHost host_;
   Library library_;
   const bp_plugin* instance_ = nullptr;
-  bp_device_api slots_{};  // plan_create is replaced by the watched slot (plan_support.hpp)
+  bp_device_api slots_{};  // plan_create is the slot that PlanSupport::watch returned
   decltype(bp_device_api::plan_create) own_plan_create_ = nullptr;
 };
 
-// One open device.
 class Device {
  public:
-  // `slots` is the table to call, which may contain layers; null selects the plugin's own table.
+  // `slots` is the table to call, which may contain layers. If `slots` is null, the device calls
+  // the plugin's own table.
   Device(Plugin& plugin, uint32_t index, const bp_device_api* slots = nullptr);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -95,20 +95,21 @@ class Device {
   bool offers(uint32_t kind) const { return (info_.memory_kinds >> kind & 1) != 0; }
 
   // Copy bytes to and from a buffer of any memory kind, by the method that the device offers. Both
-  // block until the copy is done. They use `stream`, or the device's own stream if `stream` is
-  // null.
+  // functions block until the copy is done. They use `stream`, or the device's own stream if
+  // `stream` is null.
   void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
   void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
-  // The device's own stream, which is idle between cases. While a thread enqueues to it, no other
-  // thread may read or write.
+  // The device's own stream, which is idle between cases. While a thread enqueues to this stream,
+  // no other thread may call `read` or `write`.
   bp_stream* stream();
 
  private:
-  char* mapped(bp_buffer* buffer);  // null if the device does not map the memory
-  // Returns the stream for a read or write: `on`, or the device's own stream. `mine` locks the
-  // latter until the transfer is done.
+  char* mapped(bp_buffer* buffer);  // returns null if the device cannot map the buffer
+  // Returns `on`, or the device's own stream if `on` is null. `mine` then locks stream_mutex_ until
+  // the transfer is done.
   bp_stream* stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine);
-  // the caller holds staging_mutex_ until it has used the contents
+  // Returns a buffer of at least `bytes` bytes. The caller holds staging_mutex_ until it has used
+  // the contents.
   bp_buffer* staging(uint64_t bytes);
   void drop_objects() noexcept;
 
@@ -124,7 +125,8 @@ class Device {
   char* staging_address_ = nullptr;
 };
 
-// Owners of the device's objects. `get` is null after `release`.
+// Owns an object of a device. The destructor calls the slot `End`, unless the case failed. `get`
+// returns null after `release`.
 template <typename Handle, void (*bp_device_api::*End)(bp_device*, Handle*)>
 class Owner {
  public:
@@ -153,12 +155,13 @@ class Owner {
 struct Buffer : Owner<bp_buffer, &bp_device_api::buffer_destroy> {
   Buffer(Device& device, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE, uint64_t alignment = 0);
   uint64_t bytes;
-  char* map();  // HOST and SHARED only
+  char* map();  // for HOST and SHARED buffers only
 };
 
 struct Stream : Owner<bp_stream, &bp_device_api::stream_destroy> {
   explicit Stream(Device& device, int32_t priority = 0);
-  void wait();                              // without a timeout; a status other than OK ends the case
+  // Waits without a timeout. Any status but OK fails the case.
+  void wait();
   bp_status wait_for(uint64_t timeout_ns);  // returns the slot's status
   void record(bp_event* event);
   void wait_event(bp_event* event);
@@ -171,7 +174,8 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// Whether plan_create with a null output returned the same facts as with one, or unknown facts.
+// Returns whether `asked`, the facts that plan_create returned for a null output, equals `made`, the
+// facts of a created plan. Unknown facts in `asked` are accepted too.
 inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noexcept {
   if ((asked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
     return asked.stage_inputs == 0 && asked.stage_outputs == 0 && asked.workspace_bytes == BP_WORKSPACE_UNKNOWN;
@@ -182,15 +186,18 @@ inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noe
 
 // A plan and its facts.
 struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
-  // Throws not_claimed for a clean UNSUPPORTED, and fail for any other status but OK.
+  // Ends the case as not_claimed if plan_create returns a correct UNSUPPORTED. Any other status but
+  // OK fails the case.
   Plan(Device& device, const bp_op_desc& desc);
   bp_plan_info info{};
   void execute(bp_stream* stream, const bp_execution& execution);
 };
 
-// Fails the case unless `status` is OK: "slot answered UNSUPPORTED: message; expected OK".
+// Fails the case unless `status` is OK. The message is, for example, "copy answered UNSUPPORTED
+// (2): message; expected OK".
 void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot);
-// Fails the case unless `status` is one of `expected`. A failure must have filled the error record.
+// Fails the case unless `status` is one of `expected`. If `status` is an error, `error` must
+// contain the status and a message.
 void expect_status(bp_status status, const ErrorRecord& error, std::string_view slot,
                    std::initializer_list<bp_status> expected);
 

@@ -17,7 +17,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Creates live objects and pending work, and never releases them.
+// Creates live objects and pending work. Nothing releases the objects.
 struct Life {
   Life(const std::string& path, uint32_t index) : plugin(*new Plugin(path)), device(*new Device(plugin, index)) {
     constexpr uint64_t bytes = 4u << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to exit that cases test, each in its own process (probe.hpp).
+// Table of the probes. Each probe runs in its own process and exits in a different way (probe.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace backplane::conformance {
 
-// An exit status that no other program or crash uses.
+// Exit status of a probe that succeeded. No other program or crash uses it.
 inline constexpr int kProbeSucceeded = 87;
 
 struct ProbeRow {
   const char* name;
   void (*run)(const std::string& path,
-              uint32_t device_index);  // exits, or returns so that main returns
-  bool by_host;                        // loads the plugin through the host library
+              uint32_t device_index);  // must exit the process; a return fails the probe
+  bool by_host;                        // whether `run` loads the plugin through the host library
 };
 std::span<const ProbeRow> probe_rows();
-// Never returns.
+// Runs the named probe in this process.
 [[noreturn]] void do_probe(std::string_view name, const std::string& path, uint32_t device_index);
 
 }  // namespace backplane::conformance

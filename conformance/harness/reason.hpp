@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a result's message. The cause comes first; each mark begins details of a single
-// case.
+// Defines the parts of a result's message. The cause comes first. Each mark begins details that
+// belong to a single case.
 #pragma once
 
 #include <string_view>
 
 namespace backplane::conformance {
 
-// Part of the message of a case that was given up. The message of the earlier cases follows.
+// Precedes the message of the earlier failures in the message of a given-up case.
 inline constexpr std::string_view kGivenUpMark = " before it, each with: ";
 
-// the output of the case's process follows
+// Precedes the output of the case's process.
 inline constexpr std::string_view kOutputMark = "; its last output: ";
-// the slot that changed the thread follows
+// Precedes the slot that changed the thread's state.
 inline constexpr std::string_view kChangerMark = "; seen first after ";
-inline constexpr std::string_view kStepsMark = "; step ";  // a list of the latest calls follows
-// an operand of a numeric case follows
+inline constexpr std::string_view kStepsMark = "; step ";  // precedes a list of the latest calls
+// Each mark precedes an operand of a numeric case.
 inline constexpr std::string_view kOperandMarks[] = {"; input ", "; output "};
 
 // Returns `reason` without the details of a single case.

@@ -18,17 +18,18 @@ struct Target {
 };
 
 struct Limits {
-  // A case that takes longer is a hang. Time in plan_create counts only a quarter, since it may
-  // include compilation.
+  // Time limit of a case. A case that exceeds it is a hang. Only a quarter of the time in
+  // plan_create counts, since plan_create may compile kernels.
   uint64_t case_ns = 30'000'000'000;
-  // memory of one worker; a case that exceeds it is a leak
+  // Limit of a worker's resident memory. A case that exceeds this limit is a leak.
   uint64_t resident_bytes = uint64_t{4} << 30;
-  uint64_t output_bytes = 64u << 10;  // what a case may write to standard output and error
-  // after so many hangs the rest of the group is not run, since each hang costs the whole time
-  // limit
+  // Limit of a case's standard output and standard error together.
+  uint64_t output_bytes = 64u << 10;
+  // Number of hangs in a group after which its remaining cases are not run. Each hang costs the
+  // whole time limit.
   int hangs_per_group = 3;
-  // The same limit for failures with equal messages, since each failure costs a new process; 0: no
-  // limit.
+  // Number of failures with equal messages in a group after which its remaining cases are not run.
+  // Each failure costs a new process. 0 means no limit.
   int alike_per_group = 8;
 };
 
@@ -36,14 +37,14 @@ struct Result {
   Outcome outcome = Outcome::not_run;
   std::string message{};
   uint64_t nanoseconds = 0;
-  double error_ratio = -1;  // maximum ratio of an error to its bound; negative: not measured
+  double error_ratio = -1;  // maximum ratio of an error to its bound; negative if not measured
 };
 
 // A case that has been running for some seconds, and its current slot.
 struct SlowCase {
   size_t index = 0;
   uint64_t nanoseconds = 0;
-  std::string_view slot{};        // empty: the case is in no watched slot
+  std::string_view slot{};        // empty if the case is in no watched slot
   uint64_t slot_nanoseconds = 0;  // duration of the current call
 };
 
@@ -52,22 +53,23 @@ struct RunOptions {
   uint64_t seed = 0;
   unsigned jobs = 1;
   Limits limits{};
-  bool fail_fast = false;   // stop at the first failure; the other cases become not_run
+  bool fail_fast = false;   // stop at the first failure; the remaining cases become not_run
   bool in_process = false;  // use no child processes and no limits, for a debugger
-  // Called in this process for each finished case. Also called about ten times a second with the
+  // Called in this process for each finished case. Also called about ten times per second with the
   // index SIZE_MAX.
   std::function<void(size_t index, const Result& result)> progress{};
-  // Called about ten times a second for the longest running case, if it is slow.
+  // Called about ten times per second for the case that has been running longest, if it is slow.
   std::function<void(const SlowCase&)> slow{};
 };
 
-// Runs the cases of `selection`, indices into `catalogue`. Returns one result per case, in the
-// order of `selection`.
+// Runs the cases of `selection`, which contains indices into `catalogue`. Returns one result per
+// case, in the order of `selection`.
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options);
 
-// What plugin and device report about themselves.
+// Facts that the plugin and the device report.
 struct Facts {
-  // why the other facts are missing: the plugin did not load, or has no such device
+  // Reason why other facts are missing, for example that the plugin did not load or has no such
+  // device. Empty if no fact is missing.
   std::string error{};
   std::string plugin, version, device, driver;
   uint32_t abi_version = 0, abi_version_min = 0, build_flags = 0, device_count = 0, device_type = 0;

@@ -31,7 +31,8 @@ Result run_case(Session& session, const Case& which) {
     result.outcome = Outcome::pass;
   } catch (const CaseEnd& end) {
     result = {end.outcome, end.message};
-    // If another thread failed, the steps of this thread would mislead.
+    // Adds the steps only if this thread failed, because `watch` records only the calls of this
+    // thread.
     if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
   } catch (const std::exception& exception) {
     result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
@@ -40,7 +41,8 @@ Result run_case(Session& session, const Case& which) {
   }
   result.nanoseconds = now_ns() - start;
   result.error_ratio = context.error_ratio();
-  // Must precede the check of the thread's state, since this call of the plugin is checked, too.
+  // This call of the plugin must precede the check of the thread's state, which covers this call
+  // too.
   if (!is_failure(result.outcome) && session.device != nullptr) {
     const InSlot in(Slot::plan_create);
     PlanSupport::query_one(session.device->get(), context.random()());

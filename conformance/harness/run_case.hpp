@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one case in this process: measures time, catches exceptions, checks the state of the thread.
+// Runs one case in this process, measures its time, catches its exceptions, and checks the thread's
+// state.
 #pragma once
 
 #include "context.hpp"

@@ -24,7 +24,7 @@ class Filters {
     }
   }
 
-  // Calls `each` for each filter that matches, until it returns true.
+  // Calls `each` for every filter that matches `id`, until `each` returns true.
   template <typename Each>
   bool any(const std::string& id, Each each) const {
     for (size_t end = id.find('.');; end = id.find('.', end + 1)) {

@@ -11,32 +11,32 @@
 namespace backplane::conformance {
 
 struct Selection {
-  uint32_t profile = BP_PROFILE_CORE;  // this profile and every lower one
-  // A case matches if a filter is its id, a prefix of its id up to a dot, or a pattern with * and
-  // ?. Without filters all cases match.
+  uint32_t profile = BP_PROFILE_CORE;  // highest selected profile; lower profiles are included
+  // A filter is a case's id, a prefix of the id up to a dot, or a pattern with * and ?. Without
+  // filters all cases match.
   std::vector<std::string> filters{};
-  // the version that is measured; cases with a later `since` are not run
+  // ABI version to measure. Cases with a later `since` are not run.
   uint32_t abi_version = BP_ABI_VERSION;
-  bool cut = false;  // the run stopped at its first failure
+  bool cut = false;  // whether the run stopped at its first failure
 };
 
-// The ABI version against which a plugin is measured, and which its certificate names. It is the
-// version for which the plugin was built, at most this suite's. `built_for` is 0 if the plugin did
-// not state a version.
+// Returns the ABI version against which a plugin is measured, and which its certificate names.
+// `built_for` is the version for which the plugin was built, or 0 if the plugin did not state it.
+// The result is at most this suite's version.
 constexpr uint32_t measured_version(uint32_t built_for) {
-  // No host loads such a plugin, so it runs every case.
+  // No host loads a plugin older than BP_ABI_VERSION_OLDEST, so the suite runs every case for it.
   return built_for < BP_ABI_VERSION_OLDEST ? BP_ABI_VERSION : std::min(built_for, BP_ABI_VERSION);
 }
 
-// "core", "infer", "train"; 0 for another name.
+// Returns the profile with the name "core", "infer" or "train", or 0 for another name.
 uint32_t profile_of(std::string_view name);
 std::string_view profile_name(uint32_t profile);
 
-// Whether the cases of `profile` are part of profile `of`. Composites are part of the second and
-// all later profiles.
+// Whether the cases of `profile` are part of profile `of`. Composites are part of INFER and all
+// higher profiles.
 bool within(uint32_t profile, uint32_t of);
 
-// Indices into the catalogue, ascending.
+// Returns the indices of the selected cases in the catalogue, in ascending order.
 std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection);
 
 // Returns the filters that match no case of the profile, in any ABI version.

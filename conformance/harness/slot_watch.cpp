@@ -11,7 +11,8 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int kMostLooks = 64;  // per case, since each look reads the handlers of all signals
+// Maximum number of checks per case, since each check reads all signal handlers.
+constexpr int kMostLooks = 64;
 
 thread_local SlotWatch* watch = nullptr;
 thread_local SlotPage* page = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks the slot that a case has called. This names the slot that changed the thread's state, the
-// last steps of a failed case and, for the supervisor, the slot that does not return.
+// Tracks the slots that a case calls. Messages name the slot that changed the thread's state, and
+// the last steps of a failed case. The supervisor names the slot that does not return.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace backplane::conformance {
 
-// Slots that may be slow or may change the thread's state. Their numbers pass through memory that a
-// plugin could overwrite.
+// Slots that may be slow or may change the thread's state. A plugin could overwrite the page that
+// contains the current slot, so the value there may be invalid.
 enum class Slot : uint32_t {
   none,
   library,
@@ -35,28 +35,29 @@ enum class Slot : uint32_t {
   plan_create,
   plan_execute,
 };
-std::string_view name_of(Slot slot);  // the ABI's name; empty for none and for an invalid number
+// Returns the ABI's name of the slot, or an empty string for `none` and for an invalid value.
+std::string_view name_of(Slot slot);
 
-// The current call of a worker, in memory shared with its supervisor.
+// The current call of a worker, in memory that the worker shares with its supervisor.
 class SlotPage {
  public:
   Slot enter(Slot slot) noexcept;  // returns the previous slot
-  // differs for each call
+  // Returns a value that differs for each call and contains its slot (slot_of).
   uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }
   static Slot slot_of(uint64_t call) noexcept { return static_cast<Slot>(call & 0xff); }
 
  private:
-  std::atomic<uint64_t> call_{0};  // the slot in the low byte, a call counter in the others
+  std::atomic<uint64_t> call_{0};  // call counter in the high 56 bits, slot in the low 8 bits
 };
 
-// Sets the page that receives the slots of the calling thread; null: none.
+// Sets the page that receives the slots of the calling thread. Null disables reporting.
 void report_slots_to(SlotPage* page) noexcept;
 
-// Gives an object its number in the steps of the case that created it.
+// Number a new stream or event of the case. SlotWatch::steps() prints these numbers.
 void count_stream(const void* stream) noexcept;
 void count_event(const void* event) noexcept;
 
-// Marks a scope in which the calling thread is in the slot.
+// Marks a scope in which the calling thread executes the slot.
 class InSlot {
  public:
   explicit InSlot(Slot slot, const void* stream = nullptr, const void* event = nullptr) noexcept;
@@ -69,7 +70,7 @@ class InSlot {
   Slot outer_ = Slot::none;
 };
 
-// Watches one case on the thread that runs it; slots on other threads are not watched. It allocates
+// Watches the slot calls of one case on the thread that runs the case. A SlotWatch allocates
 // nothing, since cases count the plugin's allocations.
 class SlotWatch {
  public:
@@ -77,19 +78,21 @@ class SlotWatch {
   SlotWatch(const SlotWatch&) = delete;
   SlotWatch& operator=(const SlotWatch&) = delete;
   ~SlotWatch();
-  Slot changer() const { return changer_; }  // the slot after which the thread first differed from `before`
-  // The latest calls with a stream or an event, as "; step 7: copy on stream 1, event_record of
-  // event 1 on stream 1". Numbers count the objects that the case created. Empty: no calls.
+  // Returns the slot after which the thread's state first differed from `before`.
+  Slot changer() const { return changer_; }
+  // Returns the latest calls with a stream or an event, such as "; step 7: copy on stream 1,
+  // event_record of event 1 on stream 1". Streams and events are numbered in the order in which the
+  // case created them. Empty without such calls.
   std::string steps() const;
 
  private:
   friend class InSlot;
   friend void count_stream(const void* stream) noexcept;
   friend void count_event(const void* event) noexcept;
-  // The latest objects by number.
+  // The latest streams or events, and their numbers.
   struct Numbers {
     void add(const void* object) { made[count++ % made.size()] = object; }
-    uint64_t of(const void* object) const;  // 0: not created by the case
+    uint64_t of(const void* object) const;  // returns 0 if the case did not create the object
     std::array<const void*, 64> made{};
     uint64_t count = 0;
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parent process: distributes work, watches time, memory and output, and turns every kind of
-// process end into a result.
+// Implements the parent process. The supervisor distributes cases and limits their time, memory and
+// output. It converts every exit or crash of a worker to a result.
 #include "supervisor.hpp"
 
 #include <fcntl.h>
@@ -25,18 +25,19 @@ namespace backplane::conformance {
 
 namespace {
 
-// in the memory file; workers check the smaller limit of a case
+// Maximum size of a worker's output file. Workers check the smaller limit per case.
 constexpr uint64_t kMostOutput = 64u << 20;
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported
-constexpr uint32_t kMostWork = 32;           // cases per range; small, so that the workers finish together
+constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported as slow
+// Maximum number of cases per range. Small ranges let the workers finish at about the same time.
+constexpr uint32_t kMostWork = 32;
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
 // A pipe with high descriptor numbers. A plugin that closes descriptors in ascending order reaches
-// these last.
+// these descriptors last.
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -79,7 +80,7 @@ std::string describe_end(int status) {
   return fmt::format("the process exited with status {}", WEXITSTATUS(status));
 }
 
-// Returns null if the system has no memory for the page; the run continues without it.
+// Returns null if the system has no memory for the page. The run then continues without the page.
 SlotPage* new_page() {
   void* const memory = mmap(nullptr, sizeof(SlotPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : new (memory) SlotPage();
@@ -100,7 +101,8 @@ Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& se
     }
   }
   queue_.insert(queue_.end(), fresh.begin(), fresh.end());
-  // Orphaned processes of a plugin become children of this process, which ends them.
+  // Orphaned processes of a plugin become children of this process, so that end_strays() can kill
+  // them.
   prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
@@ -113,7 +115,7 @@ Supervisor::~Supervisor() {
   prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
 }
 
-// Ends processes that left the process group of their worker.
+// Kills processes that left the process group of their worker.
 void Supervisor::end_strays() {
   for (int round = 0; round < 100; ++round) {
     std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
@@ -175,7 +177,7 @@ void Supervisor::start() {
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     close(nothing);
-    // an inherited copy would keep another worker's pipe open
+    // An inherited descriptor would keep another worker's pipe open.
     for (const Worker& other : workers_) {
       close(other.work);
       close(other.report);
@@ -197,9 +199,9 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// Sends the next range, or closes the pipe, which ends the worker. A worker that uses half of its
-// memory limit ends, too: a plugin may cache objects such as compiled kernels, and a case must not
-// fail because of the caches of earlier cases.
+// Sends the next range to the worker, or closes the work pipe, after which the worker exits. A
+// worker that uses half of its memory limit must exit too, because a plugin may cache objects such
+// as compiled kernels. A case must not fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
   if (queue_.empty() || full) return close_fd(worker.work);
@@ -208,7 +210,7 @@ void Supervisor::give_work(Worker& worker) {
   worker.rest = queue_.front();
   queue_.pop_front();
   worker.has_rest = true;
-  // The write fails if the worker has died, which the supervisor notices elsewhere.
+  // The write fails if the worker has died. wait_for_news() or look_for_end() detects the death.
   if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
 }
 
@@ -265,7 +267,7 @@ void Supervisor::take(Worker& worker, Message& message) {
 
 void Supervisor::finish(Worker& worker, Message& message) {
   Result& result = message.result;
-  const bool leaves = is_failure(result.outcome);  // after a failure the worker exits
+  const bool leaves = is_failure(result.outcome);  // the worker exits after a failure
   if (worker.foreign) {
     result.outcome = Outcome::fail;
     result.message = "a call returned in a second process: the plugin forked";
@@ -285,7 +287,7 @@ void Supervisor::finish(Worker& worker, Message& message) {
   give_work(worker);
 }
 
-// Records a final result.
+// Records a case's final result.
 void Supervisor::settle(uint32_t index, Result result) {
   results_[index] = std::move(result);
   if (options_.progress) options_.progress(index, results_[index]);
@@ -294,8 +296,8 @@ void Supervisor::settle(uint32_t index, Result result) {
   count_failure(index);
 }
 
-// Each hang costs the whole time limit, and each failure a new process. After several equal
-// failures the rest of the group is given up.
+// Each hang costs the whole time limit, and each failure costs a new process. After several equal
+// failures, the remaining cases of the group are not run.
 void Supervisor::count_failure(uint32_t index) {
   const Result& result = results_[index];
   const bool hung = result.outcome == Outcome::hang;
@@ -382,12 +384,12 @@ void Supervisor::check_limits(Worker& worker) {
   }
 }
 
-// Called when the report channel has closed because the worker exited or crashed.
+// Called when the report channel has closed, usually because the worker exited or crashed.
 void Supervisor::died(Worker& worker) {
   int status = 0;
   const uint64_t until = now_ns() + 2'000'000'000;
   while (!worker.reaped && waitpid(worker.pid, &status, WNOHANG) == 0) {
-    if (now_ns() > until) {  // the worker closed the channel and still runs
+    if (now_ns() > until) {  // the worker closed the channel but still runs
       conclude(worker, Outcome::crash,
                "the report channel was closed: the plugin closes descriptors that are not its own");
       return end(worker);
@@ -397,8 +399,8 @@ void Supervisor::died(Worker& worker) {
   ended(worker, status);
 }
 
-// Detects the end of a worker. A process that the plugin created may keep the channel open after
-// that.
+// Calls waitpid to detect the end of a worker. The report channel is not sufficient, because a
+// process that the plugin created may keep the channel open.
 void Supervisor::look_for_end(Worker& worker) {
   int status = 0;
   if (worker.pid == 0 || waitpid(worker.pid, &status, WNOHANG) != worker.pid) return;
@@ -416,7 +418,8 @@ void Supervisor::ended(Worker& worker, int status) {
   end(worker);
 }
 
-// Records the outcome of the worker's current case, or of its last one if none was running.
+// Records the outcome of the running case. If no case is running, records it for the last finished
+// case unless that case failed, or else for the next assigned case.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
     message += std::string(kOutputMark) + tail;
@@ -434,7 +437,8 @@ void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) 
   }
 }
 
-// Ends the worker and its children. The rest of its work returns to the queue.
+// Kills the worker and its children. The worker's unfinished cases return to the queue, except
+// cases of given-up groups.
 void Supervisor::end(Worker& worker) {
   if (worker.pid == 0) return;
   kill(-worker.pid, SIGKILL);
@@ -465,7 +469,7 @@ std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& s
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   for (size_t index = 0; index < selection.size(); ++index) {
-    // In a single process a new session is the closest to a new process.
+    // A fresh case needs a new process. In a single process, it gets a new session instead.
     if (catalogue[selection[index]].fresh) session.close();
     results[index] = run_case(session, catalogue[selection[index]]);
     if (options.progress) options.progress(index, results[index]);

@@ -16,7 +16,7 @@
 
 namespace backplane::conformance {
 
-std::string group_of(std::string_view id);  // the first two words
+std::string group_of(std::string_view id);  // returns the first two words of `id`
 
 class Supervisor {
  public:
@@ -29,25 +29,28 @@ class Supervisor {
 
  private:
   struct Worker {
-    pid_t pid = 0;  // 0: none
+    pid_t pid = 0;  // 0 after the worker has ended
     int work = -1, report = -1;
-    int output = -1;  // an in-memory file with the output of the running case
+    int output = -1;  // in-memory file with the output of the running case
     MessageReader reader{};
-    Work rest{};  // the assigned range that is not finished
+    Work rest{};  // unfinished part of the assigned range
     bool has_rest = false;
     bool running = false;  // case `index` is running
     bool any_finished = false;
     bool closing = false;
-    bool foreign = false;  // a second process returned from the running case
-    bool reaped = false;   // `status` is valid
+    bool foreign = false;  // a process that the plugin created returned from the running case
+    bool reaped = false;   // waitpid has returned `status`
     int status = 0;
     uint32_t index = 0, last_index = 0;
-    uint64_t since = 0;                  // time of the worker's latest sign of life
-    uint64_t measured = 0;               // when the worker's memory was last measured
-    SlotPage* page = nullptr;            // shared with the worker; may be null
-    uint64_t call = 0, call_since = 0;   // the latest call on the page, and when it was first seen
-    uint64_t looked = 0, compiling = 0;  // when the page was read, and the time in plan_create during this case
-    std::string tail{};                  // the end of the worker's output
+    uint64_t since = 0;        // time of the worker's start or latest progress
+    uint64_t measured = 0;     // time of the latest measurement of the worker's memory
+    SlotPage* page = nullptr;  // shared with the worker; may be null
+    // Latest value of page->call(), and the time at which the value was first read.
+    uint64_t call = 0, call_since = 0;
+    // Time at which the page was last read, and time that the current case has spent in
+    // plan_create.
+    uint64_t looked = 0, compiling = 0;
+    std::string tail{};  // the end of the worker's output
   };
 
   bool finished() const;
@@ -77,10 +80,11 @@ class Supervisor {
   std::vector<Result> results_;
   std::deque<Work> queue_;
   std::deque<Worker> workers_;
-  // counts by group and message; hangs are counted by group alone
+  // Number of failures per group and message. Hangs are counted per group only.
   std::map<std::pair<std::string, std::string>, int> failures_;
-  std::map<std::string, std::string> given_up_;  // by group: the message for its remaining cases
-  std::set<pid_t> others_;                       // children that existed before the run
+  // Message for the remaining cases of each given-up group.
+  std::map<std::string, std::string> given_up_;
+  std::set<pid_t> others_;  // child processes that existed before the run
   int was_reaper_ = 0;
   bool stopping_ = false;
 };

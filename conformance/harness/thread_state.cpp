@@ -19,7 +19,7 @@ namespace {
 
 unsigned float_control() {
 #if defined(__SSE__)
-  return _mm_getcsr() & ~0x3fu;  // without the sticky exception flags
+  return _mm_getcsr() & ~0x3fu;  // clears the sticky exception flags
 #else
   return 0;
 #endif
@@ -64,7 +64,7 @@ std::string ThreadState::changed_since() const {
 }
 
 bool ThreadState::same_handler(int signal, const ThreadState& other) const {
-  // only these are compared, since the C library adds other flags
+  // Flags to compare. The C library may add other flags.
   constexpr int told = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;
   const struct sigaction &a = handlers_[static_cast<size_t>(signal)], &b = other.handlers_[static_cast<size_t>(signal)];
   return a.sa_handler == b.sa_handler && (a.sa_flags & told) == (b.sa_flags & told);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that a slot must not change: floating-point control, signal mask and handlers, locale,
-// working directory.
+// Captures the state that a slot must not change: floating-point control, signal mask and handlers,
+// locale, and working directory.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace backplane::conformance {
 class ThreadState {
  public:
   static ThreadState now();
-  // Describes a part of the state that has changed, with its old and new value if possible; empty
-  // if none has.
+  // Describes the first part of the state that has changed, with the old and new values if
+  // possible. Returns an empty string if nothing has changed.
   std::string changed_since() const;
   void restore() const;
 
@@ -24,7 +24,7 @@ class ThreadState {
   int rounding_ = 0;
   unsigned control_ = 0;  // the floating-point control register without its exception flags
   sigset_t signals_{};
-  std::array<struct sigaction, 32> handlers_{};  // by signal number
+  std::array<struct sigaction, 32> handlers_{};  // indexed by signal number
   std::string locale_;
   locale_t thread_locale_{};
   std::string directory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker process: runs cases one after another and reports each start and end.
+// The worker process runs cases one after another, and reports the start and end of each case.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "run_case.hpp"
 #include "slot_watch.hpp"
 
-// Defined if the program has a leak sanitizer: reports leaks on standard error.
+// Reports leaks on standard error. Null unless the program has a leak sanitizer.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" int __lsan_do_recoverable_leak_check() __attribute__((weak));
 
@@ -27,12 +27,13 @@ bool receive(int fd, Work& work) {
   for (;;) {
     const ssize_t count = read(fd, &work, sizeof(work));
     if (count < 0 && errno == EINTR) continue;
-    return count == sizeof(work);  // a pipe delivers so few bytes in one piece
+    return count == sizeof(work);  // a write of so few bytes to a pipe is atomic
   }
 }
 
-// Whether a child process remains, dead or alive; a host that waits for its children would find it.
-// Waits briefly for a child that also returned from the plugin's call: it reports itself and exits.
+// Returns whether the plugin left a child process, running or exited. Such a process would disturb
+// a host that waits for its own children. A forked child that also returned from the case reports
+// itself and exits, so the function waits for it for up to 200 ms.
 bool left_a_child() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
@@ -45,8 +46,8 @@ bool left_a_child() {
 
 void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
           WorkerEnds ends) {
-  // `meson test` makes malloc fill its memory, but cases with buffers of gigabytes need untouched
-  // pages.
+  // `meson test` makes malloc fill the memory that it returns, but cases with buffers of several
+  // gigabytes need untouched pages.
   mallopt(M_PERTURB, 0);
   const pid_t self = getpid();
   report_slots_to(ends.page);
@@ -73,12 +74,13 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
                                              printed, options.limits.output_bytes)};
       }
       tell({Message::Kind::finished, index, result});
-      if (is_failure(result.outcome)) _exit(0);  // the supervisor starts a new process for the rest
+      // The supervisor starts a new process for the remaining cases.
+      if (is_failure(result.outcome)) _exit(0);
     }
   }
   tell({Message::Kind::closing, 0});
   session.close();
-  // The leak sanitizer checks at exit, which a worker never reaches.
+  // The leak sanitizer checks for leaks at a normal exit, but a worker ends with _exit.
   if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(kExitLeaked);
   _exit(0);
 }
