@@ -174,8 +174,8 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// Returns whether `asked`, the facts that plan_create returned for a null output, equals `made`, the
-// facts of a created plan. Unknown facts in `asked` are accepted too.
+// Returns whether `asked`, the facts that plan_create returned for a null output, equals `made`,
+// the facts of a created plan. Unknown facts in `asked` are accepted too.
 inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noexcept {
   if ((asked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
     return asked.stage_inputs == 0 && asked.stage_outputs == 0 && asked.workspace_bytes == BP_WORKSPACE_UNKNOWN;

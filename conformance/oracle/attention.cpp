@@ -18,7 +18,7 @@ struct Shapes {
   }
 };
 
-// The scores of one query, and the bound of their error.
+// The scores of one query for each key, and the largest bound of their errors.
 struct Scores {
   std::vector<long double> value;
   long double off = 0;
@@ -49,8 +49,8 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
     const long double added = boolean ? 0 : masked;
     scores.value[static_cast<size_t>(j)] = dot * scale + added;
     if (!std::isfinite(added)) continue;
-    // Errors of the dot product, of its product with the scale (one rounding), and of the sum with
-    // the mask (one rounding).
+    // The bound covers the dot product, one rounding of its product with the scale, and one
+    // rounding of the sum with the mask.
     long double off = u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
     off += (accumulator.narrowed * magnitude + flushed) * scale;
     if (accumulator.flushes) off += kLeastNormalF16 * scale;
@@ -60,8 +60,8 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   return scores;
 }
 
-// Finds the weights that no rounding changes, before or after the division by their sum. These have
-// the maximum score, and are 1 or 1 / count.
+// Marks the weights that stay exact if a device rounds them before or after the division by their
+// sum. Such a weight has the maximum score, and `format` represents it exactly.
 std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>& scores, const SoftmaxRow& softmax) {
   std::vector<bool> exact(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -78,7 +78,7 @@ std::vector<Expected> attention(const Call& call) {
   const uint32_t dtype = call.outputs[0].dtype;
   const Accumulator accumulator = accumulator_for(dtype, attributes_of<bp_attention_attributes>(call).precision);
   std::vector<Expected> expected = outputs_of(call);
-  const uint32_t format = dtype;  // format of the products' operands
+  const uint32_t format = dtype;  // format to which a device may round the weights
   expect_deviations(expected[0], format);
   for (int64_t row = 0; row < s.batches * s.heads * s.queries; ++row) {
     const int64_t batch = row / s.queries / s.heads, head = row / s.queries % s.heads;
@@ -95,7 +95,8 @@ std::vector<Expected> attention(const Call& call) {
         const auto i = static_cast<size_t>(j);
         const long double value = value_at(v, (key_row + j) * s.width + e);
         if (softmax.y[i] == 0) {
-          open = open || !std::isfinite(value);  // 0 * inf, or no term if masked keys are skipped
+          // 0 * inf is NaN, but a device may skip masked keys.
+          open = open || !std::isfinite(value);
           continue;
         }
         sum += softmax.y[i] * value;

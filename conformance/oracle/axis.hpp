@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions to read a call's attributes and to view a dense tensor along one axis.
+// Reads a call's attributes, and views a dense tensor along one axis.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ Attributes attributes_of(const Call& call) {
   return attributes;
 }
 
-// Element (o, i, j), where i is the index along the axis, has the flat index (o * extent + i) *
-// inner + j.
+// Views a dense tensor as three dimensions: `outer` before the axis, `extent` along the axis, and
+// `inner` after the axis.
 struct AxisView {
   int64_t outer = 1, extent = 1, inner = 1;
   AxisView(const Tensor& tensor, uint32_t axis) : extent(tensor.shape[axis]) {

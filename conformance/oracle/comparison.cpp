@@ -14,8 +14,8 @@ namespace {
 
 constexpr long double kNoRatio = -1;
 
-// Whether the error is allowed, and the ratio of the error to its bound; kNoRatio if there is no
-// bound.
+// Whether an element is accepted, and the ratio of its error to its bound. The ratio is kNoRatio
+// for an element without a bound.
 struct Judgement {
   bool ok;
   long double ratio = kNoRatio;
@@ -65,7 +65,8 @@ Judgement judge(const Expected& expected, size_t index, uint32_t dtype, uint64_t
   return {false};
 }
 
-// A flush to zero is allowed if the result may be below the minimum normal number.
+// Returns whether `bits` may be a result that the device flushed to zero. Within its bound, the
+// exact result must be below 2^-125.
 bool may_flush(const Element& element, uint32_t dtype, uint64_t bits) {
   return (dtype == BP_F32 || dtype == BP_BF16) && is_zero(dtype, bits) &&
          std::fabs(element.value) - element.bound < 0x1p-125L &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of the composites' oracles. The bounds are those of the table in docs/spec/accuracy.md,
-// in units of the dtype of the computation: f64 for f64, else f32. Half an ulp of the output is
-// added to each.
+// Helpers for the oracles of composites. The bounds come from the table in docs/spec/accuracy.md,
+// plus half an ulp of the output. Their unit is the roundoff of the computation's dtype, which is
+// f64 for f64 and f32 for every other dtype.
 #pragma once
 
 #include <cmath>
@@ -13,20 +13,20 @@
 namespace backplane::conformance::oracle {
 
 inline uint32_t computed_in(uint32_t dtype) { return dtype == BP_F64 ? BP_F64 : BP_F32; }
-// The unit roundoff of the computation.
+// Returns the unit roundoff of the dtype in which a composite computes `dtype`.
 inline long double unit(uint32_t dtype) { return roundoff(computed_in(dtype)); }
 inline long double unit_ulp(uint32_t dtype, long double value) { return ulp(computed_in(dtype), value); }
 inline long double count_of(int64_t n) { return static_cast<long double>(n); }
 
-// A result within `bound` of `value`, plus the last rounding. NaN and infinities must be exact; an
-// infinite bound allows anything.
+// Accepts a result within `bound` of `value`, plus half an ulp for the last rounding. A NaN or an
+// infinity must match exactly. An infinite bound accepts any result.
 inline Element near(uint32_t dtype, long double value, long double bound) {
   if (!std::isfinite(value)) return exact_value(dtype, encode(dtype, value));
   if (!std::isfinite(bound)) return anything(dtype, value);
   return bounded(dtype, value, bound + ulp(dtype, value) / 2);
 }
 
-// The error of one element that results from rounding one operand of each of its products.
+// The error of a sum of products in which a device rounds one operand of each product.
 class RoundedOperands {
  public:
   explicit RoundedOperands(uint32_t format) : roundoff_(operand_roundoff(format)) {}
@@ -35,11 +35,11 @@ class RoundedOperands {
     magnitude_ += std::fabs(term);
     squares_ += term * term;
   }
-  // The maximum error: each product has one rounding, to nearest or toward zero. Truncation of few
-  // terms reaches 2.8 of the factor 4.
+  // Returns the maximum error. One operand of each product is rounded, to nearest or toward zero.
+  // With few terms, truncation reaches 2.8 of the factor 4.
   long double bound() const { return 4 * roundoff_ * magnitude_; }
-  // The root mean square of rounding errors of random sign, including the last rounding of the
-  // result.
+  // Returns the root mean square of the errors if their signs are random, including the last
+  // rounding of the result.
   long double deviation(uint32_t dtype, long double value) const {
     return roundoff_ * std::sqrt(squares_) + ulp(dtype, value) / 2;
   }
@@ -48,21 +48,21 @@ class RoundedOperands {
   long double roundoff_;
   long double magnitude_ = 0, squares_ = 0;
 };
-// Allocates the deviations of an output with 16-bit operands.
+// Allocates the output's deviations if `format` is a 16-bit float.
 inline void expect_deviations(Expected& expected, uint32_t format) {
   if (operand_roundoff(format) != 0) expected.deviations.resize(expected.elements.size());
 }
 
-// The optional operand, or null if it is absent.
+// Returns the optional operand, or null if the operand is absent.
 inline const Tensor* optional(const std::vector<Tensor>& operands, size_t index) {
   return index < operands.size() && operands[index].dtype != 0 ? &operands[index] : nullptr;
 }
-// An element of `tensor`, or `otherwise` if the tensor is absent.
+// Returns an element of `tensor`, or `otherwise` if the tensor is absent.
 inline long double value_or(const Tensor* tensor, int64_t index, long double otherwise) {
   return tensor == nullptr ? otherwise : value_at(*tensor, index);
 }
 
-// The elements along the axis at (o, j).
+// Returns the elements along the axis at the outer index `o` and the inner index `j`.
 inline std::vector<long double> elements_along(const Tensor& tensor, const AxisView& view, int64_t o, int64_t j) {
   std::vector<long double> lane(static_cast<size_t>(view.extent));
   for (int64_t i = 0; i < view.extent; ++i) lane[static_cast<size_t>(i)] = value_at(tensor, view.at(o, i, j));

@@ -35,7 +35,8 @@ std::vector<Expected> conv(const Call& call) {
   return expected;
 }
 
-// Each input contributes to every output in its window. conv_bwd_input is the same computation.
+// Each input element contributes to all output elements in its window. This function also computes
+// conv_bwd_input.
 std::vector<Expected> conv_transpose(const Call& call) {
   const auto attributes = attributes_of<bp_conv_attributes>(call);
   const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy, fill, iota.
+// Oracles of copy, fill and iota.
 #include <bit>
 #include <cmath>
 
@@ -12,8 +12,9 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// start + index * step. If the product is exact in the dtype of the computation, the exact value is
-// rounded once. For a 16-bit float the sum must be exact there, too. Otherwise one ulp is allowed.
+// Computes start + index * step. If the product is exact in the dtype of the computation, the exact
+// sum is rounded once. For a 16-bit float, the sum must also be exact in that dtype. Otherwise an
+// error of one ulp is allowed.
 Element float_step(uint32_t dtype, uint64_t start_bits, uint64_t step_bits, int64_t index) {
   const long double start = decode(dtype, start_bits), step = decode(dtype, step_bits);
   const auto factor = static_cast<long double>(index);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products in long double, with the data for their error bounds (class D).
+// Dot products in long double, with the data for their error bounds (class D of
+// docs/spec/accuracy.md).
 #pragma once
 
 #include <vector>
@@ -8,20 +9,21 @@
 
 namespace backplane::conformance::oracle {
 
-// 2 (K + 2): the maximum relative error of a dot product of K terms, in units of u.
+// Returns 2 (K + 2), the maximum relative error of a dot product of K terms, in units of the
+// roundoff u.
 inline long double dot_factor(int64_t terms) { return 2 * static_cast<long double>(terms + 2); }
 
-// Vectors of equal length, decoded once, and properties of each vector.
+// Vectors of equal length, which are decoded once, and properties of each vector.
 class Vectors {
  public:
   struct Row {
     const long double* values;
     int64_t length;
-    int grid;     // every finite value is a multiple of 2^grid; INT_MAX: every value is 0
+    int grid;     // every finite value is a multiple of 2^grid; INT_MAX if all are 0
     bool finite;  // whether every value is finite
   };
   Vectors(std::vector<long double> values, int64_t length);
-  // The rows of a tensor of matrices [batches, count, length]. If `columns`, the columns of
+  // Uses the rows of matrices [batches, count, length]. If `columns` is true, uses the columns of
   // matrices [batches, length, count].
   Vectors(const Tensor& tensor, int64_t batches, int64_t count, int64_t length, bool columns);
   Row row(int64_t index) const {
@@ -38,7 +40,8 @@ class Vectors {
 };
 
 Total dot(const Vectors::Row& a, const Vectors::Row& b);
-// The element for a sum of `depth` products and an optional bias, after the fused activation.
+// Returns the expected element for a sum of products and an optional bias, after the fused
+// activation. `depth` is the number of terms, including the bias.
 Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation);
 // Returns Total::flushable of the dot product of a and b.
 long double flushable_part(const Vectors::Row& a, const Vectors::Row& b);

@@ -6,8 +6,8 @@
 
 namespace backplane::conformance::oracle {
 
-// |got - value| <= `ulps` ulps of the output, 1 ulp for 16-bit floats. Poles, infinities and NaN
-// are exact.
+// Accepts an error of at most `ulps` ulps of the output, or 1 ulp for 16-bit floats. Infinities
+// (such as poles) and NaN must match exactly.
 Element within_ulps(uint32_t dtype, long double value, double ulps);
 
 // The result of an activation, and the bound of its error.
@@ -16,7 +16,7 @@ struct Activated {
   long double bound;
 };
 Activated activate(uint32_t activation, uint32_t dtype, long double x);
-// The element for a sum followed by an activation.
+// Returns the expected element of a sum that is followed by an activation.
 Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict);
 
 }  // namespace backplane::conformance::oracle

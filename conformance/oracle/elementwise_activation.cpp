@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gelu, silu, sigmoid, pow, and the activations that other composites fuse.
+// Oracles of gelu, silu, sigmoid and pow, and the activations that other composites fuse.
 #include <numbers>
 
 #include "composite.hpp"
@@ -12,7 +12,8 @@ namespace {
 
 constexpr long double kSqrt2OverPi = 0.797884560802865355879892119868763737L;
 
-// The factor by which silu and gelu multiply x, without cancellation in the left tail.
+// Returns the factor by which silu and gelu multiply x. The formulas avoid cancellation in the left
+// tail.
 long double gate(uint32_t activation, long double x) {
   switch (activation) {
     case BP_ACTIVATION_GELU_ERF:
@@ -24,12 +25,12 @@ long double gate(uint32_t activation, long double x) {
   }
 }
 
-// Twice the minimum normal number: 2^-125 for f32, and the corresponding number for f64.
+// Returns twice the minimum normal number, for example 2^-125 for f32.
 long double underflow(uint32_t dtype) { return 2 * least_normal(computed_in(dtype)); }
 
-// The bound is relative in the whole left tail: the gate is an exponential there, and its argument
-// has an error of a few roundings. For the erf form in f64 the bound is absolute, because no
-// primitive computes its tail.
+// The bound is relative in the whole left tail, where the gate is an exponential whose argument has
+// an error of a few roundings. The erf form in f64 has an absolute bound, because no primitive
+// computes its tail.
 Activated gelu(uint32_t activation, uint32_t dtype, long double x) {
   const long double share = gate(activation, x), value = x * share, magnitude = std::fabs(x), u = unit(dtype);
   if (computed_in(dtype) == BP_F64 && activation == BP_ACTIVATION_GELU_ERF) return {value, 16 * u * magnitude};
@@ -61,7 +62,8 @@ Activated activate(uint32_t activation, uint32_t dtype, long double x) {
 
 namespace {
 
-// silu and gelu of -inf may be NaN (0 times infinity) or zero (the limit).
+// Returns whether any result is accepted. For -inf, silu and gelu may return NaN (0 times infinity)
+// or zero (the limit).
 bool is_open(uint32_t activation, long double x) {
   return std::isinf(x) && x < 0 &&
          (activation == BP_ACTIVATION_SILU || activation == BP_ACTIVATION_GELU_ERF ||
@@ -83,7 +85,8 @@ std::vector<Expected> pointwise(const Call& call, uint32_t activation) {
 }  // namespace
 
 Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict) {
-  constexpr long double lipschitz = 1.13L;  // the steepest slope of any activation, which is gelu's
+  // Maximum slope of all activations, which is the slope of gelu.
+  constexpr long double lipschitz = 1.13L;
   if (activation == BP_ACTIVATION_NONE || verdict.criterion == Criterion::any) return finish(dtype, verdict);
   if (is_open(activation, verdict.value)) return anything(dtype, 0);
   const auto [value, bound] = activate(activation, dtype, verdict.value);
@@ -108,7 +111,7 @@ std::vector<Expected> pow(const Call& call) {
     const long double x = value_at(bases, i), y = value_at(exponents, i);
     const long double value = std::pow(x, y), steps = std::fabs(y * std::log(std::fabs(x)));
     if (x == -1 && std::isinf(y)) {
-      // the decomposition computes e^(inf * 0), the library returns 1
+      // The decomposition computes e^(inf * 0), but std::pow returns 1.
       expected.elements.push_back(anything(out.dtype, value));
     } else if (value == 0 || x == 1 || y == 0) {
       expected.elements.push_back(near(out.dtype, value, 0));

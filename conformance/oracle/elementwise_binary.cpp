@@ -16,8 +16,8 @@ T arithmetic(uint32_t op, T a, T b) {
   return op == BP_OP_ADD ? a + b : op == BP_OP_SUB ? a - b : a * b;
 }
 
-// Class R. The host's own operation computes f32 and f64. The exact result of 16-bit floats fits
-// into long double, or its rounding there has no effect.
+// Returns the result of class R, which is rounded once. The host computes f32 and f64 directly. For
+// 16-bit floats, a long double holds the exact result or a number that rounds to the same result.
 Element correctly_rounded(uint32_t op, uint32_t dtype, uint64_t a, uint64_t b) {
   uint64_t bits = 0;
   if (dtype == BP_F64) {
@@ -41,7 +41,7 @@ Element quotient(uint32_t dtype, long double a, long double b, double ulps) {
   return element;
 }
 
-// NaN in either operand propagates.
+// Returns the maximum or minimum. A NaN in either operand propagates.
 Element extreme(uint32_t dtype, uint64_t a, uint64_t b, bool greatest) {
   const long double x = decode(dtype, a), y = decode(dtype, b);
   const uint64_t bits = is_nan(dtype, a) ? a : is_nan(dtype, b) ? b : (greatest ? x > y : x < y) ? a : b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare and select.
+// Oracles of compare and select.
 #include "axis.hpp"
 #include "number.hpp"
 #include "operators.hpp"

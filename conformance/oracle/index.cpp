@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter: an index selects elements along one axis.
+// Oracles of gather and scatter, in which an index tensor selects elements along one axis.
 #include <algorithm>
 
 #include "axis.hpp"
@@ -13,7 +13,8 @@ namespace {
 
 bool inside(int64_t index, int64_t extent) { return index >= 0 && index < extent; }
 
-// The value of one cell. `sources` are the bits of its updates, at least one, in no defined order.
+// Computes one element that scatter updates. `sources` contains the bits of at least one update,
+// and the order of the updates is undefined.
 class Cell {
  public:
   Cell(uint32_t dtype, uint64_t before, const std::vector<uint64_t>& sources)
@@ -35,7 +36,7 @@ class Cell {
     for (const uint64_t source : sources_) total += source;
     return exact_bits(dtype_, total & mask_of(dtype_));
   }
-  // Returns the maximum for sign 1, the minimum for -1.
+  // Returns the maximum for sign 1 and the minimum for sign -1.
   Element extreme(long double sign) const {
     uint64_t best = before_;
     for (const uint64_t source : sources_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy.
+// Oracle of cross_entropy.
 #include "operators.hpp"
 #include "softmax.hpp"
 
@@ -7,7 +7,8 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// The weighted target distribution of one row. Its elements multiply the log probabilities.
+// Returns the weighted target distribution of row `n`. The loss multiplies its elements by the log
+// probabilities.
 std::vector<long double> target_of(const Call& call, int64_t n, int64_t classes) {
   const auto attributes = attributes_of<bp_cross_entropy_attributes>(call);
   const int64_t target = integer_at(call.inputs[1], n);
@@ -22,7 +23,8 @@ std::vector<long double> target_of(const Call& call, int64_t n, int64_t classes)
   return share;
 }
 
-// The divisor of the mean: the sum of the weights of the targets that are not ignored.
+// Returns the divisor of the mean, which is the sum of the weights of all targets that are not
+// ignored.
 long double mean_divisor(const Call& call, int64_t rows) {
   const auto attributes = attributes_of<bp_cross_entropy_attributes>(call);
   if (attributes.reduction != BP_REDUCTION_MEAN) return 1;
@@ -37,7 +39,7 @@ long double mean_divisor(const Call& call, int64_t rows) {
 
 }  // namespace
 
-// The gradient is that of the reduced loss, with an upstream gradient of 1.
+// Output 1 is the gradient of the reduced loss, with an upstream gradient of 1.
 std::vector<Expected> cross_entropy(const Call& call) {
   const Tensor& logits = call.inputs[0];
   const uint32_t dtype = call.outputs[0].dtype;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul by its definition.
+// Computes matmul directly from its definition.
 #include <algorithm>
 
 #include "axis.hpp"
@@ -32,7 +32,8 @@ Expected integers(const Call& call, const Extents& e) {
   for (int64_t batch = 0; batch < e.batches; ++batch) {
     for (int64_t m = 0; m < e.rows; ++m) {
       for (int64_t n = 0; n < e.cols; ++n) {
-        // a product is at most 2^16, so the sum does not overflow for any K that fits into memory
+        // A product is at most 2^16, so a 64-bit sum cannot overflow for any K that fits into
+        // memory.
         int64_t sum = 0;
         for (int64_t k = 0; k < e.depth; ++k) {
           sum += left[static_cast<size_t>((batch * e.rows + m) * e.depth + k)] *
@@ -47,7 +48,7 @@ Expected integers(const Call& call, const Extents& e) {
 
 Expected floats(const Call& call, const Extents& e) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  // A 16-bit float is widened if the other operand is f32.
+  // If one operand is f32, a 16-bit operand is widened to f32.
   const uint32_t operands = a.dtype == b.dtype ? a.dtype : uint32_t{BP_F32};
   const Accumulator accumulator = accumulator_for(operands, attributes_of<bp_matmul_attributes>(call).precision);
   const Vectors left(a, e.batches, e.rows, e.depth, false), right(b, e.batches, e.cols, e.depth, true);

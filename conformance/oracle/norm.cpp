@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm, batch_norm.
+// Oracles of layer_norm, rms_norm, group_norm and batch_norm.
 #include "norm.hpp"
 
 #include "operators.hpp"
@@ -79,11 +79,13 @@ Moments moments_of(const Tensor& x, const std::vector<int64_t>& members) {
 
 namespace {
 
-// (x - mean) * r * gamma + beta, with the bound of accuracy.md; `loss` is norm_loss.
+// Computes (x - mean) * r * gamma + beta with the bound of docs/spec/accuracy.md. `loss` is the
+// result of norm_loss.
 Element normalised(uint32_t dtype, long double x, long double mean, long double magnitude, long double r,
                    long double gamma, long double beta, long double loss) {
   const long double straight = (x - mean) * r;
-  if (std::isinf(r) && magnitude != 0) return anything(dtype, straight);  // see rstd_of
+  // rstd_of explains this case.
+  if (std::isinf(r) && magnitude != 0) return anything(dtype, straight);
   return near(dtype, straight * gamma + beta,
               loss * (std::fabs(straight) + r * magnitude) * std::fabs(gamma) + 2 * unit(dtype) * std::fabs(beta));
 }
@@ -92,16 +94,18 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
   return near(dtype, moments.mean, (rho(moments.count) + 5) * unit(dtype) * moments.magnitude);
 }
 
-// With epsilon and variance 0, rstd is infinite and y is 0 / 0. Only zeros are tested in this way,
-// since the mean of other equal elements may have a rounding error, and then the variance is not 0.
-// The relative error of the variance is twice that of a distance from the mean; the square root
-// halves it.
+// Without epsilon, a variance of 0 gives an infinite rstd, and y is 0 / 0. The suite tests this
+// with zeros only. The mean of other equal elements may have a rounding error, and then the
+// variance is not 0.
+//
+// The relative error of the variance is twice the relative error of a distance from the mean. The
+// square root halves the error again.
 Element rstd_of(uint32_t dtype, const Moments& moments, long double r) {
   if (std::isinf(r) && moments.magnitude != 0) return anything(dtype, r);
   return near(dtype, r, norm_loss(dtype, moments.count) * (1 + r * moments.magnitude) * r);
 }
 
-// The statistics of each group, then the elementwise results.
+// Computes the statistics and the normalised elements of each group.
 std::vector<Expected> by_group(const Call& call, const Grouping& grouping, long double epsilon) {
   const Tensor& x = call.inputs[0];
   const Tensor *gamma = optional(call.inputs, 1), *beta = optional(call.inputs, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups of elements that a normalisation reduces, and their mean and variance.
+// Groups of elements that a normalisation reduces, with the mean and variance of each group.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,17 @@
 
 namespace backplane::conformance::oracle {
 
-// The elements of x in each group, and the element of gamma and beta that applies to each element
-// of x.
+// The groups of the elements of x, and the index of gamma and beta for each element.
 struct Grouping {
-  std::vector<std::vector<int64_t>> members{};  // by group, row-major
-  std::vector<int64_t> parameter{};             // by element of x
+  std::vector<std::vector<int64_t>> members{};  // indices into x per group, in row-major order
+  std::vector<int64_t> parameter{};             // index into gamma and beta per element of x
 };
-// layer_norm, rms_norm: one group for each index of the dimensions outside `axes`; gamma and beta
-// extend along `axes`.
+// Groups for layer_norm and rms_norm. Each index of the dimensions outside `axes` has one group,
+// and gamma and beta extend along `axes`.
 Grouping group_axes(const std::vector<int64_t>& shape, uint32_t axes);
-// group_norm: x[N,C,..], parameters [C].
+// Groups for group_norm. x has the shape [N,C,..], and gamma and beta have the shape [C].
 Grouping group_channels(const std::vector<int64_t>& shape, int64_t groups);
-// batch_norm: one group per channel, parameters [C].
+// Groups for batch_norm, one per channel. gamma and beta have the shape [C].
 Grouping group_batch(const std::vector<int64_t>& shape);
 
 struct Moments {
@@ -29,7 +28,8 @@ struct Moments {
 };
 Moments moments_of(const Tensor& x, const std::vector<int64_t>& members);
 
-// (root n + 8) u: the maximum relative error of each step of a normalisation over n elements.
+// Returns (sqrt(n) + 8) u, the maximum relative error of each step of a normalisation over n
+// elements.
 inline long double norm_loss(uint32_t dtype, int64_t n) { return (std::sqrt(count_of(n)) + 8) * unit(dtype); }
 inline long double rms_loss(uint32_t dtype, int64_t n) { return (rho(n) / 2 + 12) * unit(dtype); }
 

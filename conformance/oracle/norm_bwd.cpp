@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd: the gradients of all four normalisations, with batch statistics.
+// Oracle of norm_bwd, which computes the gradients of all four normalisations with batch
+// statistics.
 #include "norm.hpp"
 #include "operators.hpp"
 
@@ -18,7 +19,7 @@ Grouping grouping_of(const bp_norm_bwd_attributes& attributes, const std::vector
   }
 }
 
-// A sum, the magnitude of its terms, and the error of these terms.
+// A sum, and the total error of its terms.
 struct Part {
   Sum sum{};
   long double off = 0;
@@ -53,7 +54,8 @@ std::vector<Expected> norm_bwd(const Call& call) {
     const long double mean = centred ? value_or(means, group, moments.mean) : 0;
     const long double square = moments.variance + (centred ? 0 : moments.mean * moments.mean);
     const long double r = value_or(rstds, group, 1 / std::sqrt(square + static_cast<long double>(attributes.epsilon)));
-    // Four times the forward error, since every term carries the error of x-hat.
+    // The bounds are four times the forward bounds, since every term contains the error of the
+    // normalised x.
     const long double loss = norm_loss(dtype, moments.count), spread = 1 + r * moments.magnitude;
 
     long double mean_g = 0, mean_gx = 0, mean_abs_g = 0, mean_abs_gx = 0;

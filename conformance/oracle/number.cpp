@@ -12,10 +12,10 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// The mask of the significand's fraction, which is below the sign and the exponent.
+// Returns the mask of the fraction bits, which are below the sign and the exponent.
 uint64_t fraction_mask(const Format& format) { return (uint64_t{1} << (format.precision - 1)) - 1; }
 
-// For floats without a hardware type: integers give the exact value, and the single rounding.
+// Decodes a float that has no hardware type. Integer arithmetic makes the result exact.
 long double decode_float(const Format& format, uint64_t bits) {
   const uint64_t fraction = bits & fraction_mask(format);
   const auto field =
@@ -41,10 +41,10 @@ uint64_t encode_float(uint32_t dtype, const Format& format, long double value) {
   if (magnitude == 0) return sign;
   if (std::isinf(magnitude)) return sign | infinity;
   int exponent = 0;
-  std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
+  std::frexp(magnitude, &exponent);  // the magnitude is in [2^(exponent - 1), 2^exponent)
   exponent = std::max(exponent - 1, format.least_exponent);
   if (exponent > format.greatest_exponent) return sign | infinity;
-  // Rounds to a whole number of ulps, to nearest even. A carry out of the significand increments
+  // Rounds to a whole number of ulps, with ties to even. A carry out of the significand increments
   // the exponent.
   const long double scaled = std::ldexp(magnitude, format.precision - 1 - exponent);
   auto units = static_cast<uint64_t>(scaled);
@@ -140,7 +140,7 @@ bool is_subnormal(uint32_t dtype, uint64_t bits) {
 
 uint64_t next_up(uint32_t dtype, uint64_t bits) {
   const uint64_t sign = sign_bit(dtype);
-  if ((bits & (sign - 1)) == 0) return 1;  // the number next to either zero
+  if ((bits & (sign - 1)) == 0) return 1;  // the minimum subnormal number follows either zero
   return (bits & sign) == 0 ? bits + 1 : bits - 1;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of every dtype: conversion to long double and back with one rounding, ulps, adjacent
-// numbers.
+// Converts numbers of every dtype to long double and back with a single rounding, and computes ulps
+// and adjacent numbers.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace backplane::conformance::oracle {
 
-// long double holds every i64 and f64 exactly, and has at least 11 bits more than f64.
+// long double represents every i64 and f64 exactly, with at least 11 bits more than f64.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle needs a long double of 64 bits");
 
 using Kind = backplane::rules::DtypeKind;
@@ -23,10 +23,10 @@ using Kind = backplane::rules::DtypeKind;
 struct Format {
   std::string_view name{};
   Kind kind = Kind::NONE;
-  bool core = false;  // required by CORE; otherwise an extension
+  bool core = false;  // whether CORE requires the dtype; otherwise it is an extension
   uint32_t bytes = 0;
-  int precision = 0;       // floats: significant bits, including the hidden one
-  int least_exponent = 0;  // floats: the minimum normal number is 2^least_exponent
+  int precision = 0;       // significant bits of a float, including the hidden bit
+  int least_exponent = 0;  // a float's minimum normal number is 2^least_exponent
   int greatest_exponent = 0;
 };
 
@@ -59,7 +59,7 @@ inline bool is_integer(uint32_t dtype) {
   return format_of(dtype).kind == Kind::INT || format_of(dtype).kind == Kind::UINT;
 }
 
-// Loads element `index` of a dense tensor into the low bytes.
+// Loads the element `index` of a dense tensor into the low bytes of the result.
 inline uint64_t load(const Tensor& tensor, int64_t index) {
   const unsigned char* const at = tensor.bytes.data() + static_cast<size_t>(index) * bytes_of(tensor.dtype);
   uint64_t bits = 0;
@@ -83,29 +83,30 @@ inline void store(Tensor& tensor, int64_t index, uint64_t bits) {
 }
 inline uint64_t mask_of(uint32_t dtype) { return ~uint64_t{0} >> (64 - 8 * bytes_of(dtype)); }
 
-// Exact for every dtype. Any non-zero bool is 1.
+// Decodes every dtype exactly. Every non-zero bool becomes 1.
 long double decode(uint32_t dtype, uint64_t bits);
 inline long double value_at(const Tensor& tensor, int64_t index) { return decode(tensor.dtype, load(tensor, index)); }
-// The sign-extended integer. u64 arithmetic on it wraps like the dtype once the result is masked.
+// Returns the integer, extended to 64 bits. Unsigned 64-bit arithmetic on the result, followed by
+// mask_of, wraps like arithmetic in the dtype.
 int64_t decode_integer(uint32_t dtype, uint64_t bits);
 inline int64_t integer_at(const Tensor& tensor, int64_t index) {
   return decode_integer(tensor.dtype, load(tensor, index));
 }
 
-// Floats are rounded once to nearest even, with subnormals, and overflow to infinity. Every NaN
-// becomes the canonical quiet NaN. For integers and bool `value` must be representable.
+// Rounds a float once to nearest even, including subnormal numbers. Overflow gives infinity, and
+// every NaN becomes the canonical quiet NaN. An integer dtype or bool must represent `value`
+// exactly.
 uint64_t encode(uint32_t dtype, long double value);
 inline uint64_t encode_integer(uint32_t dtype, int64_t value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 
-// The minimum and maximum of an integer dtype or bool.
+// Return the minimum and the maximum of an integer dtype or bool.
 long double least_integer(uint32_t dtype);
 long double greatest_integer(uint32_t dtype);
 
-// The functions below are for floats.
-// The ulp at |value|, at least the least subnormal. For inf and NaN: the ulp of the greatest finite
-// number.
+// Returns the ulp at |value|, which is at least the minimum subnormal number. For an infinity or
+// NaN, returns the ulp of the maximum finite number. `dtype` must be a float.
 long double ulp(uint32_t dtype, long double value);
-long double roundoff(uint32_t dtype);  // u, half an ulp of 1
+long double roundoff(uint32_t dtype);  // returns u, which is half an ulp of 1
 long double greatest_finite(uint32_t dtype);
 long double least_normal(uint32_t dtype);
 long double least_subnormal(uint32_t dtype);
@@ -113,22 +114,23 @@ uint64_t infinity_bits(uint32_t dtype, bool negative = false);
 uint64_t quiet_nan_bits(uint32_t dtype);
 uint64_t signalling_nan_bits(uint32_t dtype);
 uint64_t sign_bit(uint32_t dtype);
-bool is_nan(uint32_t dtype, uint64_t bits);   // false for every integer
-bool is_zero(uint32_t dtype, uint64_t bits);  // either sign
+bool is_nan(uint32_t dtype, uint64_t bits);   // returns false for every integer dtype
+bool is_zero(uint32_t dtype, uint64_t bits);  // accepts a zero of either sign
 bool is_subnormal(uint32_t dtype, uint64_t bits);
-// The next greater or smaller number after finite `bits`. Infinity follows the maximum finite
-// number.
+// Return the next greater and the next smaller float after the finite float `bits`. Infinity
+// follows the maximum finite float.
 uint64_t next_up(uint32_t dtype, uint64_t bits);
 uint64_t next_down(uint32_t dtype, uint64_t bits);
 
-// For example "1.5 (0x3fc00000)", for messages.
+// Returns text for messages, for example "1.5 (0x3fc00000)".
 std::string text(uint32_t dtype, uint64_t bits);
 
-// Create elements of each criterion.
+// Functions that create an Element with a certain criterion.
 inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
 inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
 inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }
-// |got - value| <= bound. The caller has included half an ulp of the output if the class allows it.
+// Accepts a result if |got - value| <= bound. The caller includes half an ulp of the output in
+// `bound` if the accuracy class allows this.
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
   return {value, bound, encode(dtype, value), Criterion::bound};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators that `evaluate` calls, each in the file of its family. Each returns one Expected
-// per output.
+// Declares the functions that `evaluate` calls. Each function is in the source file of its family,
+// and returns one Expected per output.
 #pragma once
 
 #include "oracle.hpp"
@@ -17,7 +17,7 @@ std::vector<Expected> compare(const Call& call);
 std::vector<Expected> select(const Call& call);
 std::vector<Expected> gather(const Call& call);
 std::vector<Expected> scatter(const Call& call);
-std::vector<Expected> reduce(const Call& call);  // reduce_sum, _prod, _max, _min
+std::vector<Expected> reduce(const Call& call);  // reduce_sum, reduce_prod, reduce_max, reduce_min
 std::vector<Expected> arg(const Call& call);     // argmax, argmin
 std::vector<Expected> cumsum(const Call& call);
 std::vector<Expected> matmul(const Call& call);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle computes what an operator's outputs should be: naively, in long double or in integers,
-// and independently of every plugin. It sees dense tensors only; the harness handles layouts.
+// The oracle computes the expected outputs of an operator. It uses simple code in long double or
+// integers, independent of every plugin. It handles dense tensors only, and the harness handles
+// layouts.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace backplane::conformance::oracle {
 
 // A dense, row-major tensor in the representation of its dtype.
 struct Tensor {
-  uint32_t dtype = 0;  // 0: an optional operand that is absent
+  uint32_t dtype = 0;  // 0 for an optional operand that is absent
   std::vector<int64_t> shape{};
   std::vector<unsigned char> bytes{};
 
@@ -25,41 +26,43 @@ struct Tensor {
   }
 };
 
-// One operator with its data. `outputs` holds dtypes and shapes, and also bytes if the operator
-// reads them (scatter's io, adamw's state).
+// An operator with its data. `outputs` contains dtypes and shapes. It also contains bytes if the
+// operator reads its outputs, as scatter and adamw do.
 struct Call {
   uint32_t op = 0;
   std::vector<unsigned char> attributes{};  // the operator's complete attribute struct
   std::vector<Tensor> inputs{};
   std::vector<Tensor> outputs{};
-  std::vector<uint64_t> scalars{};  // in the representation of the scalar's dtype
-  bool zero_mean = false;           // the data have zero mean and random order, so sums have a tighter bound
+  std::vector<uint64_t> scalars{};  // bits of each scalar in its dtype
+  // Whether the data have zero mean and random order, which gives sums tighter bounds.
+  bool zero_mean = false;
 };
 
-// When an element is accepted (docs/spec/accuracy.md, "Classes").
+// Condition for accepting an element (docs/spec/accuracy.md, "Classes").
 enum class Criterion : uint8_t {
-  bits,           // exactly these bits, NaN payloads included
-  value,          // bit-exact, except that all NaNs are equal
+  bits,           // all bits are equal, including NaN payloads
+  value,          // all bits are equal, except that any NaN equals any other NaN
   unsigned_zero,  // as `value`, but a zero may have either sign
   bound,          // |got - value| <= bound, with the rules for overflow, NaN and flushing
-  signed_bound,   // as `bound`, and a zero has the sign of the value
-  any,            // anything is accepted, since an intermediate overflows
-  one_of,         // the bits are one of `choices` (scatter by set with duplicates)
+  signed_bound,   // as `bound`, but a zero must have the sign of the value
+  any,            // any result is accepted, for example after an overflow
+  one_of,         // the bits are one of `choices`, for example after scatter with duplicate indices
 };
 
 struct Element {
-  long double value = 0;  // the exact result, or the nearest long double; floats only
-  long double bound = 0;  // absolute; includes half an ulp of the output
-  uint64_t bits = 0;      // the result rounded once to the output's dtype, for messages
+  long double value = 0;  // the exact result, or the nearest long double
+  long double bound = 0;  // absolute error, including half an ulp of the output
+  uint64_t bits = 0;      // the result rounded once to the output's dtype
   Criterion criterion = Criterion::value;
 };
 
 struct Expected {
-  std::vector<Element> elements{};               // row-major
-  std::vector<std::vector<uint64_t>> choices{};  // for Criterion::one_of, by element; otherwise empty
-  // The expected deviation of each element whose operands may be rounded to 16 bits, including the
-  // rounding of the result. The root mean square of error / deviation detects errors that are
-  // within the bounds. Empty if no operand may be rounded.
+  std::vector<Element> elements{};  // in row-major order
+  // Accepted bits per element, for Criterion::one_of; otherwise empty.
+  std::vector<std::vector<uint64_t>> choices{};
+  // Expected deviation of each element if operands may be rounded to 16 bits; otherwise empty. A
+  // deviation includes the rounding of the result. The root mean square of error / deviation
+  // detects errors that are within the bounds.
   std::vector<long double> deviations{};
 };
 
@@ -70,7 +73,7 @@ inline std::vector<Expected> only(Expected expected) {
   return outputs;
 }
 
-// Returns one Expected per output of `call`, whose arguments must be legal.
+// Returns one Expected per output of `call`. The arguments of `call` must be legal.
 std::vector<Expected> evaluate(const Call& call);
 
 }  // namespace backplane::conformance::oracle

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of elements in sort and topk.
+// Defines the order of elements in sort and topk.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 
 namespace backplane::conformance::oracle {
 
-// Returns the positions along the axis at (o, j) in sorted order. Ascending and descending orders
-// are stable, NaN is greater than every number, and -0 equals +0.
+// Returns the indices along the axis in sorted order, for the outer index `o` and the inner index
+// `j`. Ascending and descending orders are stable, NaN is greater than every number, and -0 equals
+// +0.
 inline std::vector<int64_t> sorted_positions(const Tensor& in, const AxisView& view, int64_t o, int64_t j,
                                              bool descending) {
   std::vector<long double> values(static_cast<size_t>(view.extent));

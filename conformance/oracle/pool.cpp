@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool.
+// Oracles of max_pool and avg_pool.
 #include "operators.hpp"
 #include "window.hpp"
 
@@ -7,7 +7,8 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Calls visit(output, plane of x, position of the window) for each output.
+// Calls visit(index of the output, offset of the plane in x, position of the window) for each
+// output element.
 template <typename Visit>
 void each_window(const Call& call, Visit visit) {
   const Extents image = spatial(call.inputs[0]), result = spatial(call.outputs[0]);
@@ -58,7 +59,7 @@ std::vector<Expected> avg_pool(const Call& call) {
   const Tensor& x = call.inputs[0];
   const Extents image = spatial(x);
   const uint32_t dtype = call.outputs[0].dtype;
-  constexpr long double division = 5;  // 2.5 ulp, in units of u
+  constexpr long double division = 5;  // error of the division, which is 2.5 ulp, in units of u
   std::vector<Expected> expected = outputs_of(call);
   each_window(call, [&](size_t out, int64_t plane, const Extents& at) {
     Sum sum;

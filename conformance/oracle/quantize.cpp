@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize, dequantize, quantized_matmul.
+// Oracles of quantize, dequantize and quantized_matmul.
 #include "composite.hpp"
 #include "dot.hpp"
 #include "operators.hpp"
@@ -8,15 +8,16 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Element `index` of quantized values with `row` elements per row. A byte holds two 4-bit values,
-// and each row begins at a byte.
+// Returns the element `index` of a quantized tensor with `row` elements per row. A byte contains
+// two 4-bit values, and each row begins at a byte boundary.
 int64_t quantized_at(const Tensor& tensor, uint32_t bits, int64_t index, int64_t row) {
   if (bits == 8) return integer_at(tensor, index);
   const int64_t column = index % row, byte = index / row * ((row + 1) / 2) + column / 2;
   return static_cast<int64_t>(load(tensor, byte) >> (column % 2 * 4) & 15);
 }
 
-// The scale or zero point of element `index` of x: a single value, or one per element.
+// Returns the scale or zero point of element `index`. `parameter` has a single value, or one value
+// per element.
 long double parameter_at(const Tensor* parameter, int64_t index, long double otherwise) {
   if (parameter == nullptr) return otherwise;
   return value_at(*parameter, parameter->count() == 1 ? 0 : index);
@@ -30,8 +31,8 @@ Range range_of(uint32_t dtype, uint32_t bits) {
   return {least_integer(dtype), greatest_integer(dtype)};
 }
 
-// The quantized x, and the other allowed value if x / scale is too near a tie; otherwise `other`
-// equals `chosen`.
+// The quantized value of x. If x / scale is too near a tie, `other` is a second allowed value.
+// Otherwise `other` equals `chosen`.
 struct Steps {
   int64_t chosen, other;
 };
@@ -69,7 +70,8 @@ std::vector<Expected> quantize(const Call& call) {
       const int64_t bytes = (row + 1) / 2, low = i / bytes * row + i % bytes * 2;
       const Steps first = steps_at(low);
       const bool pair = i % bytes * 2 + 1 < row;
-      const Steps second = pair ? steps_at(low + 1) : Steps{0, 0};  // the unused half of a last byte is 0
+      // The unused half of a row's last byte is 0.
+      const Steps second = pair ? steps_at(low + 1) : Steps{0, 0};
       for (const int64_t a : {first.chosen, first.other}) {
         for (const int64_t b : {second.chosen, second.other}) choices.push_back(static_cast<uint64_t>(a | b << 4));
       }
@@ -92,7 +94,7 @@ std::vector<Expected> dequantize(const Call& call) {
   const Tensor* zero = optional(call.inputs, 2);
   const int64_t row = out.shape.empty() ? 1 : out.shape.back();
   std::vector<Expected> expected = outputs_of(call);
-  // The product of a step and an f32 scale is not exact in f32, so a 16-bit result is rounded
+  // The product of a step and an f32 scale may be inexact in f32, so a 16-bit result is rounded
   // twice.
   const bool rounded_twice = scale.dtype != out.dtype;
   for (int64_t i = 0; i < out.count(); ++i) {
@@ -105,8 +107,8 @@ std::vector<Expected> dequantize(const Call& call) {
   return expected;
 }
 
-// An integer `a` has a scale: the integer part is exact, and U(4) applies to the scaling. With a
-// float `a`, this is a dot product with dequantized weights.
+// An integer `a` has a scale. With one block, the sum of integers is exact, and class U(4) applies
+// to the scaling. With a float `a`, the result is a dot product with dequantized weights.
 std::vector<Expected> quantized_matmul(const Call& call) {
   const auto attributes = attributes_of<bp_quantized_matmul_attributes>(call);
   const Tensor &a = call.inputs[0], &w = call.inputs[1], &w_scale = call.inputs[2], &out = call.outputs[0];
@@ -117,12 +119,12 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
   const int64_t blocks = (depth + block - 1) / block;
   const bool integer = !is_float(a.dtype);
-  // one scale per column, so the sum over k is a sum of integers
+  // With one scale per column, the sum over k is a sum of integers.
   const bool in_integers = integer && blocks <= 1;
-  // format of the products' operands
+  // Format of the operands of the products.
   const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;
   const Accumulator accumulator = integer ? accumulator_for(out.dtype) : accumulator_for(a.dtype, attributes.precision);
-  // A parameter has one value, one per column, or one per column and block.
+  // A parameter has one value in total, one per column, or one per column and block.
   const auto of_weight = [&](const Tensor* parameter, int64_t n, int64_t k, long double otherwise) {
     if (parameter == nullptr || depth == 0) return otherwise;
     const int64_t count = parameter->count();
@@ -149,21 +151,21 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         const long double minimum = of_weight(w_minimum, n, k, 0);
         const long double x = a_value * step;
         sum.add_product(x, scaled);
-        // The minimum is a separate term: if the parts of a weight cancel, the rounding error
-        // depends on the magnitudes of the parts.
+        // The minimum is a separate term, because the two parts of a weight may cancel. The
+        // rounding error depends on the magnitudes of the parts.
         if (w_minimum != nullptr) sum.add_product(x, minimum);
         if (!is_representable(format, scaled + minimum)) weights.add(x * (scaled + minimum));
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
       if (in_integers) {
-        // The sums are integers, so a cancellation gives exactly zero. The scales are applied
-        // afterwards.
+        // The sums are integers, so a cancellation gives exactly zero. The scales are applied after
+        // the sums.
         const long double product = sum.value() * (step * of_weight(&w_scale, n, 0, 1));
         const long double minimum = minima.value() * (step * of_weight(w_minimum, n, 0, 0));
         const long double value = product + minimum + added;
-        // U(4) each for the scaled integers and the sum with the bias; with a minimum, also for its
-        // part and for the sum of both parts.
+        // The bound allows U(4) for the scaled integers and U(4) for the sum with the bias. A
+        // minimum adds U(4) for its own part and U(4) for the sum of both parts.
         long double off = 4 * unit_ulp(out.dtype, product) + 4 * unit_ulp(out.dtype, value);
         if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minimum) + 4 * unit_ulp(out.dtype, product);
         element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Criterion::unsigned_zero}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// philox: Philox4x32-10, from its definition (Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", 2011).
+// Oracle of philox, which is Philox4x32-10 as defined in Salmon et al., "Parallel random numbers:
+// as easy as 1, 2, 3" (2011).
 #include <array>
 
 #include "number.hpp"

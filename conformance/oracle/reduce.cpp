@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over a set of axes.
+// Oracles of reductions over a set of axes.
 #include <algorithm>
 
 #include "axis.hpp"
@@ -11,7 +11,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Calls visit(input element, output element) for every element of `in`.
+// Calls visit(input index, output index) for every element of `in`.
 template <typename Visit>
 void each_pair(const Tensor& in, uint32_t axes, Visit visit) {
   const size_t rank = in.shape.size();
@@ -35,7 +35,7 @@ void each_pair(const Tensor& in, uint32_t axes, Visit visit) {
   }
 }
 
-// Integers wrap in the output's dtype.
+// Reduces integers, which wrap in the output's dtype.
 template <typename Merge>
 Expected integers(const Call& call, int64_t start, Merge merge) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];
@@ -49,8 +49,8 @@ Expected integers(const Call& call, int64_t start, Merge merge) {
   return expected;
 }
 
-// A product of floats has a relative error of (1 + u)^2n - 1 if no order of multiplication leaves
-// the accumulator's range.
+// A product of n floats has a relative error of at most (1 + u)^(2n) - 1, if no order of
+// multiplication leaves the accumulator's range.
 class Product {
  public:
   void multiply(long double x) {
@@ -81,9 +81,10 @@ class Product {
 
  private:
   long double product_ = 1;
-  // product of the finite magnitudes above 1, and product of the other finite ones
+  // Product of the finite magnitudes above 1, and product of the other finite non-zero magnitudes.
   long double above_ = 1, below_ = 1;
-  long double odd_ = 1;  // product of the odd parts, which an exact product must represent
+  // Product of the odd parts of all factors; an exact product must represent it.
+  long double odd_ = 1;
   int64_t count_ = 0;
   bool nan_ = false, infinite_ = false, zero_ = false;
 };
@@ -107,7 +108,8 @@ Expected sum(const Call& call) {
       return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     });
   }
-  constexpr long double zero_mean_factor = 16;  // the errors of a zero-mean sum cancel, too
+  // The rounding errors of a zero-mean sum cancel like its terms.
+  constexpr long double zero_mean_factor = 16;
   return floats<Sum>(
       call, [](Sum& state, long double x) { state.add(x); },
       [&](const Sum& state) {
@@ -128,7 +130,8 @@ Expected product(const Call& call) {
       [&](const Product& state) { return state.judge(dtype); });
 }
 
-// Returns the maximum for sign 1, the minimum for -1. long double represents every element exactly.
+// Returns the maximum for sign 1 and the minimum for sign -1. A long double represents every
+// element exactly.
 Expected extreme(const Call& call, long double sign) {
   const uint32_t dtype = call.outputs[0].dtype;
   struct Best {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// argmax, argmin.
+// Oracles of argmax and argmin.
 #include <cmath>
 
 #include "axis.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cumsum.
+// Oracle of cumsum.
 #include "axis.hpp"
 #include "number.hpp"
 #include "operators.hpp"
@@ -9,8 +9,8 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// A running reduction along the axis. An exclusive scan writes each output before `step` adds the
-// input at the same index.
+// Computes a running reduction along the axis. An exclusive scan writes each output before `step`
+// adds the input at the same index.
 template <typename State, typename Step, typename Judge>
 Expected scan(const Call& call, Step step, Judge judge) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];

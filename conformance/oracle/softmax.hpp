@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of softmax with its tolerances, also used by attention and cross_entropy.
+// Computes one row of softmax with its tolerances. The oracles of attention and cross_entropy also
+// use it.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,7 @@ namespace backplane::conformance::oracle {
 struct SoftmaxRow {
   long double greatest = -std::numeric_limits<long double>::infinity();
   long double log_sum = 0;  // logarithm of the sum of e^x; -inf if the whole row is -inf
-  bool nan = false;         // the row has a NaN or +inf, so every element is NaN
+  bool nan = false;         // the row contains a NaN or +inf, so every element is NaN
   std::vector<long double> y{};
   std::vector<long double> tolerance{};  // allowed error of each element of y
   std::vector<long double> log_tolerance{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort: stable, NaN greater than every number, -0 equal to +0.
+// Oracle of sort. order.hpp defines the order.
 #include <algorithm>
 #include <numeric>
 

@@ -13,7 +13,7 @@ namespace {
 constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 constexpr long double kNotANumber = std::numeric_limits<long double>::quiet_NaN();
 
-// No relevant accumulator is wider, so no grid is tracked for terms that need more bits.
+// Precision of the widest relevant accumulator. No grid is tracked for sums that need more bits.
 constexpr int kWidestPrecision = 53;
 
 }  // namespace
@@ -32,14 +32,15 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   const auto allows = [&](uint32_t speaks_of, uint32_t permission) {
     return dtype == speaks_of && (precision & permission) != 0;
   };
-  // Each of the two operands is rounded or truncated, with at most twice the roundoff: 2^-11 and
-  // 2^-8.
+  // Each of the two operands is rounded or truncated, with an error of at most twice the roundoff.
+  // The roundoff is 2^-11 for TF32 and 2^-8 for BF16.
   if (allows(BP_F32, BP_PRECISION_ALLOW_TF32)) accumulator.narrowed += 4 * 0x1p-11L;
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16)) accumulator.narrowed += 4 * 0x1p-8L;
-  // bf16x3 truncates the high parts and rounds the low parts: 2^-15 per operand, and 2^-14 for the
-  // product of the low parts.
+  // bf16x3 truncates the high parts and rounds the low parts, with an error of 2^-15 per operand.
+  // It omits the product of the low parts, which adds 2^-14.
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16X3)) accumulator.narrowed += 8 * 0x1p-16L;
-  accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);  // the low part of an infinity is inf - inf
+  // The low part of an infinity is inf - inf, which is NaN.
+  accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);
   accumulator.flushes = allows(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16);
   if (allows(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE)) {
     accumulator.precision = format_of(BP_F16).precision;
@@ -77,7 +78,7 @@ void Sum::add_special(long double term) {
 
 void Sum::note_grid(long double term) {
   if (term == 0) return;
-  // An integer, the common case, needs no decomposition.
+  // Integers are the common case and need no decomposition.
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
@@ -97,7 +98,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {open ? Criterion::any : Criterion::value, total.plus ? kInfinity : -kInfinity};
   }
   const long double flushed = accumulator.flushes ? total.flushable : 0;
-  // A sum of zeros has no grid.
+  // A sum of zeros is exact but has no grid.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));

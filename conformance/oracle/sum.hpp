@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of floats and the bounds of their errors: classes S and D of docs/spec/accuracy.md, and
+// Computes sums of floats and their error bounds (classes S and D of docs/spec/accuracy.md), and
 // exact sums of integers.
 #pragma once
 
@@ -13,55 +13,59 @@ namespace backplane::conformance::oracle {
 
 // The least precise accumulator that an implementation may use.
 struct Accumulator {
-  int precision = 24;          // significant bits
-  int least_exponent = -126;   // exponent of the minimum normal number
-  int exact_precision = 24;    // sums of integers are exact below 2^this; 0: no such guarantee
+  int precision = 24;         // significant bits
+  int least_exponent = -126;  // exponent of the minimum normal number
+  // Sums of integers below 2^exact_precision are exact; 0 means no guarantee.
+  int exact_precision = 24;
   long double greatest = 0;    // maximum finite value
-  long double narrowed = 0;    // relative error of a product whose operands were both narrowed
+  long double narrowed = 0;    // relative error that narrowing of both operands causes in a product
   bool open_infinity = false;  // an infinite operand may produce NaN
-  bool flushes = false;        // operands and results below the normal numbers of f16 may become zero
+  bool flushes = false;        // numbers below the normal range of f16 may become zero
   long double roundoff() const { return std::ldexp(1.0L, -precision); }
-  // The maximum error that underflow causes in one operation.
+  // Returns the maximum error that underflow causes in one operation.
   long double tiny() const { return std::ldexp(1.0L, flushes ? least_exponent : least_exponent - precision); }
 };
-// The accumulator of f64 for f64, of f32 for other dtypes.
+// Returns the f64 accumulator for f64, and the f32 accumulator for every other dtype.
 Accumulator accumulator_for(uint32_t dtype);
-// The accumulator for products of operands of `dtype` with the caller's `precision` permissions. It
-// has the maximum error that a permission for `dtype` allows a sum, and every rounding of operands.
+// Returns the accumulator for products of `dtype` operands with the caller's `precision`
+// permissions. The accumulator has the largest errors that these permissions allow for sums and for
+// rounded operands.
 Accumulator accumulator_for(uint32_t dtype, uint32_t precision);
 
-// FLUSH_F16 permits a zero in place of a number below this.
+// The minimum normal number of f16. FLUSH_F16 permits a zero instead of a smaller number.
 constexpr long double kLeastNormalF16 = 0x1p-14L;
 inline bool flushable(long double value) { return value != 0 && std::fabs(value) < kLeastNormalF16; }
 
-// The unit of the rounding error of computed operands. Attention's weights and dequantized weights
-// are computed and then multiplied, so a matrix unit rounds them to the format of its 16-bit
-// operands. Returns half the unit roundoff of that format: 2^-12 for f16, 2^-9 for bf16, and 0 if
-// operands are not rounded. Rounding to nearest has an error of at most 2 of these units, with a
-// root mean square of .85. Truncation has an error of at most 4. `format` is that of the products'
-// operands, or a narrower one that the caller permits.
+// Returns the unit of the rounding error of computed operands, which is half the unit roundoff of
+// their 16-bit format: 2^-12 for f16 and 2^-9 for bf16. Returns 0 if operands are not rounded.
+// `format` is the format of the products' operands, or a narrower format that the caller permits.
+//
+// Attention weights and dequantized weights are computed and then multiplied, so a matrix unit
+// rounds them to 16 bits. Rounding to nearest has an error of at most 2 units, with a root mean
+// square of 0.85 units. Truncation has an error of at most 4 units.
 long double operand_roundoff(uint32_t format);
-// Whether `format` represents the value exactly.
+// Returns whether `format` represents `value` exactly.
 bool is_representable(uint32_t format, long double value);
 
-// min(2n, 4 root n + 64): the maximum relative error of a sum of n terms, in units of u.
+// Returns min(2n, 4 sqrt(n) + 64), the maximum relative error of a sum of n terms, in units of u.
 long double rho(int64_t terms);
 
-// The exponent of the lowest set bit of a finite non-zero number: the number is an odd multiple of
-// 2^this.
+// Returns the exponent e for which a finite non-zero number is an odd multiple of 2^e.
 int lowest_bit(long double value);
 
-// A sum with the data for its error bound. Every term is a multiple of 2^grid; INT_MIN: unknown.
+// A sum with the data for its error bound. Every finite term is a multiple of 2^grid. INT_MIN means
+// that no such exponent is known.
 struct Total {
   long double value = 0;      // sum of the finite terms
   long double magnitude = 0;  // sum of the magnitudes of the finite terms
   int64_t count = 0;
   int grid = INT_MIN;
-  // sum of the magnitudes of products with a flushable factor; computed only if permissions need it
+  // Sum of the magnitudes of products with a flushable factor. It is computed only if a permission
+  // needs it.
   long double flushable = 0;
-  bool nan = false, plus = false, minus = false;  // a term is NaN, +inf, -inf
+  bool nan = false, plus = false, minus = false;  // whether a term is NaN, +inf or -inf
 };
-// A compensated sum.
+// Computes a compensated sum (Neumaier's algorithm).
 class Sum {
  public:
   void add(long double term) {
@@ -80,15 +84,15 @@ class Sum {
     if (oracle::flushable(a) || oracle::flushable(b)) flushable_ += std::fabs(a * b);
     add(a * b);
   }
-  // The sum of the finite terms.
+  // Returns the sum of the finite terms.
   long double value() const { return sum_ + lost_; }
   long double magnitude() const { return magnitude_; }
   int64_t count() const { return count_; }
   Total total() const {
     return {value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, flushable_, nan_, plus_, minus_};
   }
-  // Returns the element for this sum, with an error of factor * u * magnitude plus the last
-  // rounding.
+  // Returns the expected element for this sum. The error may be factor * u * magnitude, plus the
+  // last rounding.
   Element judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const;
 
  private:
@@ -98,14 +102,14 @@ class Sum {
   long double sum_ = 0, lost_ = 0, magnitude_ = 0, flushable_ = 0;
   int64_t count_ = 0;
   int grid_ = INT_MAX;  // every finite term is a multiple of 2^grid_
-  // all terms are small multiples of 2^grid_, so any order of addition is exact
+  // Whether all terms are small multiples of 2^grid_, so that addition in any order is exact.
   bool exact_ = true;
   bool nan_ = false, plus_ = false, minus_ = false;
 };
 
 // The expected sum before its last rounding.
 struct Verdict {
-  // `value` for an infinity or NaN, `unsigned_zero` for an exact sum, `any`, or `bound`
+  // `value` for an infinity or NaN, `unsigned_zero` for an exact sum, otherwise `any` or `bound`.
   Criterion criterion = Criterion::bound;
   long double value = 0;
   long double lost = 0;  // bound of the error

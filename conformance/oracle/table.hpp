@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table under the oracle's names. Its accuracy column is the only table of tolerances.
+// Aliases of the operator table for the oracle. The accuracy column of the operator table is the
+// only table of tolerances.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over one to three spatial dimensions, for conv and the pools.
+// Windows over one to three spatial dimensions, for convolutions and pooling.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ inline int64_t volume(const Extents& extents) { return extents[0] * extents[1] *
 inline Extents position_of(int64_t index, const Extents& extents) {
   return {index / extents[2] / extents[1], index / extents[2] % extents[1], index % extents[2]};
 }
-// The extents of the spatial dimensions, which follow two other dimensions.
+// Returns the extents of the spatial dimensions, which follow the first two dimensions.
 inline Extents spatial(const Tensor& tensor) {
   Extents extents{1, 1, 1};
   for (size_t d = 2; d < tensor.shape.size(); ++d) extents[d - 2] = tensor.shape[d];
@@ -32,7 +32,8 @@ struct Window {
       pad[d] = attributes.pad_begin[d];
     }
   }
-  // Returns the flat position in `image` of tap `tap` of the window at `at`; -1 in the padding.
+  // Returns the flat index in `image` of the element at tap `tap` of the window at `at`. Returns -1
+  // if the tap is in the padding.
   int64_t seen(const Extents& at, int64_t tap, const Extents& image) const {
     const Extents offset = position_of(tap, kernel);
     int64_t index = 0;
