@@ -7,7 +7,8 @@
 
 namespace backplane::conformance {
 
-// Precedes the message of the earlier failures in the message of a given-up case.
+// Precedes the message of the earlier failures, in the message of a case that was not run because
+// of them.
 inline constexpr std::string_view kGivenUpMark = " before it, each with: ";
 
 // Precedes the output of the case's process.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of the harness itself. Each has the rule to which it refers and advice for the plugin's
+// Table of messages that the harness generates. Each row has a rule and advice for the plugin's
 // author.
 #include "causes.hpp"
 

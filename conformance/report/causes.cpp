@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostKey = 400;  // bytes
+constexpr size_t kMostKey = 400;  // maximum length of a key in bytes
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+' || c == '-';
@@ -52,24 +52,26 @@ std::string masked(std::string_view word) {
   return result;
 }
 
-// Masks a list as one value, so that lists of different lengths are equal: "element 3 (0,3)" and
-// "element 0 ()".
+// Masks a list as one value, so that lists of different lengths are equal, as in "element 3 (0,3)"
+// and "element 0 ()".
 std::string without_lists(const std::string& text) {
   static const std::regex list(R"([(\[][#, ]*[)\]]|#(, ?#)+)");
   return std::regex_replace(text, list, "#");
 }
 
-// A given-up case has the message of the earlier cases.
+// Returns the part of the reason that belongs to the failure itself. The message of
+// a case that was not run after equal failures contains the reason of those failures.
 std::string_view own_part(std::string_view reason) {
   if (const size_t at = reason.find(kGivenUpMark); at != std::string_view::npos)
     reason.remove_prefix(at + kGivenUpMark.size());
   return shared_part(reason);
 }
 
-// Returns the first slot that the reason names, as in the ABI's tables. "copy" and "close" are also
-// ordinary words, so they count only if "answered" follows.
+// Returns the first slot of the ABI that the reason names. "copy" and "close" are also ordinary
+// words, so they count only if "answered" follows.
 std::string_view slot_in(std::string_view reason) {
-  reason = reason.substr(0, reason.find(kStepsMark));  // the list of latest calls also names slots
+  // The list of the latest calls also names slots, so it is removed first.
+  reason = reason.substr(0, reason.find(kStepsMark));
   constexpr std::string_view slots[] = {
       "bp_plugin_query", "device_count",   "device_info",    "device_open",  "get_interface",     "shutdown",
       "memory_info",     "buffer_create",  "buffer_destroy", "buffer_map",   "stream_create",     "stream_destroy",
@@ -94,8 +96,8 @@ const std::string& text_of(const Json& each, const char* key) { return each[key]
 
 bool was_run(const Json& each) { return each["outcome"] != "not_run"; }
 
-// The slot that most cases name. A case may notice a change of state only after a later slot, so
-// cases may name different slots.
+// Returns the slot that most cases name. Cases with one cause may name different slots, because a
+// case may notice a change of state only after a later slot.
 std::string usual_slot(const std::vector<const Json*>& cases) {
   std::map<std::string_view, size_t> counts;
   for (const Json* each : cases) {
@@ -107,7 +109,7 @@ std::string usual_slot(const std::vector<const Json*>& cases) {
 }
 
 Json cause_from(const std::vector<const Json*>& cases) {
-  // A case that ran is more informative than one that did not.
+  // Prefers a case that was run, because its reason is more informative.
   const std::string slot = usual_slot(cases);
   const auto told = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
     return was_run(*each) && slot_in(text_of(*each, "reason")) == slot;
@@ -146,7 +148,7 @@ std::string cause_of(std::string_view reason) {
     }
     size_t end = at;
     while (end < reason.size() && is_word(reason[end])) ++end;
-    size_t last = end;  // a full stop ends the sentence
+    size_t last = end;  // end of the word without trailing full stops
     while (last > at && reason[last - 1] == '.') --last;
     key += masked(reason.substr(at, last - at));
     key += reason.substr(last, end - last);

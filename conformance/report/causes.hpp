@@ -9,22 +9,23 @@
 
 namespace backplane::conformance {
 
-// The common part of equal reasons. Numbers, shapes, dtypes and case ids are masked; operands and
-// output of a single case are cut off. A given-up case has the cause of the earlier cases.
+// Returns the common part of reasons that have one cause. Numbers, shapes, dtypes and case ids are
+// masked, and the operands and output of a single case are removed. A case that was not run after
+// equal failures has the cause of those failures.
 std::string cause_of(std::string_view reason);
 
-// Groups the failures of `non_passes` into one object per cause, as in the certificate's schema.
-// The most frequent cause comes first.
+// Groups the failures of `non_passes` into one object per cause, as the certificate's schema
+// defines it. The most frequent cause comes first.
 nlohmann::json causes_of(const nlohmann::json& non_passes);
 
-// Explains a known reason. Empty if there is no explanation.
+// Advice for a known reason. All fields are empty if there is no advice.
 struct Advice {
   std::string_view words{};  // text that the reason contains
   std::string_view requirement{};
   std::string_view remedy{};
   std::string_view guide{};
 };
-// returns the first row whose words occur in the reason
+// Returns the first row whose words occur in the reason.
 Advice advice_for(std::string_view reason);
 std::span<const Advice> advice_rows();
 

@@ -34,9 +34,9 @@ Json tally_of(const Tally& tally) {
   return json;
 }
 
-// The canonical text of a document: sorted keys, no spaces, ASCII, and the shortest text of each
-// float that parses to the same value. Python's json.dumps(document, sort_keys=True,
-// separators=(",", ":")) writes the same.
+// Returns the canonical text of a document. It has sorted keys, no spaces, only ASCII, and the
+// shortest text of each float that parses to the same value. Python's json.dumps(document,
+// sort_keys=True, separators=(",", ":")) returns the same text.
 std::string canonical(const Json& json) {
   std::string text;
   if (json.is_object()) {
@@ -92,14 +92,15 @@ Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
           {"extensions", extensions}};
 }
 
-// The number of cases that the selection omits because they are newer than the measured version.
+// Returns the number of cases that the selection omits because they are newer than the measured
+// version.
 size_t not_asked(const Catalogue& catalogue, Selection selection) {
   const size_t asked = select(catalogue, selection).size();
   selection.abi_version = UINT32_MAX;
   return select(catalogue, selection).size() - asked;
 }
 
-// Groups that were given up, with the message of their first cases.
+// Returns the names of the groups that were given up.
 Json stopped_groups(const Json& non_passes) {
   std::set<std::string> names;
   for (const Json& each : non_passes) {
@@ -116,7 +117,7 @@ std::string_view suite_digest() { return BACKPLANE_SUITE_DIGEST; }
 std::string_view suite_version() { return BACKPLANE_SUITE_VERSION; }
 
 std::string repro_line(const Target& target, uint64_t seed, std::string_view id, uint32_t profile) {
-  std::string path;  // quoted for a shell
+  std::string path;  // the library's path, with its quotes escaped for a shell
   for (const char c : target.path) path += c == '\'' ? std::string("'\\''") : std::string(1, c);
   const bool plain = target.path.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == std::string::npos;
@@ -175,8 +176,8 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
       {"matrix", matrix},
       {"groups", groups},
       {"non_passes", non_passes}};
-  // Serializes and parses once. This replaces invalid UTF-8 in a plugin's messages, and rounds
-  // numbers to the values that a reader will see.
+  // Serializes and parses the certificate once. This replaces invalid UTF-8 in a plugin's messages,
+  // and rounds numbers to the values that a reader will see.
   certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
   certificate["run"]["stopped_groups"] = stopped_groups(certificate["non_passes"]);
   certificate["causes"] = causes_of(certificate["non_passes"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate: one JSON document about the plugin, the suite and the results. The JUnit and
-// HTML reports and `verify` read only this document.
+// Defines the certificate, a JSON document about the plugin, the suite and the results. The JUnit
+// and HTML reports and `verify` read only this document.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,13 +15,14 @@ struct RunFacts {
   Selection selection{};
   uint64_t seed = 0;
   unsigned jobs = 1;
-  std::string started{};  // UTC, such as 2026-01-31T12:00:00Z
+  std::string started{};  // start time in UTC, for example 2026-01-31T12:00:00Z
   double seconds = 0;
   bool resumed = false;
-  size_t not_reached = 0;  // number of cases after the first failure of a run that stopped there
+  // Number of cases that were not run because the run stopped at its first failure.
+  size_t not_reached = 0;
 };
 
-// The SHA-256 of the running suite's sources.
+// Returns the SHA-256 of the running suite's sources.
 std::string_view suite_digest();
 std::string_view suite_version();
 
@@ -29,13 +30,14 @@ nlohmann::json certificate_of(const Catalogue& catalogue, const std::vector<size
                               const std::vector<Result>& results, const Verdict& verdict, const Facts& facts,
                               const RunFacts& run);
 
-// The shell command that runs one case again.
+// Returns the shell command that runs one case again.
 std::string repro_line(const Target& target, uint64_t seed, std::string_view id, uint32_t profile);
 
-// The digest of the certificate without its field "digest", in which the digest is stored.
+// Returns the digest of the certificate without its field "digest", which stores the digest.
 std::string digest_of(const nlohmann::json& certificate);
 
-// The certificate as JUnit XML with a test suite per group, and as one self-contained HTML page.
+// Return the certificate as JUnit XML with one test suite per group, and as one self-contained HTML
+// page.
 std::string junit_of(const nlohmann::json& certificate);
 std::string html_of(const nlohmann::json& certificate);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256, in hexadecimal unless the name says otherwise.
+// Computes SHA-256 digests in hexadecimal, unless the function's name states another encoding.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 namespace backplane::conformance {
 
 std::string sha256(std::string_view bytes);
-std::string sha256_base64(std::string_view bytes);    // for a page's content security policy
-std::string sha256_of_file(const std::string& path);  // throws std::runtime_error
+std::string sha256_base64(std::string_view bytes);  // used in the page's content security policy
+// Throws std::runtime_error if the file cannot be read.
+std::string sha256_of_file(const std::string& path);
 
 }  // namespace backplane::conformance

@@ -27,7 +27,7 @@ inline std::string escaped(std::string_view text) {
       case '\'':
         result += "&#39;";
         break;
-      case '\xef':  // U+FFFE and U+FFFF are illegal in XML
+      case '\xef':  // U+FFFE and U+FFFF are illegal in XML, so U+FFFD replaces them
         if (text.substr(at + 1, 2) == "\xbf\xbe" || text.substr(at + 1, 2) == "\xbf\xbf") {
           result += "\xef\xbf\xbd";
           at += 2;
@@ -35,7 +35,7 @@ inline std::string escaped(std::string_view text) {
         }
         [[fallthrough]];
       default:
-        // XML cannot represent control characters.
+        // XML cannot represent control characters, so a space replaces them.
         result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
     }
   }

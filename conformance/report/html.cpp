@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate as one page without external references.
+// Generates the certificate's HTML page, which has no external references.
 #include "html.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace backplane::conformance {
 
 namespace page {
 
-constexpr size_t kMostReason = 4000;  // bytes
+constexpr size_t kMostReason = 4000;  // maximum length of a reason in bytes
 
 std::string text(const Json& value) { return escaped(value.get_ref<const std::string&>()); }
 
@@ -22,7 +22,7 @@ std::string reason(const Json& each) {
   const std::string& whole = each["reason"].get_ref<const std::string&>();
   if (whole.size() <= kMostReason) return text(each["reason"]);
   size_t cut = kMostReason;
-  // cut between characters
+  // Moves the cut to the start of a UTF-8 character.
   while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;
   return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
 }

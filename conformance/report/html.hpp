@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the certificate's page, each generated from the certificate alone.
+// Generates the parts of the certificate's page. Each part depends on the certificate alone.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,25 +24,25 @@ std::string groups(const Json& certificate);
 std::string mandatory(const Json& certificate);  // mandatory cases that are not claimed
 std::string absences(const Json& certificate);   // all cases that are not claimed
 
-// ---- Helpers of the parts
+// ---- Helpers for the parts
 
-// The reason of a case or a cause, truncated if it is very long.
+// Returns the reason of a case or a cause, truncated if the text is very long.
 std::string reason(const Json& each);
-// Text of the certificate, escaped for content and attributes.
+// Returns text of the certificate, escaped for content and attributes.
 std::string text(const Json& value);
-std::string list(const Json& names);   // escaped and separated by commas
-std::string number(uint64_t value);    // "12 345" with narrow no-break spaces
+std::string list(const Json& names);   // escaped names, separated by commas
+std::string number(uint64_t value);    // for example "12 345", with narrow no-break spaces
 std::string ratio_text(double ratio);  // ratio of an error to its bound, for example "0.61"
-std::string seconds(double value);     // "1.2 s"
-std::string percent(double fraction);  // "99.9 %"; "100 %" only for all, "0 %" only for none
+std::string seconds(double value);     // for example "1.2 s"
+std::string percent(double fraction);  // for example "99.9 %"; only a fraction of 1 gives "100 %"
 std::string plural(uint64_t count, std::string_view noun);
 std::string_view symbol(std::string_view state);
 std::string_view words(std::string_view state);  // for example "not claimed"
-// The symbol and words of a state, in the state's colour.
+// Returns the symbol and the words of a state, in the state's colour.
 std::string mark(std::string_view state);
 uint64_t failures_of(const Json& counts);
 uint64_t total_of(const Json& counts);
-// The counts that are not zero, for example "48 pass, 2 fail".
+// Returns the counts that are not zero, for example "48 pass, 2 fail".
 std::string counts_text(const Json& counts);
 
 }  // namespace backplane::conformance::page

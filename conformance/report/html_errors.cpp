@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's error distributions: a histogram of error ratios per operator.
+// Generates the page's error distributions, with one histogram of error ratios per operator.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace backplane::conformance::page {
 namespace {
 
 constexpr size_t kBinCount = kRatioBinCount;
-constexpr double kBarWidth = 15;  // in units of the picture
+constexpr double kBarWidth = 15;  // width of a bar, in units of the picture
 constexpr double kHeight = 46;    // height of the highest bar
 constexpr double kLeft = 4, kTop = 4;
 
@@ -32,8 +32,8 @@ struct Distribution {
   }
 };
 
-// Heights are logarithmic, so that one case near its bound is visible next to ten thousand exact
-// ones.
+// Draws the bars. Their heights are logarithmic, so that one case near its bound is visible next to
+// ten thousand exact cases.
 std::string bars(const Distribution& of) {
   const double most = std::log2(1.0 + static_cast<double>(*std::max_element(of.bins.begin(), of.bins.end())));
   std::string result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's lists of cases: failures, each with the command that repeats it, and cases that are
-// not claimed. Both are truncated to keep the page fast; the JSON has every case.
+// Generates the page's list of failures, with the command that repeats each failure, and its list
+// of cases that are not claimed. Both lists are truncated to keep the page fast. The JSON contains
+// every case.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +14,11 @@ namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t kFirstOfGroup = 10;  // cases shown in an expanded group
+constexpr size_t kFirstOfGroup = 10;  // number of cases shown in an expanded group
 constexpr size_t kMostPerGroup = 100;
 constexpr size_t kMostFailures = 600;
 constexpr size_t kMostAbsences = 1500;
-constexpr size_t kOpenGroups = 4;  // groups that are initially expanded
+constexpr size_t kOpenGroups = 4;  // number of groups that are initially expanded
 
 struct Group {
   std::string name{};
@@ -94,8 +95,8 @@ std::string failures(const Json& certificate) {
       parts);
 }
 
-// Shows all of these cases with few elements, since a plugin without operators has thousands of
-// them.
+// Lists all mandatory cases that are not claimed. The list uses few HTML elements, since a plugin
+// without operators has thousands of such cases.
 std::string mandatory(const Json& certificate) {
   Json missing = Json::array();
   for (const Json& each : certificate["non_passes"]) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The top of the page: the verdict, and plugin and device.
+// Generates the page's verdict, its profiles, and the facts about the plugin, the device and the
+// run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ std::string upper(std::string text) {
   return text;
 }
 
-// A bar with the fractions of cases that passed, failed or are not claimed, and the bar's legend.
+// Returns a bar with the fractions of cases that passed, failed or are not claimed, and the bar's
+// legend.
 std::string bar(const Json& counts) {
   const uint64_t total = std::max<uint64_t>(total_of(counts), 1);
   const std::pair<std::string_view, uint64_t> parts[] = {{"pass", counts["pass"].get<uint64_t>()},
@@ -34,7 +36,7 @@ std::string bar(const Json& counts) {
   return fmt::format("<div class=\"bar\" aria-hidden=\"true\">{}</div><ul class=\"legend\">{}</ul>", pieces, legend);
 }
 
-// The main facts in one line. The end of the page has all of them.
+// Returns the main facts in one line. The end of the page shows all facts.
 std::string brief(const Json& certificate) {
   const Json &device = certificate["device"], &run = certificate["run"];
   return fmt::format("{}{}{} · suite {} · seed {} · {}", upper(text(device["type"])),
@@ -117,7 +119,7 @@ std::string profiles(const Json& certificate) {
 std::string facts(const Json& certificate) {
   const Json &plugin = certificate["plugin"], &device = certificate["device"], &suite = certificate["suite"],
              &run = certificate["run"];
-  // A run with --only-failed has one filter per case.
+  // A run with --only-failed has one filter per case, so the page shows only the first filters.
   const size_t all = run["filters"].size(), shown = std::min(all, kMostFilters);
   const std::string filters =
       list(Json(run["filters"].begin(), run["filters"].begin() + static_cast<ptrdiff_t>(shown))) +

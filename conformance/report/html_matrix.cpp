@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's matrix of operators and dtypes.
+// Generates the page's matrix of operators and dtypes.
 #include <backplane/ops.h>
 #include <fmt/format.h>
 
@@ -75,7 +75,8 @@ std::string matrix(const Json& certificate) {
   }
   std::string columns;
   for (const std::string& dtype : dtypes) columns += fmt::format("<th scope=\"col\">{}</th>", dtype);
-  for (const auto& [place, tally] : cells) {  // cases of an operator without a dtype
+  // Adds a column if some cases have an operator but no dtype.
+  for (const auto& [place, tally] : cells) {
     if (!place.second.empty()) continue;
     dtypes.emplace_back();
     columns += "<th scope=\"col\">any</th>";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's style sheet and script: details of a tapped cell, and copying of a command.
+// Contains the page's style sheet and script. The script shows the details of a selected cell and
+// copies commands.
 #include "html.hpp"
 
 namespace backplane::conformance::page {

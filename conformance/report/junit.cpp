@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JUnit XML of a certificate, with a test suite per group. The counts are numbers of cases. To stay
-// small, a suite has an element per failure, one for all passes, and one for all cases that are not
-// claimed.
+// Generates JUnit XML from a certificate, with one test suite per group. The counts are numbers of
+// cases. To stay small, a suite has one element per failure, one for all passes, and one for all
+// cases that are not claimed.
 #include <fmt/format.h>
 
 #include "certificate.hpp"
@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostFailures = 200;  // per group
+constexpr size_t kMostFailures = 200;  // maximum number of failures listed per group
 
 struct Group {
   std::string failures{};
-  std::string absent{};  // the first reason of an absence
+  std::string absent{};  // reason of the first case that is not claimed
   uint64_t failed = 0;
 };
 

@@ -15,13 +15,13 @@
 namespace backplane::conformance {
 
 constexpr double kMostRatio = 1e12;
-constexpr size_t kMostOperatorsShown = 12;  // in the statement
+constexpr size_t kMostOperatorsShown = 12;  // maximum number of operators that the statement names
 
 size_t bin_of_ratio(double ratio) {
   if (!(ratio <= 1)) return kRatioBinCount - 1;
   int exponent = 0;  // ratio = part * 2^exponent with part in [1/2, 1)
   const double part = std::frexp(ratio, &exponent);
-  // the minimum with ratio <= 2^power
+  // The minimum power with ratio <= 2^power.
   const int power = ratio > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;
   return static_cast<size_t>(std::max(0, power + 10));
 }
@@ -29,8 +29,9 @@ size_t bin_of_ratio(double ratio) {
 void Tally::add(const Result& result) {
   ++counts[static_cast<size_t>(result.outcome)];
   nanoseconds += result.nanoseconds;
-  if (result.error_ratio < 0) return;  // not measured
-  // JSON has no infinity or NaN; errors with such a ratio exceed every bound.
+  if (result.error_ratio < 0) return;  // the case measured no error
+  // JSON has no infinity or NaN, so a large finite number replaces them. Errors with such a ratio
+  // exceed every bound.
   const double ratio = result.error_ratio < kMostRatio ? result.error_ratio : kMostRatio;
   worst_ratio = std::max(worst_ratio, ratio);
   ++ratio_bins[bin_of_ratio(ratio)];
@@ -57,9 +58,9 @@ std::string_view Tally::state() const {
 
 namespace {
 
-// INFER requires storage and matmul in f16 or bf16: all cases of these operators with the extension
-// of that name must pass. Cases with a further extension, such as another accumulator, do not count
-// here.
+// Checks INFER's rule for 16-bit floats. All cases of copy, cast and matmul with the extension f16
+// must pass, or all with the extension bf16. Cases with another extension, such as another
+// accumulator, do not count.
 class HalfRule {
  public:
   void add(const Case& which, Outcome outcome) {
@@ -86,8 +87,9 @@ class HalfRule {
   std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
 };
 
-// The operators that pass. None of an operator's cases may fail. In at least one dtype its numeric
-// cases must pass; the plugin may decline only cases of an extension other than the dtype's.
+// Finds the operators that pass. None of an operator's cases may fail, and in at least one dtype
+// its numeric cases must pass. The plugin may decline only cases of an extension other than the
+// dtype.
 class PassingOperators {
  public:
   void add(const Case& which, Outcome outcome) {
@@ -99,7 +101,7 @@ class PassingOperators {
     Dtype& dtype = op.dtypes[which.dtype];
     ++(outcome == Outcome::pass ? dtype.passed : dtype.declined);
   }
-  // Returns for example "add (f32, i32)" for each operator.
+  // Returns a text for each operator, for example "add (f32, i32)".
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& [id, op] : operators_) {
@@ -139,7 +141,7 @@ std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile,
   return reasons;
 }
 
-// Rounds down, so that 100 % means all.
+// Rounds down, so that "100 %" means every case.
 std::string percent(double fraction) {
   return fraction >= 1 ? "100 %" : fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
 }
@@ -199,7 +201,8 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     half.add(which, result.outcome);
     operators.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
-    // The decomposition replaces a composite without a native version, so nothing is missing.
+    // Core's decomposition replaces a composite without a native version, so the plugin lacks
+    // nothing.
     const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
     asked_for += decomposed ? 0 : 1;
     if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);

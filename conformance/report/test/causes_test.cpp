@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons that differ only in numbers have one cause; other reasons do not.
+// Tests that reasons have one cause if they differ only in values such as numbers, and different
+// causes otherwise.
 #include "report/causes.hpp"
 
 #include <gmock/gmock.h>
@@ -102,8 +103,8 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Whether the text has the heading of an anchor, such as "rules-that-bite" for "## Rules that
-// bite".
+// Returns whether the text has the heading of an anchor. The heading "## Rules that bite", for
+// example, has the anchor "rules-that-bite".
 bool has_heading(const std::string& text, std::string_view anchor) {
   for (size_t at = text.find("\n#"); at != std::string::npos; at = text.find("\n#", at + 1)) {
     std::string heading = text.substr(at, text.find('\n', at + 1) - at);

@@ -73,7 +73,8 @@ TEST(Certificate, AReproLineIsSafeInAShell) {
 }
 
 TEST(Digest, IsSha256) {
-  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2, B.1
+  // Example B.1 of FIPS 180-2.
+  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_base64("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
   EXPECT_THROW(sha256_of_file("/nowhere"), std::runtime_error);
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the forms of a certificate as other programs do: forms_test.py FORMS SCHEMA.
+"""Reads the forms of a certificate as other programs would. Usage: forms_test.py FORMS SCHEMA
 
-FORMS writes JSON, JUnit XML and HTML of a passing, a failing, a broken (20 000 failures) and a silent plugin. The
-failing one has a name, a device and messages that attack the forms."""
+FORMS is a program that writes JSON, JUnit XML and HTML for a passing, a failing, a broken (20 000 failures) and a
+silent plugin. The name, the device and the messages of the failing plugin contain markup that attacks the forms."""
 import base64
 import hashlib
 import html.parser
@@ -29,7 +29,7 @@ empty = {"meta", "br", "rect", "path"}  # void and self-closing elements
 
 
 class Page(html.parser.HTMLParser):
-    """Collects elements, texts and nesting errors."""
+    """Collects the elements, texts and nesting errors of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -55,7 +55,7 @@ class Page(html.parser.HTMLParser):
 
 
 def strict(schema):
-    """Returns the schema without additional properties."""
+    """Returns a copy of the schema that forbids additional properties."""
     if isinstance(schema, dict):
         schema = {key: strict(value) for key, value in schema.items()}
         if "properties" in schema:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synthetic runs like those of a real plugin, with every operator and dtype.
+// Synthesizes runs that resemble the run of a real plugin, with every operator and dtype.
 #pragma once
 
 #include "report/certificate.hpp"
@@ -8,7 +8,7 @@ namespace backplane::conformance::test {
 
 enum class Kind {
   passing,  // every mandatory case passes; some extensions are not claimed
-  failing,  // some operators fail with every outcome; messages contain bytes that attack the forms
+  failing,  // some operators fail with every outcome; messages contain markup and invalid UTF-8
   broken,   // 20 000 cases fail
   silent,   // the plugin does not load
 };
@@ -23,7 +23,7 @@ struct Run {
   nlohmann::json certificate{};
 };
 
-// `library` is any file; its digest stands for that of the plugin.
+// `library` may be any file. Its digest replaces the digest of a plugin.
 Run realistic_run(Kind kind, const std::string& library, uint32_t profile = BP_PROFILE_TRAIN);
 
 }  // namespace backplane::conformance::test

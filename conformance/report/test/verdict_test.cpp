@@ -24,7 +24,8 @@ Case one(std::string id, uint32_t profile = BP_PROFILE_CORE, std::string_view ex
   return made;
 }
 
-// A mandatory case per profile, f64 as an extension, and both 16-bit floats for INFER.
+// Returns one mandatory case per profile, a case of the extension f64, a composite, and the 16-bit
+// cases that INFER requires.
 Catalogue small() {
   Catalogue catalogue = {one("numeric.add.f32", BP_PROFILE_CORE, "", BP_OP_ADD, BP_F32),
                          one("numeric.add.f64", BP_PROFILE_CORE, "f64", BP_OP_ADD, BP_F64),
@@ -49,7 +50,8 @@ Facts facts() {
 
 using Changes = std::vector<std::pair<std::string, Outcome>>;
 
-// Every case passes, except those whose id begins with a prefix in `changes`.
+// Judges a run in which every case passes, except the cases whose ids begin with a prefix in
+// `changes`.
 Verdict judged(const Changes& changes, Selection asked = {BP_PROFILE_TRAIN, {}}, Facts of = facts()) {
   const Catalogue catalogue = small();
   const std::vector<size_t> selection = select(catalogue, asked);
@@ -156,7 +158,7 @@ TEST(Verdict, InferNeedsOneOfTheSixteenBitFloats) {
   EXPECT_EQ(neither.level, BP_PROFILE_CORE);
   EXPECT_EQ(neither.profiles.at(BP_PROFILE_INFER).reasons,
             std::vector<std::string>{"neither f16 nor bf16 passes everywhere in copy, cast and matmul"});
-  // Cases of a further extension for the same operator and dtype do not count.
+  // Cases of another extension do not count, even if they have the same operator and dtype.
   EXPECT_EQ(
       judged({{"numeric.matmul.f16.narrow", Outcome::not_claimed}, {"numeric.copy.bf16", Outcome::not_claimed}}).level,
       BP_PROFILE_TRAIN);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests `verify` on certificates of the reference plugin: intact, edited, truncated, of another
-// plugin, and with false outcomes.
+// Tests `verify` on certificates of the reference plugin. The certificates are intact, edited,
+// truncated, of another plugin, or have false outcomes.
 #include "verify.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::string library() {
 
 using Outcomes = std::map<std::string, Outcome>;
 
-// A certificate with these outcomes, in which all other cases pass.
+// Returns a certificate with `outcomes`, in which all other cases pass.
 Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = library()) {
   static const Catalogue catalogue = enumerate();
   static const Facts facts = query_facts({library(), 0});
@@ -44,7 +44,8 @@ Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = l
     const std::string& id = catalogue[index].id;
     const auto found = outcomes.find(id);
     Outcome outcome = found == outcomes.end() ? Outcome::pass : found->second;
-    if (id == "abi.capability.synchronous") outcome = Outcome::not_claimed;  // the plugin lacks this capability
+    // The plugin lacks this capability.
+    if (id == "abi.capability.synchronous") outcome = Outcome::not_claimed;
     results.push_back({outcome, outcome == Outcome::pass ? "" : "so it was", 1000});
   }
   const Verdict verdict = judge(catalogue, selection, results, run.selection, facts);
@@ -88,18 +89,19 @@ Json edited(const Json& value) {
   return value.get<std::string>() + "x";
 }
 
-// Returns the part that is refused after a field is edited and the digest updated; "" for free
-// fields.
+// Returns the part that `verify` refuses after the field at `place` is edited and the digest
+// updated. Returns "" for a field that `verify` does not check.
 std::string part_of(const std::string& place) {
   static const std::pair<std::regex, const char*> parts[] = {
       {std::regex("/(schema|version)"), "form"},
       {std::regex("/suite/.*"), "suite"},
       {std::regex("/plugin/file"), ""},
-      {std::regex("/plugin/(name|version)"), "verdict"},  // part of the statement
+      {std::regex("/plugin/(name|version)"), "verdict"},  // the statement contains both fields
       {std::regex("/plugin/abi/built_for"), "form"},
       {std::regex("/plugin/.*"), "plugin"},
       {std::regex("/device/(driver|max_buffer_bytes)"), ""},
-      {std::regex("/device/index"), "verdict"},  // part of the commands that repeat failures
+      // The commands that repeat failures contain the index.
+      {std::regex("/device/index"), "verdict"},
       {std::regex("/device/name"), "verdict"},
       {std::regex("/device/.*"), "device"},
       {std::regex("/run/profile"), "form"},
@@ -114,7 +116,7 @@ std::string part_of(const std::string& place) {
   return "unexpected";
 }
 
-// Returns one field of each kind: the first group, cell and case represent all.
+// Returns one field of each kind. The first group, cell and extension represent all others.
 std::vector<std::string> places_of(const Json& certificate) {
   std::vector<std::string> places;
   const std::string group = "/groups/" + certificate["groups"].begin().key() + "/";
@@ -132,7 +134,8 @@ std::vector<std::string> places_of(const Json& certificate) {
   return places;
 }
 
-// If this pass is listed as a failure, only the sample refuses the certificate.
+// A case that passes. If a certificate lists the case as a failure, only the sample refuses the
+// certificate.
 const std::string kPassingCase = "abi.library.loads_and_shuts_down";
 
 class VerifyTest : public testing::Test {
@@ -175,8 +178,8 @@ TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
     if (part.empty()) continue;
     Json changed = certificate;
     changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
-    // The sample refuses this certificate in any case; the test checks that the edited part is
-    // refused, too.
+    // The sample always refuses this certificate. The test checks that `verify` also refuses the
+    // edited part.
     const std::vector<std::string> names = refused(verified(sealed(changed).dump(1)));
     EXPECT_THAT(names, testing::Contains(part)) << place;
   }
@@ -217,7 +220,7 @@ TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
   for (int round = 0; round < 25; ++round) {
     std::string damaged = whole;
     damaged[random() % damaged.size()] ^= static_cast<char>(1u << random() % 7);
-    // the damage has no effect: 1E5 equals 1e5
+    // The damage may have no effect, since 1E5 equals 1e5.
     if (Json::parse(damaged, nullptr, false) == certificate) continue;
     EXPECT_FALSE(verified(damaged).verified()) << damaged;
   }
@@ -276,7 +279,7 @@ uint64_t seed_that_chooses(const std::string& id, size_t sample) {
   }
 }
 
-// One case has a false outcome. A seed that selects this case detects it.
+// One case has a false outcome. A sample that contains the case detects the false outcome.
 TEST_F(VerifyTest, ASampleFindsWhatIsNotSo) {
   for (const Outcome outcome : {Outcome::fail, Outcome::not_claimed}) {
     const Verification verification = verified(certificate_with({{kPassingCase, outcome}}).dump(), library(), 60,
