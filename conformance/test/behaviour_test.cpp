@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Case, Behaviour, testing::Range(size_t{0}, cases().size
                            return name;
                          });
 
-// The reference plugin without copy_in and copy_out; its buffer_map fails.
+// Uses the reference plugin without copy_in and copy_out.
 class Harness : public testing::Test {
  protected:
   Harness() : plugin(std::getenv("BACKPLANE_TEST_REFERENCE")), slots(plugin.slots()) {

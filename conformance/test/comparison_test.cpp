@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what each criterion of comparison allows and rejects.
+// Tests which results each criterion of the comparison accepts and rejects.
 #include "oracle/comparison.hpp"
 
 #include <gtest/gtest.h>

@@ -47,7 +47,8 @@ std::span<const double> row_of(const Doubles& values, int64_t row, int64_t lengt
   return std::span(values).subspan(static_cast<size_t>(row * length), static_cast<size_t>(length));
 }
 
-// sum + 16 products, each truncated to the 24 bits below the maximum exponent.
+// Adds up to 16 products to `sum`. All terms are aligned to the maximum exponent, and each term and
+// the total are truncated to 24 bits.
 double add_aligned(double sum, std::span<const double> a, std::span<const double> b, bool downward) {
   Doubles terms = {sum};
   double greatest = std::fabs(sum);
@@ -114,7 +115,7 @@ double dot(const Unit& unit, std::span<const double> a, std::span<const double> 
 
 namespace {
 
-// The product of a (rows x depth) and the transpose of b (cols x depth).
+// Returns the product of a (rows x depth) and the transpose of b (cols x depth).
 Tensor products(const Unit& unit, const Tensor& out, const Doubles& a, const Doubles& b, int64_t depth,
                 int64_t rows_of_b, const Tensor* bias) {
   Tensor got{out.dtype, out.shape,
@@ -146,7 +147,8 @@ Tensor linear(const Unit& unit, const Call& call) {
                   oracle::optional(call.inputs, 2));
 }
 
-// The convolution of one image without padding and with stride 1, as a GEMM of its im2col matrix.
+// Computes the convolution of one image, without padding and with stride 1, as a GEMM of its im2col
+// matrix.
 Tensor conv(const Unit& unit, const Call& call) {
   const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
   const int64_t channels = x.shape[1], width = x.shape[3], kernel = w.shape[3], side = out.shape[3];
@@ -193,7 +195,7 @@ struct Row {
   double greatest = -std::numeric_limits<double>::infinity();
 };
 
-// One result of a row of attention, computed over blocks of keys with a running maximum.
+// Computes one result of a row of attention, over blocks of keys with a running maximum.
 double weighted(const Unit& unit, uint32_t dtype, const Row& row, std::span<const double> values, double total) {
   const auto keys = static_cast<int64_t>(row.scores.size());
   const int64_t block = unit.key_block == 0 ? std::max<int64_t>(keys, 1) : unit.key_block;

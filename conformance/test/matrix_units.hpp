@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates matrix units that compute attention and GEMM. The suite must pass the honest ones and
-// fail the less precise ones.
+// Simulates matrix units that compute attention and GEMM. The suite must pass the honest units and
+// fail the less precise units.
 #pragma once
 
 #include <span>
@@ -10,35 +10,39 @@
 
 namespace backplane::conformance::test::units {
 
-// How a dot product is accumulated.
+// Method by which a dot product is accumulated.
 enum class Adding : uint8_t {
-  nearest,  // in f32, sequentially, each sum rounded to nearest
-  // 16 products at a time, aligned to the largest and truncated to 24 bits toward zero
+  nearest,  // adds products in f32, one after another, and rounds each sum to nearest
+  // Adds 16 products at a time, aligned to the largest term, and truncates them to 24 bits toward
+  // zero.
   toward_zero,
-  twos_complement  // the same, but truncated toward minus infinity
+  twos_complement  // as toward_zero, but truncates toward minus infinity
 };
 
-// The format of an intermediate operand of a product.
+// Rounding of a computed operand to a 16-bit dtype. `full` keeps the operand in f32.
 enum class Operand : uint8_t { full, nearest, truncated };
 
 struct Unit {
   std::string_view name{};
   Adding adding = Adding::nearest;
-  int64_t splits = 1;      // split-K: number of parts, which are accumulated in f32
-  int64_t half_block = 0;  // products accumulated in f16 before f32; 0: none, -1: all
+  int64_t splits = 1;  // split-K: number of parts, whose sums are added in f32
+  // Number of products accumulated in f16 before f32; 0 for none, -1 for all.
+  int64_t half_block = 0;
   Operand operand = Operand::nearest;
-  // attention: divides the weights by their sum before rounding, instead of the results
+  // Whether attention divides the weights by their sum before it rounds them. Otherwise attention
+  // divides the results.
   bool normalises_first = false;
-  int64_t key_block = 0;     // attention: keys per block with a running maximum; 0: all
-  bool half_scores = false;  // attention: scores are rounded to the operands' dtype
-  bool loses_key = false;    // attention: drops the last visible key; GEMM: drops the last product
-  bool tf32 = false;         // f32 operands are truncated to 11 bits
+  int64_t key_block = 0;     // keys per block of attention, with a running maximum; 0 for all keys
+  bool half_scores = false;  // whether attention rounds its scores to the operands' dtype
+  // Whether attention drops the last visible key, and GEMM the last product.
+  bool loses_key = false;
+  bool tf32 = false;  // whether f32 operands are rounded to 11 bits
 };
 
 double dot(const Unit& unit, std::span<const double> a, std::span<const double> b);
 
 // Computes the first output of matmul, linear without activation, conv without padding, attention,
-// or quantized_matmul of floats.
+// or quantized_matmul with float activations.
 oracle::Tensor compute(const Unit& unit, const oracle::Call& call);
 
 }  // namespace backplane::conformance::test::units

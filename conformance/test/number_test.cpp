@@ -20,8 +20,8 @@ TEST(Number, EveryHalfComesBack) {
   }
 }
 
-// Between adjacent numbers, values below the middle round down and values above it up; the middle
-// rounds to even.
+// Between two adjacent numbers, a value below the middle rounds down, and a value above the middle
+// rounds up. The middle rounds to even.
 TEST(Number, NarrowingRoundsOnceToNearestEven) {
   for (const uint32_t dtype : {uint32_t{BP_F16}, uint32_t{BP_BF16}, uint32_t{BP_F32}, uint32_t{BP_F64}}) {
     std::mt19937_64 random(dtype);

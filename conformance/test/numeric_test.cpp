@@ -53,7 +53,7 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   }
 }
 
-// The sample is every n-th case, so that each operator is included.
+// The sample contains every 61st case, so that it includes each operator.
 TEST(Numeric, TheReferencePluginPassesASample) {
   const char* const plugin = std::getenv("BACKPLANE_TEST_REFERENCE");
   ASSERT_NE(plugin, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composites' oracles are compared with closed forms, and with the decompositions of
-// operators.md in plain f32. The decompositions satisfy every bound; common shortcuts do not.
+// Compares the oracles of composites with closed forms, and with the decompositions of operators.md
+// in plain f32. The decompositions satisfy every bound, but common shortcuts do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ Tensor of(const Floats& values, std::vector<int64_t> shape) {
 }
 Tensor of(const Floats& values) { return of(values, {static_cast<int64_t>(values.size())}); }
 
-// The maximum ratio of an error to its bound; above 1 if a result is rejected.
+// Returns the maximum ratio of an error to its bound. The ratio exceeds 1 if a result is rejected.
 double share(const Expected& expected, const Floats& got) {
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -72,7 +72,8 @@ TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
   EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, sigmoid_form)), 1) << "one form is not the other";
 }
 
-// 1 + erf x is a multiple of 2^-24. With any erf, it is therefore 4 % off at x = -5 and 0 below -6.
+// 1 + erf x is a multiple of 2^-24, however precise erf is. A GELU that uses it is therefore 4 %
+// off at x = -5, and 0 below x = -6.
 TEST(OracleActivation, GelusLeftTailIsRelative) {
   const auto share_at = [](uint32_t form, float x, float y) {
     const Tensor in = of(Floats{x});
@@ -244,8 +245,8 @@ TEST(OracleConv, SmallByHand) {
   EXPECT_THAT(conv_of(conv_attributes(1, 1, 1, 0, 1), 4), testing::ElementsAre(12, 23, 34, 40));
 }
 
-// <conv(x, w), dy> = <x, bwd_input(dy, w)> = <w, bwd_weight(x, dy)>, because all are one trilinear
-// form.
+// <conv(x, w), dy> = <x, bwd_input(dy, w)> = <w, bwd_weight(x, dy)>, because all three are the same
+// trilinear form.
 TEST(OracleConv, GradientsAreAdjoint) {
   bp_conv_attributes attributes = conv_attributes(2, 2, 1, 1, 0);
   attributes.groups = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite's cases and checks on simulated matrix units. Honest units pass every case, and each
-// less precise one fails a case. A failure prints the maximum ratio of an error to its bound, and
-// the maximum root mean square, whose limit is 1.
+// Runs the suite's cases and checks on simulated matrix units. Honest units must pass every case,
+// and each less precise unit must fail a case. The output shows the maximum ratio of an error to
+// its bound, and the maximum root mean square. The limit of both is 1.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ using units::Unit;
 // The results of one unit over many cases.
 struct Survey {
   int asked = 0, refused = 0;
-  // the maximum ratio to the bound, and the maximum root mean square; the limit of both is 1
+  // Maximum ratio of an error to its bound, and maximum root mean square. The limit of both is 1.
   double worst_ratio = 0, worst_root_mean_square = 0;
   std::string refusals{};  // the first few failures
   bool refused_each = true;
@@ -34,7 +34,7 @@ struct Survey {
   }
 };
 
-// Judges whether the case's checks accept these results, and updates the survey.
+// Judges whether the case's checks accept the results in `got`, and updates the survey.
 void judge(const Case& which, const numeric::Setup& setup, const std::vector<oracle::Expected>& expected,
            const oracle::Tensor& got, Survey& survey) {
   const oracle::Comparison found = oracle::compare(expected[0], got, false);
@@ -56,8 +56,8 @@ void judge(const Case& which, const numeric::Setup& setup, const std::vector<ora
 
 using Filter = std::function<bool(const numeric::Problem&, const Case&)>;
 
-// Runs every unit on every case that `wanted` selects. Layouts do not matter here, so only dense
-// ones run.
+// Runs every unit on every case that `wanted` selects. The layout does not affect a unit's
+// arithmetic, so only dense layouts run.
 std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
   static const Catalogue catalogue = enumerate();
   std::vector<Survey> surveys(list.size());
@@ -77,8 +77,8 @@ std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter
   return surveys;
 }
 
-// Units in `passing` must pass every case. Units in `failing` must fail at least one or, with
-// `each`, all of them.
+// Units in `passing` must pass every case. Units in `failing` must fail at least one case or, if
+// `each` is true, every case.
 void expect(const std::vector<Unit>& passing, const std::vector<Unit>& failing, uint32_t op, const Filter& wanted,
             bool each = false) {
   std::vector<Unit> list = passing;
@@ -110,7 +110,7 @@ const std::vector<Unit> kHonest = {
      .splits = 3,
      .operand = Operand::truncated},
 };
-// GEMM cases without mixed operands.
+// Honest units for products whose operands are not rounded.
 const std::vector<Unit> kHonestSums = {
     {.name = "sums to nearest"},
     {.name = "sums toward zero", .adding = Adding::toward_zero},
@@ -140,14 +140,14 @@ Filter named(uint32_t dtype, std::string_view word) {
     return problem.dtype == dtype && which.id.find(word) != std::string::npos;
   };
 }
-// GEMM cases that are fast to simulate.
+// Selects GEMM cases that are fast to simulate.
 Filter small(uint32_t dtype, uint32_t second) {
   return [=](const numeric::Problem& problem, const Case&) {
     return problem.dtype == dtype && problem.second == second &&
            problem.shape.count() * std::max(problem.parameters[0], 1) < 600000 && problem.shape.count() < 20000;
   };
 }
-// Cases with float weights and activations, without integer activations.
+// Selects cases with quantized weights and float activations, without integer activations.
 Filter weights_only(uint32_t dtype) {
   return [=](const numeric::Problem& problem, const Case& which) {
     return problem.dtype == dtype && which.id.find("weights_") != std::string::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracles of gather, scatter, argmax, sort and philox, compared with results by hand and with
-// published ones.
+// Compares the oracles of gather, scatter, argmax, sort and philox with results computed by hand
+// and with published results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,7 +101,7 @@ std::vector<uint64_t> philox_of(uint64_t key, uint64_t low, uint64_t high, int64
   return words;
 }
 
-// The known answers of Random123.
+// Expects the words that the known-answer tests of the Random123 library state.
 TEST(OraclePhilox, KnownAnswers) {
   constexpr uint64_t all = ~uint64_t{0};
   EXPECT_THAT(philox_of(0, 0, 0, 4), ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));

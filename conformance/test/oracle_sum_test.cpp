@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracles of sums, products, running sums and matmul: closed forms, corner cases, and bounds
-// that honest arithmetic satisfies and careless arithmetic violates.
+// Tests the oracles of sums, products, running sums and matmul. Accurate arithmetic must satisfy
+// their bounds, and careless arithmetic must violate them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +88,8 @@ TEST(OracleSum, TheBoundIsRhoTimesTheMagnitude) {
   EXPECT_EQ(rho(1000000), 4064);
 }
 
-// The purpose of rho: a sum of 1e6 times .1 fails in one f32 chain, and passes in 64 lanes.
+// Shows the purpose of rho. The sum of a million values of 0.1 exceeds the bound in a single f32
+// chain, but not in 64 partial sums.
 TEST(OracleSum, OneLongChainOfConstantsFails) {
   const std::vector<long double> values(1000000, 0.1L);
   const Element element = sum_of(values);
@@ -121,8 +122,8 @@ TEST(OracleSum, ZeroMeanHasATighterBound) {
   EXPECT_TRUE(allows(reduce(call)[0].elements[0], chain + 0.1L)) << "which the bound of n alone lets pass";
 }
 
-// The oracle must be more precise than the bound of f64. The sum 1 + n * 2^-70 is in the worst
-// order.
+// The oracle must be more precise than the bound of f64. The sum 1 + n * 2^-70 starts with the
+// largest term, which is the worst order.
 TEST(OracleSum, IsBetterThanLongDouble) {
   std::vector<long double> values(1 << 16, 0x1p-70L);
   values[0] = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor: whatever a case does to its process, each case has its own outcome.
+// Tests the supervisor. Whatever a case does to its process, each case must get its own outcome.
 #include "harness/supervisor.hpp"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ Case named(std::string id, std::function<void(Context&)> body) {
   return result;
 }
 
-// Runs `body` among passing cases, and expects those cases to pass.
+// Runs `body` between cases that must pass, and returns the result of `body`.
 Result among_others(std::function<void(Context&)> body, unsigned jobs = 1, uint64_t case_ns = 30'000'000'000) {
   Catalogue catalogue;
   for (int index = 0; index < 40; ++index)
@@ -111,7 +111,7 @@ TEST(Supervisor, AHangNamesTheSlotThatDoesNotReturn) {
                  hang, "it did not end within 1 s");
 }
 
-// Compilation may take three additional time limits, but no more.
+// Compilation may extend a case to four times its time limit, but no further.
 TEST(Supervisor, ACompilerIsNoHang) {
   const auto compile = [](std::chrono::milliseconds time) {
     return [time](Context&) {
@@ -374,7 +374,7 @@ TEST(Supervisor, NoDescriptorsAndNoChildrenStay) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
 }
 
-// Counts cases in the memory of one worker.
+// Number of cases that this worker process has run.
 int cases_of_this_process = 0;
 
 TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
@@ -402,7 +402,7 @@ bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, b
   return answer_of_plan_create;
 }
 
-// A case that requests neg of `count` elements, and receives `answer`.
+// Returns a case that requests neg of `count` elements from a plan_create that returns `answer`.
 Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};
