@@ -40,7 +40,7 @@ struct Result {
   double error_ratio = -1;  // maximum ratio of an error to its bound; negative if not measured
 };
 
-// A case that has been running for some seconds, and its current slot.
+// A case that has been running for several seconds, and the slot that the case is calling.
 struct SlowCase {
   size_t index = 0;
   uint64_t nanoseconds = 0;

@@ -21,7 +21,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int kExitLeaked = 23;  // the leak sanitizer's exit status
+constexpr int kExitLeaked = 23;  // exit status after leaks, as in the leak sanitizer
 
 bool receive(int fd, Work& work) {
   for (;;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, forward and backward.
+// Oracles of convolutions, forward and backward.
 #include "dot.hpp"
 #include "operators.hpp"
 #include "window.hpp"

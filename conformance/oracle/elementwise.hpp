@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise computations that other operators use.
+// Elementwise computations that the oracles of other operators use.
 #pragma once
 
 #include "sum.hpp"

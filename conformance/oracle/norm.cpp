@@ -95,7 +95,7 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
 }
 
 // Without epsilon, a variance of 0 gives an infinite rstd, and y is 0 / 0. The suite tests this
-// with zeros only. The mean of other equal elements may have a rounding error, and then the
+// case with zeros only. The mean of other equal elements may have a rounding error, and then the
 // variance is not 0.
 //
 // The relative error of the variance is twice the relative error of a distance from the mean. The

@@ -42,8 +42,8 @@ struct Call {
 enum class Criterion : uint8_t {
   bits,           // all bits are equal, including NaN payloads
   value,          // all bits are equal, except that any NaN equals any other NaN
-  unsigned_zero,  // as `value`, but a zero may have either sign
-  bound,          // |got - value| <= bound, with the rules for overflow, NaN and flushing
+  unsigned_zero,  // as `value`, except that a zero may have either sign
+  bound,          // |got - value| <= bound, with special rules for overflow, NaN and flushing
   signed_bound,   // as `bound`, but a zero must have the sign of the value
   any,            // any result is accepted, for example after an overflow
   one_of,         // the bits are one of `choices`, for example after scatter with duplicate indices

@@ -106,7 +106,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {Criterion::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
                            static_cast<long double>(total.count + 1) * accumulator.tiny();
-  // A rounded result below the normal numbers of f16 may be flushed, too.
+  // A result that rounds to a number below the normal range of f16 may also be flushed.
   const bool near_flush = accumulator.flushes && std::fabs(total.value) < kLeastNormalF16 + lost + flushed;
   return {Criterion::bound, total.value, lost + flushed + (near_flush ? kLeastNormalF16 : 0)};
 }

@@ -153,7 +153,7 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-// Returns for example "2 operators pass: add (f32), mul (f32)".
+// Returns text such as "2 operators pass: add (f32), mul (f32)".
 std::string passing_text(const std::vector<std::string>& operators) {
   const std::span<const std::string> shown(operators.data(), std::min(operators.size(), kMostOperatorsShown));
   const size_t rest = operators.size() - shown.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every case that is not numeric in this process. The reference plugin must pass.
+// Runs all cases except the numeric cases in this process. The reference plugin must pass.
 #include <gtest/gtest.h>
 
 #include <atomic>

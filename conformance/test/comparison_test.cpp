@@ -85,7 +85,7 @@ TEST(Compare, FlushingIsForWhoDeclaredItAndBelowTheLeastNormal) {
   EXPECT_TRUE(allowed(subnormal, 0.0f, true));
   EXPECT_FALSE(allowed(subnormal, -0.0f, true));
   EXPECT_FALSE(allowed(rounded(BP_F32, 0x1p-124L), 0.0f, true));
-  // f16 never flushes.
+  // An f16 result is never flushed.
   EXPECT_FALSE(allowed(rounded(BP_F16, 0x1p-20L), 0, true, BP_F16));
   EXPECT_TRUE(allowed(rounded(BP_BF16, 0x1p-130L), 0, true, BP_BF16));
 }

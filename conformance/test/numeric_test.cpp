@@ -37,7 +37,8 @@ TEST(Numeric, EveryPrimitiveHasCasesInEveryDtype) {
   }
 }
 
-// The requirement of an operator is its sentence in the operator table, with `|` escaped.
+// docs/requirements.md must contain each operator's sentence from the operator table, with `|`
+// escaped.
 TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   const char* const source = std::getenv("BACKPLANE_TEST_SOURCE");
   ASSERT_NE(source, nullptr);

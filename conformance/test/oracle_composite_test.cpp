@@ -202,7 +202,7 @@ TEST(OracleNorm, StatisticsByGroup) {
 }
 
 TEST(OracleNorm, TheGradientIsThatOfTheForward) {
-  // Finite differences of the oracle are accurate to half of its digits.
+  // Finite differences of the oracle's results are accurate to half of the digits.
   const Floats x = normals(7), dy = normals(7, 1, 0, 2);
   const auto loss = [&](const std::vector<long double>& values, uint32_t op) {
     const Tensor in = tensor(BP_F64, {1, 7}, values);

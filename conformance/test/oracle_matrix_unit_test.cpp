@@ -26,7 +26,7 @@ struct Survey {
   int asked = 0, refused = 0;
   // Maximum ratio of an error to its bound, and maximum root mean square. The limit of both is 1.
   double worst_ratio = 0, worst_root_mean_square = 0;
-  std::string refusals{};  // the first few failures
+  std::string refusals{};  // text of the first three failures
   bool refused_each = true;
   std::string text() const {
     return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, asked,

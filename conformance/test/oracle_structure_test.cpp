@@ -47,7 +47,7 @@ TEST(OracleScatter, IntegersWrapAndFloatsHaveTheBoundOfASum) {
   const Expected floats = scatter_row(BP_SCATTER_ADD, row(BP_F32, {0.1L, 0.1L}), {0, 0}, row(BP_F32, {0.1L, -0.3L}));
   EXPECT_EQ(floats.elements[0].criterion, Criterion::bound);
   EXPECT_EQ(floats.elements[1].criterion, Criterion::bits) << "nobody wrote there";
-  // The bound is 2n u (.1 + .1 + .3) plus half an ulp of .1.
+  // The bound is 2n u (.1 + .1 + .3) with n = 3, plus half an ulp of .1.
   EXPECT_NEAR(static_cast<double>(floats.elements[0].bound), 6 * 0x1p-24 * .5 + 0x1p-28, 0x1p-40);
 }
 
