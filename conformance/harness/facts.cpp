@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
-// Stops at the first query that fails, and stores the reason in `error`.
+// Queries the plugin and the device until a query fails. Stores the failure's reason in `error`.
 Facts gather(const Target& target) {
   Facts facts;
   try {

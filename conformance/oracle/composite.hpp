@@ -36,7 +36,7 @@ class RoundedOperands {
     squares_ += term * term;
   }
   // Returns the maximum error. One operand of each product is rounded, to nearest or toward zero.
-  // With few terms, truncation reaches 2.8 of the factor 4.
+  // The factor 4 covers truncation, which reaches 2.8 with few terms.
   long double bound() const { return 4 * roundoff_ * magnitude_; }
   // Returns the root mean square of the errors if their signs are random, including the last
   // rounding of the result.

@@ -98,8 +98,8 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
 // case with zeros only. The mean of other equal elements may have a rounding error, and then the
 // variance is not 0.
 //
-// The relative error of the variance is twice the relative error of a distance from the mean. The
-// square root halves the error again.
+// The relative error of the variance is twice the relative error of a distance from the mean, and
+// the square root halves this error.
 Element rstd_of(uint32_t dtype, const Moments& moments, long double r) {
   if (std::isinf(r) && moments.magnitude != 0) return anything(dtype, r);
   return near(dtype, r, norm_loss(dtype, moments.count) * (1 + r * moments.magnitude) * r);

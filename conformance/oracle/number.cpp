@@ -140,7 +140,8 @@ bool is_subnormal(uint32_t dtype, uint64_t bits) {
 
 uint64_t next_up(uint32_t dtype, uint64_t bits) {
   const uint64_t sign = sign_bit(dtype);
-  if ((bits & (sign - 1)) == 0) return 1;  // the minimum subnormal number follows either zero
+  // The next float above -0 and +0 is the minimum subnormal float.
+  if ((bits & (sign - 1)) == 0) return 1;
   return (bits & sign) == 0 ? bits + 1 : bits - 1;
 }
 

@@ -21,7 +21,7 @@ inline Tensor tensor(uint32_t dtype, std::vector<int64_t> shape, const std::vect
   for (size_t i = 0; i < values.size(); ++i) store(result, static_cast<int64_t>(i), encode(dtype, values[i]));
   return result;
 }
-// Returns a tensor of rank 1 with these values.
+// Returns a tensor of rank 1 that contains `values`.
 inline Tensor row(uint32_t dtype, const std::vector<long double>& values) {
   return tensor(dtype, {static_cast<int64_t>(values.size())}, values);
 }
