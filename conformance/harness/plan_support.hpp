@@ -9,8 +9,8 @@
 
 namespace backplane::conformance {
 
-// Memory in which the processes of a run record the results. The supervisor must create it before
-// it starts the first process.
+// Memory in which the processes of a run record the results. The memory must exist before the
+// first process starts.
 class PlanSupport {
  public:
   explicit PlanSupport(const Catalogue& catalogue);

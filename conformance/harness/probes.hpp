@@ -9,7 +9,7 @@
 
 namespace backplane::conformance {
 
-// Exit status of a probe that succeeded. No other program or crash uses it.
+// Exit status of a probe that succeeded. No other program or crash uses this status.
 inline constexpr int kProbeSucceeded = 87;
 
 struct ProbeRow {

@@ -59,8 +59,8 @@ std::string without_lists(const std::string& text) {
   return std::regex_replace(text, list, "#");
 }
 
-// Returns the part of the reason that belongs to the failure itself. The message of
-// a case that was not run after equal failures contains the reason of those failures.
+// Returns the part of the reason that belongs to the failure itself. The message of a case that was
+// not run after equal failures contains the reason of those failures.
 std::string_view own_part(std::string_view reason) {
   if (const size_t at = reason.find(kGivenUpMark); at != std::string_view::npos)
     reason.remove_prefix(at + kGivenUpMark.size());
