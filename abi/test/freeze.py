@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a copy of each ABI version's headers, for tests of programs built against them: freeze.py
-copy|check|finish [ROOT].
+"""Keeps a copy of each ABI version's headers, so that tests can build programs against old
+versions: freeze.py copy|check|finish [ROOT].
 
 abi/test/frozen/MAJOR.MINOR/include is a copy of the public headers, the rules and the kit.
-`copy` updates it; run it after each change of those files until the version is finished.
-`finish` writes a digest, after which the copy must not change. `check` compares an unfinished
-copy with the tree, and a finished copy with its digest."""
+`copy` updates this copy; run it after each change of the headers until the version is finished.
+`finish` writes a digest; afterwards the copy must not change. `check` compares an unfinished copy
+with the tree, and a finished copy with its digest."""
 import filecmp
 import hashlib
 import os
@@ -88,7 +88,7 @@ def change(path, old, new):
 
 
 def caught(root, version, plant):
-    """Returns whether the check finds a defect that `plant` puts into a copy of the tree."""
+    """Returns True if the check finds a defect that `plant` puts into a copy of the tree."""
     with tempfile.TemporaryDirectory() as folder:
         for source in (*sources, here):
             shutil.copytree(os.path.join(root, source), os.path.join(folder, source))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles each public C header alone, as C11 and as C++20: headers_alone.py INCLUDE... HEADER...
 
-Uses every compiler on this machine. INCLUDE is a directory, HEADER a name as in an #include.
--Wpadded is an error, so that no struct has a hole."""
+Uses each compiler of `languages` that is installed. INCLUDE is a directory. HEADER is a name as in
+an #include. -Wpadded is an error, because no struct may have a hole."""
 import os
 import shutil
 import subprocess

@@ -3,16 +3,16 @@
 """Writes and checks the golden file with the layout of the C headers: layout.py dump|check|update GOLDEN HEADER
 INCLUDE...
 
-It covers the plugin ABI and the host API: sizes, offsets and ids as a compiler reports them, one
-fact per line. `check` accepts only tail growth and new ids. `update` writes GOLDEN again; use it
-before 1.0 for a deliberate break, which docs/changelog.md must name."""
+The file covers the plugin ABI and the host API. Each line states a size, an offset, an id or
+another fact that a compiler reports. `check` accepts only tail growth and new ids. `update`
+rewrites GOLDEN. Use it before 1.0 for a deliberate break, which docs/changelog.md must name."""
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
-# Constants that may grow: versions, counts and sets. All others are frozen.
+# Constants that may grow: versions, counts and sets. All other constants are frozen.
 may_grow = {"BP_ABI_VERSION", "BP_ABI_VERSION_MINOR", "BP_ABI_VERSION_OLDEST", "BP_MEMORY_KINDS", "BP_OP_LIMIT", "BP_DTYPE_LIMIT", "BP_OP_FLAGS_ALL"}
 grows_by_bits = re.compile(r"BP_SET_\w+|BP_OP_FLAGS_ALL")
 
@@ -64,7 +64,8 @@ def find(name, includes):
 
 
 def headers_of(header, includes, seen=None):
-    """Returns the text of the plain headers that a header includes, each once, then its own text."""
+    """Returns the text of the C headers that a header includes, each once, and then the header's
+    own text."""
     seen = set() if seen is None else seen
     path = find(header, includes)
     if path is None or path in seen:
@@ -81,7 +82,8 @@ def without_comments(text):
 
 
 def bodies_of(text):
-    """Returns (name, body) of every struct that no macro generates, on one line or many."""
+    """Returns (name, body) of every struct that no macro generates. A body may have several
+    lines."""
     found = re.findall(r"\bstruct (bph?_\w+)\s*\{([^{}]*)\}", text)
     return [(name, body) for name, body in dict(found).items() if "##" not in body]
 
@@ -119,7 +121,7 @@ def constants_of(text):
 
 
 def roles_of(text):
-    """Returns {struct: the comment before it}, for headers with their comments."""
+    """Returns {struct: comment before the struct}. `text` must still contain its comments."""
     return {name: " ".join(comment.split())
             for comment, name in re.findall(r"(/\*(?:(?!\*/).)*\*/)\s*(?:typedef )?struct (bph?_\w+)\s*\{", text, flags=re.S)}
 
@@ -187,8 +189,8 @@ def compare_op(identity, old, new, sets):
     """Compares the fields symbol, name, kind, inputs, outputs, scalars, scalar-dtype, attributes,
     shape-rule, dtype-rule, dtypes and since.
 
-    The minimum of a range is frozen. An operator without attributes may gain some, and its
-    dtypes may become a superset."""
+    The minimum of a range is frozen. An operator without attributes may gain attributes. The new
+    dtypes may be a superset of the old dtypes."""
     ranges = [(span(old[i]), span(new[i])) for i in (3, 4, 5)]
     grown = all(now[0] == was[0] and now[1] >= was[1] for was, now in ranges)
     same = old[:3] == new[:3] and old[6] == new[6] and old[7] in ("no", new[7]) and old[8:10] == new[8:10] and old[11:] == new[11:]
@@ -204,8 +206,8 @@ def compare_range(name, old, new):
 
 
 def ungated(old, new):
-    """Returns the additions to descriptors that have no row in rules/growth.def. Core would pass
-    them to older plugins."""
+    """Returns the additions to descriptors for which rules/growth.def has no row. Core would pass
+    such additions to older plugins."""
     wanted = {}  # {row: the change that needs the row}
     for identity, was in old["op"].items():
         now = new["op"].get(identity, was)
@@ -270,7 +272,7 @@ def compare(golden, current):
 
 
 def holes(lines):
-    """Finds structs whose fields leave a gap: a hole, or a field that the parser missed."""
+    """Finds structs whose fields leave a gap. A gap is a hole or a field that the parser missed."""
     faults = []
     for name, (size, fields) in parse(lines)["struct"].items():
         end = 0

@@ -14,7 +14,7 @@ import layout
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/checks"))
 import tap
 
-# name: (file, pattern, replacement). Each change breaks binary compatibility in one way.
+# {name: (file, pattern, replacement)}. Each change breaks binary compatibility in one way.
 breaking = {
     "a field inserted": ("ops.h", r"(uint32_t op;\s*/\* BP_OP)", r"uint64_t planted;\n  \1"),
     "fields reordered": ("base.h", r"(  uint32_t op; [^\n]*\n)(  uint32_t message_length;[^\n]*\n)", r"\2\1"),
@@ -55,10 +55,10 @@ breaking = {
                                      r"\1  uint64_t planted;\n} bph_tensor;"),
     "an implicit hole": ("device.h", r"(typedef struct bp_memory_info \{\n  uint32_t struct_size;\n)  uint32_t reserved;\n", r"\1"),
 }
-caught_by_compiler = {"a field removed"}  # by the BP_FROZEN_MIN of its struct
-rows = r"(/\* Rows stand here\. \*/\n)"  # of rules/growth.def
-# Growth of descriptors: each change, and the row that keeps core from passing the addition to
-# older plugins.
+caught_by_compiler = {"a field removed"}  # BP_FROZEN_MIN of the struct fails
+rows = r"(/\* Rows stand here\. \*/\n)"  # the comment before the rows of rules/growth.def
+# Additions to descriptors: each change, and the row of rules/growth.def that keeps core from
+# passing the addition to older plugins.
 gated_growth = {
     "an attribute appended": (("attributes.def", r"BP_ATTRS_END\(matmul\)",
                                'BP_ATTR(matmul, uint32_t, planted, 0, 1, "")\nBP_ATTR_RESERVED(matmul, planted_too)\nBP_ATTRS_END(matmul)'),
@@ -103,7 +103,7 @@ def dump_of(folder, compiler="gcc", flags=()):
 
 
 def changed_headers(includes, folder, *changes):
-    """Copies the headers into `folder` and changes some. Returns False if a pattern matches
+    """Copies the headers into `folder` and makes `changes`. Returns False if a pattern matches
     nothing."""
     for include in includes:
         shutil.copytree(include, folder, dirs_exist_ok=True)
@@ -119,8 +119,8 @@ def changed_headers(includes, folder, *changes):
 
 
 def faults_of_change(includes, golden, *changes):
-    """Returns the problems, or None if a pattern matches nothing. Headers that do not compile are
-    one problem."""
+    """Returns the problems that the comparison finds, or None if a pattern matches nothing. If the
+    headers do not compile, that is the only problem."""
     with tempfile.TemporaryDirectory() as folder:
         if not changed_headers(includes, folder, *changes):
             return None
@@ -131,7 +131,7 @@ def faults_of_change(includes, golden, *changes):
         return layout.compare(golden, current) + layout.holes(current)
 
 
-never_grow = {"bp_tensor_desc", "bp_operand", "bph_tensor"}  # array elements
+never_grow = {"bp_tensor_desc", "bp_operand", "bph_tensor"}  # structs that are array elements
 plain = re.compile(r"(const )?(u?int(8|16|32|64)_t|float|char|bp_status|void|(struct )?bph?_\w+)( const)?\*{0,2} .*")
 
 
@@ -148,8 +148,8 @@ def shape_faults(lines):
 
 
 def minimum_faults(includes, lines):
-    """Checks that each struct that a callee reads has a frozen minimum size, its size when it
-    was introduced. Outputs of the host API need none."""
+    """Checks that each struct that a callee reads has a frozen minimum size, which is the struct's
+    size at its introduction. Outputs of the host API need no minimum size."""
     facts, faults = layout.parse(lines), []
     for name, role in layout.roles_of(layout.headers_of(header, includes)).items():
         fields = facts["struct"].get(name, (0, [("", 0, 0, "")]))[1]

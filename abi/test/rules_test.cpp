@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the rules: sets of dtypes, attributes of every size, canonical form, plan classes, the
-// ABI version that a descriptor needs.
+// Tests of the rules: sets of dtypes, attributes of every size, canonical form, plan classes, and
+// the ABI version that a descriptor needs.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -90,7 +90,7 @@ TEST(Operators, RowsAreFoundByIdAndInOrder) {
 
 // ---- Attributes
 
-// `size` bytes before an inaccessible page, so that reading beyond them ends the process.
+// A block of `size` bytes before an inaccessible page. A read beyond the block ends the process.
 class Guarded {
  public:
   explicit Guarded(size_t size) {
@@ -144,7 +144,7 @@ TEST(Attributes, AreReadAtEverySize) {
 
 TEST(Attributes, OfMissingFieldsAreZero) {
   bp_cumsum_attributes out{};
-  const bp_cumsum_attributes short_one{8, 1, 7, 7};  // the bytes after it are not part of it
+  const bp_cumsum_attributes short_one{8, 1, 7, 7};  // the fields with 7 are beyond struct_size
   unsigned char room[kMaxAttributeBytes];
   std::memset(room, 0xFF, sizeof(room));
   copy_attributes(op(BP_OP_CUMSUM), &short_one, room);
@@ -154,7 +154,7 @@ TEST(Attributes, OfMissingFieldsAreZero) {
   EXPECT_EQ(out.exclusive | out.reverse, 0u);
 }
 
-// A shorter struct must have the same result as the whole struct with a zero
+// Reading a shorter struct must return the same status as reading the whole struct with a zero
 // tail, even if zero is illegal.
 TEST(Attributes, OfAnySizeAreAsTheWholeStructWithItsTailZero) {
   for (const OpInfo& row : op_rows()) {
@@ -219,7 +219,7 @@ TEST(Canonical, TrailingAbsentOperandsDoNotCount) {
   bp_op_desc desc{};
   desc.inputs = desc.outputs = views;
   desc.input_count = 5;
-  desc.output_count = UINT32_MAX;  // must not be followed into invalid memory
+  desc.output_count = UINT32_MAX;  // trim_operands must not read so many views
   trim_operands(desc);
   EXPECT_EQ(desc.input_count, 3u);
   EXPECT_EQ(desc.output_count, UINT32_MAX);
@@ -284,7 +284,7 @@ TEST(Check, SaysWhatNoLaterVersionAllowsAndWhatOneMay) {
       [](Made& m) { m.inputs[0].rank = 9; },
       [](Made& m) { m.inputs[0].shape[0] = -1; },
       [](Made& m) { m.inputs[0].shape[0] = 3; },
-      [](Made& m) { m.inputs[0].flags = BP_DESC_IMMEDIATE; },  // but the view has strides
+      [](Made& m) { m.inputs[0].flags = BP_DESC_IMMEDIATE; },  // an immediate must not have strides
       [](Made& m) { m.outputs[0].alias = 3; },
   };
   for (size_t i = 0; i < std::size(invalid_ones); ++i)
@@ -299,7 +299,7 @@ TEST(Check, SaysWhatNoLaterVersionAllowsAndWhatOneMay) {
       [](Made& m) { m.desc.scalar_count = 1; },
       [](Made& m) { m.desc.flags = BP_OP_FLAGS_ALL + 1; },
       [](Made& m) { m.inputs[0].dtype = 65535; },
-      [](Made& m) { m.inputs[0].dtype = 14; },  // reserved
+      [](Made& m) { m.inputs[0].dtype = 14; },  // a reserved dtype
       [](Made& m) { m.inputs[0].dtype = BP_F64; },
       [](Made& m) { m.inputs[0].dtype = m.inputs[1].dtype = m.outputs[0].dtype = BP_BOOL; },
       [](Made& m) { m.inputs[0].flags = BP_DESC_PACKED; },

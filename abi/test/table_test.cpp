@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of operators and dtypes, and the check for fields that came later.
+// Tests of the tables of operators and dtypes, and of the macro that checks whether a struct has a
+// field.
 #include <backplane/plugin.h>
 #include <gtest/gtest.h>
 #include <backplane/rules/op_table.hpp>

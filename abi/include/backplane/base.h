@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions that all other headers of the ABI use: the export macro, status codes, the error
+/* Definitions that all other headers of the ABI use: the export macro, status codes and the error
  * record.
  *
  * A struct has one of three roles. Each extensible struct begins with `uint32_t struct_size`:
- *   input   the callee reads the part that both sides know, and rejects non-zero bytes beyond it
- *           (UNSUPPORTED);
- *   output  the callee reads struct_size only, writes the part that it knows and zeroes the rest;
+ *   input   the callee reads the part that both sides know, and returns UNSUPPORTED if any later
+ *           byte is not zero;
+ *   output  the callee reads struct_size only, writes the part that it knows and zeroes the other
+ *           bytes;
  *   table   the reader ignores the tail that it does not know, and treats a missing slot as null.
  * A struct grows only at its tail. Its minimum size (BP_*_MIN_SIZE) is frozen when it is
  * introduced.
  *
  * From 0.2 on a minor version only appends. docs/spec/growth.md explains these rules of growth:
- *   neutral     a later field, attribute, scalar, operand or flag that is zero or absent means the
- *               earlier behaviour; in an output zero means "not stated".
- *   canonical   absent operands at the end, zero scalars beyond the minimum count and zero
- *               attributes do not count. Both sides drop them before they check a count.
- *   gate        core sends a plugin only what the tables of the plugin's own abi_version allowed.
- *               Core treats the rest as if the plugin had returned UNSUPPORTED. Hints and
- *               permissions pass the gate, because a plugin ignores those that it does not know.
- *   refusal     INVALID_ARGUMENT is for a closed list of defects (growth.md). Everything else that
- *               is not accepted is UNSUPPORTED.
+ *   neutral     a field, attribute, scalar, operand or flag that a later version added keeps the
+ *               earlier behaviour if it is zero or absent. Zero in an output means "not stated".
+ *   canonical   absent operands at the end, trailing zero scalars beyond the minimum count and
+ *               trailing zero attributes do not count. Both sides drop these entries before they
+ *               check a count.
+ *   gate        core sends a plugin only descriptors that the tables of the plugin's abi_version
+ *               permit. For any other descriptor core acts as if the plugin had returned
+ *               UNSUPPORTED. Hints and permissions pass the gate, because a plugin ignores unknown
+ *               ones.
+ *   refusal     growth.md has the complete list of defects for which the status is
+ *               INVALID_ARGUMENT. All other input that is not accepted is UNSUPPORTED.
  *   primitive   a primitive gains an attribute, an operand or a dtype only together with a
  *               decomposition into its earlier form.
- *   consent     bp_execution gets a later field only if a flag of the plan's descriptor requested
- *               it.
- *   ignorable   input consists of `hints`, the hint bits of a view and the permissions of
- *               `precision`, and of nothing else. */
+ *   consent     bp_execution contains a field of a later version only if a flag of the plan's
+ *               descriptor requested that field.
+ *   ignorable   a callee may ignore unknown bits only in `hints`, in the hint bits of a view and in
+ *               the permissions of `precision`. */
 #ifndef BACKPLANE_BASE_H
 #define BACKPLANE_BASE_H
 
@@ -40,23 +43,23 @@
 #define BP_STATIC_ASSERT(condition, message) _Static_assert(condition, message)
 #endif
 
-/* Marks the only symbol that a plugin exports, regardless of the default visibility. */
+/* Exports the only symbol of a plugin, regardless of the compiler's default visibility. */
 #if defined(_WIN32)
 #define BP_EXPORT BP_EXTERN_C __declspec(dllexport)
 #else
 #define BP_EXPORT BP_EXTERN_C __attribute__((visibility("default")))
 #endif
 
-/* Asserts the frozen size of a struct at its introduction, in bytes. Growth never changes it. */
+/* Asserts that a struct has at least the frozen size in bytes that it had at its introduction. */
 #define BP_FROZEN_MIN(type, bytes) BP_STATIC_ASSERT(sizeof(type) >= (bytes), #type " shrank")
 
-/* True if a struct of `size` bytes contains `member` completely. Test this before you read a field
- * beyond the minimum size. */
+/* True if a struct of `size` bytes contains `member` completely. Use this macro before you read a
+ * field beyond the struct's minimum size. */
 #define BP_HAS_FIELD(size, type, member) ((size) >= offsetof(type, member) + sizeof(((const type*)0)->member))
-/* True if a table has the slot: its version has reached the slot's `since`, and it contains the
- * slot completely. The version is bp_host.abi_version for bp_host, and bp_plugin.abi_version for
- * every table of a plugin. If only the size were tested, a private field after a table would look
- * like a slot. */
+/* True if a table has the slot `member`: the table's version is at least `since`, and the table
+ * contains the slot completely. The version is bp_host.abi_version for bp_host, and
+ * bp_plugin.abi_version for every table of a plugin. A test of the size alone would mistake a
+ * private field after a table for a slot. */
 #define BP_HAS_SLOT(version, size, type, member, since) ((version) >= (since) && BP_HAS_FIELD(size, type, member))
 
 BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian processes");
@@ -64,14 +67,15 @@ BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian proces
 #error "the ABI is of 64-bit, little-endian processes"
 #endif
 
-/* ABI version of these headers, major << 16 | minor. Not the package version. */
+/* ABI version of these headers, major << 16 | minor. The package has a separate version. */
 #define BP_ABI_VERSION_MAJOR 0u
 #define BP_ABI_VERSION_MINOR 2u
 #define BP_VERSION(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 #define BP_ABI_VERSION BP_VERSION(BP_ABI_VERSION_MAJOR, BP_ABI_VERSION_MINOR)
-/* The version of the last break. A host loads plugins of its major version that were built for this
- * version or a later one. A plugin states it as abi_version_min unless it needs a later version. A
- * later break before 1.0 raises this version; from 1.0 on it is major << 16. */
+/* The last version that broke compatibility. A host loads plugins of its major version that were
+ * built for this version or a later version. A plugin states this version as abi_version_min unless
+ * the plugin needs a later version. A later break before 1.0 raises this version; from 1.0 on the
+ * value is major << 16. */
 #define BP_ABI_VERSION_OLDEST BP_VERSION(0, 2)
 
 /* The maximum size of an input struct in bytes. A larger struct_size is INVALID_ARGUMENT, and the
@@ -82,28 +86,29 @@ BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian proces
 typedef int32_t bp_status;
 
 #define BP_OK 0
-#define BP_INVALID_ARGUMENT 1  /* the caller broke a stated rule; nothing was changed */
-#define BP_UNSUPPORTED 2       /* not supported; returned only before execution */
-#define BP_OUT_OF_MEMORY 3     /* nothing was changed or enqueued, and a retry is legal */
-#define BP_NOT_READY 4         /* event_elapsed before both events have passed */
-#define BP_TIMEOUT 5           /* a wait timed out; the work continues. Timeout 0: not done yet */
-#define BP_DEVICE_LOST 6       /* permanent: the device is unusable */
+#define BP_INVALID_ARGUMENT 1  /* the caller violated a rule of the ABI; the call changed nothing */
+#define BP_UNSUPPORTED 2       /* the request is not supported; executions never return this */
+#define BP_OUT_OF_MEMORY 3     /* the call changed and enqueued nothing; the caller may retry */
+#define BP_NOT_READY 4         /* event_elapsed was called before both events had passed */
+#define BP_TIMEOUT 5           /* the work did not finish within the timeout, and continues */
+#define BP_DEVICE_LOST 6       /* the device is permanently unusable */
 #define BP_UNAVAILABLE 7       /* a driver, library or device is missing or busy; see the message */
-#define BP_ABI_MISMATCH 8      /* no common version; the message states the side that must change */
-#define BP_INTERNAL 9          /* a defect of the callee */
-#define BP_EXECUTION_FAILED 10 /* accepted work failed; permanent for the stream */
+#define BP_ABI_MISMATCH 8      /* no common version; the message names the side that must change */
+#define BP_INTERNAL 9          /* the callee has a defect */
+#define BP_EXECUTION_FAILED 10 /* accepted work failed; the stream stays failed */
 
 /* The error record. Its message states the call, the cause and the remedy.
- * Role: owned by the caller, which sets only struct_size; may be null. The callee fills it on
- * failure, and does not write it on OK, NOT_READY and TIMEOUT. A struct_size below
- * BP_ERROR_MIN_SIZE counts as null. Its layout is the same in every major version. */
+ * Role: owned by the caller, which sets only struct_size and may pass null instead. The callee
+ * fills the record on failure, and does not write it on OK, NOT_READY and TIMEOUT. A record with a
+ * struct_size below BP_ERROR_MIN_SIZE counts as null. The layout of the record is the same in every
+ * major version. */
 typedef struct bp_error {
   uint32_t struct_size;
   bp_status status;
-  int64_t vendor_code;     /* the error number of the vendor's library, 0 if none */
-  uint32_t op;             /* operator id, 0 if none */
-  uint32_t message_length; /* bytes before the NUL */
-  char message[488];       /* UTF-8, NUL-terminated, cut between characters */
+  int64_t vendor_code;     /* error number of the vendor's library, or 0 */
+  uint32_t op;             /* id of the operator, or 0 */
+  uint32_t message_length; /* bytes of `message` before the NUL */
+  char message[488];       /* NUL-terminated UTF-8; long messages are cut between characters */
 } bp_error;
 #define BP_ERROR_MIN_SIZE 512u
 BP_FROZEN_MIN(bp_error, BP_ERROR_MIN_SIZE);

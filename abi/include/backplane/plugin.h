@@ -6,30 +6,32 @@
 
 #include "device.h"
 
-/* The host's table. Role: table; outlives the plugin instance. Some parts are the same in every
- * major version, so that a host and a plugin of two major versions can detect the difference. They
- * are bp_error, the signature of bp_plugin_query, the first two fields of bp_host and the first
- * three of bp_plugin. */
+/* The host's table. Role: table; outlives the plugin instance. Some parts of the ABI are the same
+ * in every major version, so that a host and a plugin of different major versions can detect the
+ * difference. These parts are bp_error, the signature of bp_plugin_query, the first two fields of
+ * bp_host and the first three fields of bp_plugin. */
 typedef struct bp_host {
   uint32_t struct_size;
   /* The major version determines the layout of the rest of this struct; the minor version is the
-   * highest of that major that the host supports. A plugin returns ABI_MISMATCH to a host of
-   * another major. A host that supports several majors queries each, from the newest down. 1.0 has
-   * the layout of the last 0.x, and a host of 1.x supports 0.x, too. */
+   * highest that the host supports for that major version. A plugin returns ABI_MISMATCH to a host
+   * of another major version. A host that supports several major versions queries the plugin with
+   * each of them, the newest first. Version 1.0 has the layout of the last 0.x, and a host of 1.x
+   * also supports 0.x. */
   uint32_t abi_version;
   void* context; /* the first argument of every slot of this table */
 
   /* Logs one line for the user; level is BP_LOG_*.
    * Ownership: message is borrowed for the call.
-   * Threads:   any, also inside any slot and from the driver's own threads; never after shutdown
+   * Threads:   any, including threads inside a slot and threads of the driver; never after shutdown
    *            has returned.
-   * Stream:    synchronous; returns promptly, calls no plugin and takes no lock that is held around
-   *            a plugin call.
+   * Stream:    synchronous; returns promptly, calls no plugin, and takes no lock that the host
+   *            holds during a plugin call.
    * Errors:    none.
    * Since:     0.1, required. */
   void (*log)(void* context, int32_t level, const char* message);
 
-  /* Returns a table of the host by name, or null; `version` is as in bp_plugin.get_interface.
+  /* Returns a table of the host by name, or null. `version` has the same meaning as in
+   * bp_plugin.get_interface.
    * Ownership: borrowed until shutdown.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -40,25 +42,25 @@ typedef struct bp_host {
 #define BP_HOST_MIN_SIZE 32u
 BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
 
-/* Bits of bp_plugin.build_flags: the kind of build; information only. */
+/* Bits of bp_plugin.build_flags, which describe the build. They are information only. */
 #define BP_BUILD_DEBUG 1u
 #define BP_BUILD_ASAN 2u
 #define BP_BUILD_TSAN 4u
 #define BP_BUILD_UBSAN 8u
 
-/* A plugin instance. Role: table; a derived struct of the plugin may append private fields. Strings
+/* A plugin instance. Role: table. The plugin may append private fields in a derived struct. Strings
  * are static UTF-8. */
 struct bp_plugin {
   uint32_t struct_size;
-  uint32_t abi_version;     /* the version of its tables, which have no slot with a later Since */
-  uint32_t abi_version_min; /* the oldest supported host: BP_ABI_VERSION_OLDEST or later */
+  uint32_t abi_version;     /* ABI version of the plugin's tables, which have no later slot */
+  uint32_t abi_version_min; /* oldest supported host version; at least BP_ABI_VERSION_OLDEST */
   uint32_t build_flags;     /* BP_BUILD_* */
   const char* name;         /* [a-z0-9_]{1,63}; equal to the manifest's `name` */
   const char* version;      /* the vendor's version of the plugin */
   const bp_device_api* device_api;
 
-  /* Returns the number of devices. May start the driver. An index means the same device from the
-   * first successful device_count until shutdown.
+  /* Returns the number of devices. May start the driver. An index refers to the same device from
+   * the first successful device_count until shutdown.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -76,22 +78,23 @@ struct bp_plugin {
   bp_status (*device_info)(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error);
 
   /* Opens device `index`. A null desc means all defaults. An object belongs to the device handle
-   * that made it, and cannot be used with another handle, even of the same index. memory_info
-   * describes the hardware.
-   * Ownership: caller; free with bp_device_api.close before shutdown. desc is borrowed for the
-   *            call.
+   * that created it. No other handle accepts the object, even if the handle has the same index.
+   * memory_info reports the memory of the hardware, which all handles share.
+   * Ownership: the caller owns *out, and calls bp_device_api.close before shutdown. desc is
+   *            borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   * Errors:    INVALID_ARGUMENT for an index past the count; UNSUPPORTED option; UNAVAILABLE;
-   *            OUT_OF_MEMORY.
+   * Errors:    INVALID_ARGUMENT for an index past the count; UNSUPPORTED for an unknown option;
+   *            UNAVAILABLE; OUT_OF_MEMORY.
    * Since:     0.1, required. */
   bp_status (*device_open)(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                            bp_error* error);
 
-  /* Returns a table of the plugin by name (see below), or null. `device` may be null if the
-   * interface belongs to the plugin. `version` is the major version of the table, counted from 1: a
-   * table grows at its tail, and bp_plugin.abi_version determines its slots. A plugin returns a
-   * table for every major that it still supports; the host queries from the newest down.
+  /* Returns a table of the plugin by name (see "Optional interfaces" below), or null. `device` may
+   * be null if the interface belongs to the plugin. `version` is the major version of the table,
+   * counted from 1. A table grows at its tail, and bp_plugin.abi_version determines its slots. A
+   * plugin returns a table for every major version that it still supports. The host requests the
+   * newest major version first.
    * Ownership: borrowed until shutdown, or until the device closes if one was given.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -99,9 +102,9 @@ struct bp_plugin {
    * Since:     0.1, optional. */
   const void* (*get_interface)(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version);
 
-  /* Ends the instance. Afterwards the plugin writes no log line, and none of its threads exists.
-   * The host never calls this slot from a destructor or an exit handler. The process may exit at
-   * any moment without calling it.
+  /* Ends the instance. Afterwards the plugin writes no log lines and has no threads. The host never
+   * calls this slot from a destructor or an exit handler. The process may exit at any moment
+   * without calling it.
    * Ownership: consumes plugin.
    * Threads:   any; all devices are closed, and no call on this instance runs.
    * Stream:    synchronous.
@@ -112,24 +115,25 @@ struct bp_plugin {
 #define BP_PLUGIN_MIN_SIZE 80u
 BP_FROZEN_MIN(struct bp_plugin, BP_PLUGIN_MIN_SIZE);
 
-/* The only exported symbol. Creates an instance, which the instance's shutdown ends. Starts no
- * driver and no thread. Two hosts in one process share the mapping of the library, so the plugin
- * must keep the host in the instance and not in a static variable.
- * Ownership: *out is the caller's; end it with its shutdown. host is borrowed until then.
+/* The only symbol that a plugin exports. Creates an instance, which exists until its shutdown.
+ * Starts no driver and no thread. Two hosts in one process share the mapping of the library, so the
+ * plugin must store the host's table in the instance and not in a static variable.
+ * Ownership: the caller owns *out, and ends it with its shutdown. host is borrowed until that
+ *            shutdown.
  * Threads:   any, concurrently.
  * Stream:    synchronous.
  * Errors:    ABI_MISMATCH if host->abi_version has another major version, or is older than the
- *            plugin supports; OUT_OF_MEMORY.
+ *            oldest version that the plugin supports; OUT_OF_MEMORY.
  * Since:     0.1, required. */
 #define BP_PLUGIN_QUERY_SYMBOL "bp_plugin_query"
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error);
 typedef bp_status (*bp_plugin_query_fn)(const bp_host* host, const bp_plugin** out, bp_error* error);
 
 /* ---- Optional interfaces ----------------------------------------------------------------------
- * Names are frozen. A vendor's own interfaces begin with the vendor's name and a dot; layers do not
- * wrap them. */
+ * Names are frozen. Names of a vendor's interfaces begin with the vendor's name and a dot. Layers
+ * do not wrap these interfaces. */
 
-/* "bp.import" version 1, per device: buffers over memory that the caller owns. */
+/* "bp.import" version 1, per device, creates buffers over memory that the caller owns. */
 #define BP_INTERFACE_IMPORT "bp.import"
 #define BP_IMPORT_HOST 0u   /* `address` is an address of host memory */
 #define BP_IMPORT_DEVICE 1u /* `address` is a buffer_address of memory of this device */
@@ -144,19 +148,20 @@ typedef struct bp_import_desc {
 #define BP_IMPORT_DESC_MIN_SIZE 24u
 BP_FROZEN_MIN(bp_import_desc, BP_IMPORT_DESC_MIN_SIZE);
 
-/* Role: table. */
+/* The slots of "bp.import". Role: table. */
 typedef struct bp_import_api {
   uint32_t struct_size;
   uint32_t reserved;
-  /* Creates a buffer over memory that the caller owns, and returns its kind in *out_kind. For
-   * BP_IMPORT_HOST the kind is SHARED if the device can use the memory as an operand, otherwise
-   * HOST. For BP_IMPORT_DEVICE it is DEVICE. buffer_destroy does not free the memory.
-   * Ownership: caller frees the buffer; the memory is borrowed until then. The host may access it
-   *            as BP_MEMORY_* permits for its kind. desc is borrowed for the call.
+  /* Creates a buffer over memory that the caller owns, and returns the buffer's kind in *out_kind.
+   * For BP_IMPORT_HOST the kind is SHARED if the device can use the memory as an operand, otherwise
+   * HOST. For BP_IMPORT_DEVICE the kind is DEVICE. buffer_destroy does not free the memory.
+   * Ownership: the caller owns *out, and calls buffer_destroy. The memory is borrowed until then.
+   *            The host may access the memory as BP_MEMORY_* permits for the buffer's kind. desc is
+   *            borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   * Errors:    UNSUPPORTED type, or memory or alignment that the driver does not accept;
-   *            OUT_OF_MEMORY; DEVICE_LOST.
+   * Errors:    UNSUPPORTED for an unknown type, and for memory or alignment that the driver does
+   *            not accept; OUT_OF_MEMORY; DEVICE_LOST.
    * Since:     0.2, required in this interface. */
   bp_status (*import_memory)(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                              bp_error* error);
@@ -165,7 +170,7 @@ typedef struct bp_import_api {
 BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 
 /* Names that are reserved for later interfaces: bp.native bp.graph bp.peer bp.collective
- * bp.external bp.kernel bp.subgraph bp.callback bp.progress bp.pool bp.pack, and bp.host.parallel
- * of the host. */
+ * bp.external bp.kernel bp.subgraph bp.callback bp.progress bp.pool bp.pack, and the host's
+ * bp.host.parallel. */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types and tensor views. Reshape, permute, slice, broadcast, flip, unfold and bitcast only
- * change this metadata; they are never operators. */
+ * change a view's metadata. They are never operators. */
 #ifndef BACKPLANE_TENSOR_H
 #define BACKPLANE_TENSOR_H
 
@@ -12,26 +12,27 @@ enum {
 #undef BP_DTYPE_ROW
 };
 
-#define BP_DTYPE_LIMIT 64 /* every dtype id is less than this, so a set of dtypes has 64 bits */
-/* The bit of a dtype in a set of dtypes; 0 for a number that is not below BP_DTYPE_LIMIT. */
+#define BP_DTYPE_LIMIT 64 /* every dtype id is below this, so a set of dtypes has 64 bits */
+/* The bit of a dtype in a set of dtypes, or 0 if the number is not below BP_DTYPE_LIMIT. */
 #define BP_DTYPE_BIT(dtype) ((uint64_t)((dtype) < BP_DTYPE_LIMIT) << ((dtype) & (BP_DTYPE_LIMIT - 1)))
 
 #define BP_MAX_RANK 8
-#define BP_MAX_OPERANDS 32 /* each of inputs and of outputs, since stage masks have 32 bits */
+/* Limit for inputs and limit for outputs, because stage masks have 32 bits. */
+#define BP_MAX_OPERANDS 32
 /* Core states an alignment of at most 256 bytes. "Fully aligned" means aligned to 256 bytes, or to
- * the device's own alignment if that is less. */
+ * bp_device_info.alignment if that is less. */
 #define BP_MAX_ALIGNMENT_LOG2 8
-/* Flags of bp_tensor_desc. IMMEDIATE, for inputs only: the operand contains the value. The rank is
- * 0 or all strides are 0, and the dtype has at most 8 bytes. PACKED, reserved, for inputs only: the
- * plugin defines the layout, and strides contain the layout's identity. */
+/* Flags of bp_tensor_desc, for inputs only. An operand with IMMEDIATE contains the value: the rank
+ * is 0 or all strides are 0, and the dtype has at most 8 bytes. PACKED is reserved. The plugin
+ * defines the layout of a packed operand, and the strides identify the layout. */
 #define BP_DESC_IMMEDIATE 1
 #define BP_DESC_PACKED 2
-#define BP_DESC_HINTS 0xFF00u /* a callee ignores bits that it does not know; none is defined yet */
+#define BP_DESC_HINTS 0xFF00u /* a callee ignores unknown bits; no hint is defined yet */
 
-/* A view without its data. Role: input, and an array element, so it never grows.
- * Strides are in elements. Inputs may have zero, negative and overlapping strides. The element
- * addresses of an output are distinct. Entries at and beyond rank are zero, so that views can be
- * compared as bytes. */
+/* A view without its data. Role: input, and an array element, so the struct never grows.
+ * Strides are in elements. Inputs may have zero, negative and overlapping strides. The elements of
+ * an output have distinct addresses. Entries of shape and strides from index `rank` on are zero, so
+ * that views can be compared as bytes. */
 typedef struct bp_tensor_desc {
   uint16_t dtype;
   uint8_t rank; /* 0..BP_MAX_RANK */
@@ -39,8 +40,8 @@ typedef struct bp_tensor_desc {
    * may understate the alignment. */
   uint8_t alignment_log2;
   uint16_t flags; /* BP_DESC_* */
-  /* For an output, 1 + the index of the first input that is identical to the output (start,
-   * strides, dtype). Later inputs may be identical, too. 0: the output overlaps no input. */
+  /* For an output, 1 + the index of the first input that has the same start, strides and dtype.
+   * Later inputs may be identical, too. The value 0 means that the output overlaps no input. */
   uint16_t alias;
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];
@@ -49,11 +50,12 @@ BP_STATIC_ASSERT(sizeof(bp_tensor_desc) == 136, "bp_tensor_desc is frozen");
 
 typedef struct bp_buffer bp_buffer; /* a span of memory; opaque, not necessarily a pointer */
 
-/* The memory of a view in one execution. Role: input, and an array element, so it never grows. */
+/* The memory of a view in one execution. Role: input, and an array element, so the struct never
+ * grows. */
 typedef struct bp_operand {
-  bp_buffer* buffer;  /* null: an immediate, or a view of zero elements */
+  bp_buffer* buffer;  /* null for an immediate and for a view of zero elements */
   uint64_t offset;    /* bytes from the buffer's start to the view's element 0 */
-  uint64_t immediate; /* the bits of the value in its dtype, low bytes first; the rest is zero */
+  uint64_t immediate; /* the value in its dtype, in the low bytes; the other bytes are zero */
 } bp_operand;
 BP_STATIC_ASSERT(sizeof(bp_operand) == 24, "bp_operand is frozen");
 

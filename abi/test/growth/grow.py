@@ -4,10 +4,10 @@
 [SOURCE...].
 
 Writes OUT/include, a grown copy of the public headers, rules and kit. Each SOURCE becomes a
-grown copy of the source of core with that name, which decomposes the additions. Each edit below
-represents one kind of growth. An edit that does not match exactly once ends the program, because
-edits must follow changes of their files. STAMP is a header that changes with OUT/include, so that
-the build notices."""
+grown copy of the source of core with that name, which decomposes the additions. Each entry of
+`minor` represents one kind of growth. An edit that does not match exactly once ends the program,
+because edits must follow changes of their files. STAMP is a header that changes with OUT/include,
+so that the build notices."""
 import hashlib
 import os
 import re
@@ -16,20 +16,21 @@ import sys
 
 includes = ("abi/include", "core/include", "backends/kit/include")
 
-# The edits: (kind of growth, [(file below include/backplane or core/src, pattern, replacement)]).
+# Each entry is (kind of growth, [(file in include/backplane or core, pattern, replacement)]).
 minor = [
     ("version", [
         ("base.h", r"(#define BP_ABI_VERSION_MINOR) 2u", r"\1 3u"),
         ("ops.h", r"(#define BP_SINCE_0_2 [^\n]*\n)", r"\1#define BP_SINCE_0_3 BP_VERSION(0, 3)\n"),
     ]),
-    # A primitive gains an attribute. It had none (`no`), so the field takes a reserved word.
+    # A primitive gains an attribute. The primitive had no attributes (`no`), so the field uses a
+    # reserved word of the struct.
     ("attribute", [
         ("attributes.def", r"(BP_ATTRS_BEGIN\(axis\)\n)",
          r"BP_ATTRS_BEGIN(cast)\nBP_ATTR(cast, uint32_t, saturate, 0, 1, "
          r'"1: integers saturate")\nBP_ATTRS_END(cast)\nBP_ATTRS_OPTIONAL(cast)\n\n\1'),
         ("ops.def", r'(BP_OP_ROW\(3, CAST, "cast", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE), no,', r"\1, cast,"),
         ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_ATTRIBUTE(cast, saturate, 0_3)\n"),
-        # The decomposition into the earlier form, for u8.
+        # Core decomposes a saturating cast to u8 into the earlier form.
         ("src/composite/program.cpp", r"(\nbool has_program\([^)]*\) \{\n)",
          r"\nnamespace {\nbool saturates(const bp_op_desc& desc) {\n"
          r"  return desc.op == BP_OP_CAST && desc.attributes != nullptr && desc.outputs[0].dtype == BP_U8 &&\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of the frozen plugins, and of the growth by grow.py. For C and C++. */
+/* The arithmetic of the frozen plugins and of the additions by grow.py. For C and C++. */
 #ifndef GROWN_ARITHMETIC_H
 #define GROWN_ARITHMETIC_H
 
@@ -15,9 +15,9 @@ static inline void grown_copy_i16(const frozen_call* call) {
 }
 
 static inline double grown_element(const frozen_call* call, double x) {
-  if (call->op == BP_OP_CAST) return x < 0 ? 0 : x > 255 ? 255 : x; /* to u8, saturating */
+  if (call->op == BP_OP_CAST) return x < 0 ? 0 : x > 255 ? 255 : x; /* saturates to the range of u8 */
   if (call->op == BP_OP_SQUARE) return x * x;
-  return x / (1 + exp(-1.702 * x)); /* gelu */
+  return x / (1 + exp(-1.702 * x)); /* x * sigmoid(1.702 x), the added approximation of gelu */
 }
 
 static inline int grown_asks_more(const frozen_call* call) {

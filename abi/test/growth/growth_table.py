@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests all combinations of old and new components: growth_table.py BUILD CORE.
 
-Prints the table of docs/spec/growth.md with the result of each cell. F is the framework, C
-libbackplane, P the plugin. C0 is today's library; F0 and P0 are built against the frozen copy of
-0.2. 1 is built against the next minor version, which grow.py makes. BUILD is the folder of this
-test's programs, CORE that of today's libbackplane."""
+Prints the table of docs/spec/growth.md with the result of each cell. F is the framework, C is
+libbackplane, and P is the plugin. C0 is today's library. F0 and P0 are built against the frozen
+copy of 0.2. F1, C1 and P1 are built against the next minor version, which grow.py makes. BUILD is
+the folder of this test's programs. CORE is the folder of today's libbackplane."""
 import itertools
 import os
 import subprocess
@@ -32,14 +32,15 @@ def run(program, core_dir, *arguments, **environment):
     return done.returncode, dict(lines), done.stdout + done.stderr
 
 
-# Expected outcomes of a framework that uses the growth, as functions of core and plugin.
+# Each function returns the expected outcome of a call with additions. c and p are the versions of
+# core and plugin.
 def works(*_):
     return "native"
 
 
 def gated(otherwise):
-    """An older core refuses the growth. A newer core does not pass it to an older plugin and
-    uses `otherwise`."""
+    """Returns the outcome of a call that needs a newer plugin. An older core refuses the call. A
+    newer core does not pass the call to an older plugin; the outcome is then `otherwise`."""
     return lambda c, p: "UNSUPPORTED" if not c else "native" if p else otherwise
 
 
@@ -96,7 +97,8 @@ def check_combinations(style):
 
 
 def check_function():
-    """A framework links to a later bph_ function without looking it up."""
+    """Tests a framework that links to a later bph_ function instead of looking it up at run
+    time."""
     outcomes = {c: run("grown_direct", libraries[c]) for c in (0, 1)}
     told = {c: "does not start" if status == 127 else "".join(cells.values()) for c, (status, cells, _) in outcomes.items()}
     print(f"# bph_ function, not looked up: F1C0 {told[0]}, F1C1 {told[1]}")
@@ -118,8 +120,8 @@ def check_majors():
 
 
 def check_suite():
-    """A newer suite must not revoke an older plugin's certificate. A plugin of its own version
-    must keep the new rules."""
+    """A newer suite must not revoke an older plugin's certificate. A plugin of the suite's version
+    must pass the new cases."""
     old, new = (run("newer_suite", core, os.path.join(build, name)) for name in ("frozen_kit.so", "grown_kit.so"))
     for name, (_, cells, _) in (("frozen_kit.so", old), ("grown_kit.so", new)):
         for suite, verdict in cells.items():
@@ -142,8 +144,8 @@ def check_growth():
 
 
 def check_hazards():
-    """Shows that version checks are needed: without them, a plugin of 0.2 receives calls that it
-    does not know."""
+    """Shows that version checks are needed. Without these checks, a plugin of 0.2 receives calls
+    that it does not know."""
     status, cells, text = run("grown_framework", build, os.path.join(build, "frozen_c.so"), FROZEN_CLAIMS="3")
     wrong = [row for row, outcome in cells.items() if outcome == "WRONG"]
     print(f"# a plugin of 0.2 that claims to be of 0.3: WRONG in {', '.join(wrong) or 'nothing'}; it ends with {status}")

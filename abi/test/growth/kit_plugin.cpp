@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frozen kit plugin, built for the grown ABI and kit. It also implements the growth.
+// The frozen kit plugin, built for the grown ABI and kit. It also implements the additions.
 #include <backplane/kit/plugin.hpp>
 
 #include "grown_arithmetic.h"
@@ -22,7 +22,7 @@ class Grown : public Driver {
   }
 };
 
-// The kit's get_interface. The wrapper below adds a slot to its table.
+// The kit's get_interface. grown_interface adds a slot to the table that this function returns.
 const void* (*kit_interface)(const bp_plugin*, bp_device*, const char*, uint32_t) = nullptr;
 
 const void* grown_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace backplane::conformance;
 
-// Cases that concern every plugin's version and run quickly.
+// Returns the cases that check a plugin's version, which are quick.
 Catalogue suite_of_today() {
   Catalogue catalogue;
   for (Case& each : enumerate()) {
@@ -34,7 +34,7 @@ Case later_case(const char* id, bool passes) {
 void report(const char* name, const Catalogue& catalogue, const char* plugin) {
   const Target target = {plugin, 0};
   const Facts facts = query_facts(target);
-  // A suite of the next minor version knows plugins of that version.
+  // A suite of the next minor version can test plugins of that version.
   const Selection asked = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
   const std::vector<size_t> selection = select(catalogue, asked);
   RunOptions options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads an operator's attribute struct, of any legal size.
+// Reads an operator's attribute struct, which may have any legal size.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -39,9 +39,9 @@ inline void check_range(const AttributeField& field, const unsigned char* at) {
 
 }  // namespace detail
 
-// Copies the attributes of `op`, in the form that this side knows, to `out`. `out` has room for the
-// operator's struct, and for at least 8 bytes. Fields that `given` lacks are zero; the stem `no`
-// gives zeros only. Reads no byte beyond the struct. Throws Violation.
+// Copies the attributes of `op` to `out`, in the layout of this version's headers. `out` has room
+// for the operator's struct, and for at least 8 bytes. Fields that `given` lacks become zero, and
+// the stem `no` gives zeros only. Reads no byte beyond the struct. Throws Violation.
 inline void copy_attributes(const OpInfo& op, const void* given, unsigned char* out) {
   const AttributeLayout& layout = *op.attributes;
   const uint32_t known = std::max(layout.bytes, BP_ATTRIBUTES_MIN_SIZE);

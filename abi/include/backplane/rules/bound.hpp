@@ -17,19 +17,19 @@ inline bool is_single(const bp_tensor_desc& view) {
 
 class Bound {
  public:
-  // The descriptor's views and counts are legal: ranks up to BP_MAX_RANK, no extent below 0, only
-  // optional operands absent. `given_attributes` are in range, and have the size of the operator's
-  // struct.
+  // The descriptor's views and counts are legal: ranks are at most BP_MAX_RANK, extents are not
+  // negative, and all required operands are present. `given_attributes` are in range and have the
+  // size of the operator's struct.
   Bound(const bp_op_desc& given, const void* given_attributes) : desc(given), attributes_(given_attributes) {
     std::fill(std::begin(named_), std::end(named_), -1);
   }
 
   const bp_op_desc& desc;
 
-  // -1: no operand has this extent.
+  // Returns the extent that has this name, or -1 if no operand has it.
   int64_t extent(char name) const { return named_[name - 'A']; }
   int64_t& extent(char name) { return named_[name - 'A']; }
-  // The dimensions that '*', '+' or '-' represents.
+  // The dimensions that '*', '+' or '-' represents in a signature.
   struct List {
     const int64_t* extents = nullptr;
     uint32_t rank = 0;
@@ -45,13 +45,13 @@ class Bound {
   bool has_input(uint32_t i) const { return i < desc.input_count && desc.inputs[i].dtype != 0; }
   bool has_output(uint32_t i) const { return i < desc.output_count && desc.outputs[i].dtype != 0; }
 
-  // Throws INVALID_ARGUMENT, for shapes that disagree and for other errors that no later version
-  // permits.
+  // Throws INVALID_ARGUMENT, which is for shapes that disagree and for other errors that no later
+  // version permits.
   template <class... Parts>
   [[noreturn]] static void fail(const Parts&... parts) {
     invalid(parts...);
   }
-  // Throws UNSUPPORTED, for all other errors.
+  // Throws UNSUPPORTED, which is for all errors that a later version may permit.
   template <class... Parts>
   [[noreturn]] static void refuse(const Parts&... parts) {
     unsupported(parts...);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canonical form of a descriptor. Every reader normalises before it checks counts. The form has
-// no trailing absent operands, no trailing later scalars with zero bits and no zero tail of
-// attributes.
+// The canonical form of a descriptor. Every reader converts a descriptor to this form before it
+// checks counts. The form has no absent operands at the end, no zero scalars at the end beyond the
+// minimum count, and no zeros at the end of attributes.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -9,7 +9,7 @@
 
 namespace backplane::rules {
 
-// Returns the number of views without the absent ones at the end, at least `least`. An absent View
+// Returns the number of views without absent views at the end, but at least `least`. An absent view
 // has dtype 0. `views` may be null if `count` is 0.
 template <typename View>
 constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0) noexcept {
@@ -19,16 +19,16 @@ constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0
 }
 
 // Returns the number of a call's scalars. Trailing scalars beyond scalars_min do not count if their
-// bits are zero. Do not call this with BP_OP_FLAG_DEVICE_SCALARS, because the values are not known
-// yet.
+// bits are zero. Do not call this function with BP_OP_FLAG_DEVICE_SCALARS, because the values are
+// then unknown.
 constexpr uint32_t trimmed_scalars(const OpInfo& op, const uint64_t* values, uint32_t count) noexcept {
   while (count > op.scalars_min && values[count - 1] == 0) --count;
   return count;
 }
 
-// Returns the bytes of an attribute struct without its zero tail: a multiple of 8, at least the
-// minimum and at most `bytes`. Structs that are equal in these bytes have the same meaning,
-// whatever their struct_size is.
+// Returns the size of an attribute struct without zeros at the end. The size is a multiple of 8, at
+// least the minimum and at most `bytes`. Structs that are equal in these bytes have the same
+// meaning, regardless of their struct_size.
 inline uint32_t trimmed_attributes(const unsigned char* attributes, uint32_t bytes) noexcept {
   while (bytes > BP_ATTRIBUTES_MIN_SIZE) {
     uint64_t last = 0;
@@ -48,8 +48,8 @@ inline const void* canonical_attributes(const OpInfo& op, const void* attributes
   return zero ? nullptr : attributes;
 }
 
-// Trims operands. Does not change counts beyond BP_MAX_OPERANDS and null arrays, because the checks
-// refuse them.
+// Drops absent operands at the end. Does not change counts above BP_MAX_OPERANDS or of null arrays,
+// because the checks refuse such descriptors.
 constexpr void trim_operands(bp_op_desc& desc) noexcept {
   if (desc.inputs != nullptr && desc.input_count <= BP_MAX_OPERANDS) {
     desc.input_count = trimmed(desc.inputs, desc.input_count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All checks of an operator's descriptor that do not depend on a device. The host makes these
-// checks before it calls a plugin; the author kit makes them in plan_create.
+// checks before it calls a plugin. The author kit makes the same checks in plan_create.
 #pragma once
 
 #include <backplane/rules/attributes.hpp>
@@ -61,8 +61,8 @@ inline void check_view(const char* role, uint32_t index, const bp_tensor_desc& v
 
 }  // namespace detail
 
-// Checks flags, counts and views of a descriptor in canonical form. Reads only views that the
-// operator has. Throws Violation.
+// Checks flags, counts and views of a descriptor in canonical form. Reads no views beyond the
+// operator's maximum counts. Throws Violation.
 inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
   if ((desc.flags & ~uint64_t{BP_OP_FLAGS_ALL}) != 0) {
     unsupported("flags ", mask_text(desc.flags), " have bits that are unknown; known are ", mask_text(BP_OP_FLAGS_ALL));
@@ -85,8 +85,8 @@ inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
   }
 }
 
-// Checks that shapes agree. An execution of an any-size plan may violate this although its plan was
-// checked. Throws Violation.
+// Checks that shapes agree. An execution of an any-size plan needs this check too, because its
+// shapes may differ from the plan's shapes. Throws Violation.
 inline void check_shapes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   if (op.shape_rule == BP_SHAPE_COMPOSITE) return check_composite_shapes(desc, attributes);
   check_primitive_shapes(op, desc, attributes);
@@ -104,7 +104,7 @@ inline void check(const OpInfo& op, const bp_op_desc& desc, const void* attribut
   check_shapes(op, desc, attributes);
 }
 
-// Whether the operator reads an output before it writes it.
+// True if the operator reads an output before writing the output.
 constexpr bool reads_outputs(const OpInfo& op) noexcept { return op.id == BP_OP_SCATTER || op.id == BP_OP_ADAMW; }
 
 }  // namespace backplane::rules

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of ops.h for operators whose dtype and shape rules are COMPOSITE. The host applies them
-// before a plugin sees a call, and the author kit applies them because a caller might not be the
-// host. Header-only C++20 that needs only the ABI. Allocates only to refuse. Safe for any thread.
+// The rules of ops.h for operators whose dtype and shape rules are COMPOSITE. The host applies
+// these rules before it calls a plugin. The author kit applies them too, because another caller
+// might not check. The headers are C++20 and need only the ABI headers. The functions allocate
+// memory only for error messages, and any thread may call them.
 #pragma once
 
 #include <backplane/rules/match.hpp>
@@ -41,12 +42,13 @@ inline void check_topk(const Bound& bound) {
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], x[axis]);
 }
 
-// The index output is an element's position in its plane, which must fit into its dtype.
+// The index output contains an element's position in the plane, which must fit into the output's
+// dtype.
 inline void check_max_pool(const Bound& bound) {
   check_pool(bound);
   int64_t plane = 1;
   for (const int64_t extent : bound.list('*').span()) {
-    // Stays INT64_MAX, or becomes 0.
+    // After an overflow the product stays INT64_MAX, unless a later extent is 0.
     if (__builtin_mul_overflow(plane, extent, &plane)) plane = INT64_MAX;
   }
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], plane);
@@ -102,9 +104,9 @@ inline void check_own(const Bound& bound) {
 
 }  // namespace detail
 
-// Checks shapes and attributes of a composite whose dtypes are right. `attributes` are in the
-// ranges of attributes.def and as long as the operator's struct, or null if it has none. Throws
-// Violation.
+// Checks shapes and attributes of a composite whose dtypes are legal. `attributes` are in the
+// ranges of attributes.def and have the size of the operator's struct, or are null if the operator
+// has no attributes. Throws Violation.
 inline void check_composite_shapes(const bp_op_desc& desc, const void* attributes) {
   Bound bound(desc, attributes);
   match_shapes(bound);

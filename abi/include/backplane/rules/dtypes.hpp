@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dtype table as data, derived from dtypes.def, and sets of dtypes.
+// The dtype table, derived from dtypes.def, and sets of dtypes.
 #pragma once
 
 #include <backplane/tensor.h>
@@ -19,7 +19,7 @@ struct DtypeInfo {
   const char* name = "unknown";
   uint32_t bytes = 0;
   DtypeKind kind = DtypeKind::NONE;
-  bool core = false;  // mandatory for the CORE profile; otherwise an extension
+  bool core = false;  // true if the CORE profile requires the dtype; otherwise it is an extension
 };
 
 namespace detail {
@@ -42,7 +42,7 @@ constexpr std::array<uint8_t, BP_DTYPE_LIMIT> make_dtype_bytes() {
 inline constexpr auto kDtypeBytes = make_dtype_bytes();
 }  // namespace detail
 
-// Every row, in order of id.
+// Returns all rows in the order of their ids.
 constexpr std::span<const DtypeInfo> dtype_rows() { return detail::kDtypeRows; }
 // Returns null for a number that is not a dtype.
 constexpr const DtypeInfo* find_dtype(uint32_t dtype) {
@@ -56,34 +56,34 @@ constexpr uint32_t dtype_by_name(std::string_view name) {
   return 0;
 }
 constexpr DtypeInfo dtype_info(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypes[dtype] : DtypeInfo{}; }
-// "f32", or "unknown".
+// Returns the name, such as "f32", or "unknown".
 constexpr const char* dtype_name(uint32_t dtype) { return dtype_info(dtype).name; }
-// Bytes of an element, 0 for an unknown dtype. Costs one load.
+// Returns the bytes of an element, or 0 for an unknown dtype. Costs one load.
 constexpr uint32_t dtype_bytes(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypeBytes[dtype] : 0; }
 
-// The alignment of an element of `bytes` bytes: the largest power of two that divides its size, but
-// at most 8; 1 for size 0.
+// Returns the alignment of an element of `bytes` bytes: the largest power of two that divides
+// `bytes`, but at most 8. Returns 1 for 0 bytes.
 constexpr uint32_t natural_alignment(uint32_t bytes) {
   const uint32_t lowest = bytes & (~bytes + 1);
   return lowest == 0 ? 1 : lowest < 8 ? lowest : 8;
 }
-// The mask of the bits that a value of the dtype has in an immediate or scalar; all other bits are
-// zero.
+// Returns the mask of the bits that a value of the dtype uses in an immediate or scalar. All other
+// bits of the immediate or scalar are zero.
 constexpr uint64_t value_mask(uint32_t dtype) {
   const uint32_t bytes = dtype_bytes(dtype);
   return bytes < sizeof(uint64_t) ? (uint64_t{1} << (8 * bytes)) - 1 : UINT64_MAX;
 }
 
-// Whether the mask `set` of BP_DTYPE_BITs contains `dtype`.
+// True if the mask `set` of BP_DTYPE_BITs contains `dtype`.
 constexpr bool in_set(uint64_t set, uint32_t dtype) { return (set & BP_DTYPE_BIT(dtype)) != 0; }
 
 // Dtypes that are computed in f32.
 inline constexpr uint64_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
 constexpr bool is_half(uint32_t dtype) { return in_set(kHalves, dtype); }
-// The set of the dtype itself and, for f16 and bf16, f32.
+// Returns the set of `dtype` and, if `dtype` is f16 or bf16, f32.
 constexpr uint64_t or_f32(uint32_t dtype) { return BP_DTYPE_BIT(dtype) | (is_half(dtype) ? BP_DTYPE_BIT(BP_F32) : 0); }
 
-// "f16, f32"
+// Returns the names of the dtypes in `set`, such as "f16, f32".
 inline std::string dtype_list(uint64_t set) {
   std::string out;
   for (const DtypeInfo& row : detail::kDtypeRows) {

@@ -59,7 +59,8 @@ inline void match_shape(Bound& bound, const char* role, uint32_t index, const bp
 
 }  // namespace detail
 
-// Returns the dtype t of a composite with a signature, or 0 if no operand has it.
+// Returns the dtype of the operands with pattern t, or 0 if no such operand is present. `desc.op`
+// is a composite with a signature.
 constexpr uint32_t float_of(const bp_op_desc& desc) {
   const Signature& signature = signature_of(desc.op);
   uint32_t dtype = 0;
@@ -72,15 +73,16 @@ constexpr uint32_t float_of(const bp_op_desc& desc) {
   return dtype;
 }
 
-// Checks the dtypes of a composite's operands; `dtypes` is the operator's set in ops.def. Views and
+// Checks the dtypes of a composite's operands. `dtypes` is the operator's set in ops.def. Views and
 // counts are legal (see Bound). Throws Violation.
 inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   constexpr auto bit = [](uint32_t dtype) { return BP_DTYPE_BIT(dtype); };
   constexpr uint64_t kBytes = bit(BP_I8) | bit(BP_U8), kIndexes = bit(BP_I32) | bit(BP_I64);
   const Signature& signature = signature_of(desc.op);
   const uint32_t t = float_of(desc);
-  uint32_t before[26] = {};                        // dtypes of the letters seen so far
-  const bool known = t == 0 || in_set(dtypes, t);  // false: the operand with dtype t is wrong
+  uint32_t before[26] = {};  // dtype of each letter so far, or 0
+  // If false, an operand with pattern t has an illegal dtype.
+  const bool known = t == 0 || in_set(dtypes, t);
   const auto legal = [&](char letter) -> uint64_t {
     if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT64_MAX;
     switch (letter) {
@@ -118,7 +120,8 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   });
 }
 
-// Binds the names of the extents in `bound`.
+// Checks the shapes of the operands against the signature, and stores the named extents in `bound`.
+// Throws Violation.
 inline void match_shapes(Bound& bound) {
   const Signature& signature = signature_of(bound.desc.op);
   bool singles = false;

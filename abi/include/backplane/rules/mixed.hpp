@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixtures of dtypes: departures of a legal descriptor from an operator's plain form. In that form
-// all floats have one dtype (statistics of f16 and bf16 are f32) and indices are i32. A kernel
-// supports the plain form and the mixtures that it names.
+// Mixtures of dtypes: the ways in which a legal descriptor differs from an operator's plain form.
+// In the plain form all floats have one dtype (statistics of f16 and bf16 are f32) and indices are
+// i32. A kernel supports the plain form and the mixtures in its mask.
 #pragma once
 
 #include <backplane/rules/match.hpp>
 
 namespace backplane::rules {
 
-// A mask of mixtures.
+// Bits of a mask of mixtures.
 enum Mixed : uint32_t {
-  kMixedParameters = 1u << 0,  // parameters are f32, data f16 or bf16
-  kMixedState = 1u << 1,       // state is f32, parameters f16 or bf16
-  // An index is i64; not for gather and scatter, which permit both index dtypes.
+  kMixedParameters = 1u << 0,  // parameters are f32 and data are f16 or bf16
+  kMixedState = 1u << 1,       // state is f32 and parameters are f16 or bf16
+  // An index is i64. Gather and scatter never have this bit, because their plain form permits both
+  // index dtypes.
   kMixedIndex = 1u << 2,
-  kMixedHalves = 1u << 3,   // keys and values, a weight or a matmul input are 16-bit, data f32
-  kMixedMask = 1u << 4,     // a numeric mask has another dtype than the data
+  // Keys and values, a weight or a matmul input are f16 or bf16, and data are f32.
+  kMixedHalves = 1u << 3,
+  kMixedMask = 1u << 4,     // the mask is numeric and has another dtype than the data
   kMixedScale = 1u << 5,    // scales of weights have another dtype than the result
   kMixedMinimum = 1u << 6,  // weights have a minimum
-  kMixedWide = 1u << 7,     // the result is f32, data f16 or bf16
+  kMixedWide = 1u << 7,     // the result is f32 and data are f16 or bf16
 };
 
 namespace detail {
@@ -57,7 +59,7 @@ inline uint32_t mixed_composite(const bp_op_desc& desc) {
 
 }  // namespace detail
 
-// The mixtures of a descriptor whose counts and dtypes are legal.
+// Returns the mask of mixtures of a descriptor whose counts and dtypes are legal.
 inline uint32_t mixed_of(const bp_op_desc& desc) {
   switch (desc.op) {
     case BP_OP_SOFTMAX:
@@ -75,7 +77,7 @@ inline uint32_t mixed_of(const bp_op_desc& desc) {
   }
 }
 
-// "f32 parameters, i64 indices"
+// Describes a mask of mixtures, such as "f32 parameters, i64 indices".
 inline std::string mixed_text(uint32_t mixed) {
   constexpr const char* kNames[] = {"f32 parameters",
                                     "f32 state",

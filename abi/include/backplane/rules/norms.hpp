@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations: axes, groups, statistics.
+// Shape checks of the normalisations: axes, groups and statistics.
 #pragma once
 
 #include <backplane/rules/bound.hpp>
@@ -11,8 +11,7 @@ inline void require_groups(uint32_t groups, int64_t channels, const char* what) 
   if (channels % groups != 0) Bound::fail(groups, " groups do not divide the ", channels, ' ', what);
 }
 
-// The extents of x inside `axes`, over which a normalisation runs, and the extents of its
-// statistics.
+// The extents of x in the normalised `axes`, and the extents of the statistics.
 struct Axes {
   int64_t inside[BP_MAX_RANK];
   int64_t kept[BP_MAX_RANK];
@@ -52,7 +51,7 @@ inline void check_group_norm(const Bound& bound) {
   }
 }
 
-// Running statistics are required if they normalise x, or if new ones are computed from them.
+// Running statistics are required if they normalise x, or if new running statistics are computed.
 inline void check_batch_norm(const Bound& bound) {
   const bool training = bound.attributes<bp_batch_norm_attributes>().training != 0;
   for (uint32_t i = 3; i < 5; ++i) {

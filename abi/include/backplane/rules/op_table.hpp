@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table and the layouts of attribute structs as data, derived from ops.def and
-// attributes.def. The host, the author kit, the oracle and the tools share this table.
+// The operator table and the layouts of attribute structs, derived from ops.def and attributes.def.
+// The host, the author kit, the oracle and the tools share these tables.
 #pragma once
 
 #include <backplane/ops.h>
@@ -14,13 +14,13 @@ namespace backplane::rules {
 
 // One field of an attribute struct.
 struct AttributeField {
-  enum class Type : uint8_t { u32, i32, f32, i64, reserved };  // reserved: a u32 that is zero
+  enum class Type : uint8_t { u32, i32, f32, i64, reserved };  // `reserved` is a u32 that is zero
 
   const char* name;
   Type type;
   uint32_t offset;
-  uint32_t count;  // above 1: an array
-  double lo, hi;   // legal values, both included
+  uint32_t count;  // number of entries; more than 1 for an array
+  double lo, hi;   // range of legal values, both ends included
   const char* doc;
 
   constexpr uint32_t bytes() const { return type == Type::i64 ? 8 : 4; }  // bytes of one entry
@@ -28,20 +28,20 @@ struct AttributeField {
 
 struct AttributeLayout {
   const char* stem;
-  uint32_t bytes;                          // the struct's size; 0 for `no`
-  std::span<const AttributeField> fields;  // all except struct_size
-  bool optional;                           // null means zeros
+  uint32_t bytes;                          // size of the struct; 0 for `no`
+  std::span<const AttributeField> fields;  // all fields except struct_size
+  bool optional;                           // true if null attributes mean zeros
 
-  // True if the first field is the axis along which the operator works.
+  // True if the first field is the operator's axis.
   constexpr bool has_axis() const { return !fields.empty() && std::string_view(fields[0].name) == "axis"; }
 };
 
-// A class of docs/spec/accuracy.md: E exact, R correctly rounded, U at most `ulps`, S sum, D dot
-// product, C the composite's own bound.
+// An accuracy class of docs/spec/accuracy.md. E is exact, R is correctly rounded, U is at most
+// `ulps`, S is a sum, D is a dot product, and C is a bound of the composite.
 struct Accuracy {
   char letter;
   double ulps;
-  const char* text;  // the text of ops.def, e.g. "U(2.5)"
+  const char* text;  // text in ops.def, such as "U(2.5)"
 };
 
 // A row of ops.def.
@@ -51,11 +51,11 @@ struct OpInfo {
   uint32_t kind;  // BP_KIND_*
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;
   uint32_t scalars_min, scalars_max;
-  uint32_t scalar_dtype;  // 0: the first output's dtype
+  uint32_t scalar_dtype;  // 0 means the first output's dtype
   const AttributeLayout* attributes;
   uint32_t shape_rule, dtype_rule;  // BP_SHAPE_*, BP_RULE_*
   uint64_t dtypes;                  // mask of BP_DTYPE_BIT
-  uint32_t i64_profile;             // the first profile in which i64 is mandatory as T, 0: none
+  uint32_t i64_profile;             // first profile in which i64 is mandatory as T; 0 means none
   Accuracy accuracy;
   uint32_t profile;  // BP_PROFILE_*
   uint32_t since;    // ABI version
@@ -72,7 +72,7 @@ constexpr AttributeField::Type field_type() {
   if constexpr (std::is_same_v<T, int64_t>) return AttributeField::Type::i64;
 }
 
-// Specialised for each stem that permits null.
+// True for the stems that permit null attributes.
 template <class Attributes>
 inline constexpr bool kOptional = false;
 #define BP_ATTRS_BEGIN(stem)
@@ -128,7 +128,7 @@ inline constexpr const AttributeLayout* kLayouts[] = {
 #undef BP_ATTRS_END
 };
 
-// The columns scalar_dtype, i64 and accuracy, under their own names.
+// Constants whose names are the values of the columns scalar_dtype, i64 and accuracy of ops.def.
 // NOLINTBEGIN(readability-identifier-naming)
 namespace scalar {
 inline constexpr uint32_t NONE = 0, OUT = 0;
@@ -183,7 +183,7 @@ inline constexpr auto kOpsById = index_ops();
 
 }  // namespace detail
 
-// Every row, in order of id.
+// Returns all rows in the order of their ids.
 constexpr std::span<const OpInfo> op_rows() { return detail::accuracy::kRows; }
 // Returns null for an id that is not an operator.
 constexpr const OpInfo* find_op(uint32_t id) { return id < BP_OP_LIMIT ? detail::kOpsById[id] : nullptr; }
@@ -191,10 +191,10 @@ constexpr const char* op_name(uint32_t id) {
   const OpInfo* op = find_op(id);
   return op == nullptr ? "unknown" : op->name;
 }
-// Every attribute struct, including `no`.
+// Returns the layouts of all attribute structs, including `no`.
 constexpr std::span<const AttributeLayout* const> attribute_layouts() { return detail::kLayouts; }
 
-// Room for the attributes of any operator.
+// Size in bytes of the largest attribute struct.
 inline constexpr std::size_t kMaxAttributeBytes = [] {
   std::size_t most = BP_ATTRIBUTES_MIN_SIZE;
   for (const AttributeLayout* layout : detail::kLayouts) most = std::max<std::size_t>(most, layout->bytes);
@@ -205,13 +205,13 @@ inline constexpr uint32_t kMaxScalars = [] {
   for (const OpInfo& row : detail::accuracy::kRows) most = std::max(most, row.scalars_max);
   return most;
 }();
-inline constexpr uint32_t kMaxOperands = [] {  // inputs and outputs together
+inline constexpr uint32_t kMaxOperands = [] {  // maximum of inputs plus outputs
   uint32_t most = 0;
   for (const OpInfo& row : detail::accuracy::kRows) most = std::max(most, row.inputs_max + row.outputs_max);
   return most;
 }();
 
-// The dtype of a call's scalars; 0 if it has neither scalars nor outputs.
+// Returns the dtype of a call's scalars, or 0 if the call has neither scalars nor outputs.
 constexpr uint32_t scalar_dtype(const OpInfo& op, const bp_op_desc& desc) {
   if (op.scalar_dtype != 0) return op.scalar_dtype;
   return desc.output_count == 0 ? 0u : desc.outputs[0].dtype;

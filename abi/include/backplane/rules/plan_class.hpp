@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of a view: the facts that all executions of an any-size plan share (BP_PLAN_ANY_SIZE in
-// ops.h).
+// The class of a view: facts that are the same in all executions of an any-size plan
+// (BP_PLAN_ANY_SIZE in ops.h).
 #pragma once
 
 #include <backplane/ops.h>
@@ -9,7 +9,7 @@
 
 namespace backplane::rules {
 
-// Whether the view is near (BP_NEAR_LIMIT).
+// True if the view is near (BP_NEAR_LIMIT in ops.h).
 constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   constexpr uint64_t limit = BP_NEAR_LIMIT;
   bool empty = false;
@@ -17,8 +17,8 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
     if (static_cast<uint64_t>(view.shape[d]) >= limit) return false;
     empty |= view.shape[d] == 0;
   }
-  if (empty) return true;         // there are no two elements
-  uint64_t count = 1, reach = 0;  // both are below 2^31 before each step, so no product wraps
+  if (empty) return true;         // an empty view has no distances
+  uint64_t count = 1, reach = 0;  // both are below 2^31 before each iteration, so no product wraps
   for (uint32_t d = 0; d < view.rank; ++d) {
     const auto extent = static_cast<uint64_t>(view.shape[d]);
     if (extent == 1) continue;
@@ -32,14 +32,14 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   return true;
 }
 
-// Four bits for a dimension: the class of the extent (0, 1, more), shifted by two, and of the
-// stride (0, 1, more, negative; 0 for an extent up to 1).
+// Returns four bits for a dimension. The upper two are the class of the extent (0, 1, more). The
+// lower two are the class of the stride (0, 1, more, negative), or 0 if the extent is 0 or 1.
 constexpr uint32_t dim_class(int64_t extent, int64_t stride) noexcept {
   if (extent <= 1) return static_cast<uint32_t>(extent) << 2;
   return 2u << 2 | (stride < 0 ? 3u : stride > 1 ? 2u : static_cast<uint32_t>(stride));
 }
 
-// Parts of a view's class: dim_class of dimension d at bit 4 * d, then two flags.
+// Parts of a view's class. dim_class of dimension d starts at bit 4 * d; two flags follow.
 inline constexpr uint64_t kClassStrides = 0x33333333;
 inline constexpr uint64_t kClassDense = uint64_t{1} << 32;
 inline constexpr uint64_t kClassFar = uint64_t{1} << 33;
@@ -52,7 +52,7 @@ constexpr uint64_t view_class(const bp_tensor_desc& view) noexcept {
   return classes;
 }
 
-// True if shape and strides permit that an any-size plan for `a` serves `b`.
+// True if an any-size plan for `a` may serve the shape and strides of `b`.
 constexpr bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
   return a.rank == b.rank && view_class(a) == view_class(b);
 }

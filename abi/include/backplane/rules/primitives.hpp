@@ -18,19 +18,19 @@ inline void require_dtype(const char* role, uint32_t index, const bp_tensor_desc
   unsupported(role, ' ', index, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
 }
 
-// A descriptor during the validation of its dtypes; its counts and views are legal.
+// A descriptor whose dtypes are being checked. Its counts and views are legal.
 struct Dtypes {
   const OpInfo& op;
   const bp_op_desc& desc;
 
   void input(uint32_t i, uint64_t set) const { require_dtype("input", i, desc.inputs[i], set); }
-  // Requires a dtype of `set`, unless the output is absent.
+  // Throws if the output is present and its dtype is not in `set`.
   void output(uint32_t i, uint64_t set) const {
     if (i < desc.output_count && desc.outputs[i].dtype != 0) require_dtype("output", i, desc.outputs[i], set);
   }
 };
 
-// Legal output dtypes of BP_RULE_SUM, for T = `t`.
+// Returns the set of legal output dtypes of BP_RULE_SUM if T is `t`.
 constexpr uint64_t sum_outputs(uint32_t t) {
   if (t == BP_BOOL) return kIndexes;
   const uint64_t wider = in_set(kHalves, t) ? BP_DTYPE_BIT(BP_F32) : in_set(BP_SET_INTS, t) ? kIndexes : 0;
@@ -44,12 +44,12 @@ inline void require_axis(uint32_t axis, const bp_tensor_desc& of) {
   if (axis >= of.rank) invalid("axis is ", axis, "; the rank is ", uint32_t{of.rank});
 }
 
-// A descriptor during the validation of its shapes; its dtypes are legal.
+// A descriptor whose shapes are being checked. Its dtypes are legal.
 struct Shapes {
   const OpInfo& op;
   const bp_op_desc& desc;
 
-  // Requires equal shapes, or shapes that are equal except along `axis`.
+  // Throws if the shapes differ. If `axis` is not negative, that dimension may differ.
   static void require_same(const char* role_a, uint32_t a_index, const bp_tensor_desc& a, const char* role_b,
                            uint32_t b_index, const bp_tensor_desc& b, int axis = -1) {
     bool same = a.rank == b.rank;
@@ -91,15 +91,15 @@ struct Shapes {
 
 }  // namespace detail
 
-// Returns T of a primitive's dtype rule. The operator's set in ops.def applies to T. Counts are
-// legal.
+// Returns the dtype that is T in a primitive's dtype rule. The set of dtypes in ops.def applies to
+// T. The counts in `desc` are legal.
 inline uint32_t dtype_of(const OpInfo& op, const bp_op_desc& desc) {
   if (op.dtype_rule == BP_RULE_SELECT) return desc.inputs[1].dtype;
   if (op.dtype_rule == BP_RULE_SCATTER || desc.input_count == 0) return desc.outputs[0].dtype;
   return desc.inputs[0].dtype;
 }
 
-// Checks the dtypes of the operands; counts and views are legal. Throws Violation.
+// Checks the dtypes of operands whose counts and views are legal. Throws Violation.
 inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   const detail::Dtypes of{op, desc};
   const uint32_t t = dtype_of(op, desc);
@@ -143,7 +143,7 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
       return of.output(1, detail::kIndexes);
     case BP_RULE_MATMUL: {
       const bool bytes = t == BP_U8 || t == BP_I8;
-      const uint64_t beside = t == BP_F32 ? kHalves : 0;  // f16 and bf16 with f32
+      const uint64_t beside = t == BP_F32 ? kHalves : 0;  // f32 times f16 or bf16 is legal
       of.input(1, bytes ? BP_DTYPE_BIT(BP_I8) : or_f32(t) | beside);
       const bool mixed = desc.inputs[1].dtype != t;
       return of.output(0, bytes ? BP_DTYPE_BIT(BP_I32) : mixed ? BP_DTYPE_BIT(BP_F32) : or_f32(t));
@@ -153,7 +153,7 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
   }
 }
 
-// Checks the shapes of the operands; dtypes are legal, and `attributes` are from copy_attributes.
+// Checks the shapes of operands whose dtypes are legal. `attributes` are from copy_attributes.
 // Throws Violation.
 inline void check_primitive_shapes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   const detail::Shapes of{op, desc};

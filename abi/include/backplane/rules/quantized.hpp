@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised values: packing, blocks, scales and zero points.
+// Shape checks of quantised operands: packing, blocks, scales and zero points.
 #pragma once
 
 #include <backplane/rules/bound.hpp>
@@ -10,7 +10,7 @@ inline void require_bits(uint32_t bits, const char* name) {
   if (bits != 4 && bits != 8) Bound::refuse(name, " is ", bits, "; it is 4 or 8");
 }
 
-// Bytes of a row of `count` 4-bit values.
+// Returns the bytes of a row of `count` 4-bit values.
 constexpr int64_t packed_bytes(int64_t count) { return count / 2 + count % 2; }
 
 inline void check_quantized(const Bound& bound) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signatures of the composites: dtypes and dimensions of operands, and those that must agree.
+// The signatures of the composites: dtypes and dimensions of operands, and which of these must
+// agree.
 #pragma once
 
 #include <backplane/rules/bound.hpp>
@@ -25,8 +26,8 @@ namespace backplane::rules {
 struct Pattern {
   char dtype = 0;
   char dims[5] = {};
-  uint8_t count = 0;    // of dims
-  uint8_t letters = 0;  // entries of dims that are a single dimension
+  uint8_t count = 0;    // number of entries in dims
+  uint8_t letters = 0;  // number of entries in dims that are one dimension
   bool single = false;
   bool own = false;
 
@@ -93,7 +94,7 @@ static_assert(
     "each composite needs a signature");
 }  // namespace detail
 
-// The signature of an operator whose shape rule is BP_SHAPE_COMPOSITE.
+// Returns the signature of an operator whose shape rule is BP_SHAPE_COMPOSITE.
 constexpr const Signature& signature_of(uint32_t op) { return kSignatures[detail::kSignaturePlaces[op] - 1]; }
 
 }  // namespace backplane::rules

@@ -25,11 +25,12 @@ struct Growth {
 
   What what = What::end;
   uint32_t since = 0;
-  uint32_t op = 0;                          // the operator; 0: any
-  const AttributeLayout* layout = nullptr;  // the attributes
-  uint32_t offset = 0;                      // the offset of the attribute's field
-  uint32_t index = 0;                       // the operand's index, the old count, or the dtype
-  uint64_t old_bits = 0;                    // the old set or flags
+  uint32_t op = 0;                          // id of the operator; 0 means any operator
+  const AttributeLayout* layout = nullptr;  // layout of the attribute struct, or null
+  uint32_t offset = 0;                      // offset of the field in the attribute struct
+  // Index of the operand, old count, or dtype, depending on `what`.
+  uint32_t index = 0;
+  uint64_t old_bits = 0;  // old set of dtypes or old mask of flags
   double old_hi = 0;
   bool (*predicate)(const bp_op_desc& desc) = nullptr;
 };
@@ -71,11 +72,11 @@ inline constexpr Growth kGrowth[] = {
 #define BP_GROWN_RULE(symbol, predicate_, since_) \
   {.what = Growth::What::rule, .since = BP_SINCE_##since_, .op = BP_OP_##symbol, .predicate = predicate_},
 #include <backplane/rules/growth.def>
-    {}};  // marks the end, since an array needs an element
+    {}};  // an array needs at least one element
 
 namespace detail {
 
-// True if `test` is true for an entry of the row's field. `attributes` are from copy_attributes.
+// True if `test` is true for any entry of the row's field. `attributes` are from copy_attributes.
 template <class Test>
 bool any_entry(const Growth& row, const void* attributes, const Test& test) {
   for (const AttributeField& field : row.layout->fields) {
@@ -98,7 +99,7 @@ bool any_view(const bp_op_desc& desc, const Test& test) {
          std::any_of(desc.outputs, desc.outputs + desc.output_count, test);
 }
 
-// An absent operand has no dtype, so it needs no later version than the operator.
+// An absent operand has no dtype, so a new set of dtypes does not affect it.
 inline bool has_newer_dtype(const bp_tensor_desc* views, uint32_t count, const Growth& row) {
   return row.index < count && views[row.index].dtype != 0 && !in_set(row.old_bits, views[row.index].dtype);
 }
@@ -138,10 +139,10 @@ inline bool concerns(const Growth& row, const OpInfo& op, const bp_op_desc& desc
 
 }  // namespace detail
 
-// Returns the oldest ABI version whose tables permit the descriptor: the greatest `since` of its
-// parts. Hints and permissions do not count. The descriptor is validated and in canonical form;
-// `attributes` are from copy_attributes, or null if there are none. Core calls this when it makes a
-// plan, never on a warm call.
+// Returns the oldest ABI version whose tables permit the descriptor, which is the maximum `since`
+// of its parts. Hints and permissions do not count. The descriptor is validated and in canonical
+// form. `attributes` are from copy_attributes, or null if there are none. Core calls this function
+// when it creates a plan, but not when it uses a cached plan.
 inline uint32_t since_of(const OpInfo& op, const bp_op_desc& desc, const void* attributes,
                          std::span<const Growth> growth = kGrowth) {
   uint32_t since = op.since;

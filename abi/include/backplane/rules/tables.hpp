@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The length of each table at each version, from the Since of its slots. A table of an older
-// version ends at that version's size, regardless of struct_size, because private fields of a
-// derived struct may follow.
+// The size of each table at each ABI version, derived from the Since of its slots. A table of an
+// older version ends at that version's size, regardless of struct_size, because private fields of a
+// derived struct may follow the slots.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -12,13 +12,13 @@
 
 namespace backplane::rules {
 
-// From version `since` on, the table has `bytes` bytes.
+// The size of a table in bytes from version `since` on.
 struct TableSize {
   uint32_t since;
   uint32_t bytes;
 };
 
-// One row for each version that appended slots, the oldest first.
+// The sizes of a table, one row for each version that appended slots, the oldest first.
 template <class Table>
 struct TableGrowth;
 template <>
@@ -38,7 +38,8 @@ struct TableGrowth<bp_import_api> {
   static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 16}};
 };
 
-// Returns the bytes of a table that was built for `version`; 0 before its first version.
+// Returns the size in bytes of a table that was built for `version`, or 0 if the table did not
+// exist then.
 constexpr uint32_t bytes_at(std::span<const TableSize> sizes, uint32_t version) {
   uint32_t bytes = 0;
   for (const TableSize& size : sizes) {
@@ -54,8 +55,8 @@ constexpr uint32_t table_bytes(uint32_t version) {
   return bytes_at(TableGrowth<Table>::sizes, version);
 }
 
-// Returns the part of a table for `version` that this side knows. Later slots, and slots beyond the
-// table's size, are null.
+// Returns a copy of a table that was built for `version`. Slots that `version` does not have, and
+// slots beyond the table's struct_size, are null.
 template <class Table>
 Table known_part(const Table& table, uint32_t version) noexcept {
   Table copy{};

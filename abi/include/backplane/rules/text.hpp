@@ -18,7 +18,7 @@ template <class T>
   requires std::is_arithmetic_v<T>
 void append(std::string& out, T part) {
   if constexpr (std::is_floating_point_v<T>) {
-    char digits[32];  // the shortest text that reads back as the same number
+    char digits[32];  // to_chars writes the shortest text that parses to the same number
     out.append(digits, std::to_chars(digits, digits + sizeof(digits), part).ptr);
   } else {
     out.append(std::to_string(part));
@@ -34,7 +34,7 @@ std::string text(const Parts&... parts) {
   return out;
 }
 
-// "2,3,4"
+// Formats values like "2,3,4".
 inline std::string list_text(std::span<const int64_t> values) {
   std::string out;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -44,7 +44,7 @@ inline std::string list_text(std::span<const int64_t> values) {
   return out;
 }
 
-// "0b101"
+// Formats a mask like "0b101".
 inline std::string mask_text(uint64_t mask) {
   char digits[64];
   return "0b" + std::string(digits, std::to_chars(digits, digits + sizeof(digits), mask, 2).ptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of views: elements, byte ranges, denseness, range of indices.
+// Arithmetic of views: numbers of elements, byte ranges, denseness, and the range of indices.
 #pragma once
 
 #include <backplane/tensor.h>
@@ -10,13 +10,14 @@
 
 namespace backplane::rules {
 
-// Refuses i32 indices if there are more than 2^31 - 1 elements.
+// Throws UNSUPPORTED if indices are i32 and there are more than 2^31 - 1 elements.
 inline void require_room(const bp_tensor_desc& index, int64_t elements) {
   if (index.dtype != BP_I32 || elements <= INT32_MAX) return;
   unsupported("indices of i32 do not reach through ", elements, " elements; ask for i64");
 }
 
-// "[2,3]"; if the rank is too large, only the dimensions that fit.
+// Formats a shape like "[2,3]". If the rank is illegal, only the first BP_MAX_RANK dimensions are
+// used.
 inline std::string shape_text(const bp_tensor_desc& view) {
   return text('[', list_text({view.shape, std::min<std::size_t>(view.rank, BP_MAX_RANK)}), ']');
 }
@@ -24,13 +25,14 @@ inline std::string stride_text(const bp_tensor_desc& view) {
   return text('[', list_text({view.strides, std::min<std::size_t>(view.rank, BP_MAX_RANK)}), ']');
 }
 
-// The bytes of a view relative to its element 0: [lo, hi), lo <= 0. Both are 0 without elements.
+// The range [lo, hi) of a view's bytes, relative to its element 0, with lo <= 0. Both are 0 if the
+// view has no elements.
 struct Extent {
   int64_t lo;
   int64_t hi;
 };
 
-// The number of elements, or -1 if it does not fit into 63 bits.
+// Returns the number of elements, or -1 if that number does not fit into 63 bits.
 constexpr int64_t element_count(const bp_tensor_desc& view) noexcept {
   int64_t count = 1;
   bool overflow = false;
@@ -61,16 +63,16 @@ constexpr bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Exten
   return true;
 }
 
-// Whether both views have the same dtype, shape and strides.
+// True if both views have the same dtype, shape and strides.
 inline bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
   return a.dtype == b.dtype && a.rank == b.rank && std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
          std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
 }
 
-// Whether the view is contiguous in row-major order. The strides of dimensions of extent 0 or 1 do
-// not count, and a view without elements is dense.
+// True if the view is contiguous in row-major order. The strides of dimensions of extent 0 or 1 do
+// not count. A view without elements is dense.
 constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
-  // Unsigned, since it may wrap if a later extent is 0; the result then does not matter.
+  // Unsigned, because the product may wrap if a later extent is 0. The result then does not matter.
   uint64_t expected = 1;
   bool dense = true;
   for (uint32_t d = view.rank; d-- > 0;) {
@@ -83,7 +85,7 @@ constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
 }
 
 constexpr void make_dense(bp_tensor_desc& view) noexcept {
-  uint64_t stride = 1;  // may wrap, as in is_dense
+  uint64_t stride = 1;  // unsigned, because the product may wrap, as in is_dense
   for (uint32_t d = view.rank; d-- > 0;) {
     view.strides[d] = static_cast<int64_t>(stride);
     stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[d], 1));

@@ -10,7 +10,7 @@
 
 namespace backplane::rules {
 
-// A descriptor violates a rule. The message continues after the operator's name.
+// A violation of a rule by a descriptor. The message is appended to the operator's name.
 class Violation : public std::exception {
  public:
   Violation(bp_status status, std::string message) : status_(status), message_(std::move(message)) {}
@@ -22,14 +22,15 @@ class Violation : public std::exception {
   std::string message_;
 };
 
-// Throws INVALID_ARGUMENT, only for the closed list of the growth rules: no later version permits
-// it.
+// Throws INVALID_ARGUMENT, which is only for the defects listed in docs/spec/growth.md. No later
+// version permits such a descriptor.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void invalid(const Parts&... parts) {
   throw Violation(BP_INVALID_ARGUMENT, text(parts...));
 }
 
-// Throws UNSUPPORTED, for everything else that is not accepted: a later version may accept it.
+// Throws UNSUPPORTED, which is for all other defects, because a later version may accept such a
+// descriptor.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void unsupported(const Parts&... parts) {
   throw Violation(BP_UNSUPPORTED, text(parts...));

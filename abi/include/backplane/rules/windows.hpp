@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and pooling: the number of windows that fit.
+// Shape checks of convolutions and pooling, which compute the number of windows that fit.
 #pragma once
 
 #include <backplane/rules/norms.hpp>
 
 namespace backplane::rules::detail {
 
-// Requires that the extents '-' are the numbers of windows of `kernel` over the image '*'.
+// Throws unless the extents '-' equal the numbers of windows of `kernel` in the image '*'.
 template <class Attributes>
 void check_windows(const Bound& bound, const Attributes& attributes, std::span<const int64_t> kernel) {
   const auto image = bound.list('*').span(), result = bound.list('-').span();
