@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host API in C++20: header-only, on top of backplane.h. Link libbackplane.
+// The host API in C++20: a header-only layer over backplane.h. Link libbackplane.
 //
 //   backplane::Registry registry;
 //   backplane::Plugin plugin = registry.load("reference");

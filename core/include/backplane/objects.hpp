@@ -17,7 +17,7 @@
 
 namespace backplane {
 
-// A failed call: the status and the library's error record.
+// The error of a failed call: the status and the library's error record.
 class Error : public std::exception {
  public:
   Error(bp_status status, const bp_error& record) noexcept : record_(record) {
@@ -32,7 +32,7 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return record_.message; }
   bp_status status() const noexcept { return record_.status; }
-  uint32_t op() const noexcept { return record_.op; }  // 0 if none
+  uint32_t op() const noexcept { return record_.op; }  // 0 if no operator is involved
   const bp_error& record() const noexcept { return record_; }
 
  private:
@@ -62,7 +62,7 @@ void call(Function function, Arguments... arguments) {
     throw Error(status, error);
 }
 
-// Like `call`, but returns false after a timeout instead of throwing.
+// Like `call`, but returns false for TIMEOUT and NOT_READY instead of throwing.
 template <class Function, class... Arguments>
 bool poll(Function function, Arguments... arguments) {
   try {
@@ -94,7 +94,7 @@ struct Release {
 
 class Stream;
 
-// A span of memory. Move-only; views share it through std::shared_ptr.
+// A span of memory. The class is move-only; tensors share a buffer through std::shared_ptr.
 class Buffer {
  public:
   Buffer() noexcept = default;
@@ -142,7 +142,7 @@ class Buffer {
   std::unique_ptr<bph_buffer, detail::Release<bph_buffer_release>> handle_;
 };
 
-// An open device. Its streams and events share its handle.
+// An open device. Its streams share the handle.
 class Device {
  public:
   Device() noexcept = default;
@@ -157,7 +157,7 @@ class Device {
     detail::call(bph_device_get_info, get(), &info);
     return info;
   }
-  // "plugin:index".
+  // Returns the name "plugin:index".
   std::string name() const {
     char name[128];
     detail::call(bph_device_name, get(), name, uint64_t{sizeof(name)});
@@ -173,7 +173,7 @@ class Device {
     detail::call(bph_device_stats, get(), &stats);
     return stats;
   }
-  // Returns the number of bytes that were returned to the plugin.
+  // Returns cached memory to the plugin; the result is the number of returned bytes.
   uint64_t trim(bool plans = false) const {
     uint64_t bytes = 0;
     detail::call(bph_device_trim, get(), uint32_t{plans}, &bytes);
@@ -195,9 +195,9 @@ class Event {
 
   bph_event* get() const noexcept { return handle_.get(); }
   inline void record(const Stream& stream) const;
-  // Waits on the host. Returns false after `timeout_ns`.
+  // Waits on the host for the event's latest record. Returns false after `timeout_ns`.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
-  // Returns the device time from this event to `end`.
+  // Returns the device time from this event to `end`, in nanoseconds.
   int64_t nanoseconds_to(const Event& end) const {
     int64_t nanoseconds = 0;
     detail::call(bph_event_elapsed, get(), end.get(), &nanoseconds);
@@ -208,11 +208,12 @@ class Event {
   std::unique_ptr<bph_event, detail::Release<bph_event_release>> handle_;
 };
 
-// An in-order queue. It takes one call at a time, unless it has BPH_STREAM_SHARED.
+// A queue that executes work in order. Only one thread at a time may use a stream, unless the
+// stream has BPH_STREAM_SHARED.
 class Stream {
  public:
   Stream() noexcept = default;
-  // `flags`: BPH_STREAM_*.
+  // `flags` is a mask of BPH_STREAM_*.
   explicit Stream(const Device& device, int32_t priority = 0, uint32_t flags = 0) : device_(device.share()) {
     auto desc = detail::sized<bph_stream_desc>();
     desc.priority = priority;
@@ -224,22 +225,22 @@ class Stream {
 
   bph_stream* get() const noexcept { return handle_.get(); }
   bph_device* device() const noexcept { return device_.get(); }
-  // BP_OP_FLAG_* and BPH_CALL_* for every operator that is called through this object.
+  // Flags (BP_OP_FLAG_* and BPH_CALL_*) of every operator call that uses this object.
   uint64_t call_flags() const noexcept { return call_flags_; }
   void set_call_flags(uint64_t flags) noexcept { call_flags_ = flags; }
 
   // Waits for all work that was enqueued so far. Returns false after `timeout_ns`.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
-  // Later work of this stream starts after the event's latest record.
+  // Makes later work of this stream start after the event's latest record has passed.
   void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }
   bph_stream_info info() const {
     auto info = detail::sized<bph_stream_info>();
     detail::call(bph_stream_get_info, get(), &info);
     return info;
   }
-  // Enqueues the caller's own work: `body(bp_device*, bp_stream*)` calls the plugin's interfaces;
-  // see bph_stream_enqueue. Rethrows exceptions of `body`. Only an Error with EXECUTION_FAILED
-  // fails the stream.
+  // Enqueues work of the caller. `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see
+  // bph_stream_enqueue. Rethrows exceptions of `body`. Only an Error with EXECUTION_FAILED fails
+  // the stream.
   template <class Body>
   void enqueue(Body&& body) const {
     struct Call {
@@ -289,7 +290,7 @@ class Plugin {
     detail::call(bph_plugin_get_info, get(), &info);
     return info;
   }
-  // May start the driver.
+  // Returns the number of devices. May start the driver.
   uint32_t device_count() const {
     uint32_t count = 0;
     detail::call(bph_plugin_device_count, get(), &count);
@@ -327,7 +328,8 @@ class Registry {
     detail::call(bph_plugin_load, get(), name_or_path.c_str(), &plugin);
     return Plugin(plugin);
   }
-  // Opens "plugin:index" or "plugin"; null means the user's choice, see bph_device_open.
+  // Opens the device "plugin:index" or "plugin". Null means the default device; see
+  // bph_device_open.
   Device open(const char* name = nullptr, const bph_device_desc* desc = nullptr) const {
     bph_device* device = nullptr;
     detail::call(bph_device_open, get(), name, desc, &device);

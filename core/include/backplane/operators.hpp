@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator calls: the generic `execute`, and a function for each primitive. Part of backplane.hpp.
 //
-// Outputs come first, and the caller provides them: no function allocates. All enqueue and return.
-// The elementwise functions broadcast their inputs to the output's shape, which changes only
-// metadata. All other functions pass operands unchanged.
+// Output parameters come first. The caller allocates the outputs; no function allocates memory.
+// Every function enqueues the work and returns. The elementwise functions broadcast their inputs to
+// the output's shape, which changes only metadata. All other functions pass operands unchanged.
 #pragma once
 
 #include <backplane/tensor.hpp>
 
 namespace backplane {
 
-// The row of operator `op` in ops.def, at compile time.
+// Compile-time facts from the row of operator `op` in ops.def.
 template <uint32_t op>
 struct OpRow;
 #define BP_OP_ROW(id, symbol, name_, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, \
@@ -26,13 +26,13 @@ struct OpRow;
 #include <backplane/ops.def>
 #undef BP_OP_ROW
 
-// The attributes of operator `op`. Only the size is set; all other fields are zero.
+// Returns the attributes of operator `op`. Only struct_size is set; all other fields are zero.
 template <uint32_t op>
 typename OpRow<op>::Attributes attributes() noexcept {
   return detail::sized<typename OpRow<op>::Attributes>();
 }
 
-// Executes any operator, with numbers of operands that are known at run time.
+// Executes any operator. The numbers of operands need not be known at compile time.
 inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tensor> inputs,
                     std::span<const bph_tensor> outputs, const void* attributes = nullptr,
                     std::span<const uint64_t> scalars = {}, uint64_t flags = 0) {
@@ -50,7 +50,7 @@ inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tenso
   detail::call(bph_execute, stream.get(), &call);
 }
 
-// The same, for operands in braces: execute(stream, BP_OP_ADD, {a, b}, {out}).
+// Overload for operands in braces: execute(stream, BP_OP_ADD, {a, b}, {out}).
 inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph_tensor> inputs,
                     std::initializer_list<bph_tensor> outputs, const void* attributes = nullptr,
                     std::initializer_list<uint64_t> scalars = {}, uint64_t flags = 0) {
@@ -60,7 +60,7 @@ inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph
 
 namespace detail {
 
-// Returns `input` with the output's shape.
+// Returns `input`, broadcast to the output's shape.
 inline bph_tensor broadcast_like(const Tensor& input, const Tensor& out) {
   const bph_tensor& from = input.view();
   const bph_tensor& to = out.view();
@@ -80,7 +80,8 @@ void elementwise(const Stream& stream, const void* attributes, const Tensor& out
 
 }  // namespace detail
 
-// bit_not, bit_and, bit_or and bit_xor, since the operators' own names are C++ keywords.
+// The names bit_and, bit_or and bit_xor differ from ops.def, because `and`, `or` and `xor` are C++
+// keywords. The name bit_not matches these names.
 #define BACKPLANE_UNARY(name, symbol)                                          \
   inline void name(const Stream& stream, const Tensor& out, const Tensor& x) { \
     detail::elementwise<BP_OP_##symbol>(stream, nullptr, out, x);              \
@@ -161,7 +162,7 @@ inline void scatter(const Stream& stream, const Tensor& io, const Tensor& index,
   execute(stream, BP_OP_SCATTER, {index, source}, {io}, &attrs);
 }
 
-// A set of dimensions as a mask for reductions: axes(0, 2).
+// Returns a set of dimensions as a mask for reductions, as in axes(0, 2).
 template <std::integral... Axes>
 constexpr uint32_t axes(Axes... axis) noexcept {
   return (0u | ... | (1u << axis));
@@ -201,7 +202,7 @@ inline void sort(const Stream& stream, const Tensor& values, const Tensor& indic
   attrs.descending = descending;
   execute(stream, BP_OP_SORT, {x}, {values, indices}, &attrs);
 }
-// Random bits: element 4j + l of `out` is lane l of block counter + j.
+// Generates random bits. Element 4j + l of `out` is lane l of block counter + j.
 inline void philox(const Stream& stream, const Tensor& out, uint64_t key, uint64_t counter_low,
                    uint64_t counter_high = 0) {
   execute(stream, BP_OP_PHILOX, {}, {out}, nullptr, {key, counter_low, counter_high});

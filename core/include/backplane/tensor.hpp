@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors: views of buffers. Every view function only changes metadata. Part of backplane.hpp.
+// Tensors: views of buffers. Functions that return a view change only metadata. Part of
+// backplane.hpp.
 #pragma once
 
 #include <backplane/objects.hpp>
@@ -25,7 +26,7 @@ template <class... Numbers>
 
 }  // namespace detail
 
-// Bytes of one element; 0 for an unknown dtype.
+// Returns the bytes of one element, or 0 for an unknown dtype.
 constexpr int64_t dtype_bytes(uint32_t dtype) noexcept {
   switch (dtype) {
 #define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) \
@@ -38,7 +39,7 @@ constexpr int64_t dtype_bytes(uint32_t dtype) noexcept {
   }
 }
 
-// The dtype of a C++ number, for copies from and to host memory.
+// Returns the dtype of the C++ type `Number`, for copies from and to host memory.
 template <class Number>
 constexpr uint16_t dtype_of() noexcept {
   if constexpr (std::same_as<Number, bool>)
@@ -61,7 +62,7 @@ constexpr uint16_t dtype_of() noexcept {
     static_assert(!sizeof(Number), "no dtype is laid out like this type");
 }
 
-// Returns a number as bits of `dtype`, by the rules of the operator cast.
+// Converts a number to the bits of `dtype`, by the rules of the operator cast.
 template <class Number>
   requires std::is_arithmetic_v<Number>
 uint64_t scalar_bits(uint32_t dtype, Number value) noexcept {
@@ -71,7 +72,7 @@ uint64_t scalar_bits(uint32_t dtype, Number value) noexcept {
     return bph_scalar_from_f64(dtype, static_cast<double>(value));
 }
 
-// Up to BP_MAX_RANK numbers without heap memory: a shape, or strides in elements.
+// A shape, or strides in elements. Stores up to BP_MAX_RANK numbers without heap memory.
 class Dims {
  public:
   constexpr Dims() noexcept = default;
@@ -96,10 +97,10 @@ class Dims {
     for (const int64_t value : *this) product *= static_cast<uint64_t>(value);
     return static_cast<int64_t>(product);
   }
-  // The strides of a dense row-major tensor of this shape.
+  // Returns the strides of a dense row-major tensor of this shape.
   constexpr Dims dense_strides() const noexcept {
     Dims strides = *this;
-    uint64_t stride = 1;  // may wrap; allocation then refuses the shape
+    uint64_t stride = 1;  // may wrap, but allocation refuses such a shape
     for (size_t i = size_; i-- > 0;) {
       strides[i] = static_cast<int64_t>(stride);
       stride *= values_[i] > 1 ? static_cast<uint64_t>(values_[i]) : 1;
@@ -112,10 +113,11 @@ class Dims {
   size_t size_ = 0;
 };
 
-// A view with value semantics. A copy copies 160 bytes, counts a reference and shares the elements.
+// A view with value semantics. Copying a tensor copies 160 bytes and increments a reference count.
+// The copy shares the elements.
 class Tensor {
  public:
-  // An optional operand that is absent.
+  // Creates an absent optional operand.
   Tensor() noexcept : view_{} {}
   Tensor(std::shared_ptr<const Buffer> buffer, uint64_t offset, uint32_t dtype, const Dims& shape, const Dims& strides)
       : buffer_(std::move(buffer)), view_{} {
@@ -133,11 +135,12 @@ class Tensor {
   static Tensor empty(const Stream& stream, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(stream.device(), stream.get(), dtype, shape, kind);
   }
-  // The same without a stream: the memory is reused only after all streams have finished.
+  // Overload without a stream. The memory is reused only after all streams have finished their
+  // current work.
   static Tensor empty(const Device& device, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(device.get(), nullptr, dtype, shape, kind);
   }
-  // A value of rank 0 without memory. broadcast_to gives the value a shape.
+  // Creates a value of rank 0 without memory. broadcast_to can give the value a shape.
   template <class Number>
   static Tensor scalar(uint32_t dtype, Number value) {
     Tensor tensor(nullptr, 0, dtype, {}, {});
@@ -146,7 +149,7 @@ class Tensor {
     return tensor;
   }
 
-  // The view for the C API.
+  // Returns the view for the C API.
   const bph_tensor& view() const noexcept { return view_; }
   operator const bph_tensor&() const noexcept { return view_; }
   const std::shared_ptr<const Buffer>& buffer() const noexcept { return buffer_; }
@@ -160,7 +163,8 @@ class Tensor {
   int64_t elements() const { return shape().product(); }
   uint64_t bytes() const { return static_cast<uint64_t>(elements()) * dtype_bytes(dtype()); }
   bool is_immediate() const noexcept { return (view_.flags & BPH_TENSOR_IMMEDIATE) != 0; }
-  // Whether the view is dense in row-major order; strides of extents 0 and 1 do not matter.
+  // True if the view is dense in row-major order. The strides of dimensions of extent 0 or 1 do not
+  // matter.
   bool is_contiguous() const noexcept {
     int64_t packed = 1;
     for (size_t i = rank(); i-- > 0;) {
@@ -171,8 +175,8 @@ class Tensor {
     return true;
   }
 
-  // The same elements in row-major order with another shape. Requires a contiguous tensor, since
-  // any other tensor would need a copy.
+  // Returns the same elements in row-major order with another shape. Requires a contiguous or
+  // immediate tensor, because any other tensor would need a copy.
   Tensor reshape(const Dims& shape) const {
     if (shape.product() != elements())
       detail::invalid("reshape: %lld elements do not make a shape of %lld", wide(elements()), wide(shape.product()));
@@ -180,7 +184,7 @@ class Tensor {
       throw Error(BP_INVALID_ARGUMENT, "reshape: the tensor is not contiguous; copy it into Tensor::empty first");
     return with(offset(), shape, shape.dense_strides());
   }
-  // Dimension i of the result is dimension order[i].
+  // Dimension i of the result is dimension order[i] of this tensor.
   Tensor permute(const Dims& order) const {
     if (order.size() != rank()) detail::invalid("permute: %zu axes for rank %zu", order.size(), rank());
     Dims shape = order, strides = order;
@@ -202,7 +206,7 @@ class Tensor {
   }
   // Exchanges the last two dimensions.
   Tensor transpose() const { return transpose(checked(rank() - 1), checked(rank() - 2)); }
-  // Takes every step-th of the elements begin..end-1 along axis.
+  // Selects every `step`-th element of begin..end-1 along `axis`.
   Tensor slice(size_t axis, int64_t begin, int64_t end, int64_t step = 1) const {
     const int64_t extent = this->extent(axis);
     if (begin < 0 || end < begin || end > extent || step < 1)
@@ -212,7 +216,7 @@ class Tensor {
     result.set(axis, (end - begin) / step + ((end - begin) % step != 0), stride(axis) * step);
     return result;
   }
-  // The element `index` along axis; reduces the rank by one.
+  // Selects the element `index` along `axis`, which reduces the rank by one.
   Tensor select_at(size_t axis, int64_t index) const { return slice(axis, index, index + 1).squeeze(axis); }
   // Removes a dimension of extent 1.
   Tensor squeeze(size_t axis) const {
@@ -239,14 +243,14 @@ class Tensor {
     }
     return with(offset(), shape, strides);
   }
-  // Reverses the order along axis.
+  // Reverses the order of elements along `axis`.
   Tensor flip(size_t axis) const {
     Tensor result = extent(axis) > 0 ? moved((extent(axis) - 1) * stride(axis)) : *this;
     result.set(axis, extent(axis), -stride(axis));
     return result;
   }
-  // Views windows of `size` elements along axis, `step` apart. The position in the window becomes a
-  // new last dimension.
+  // Returns windows of `size` elements along `axis`. Their first elements are `step` apart. The
+  // position in the window becomes a new last dimension.
   Tensor unfold(size_t axis, int64_t size, int64_t step) const {
     if (size < 1 || size > extent(axis) || step < 1)
       detail::invalid("unfold: windows of %lld by %lld do not fit the extent %lld of axis %zu", wide(size), wide(step),
@@ -255,7 +259,7 @@ class Tensor {
     result.set(axis, (extent(axis) - size) / step + 1, stride(axis) * step);
     return result;
   }
-  // The same bytes as another dtype of the same size.
+  // Returns the same bytes as another dtype of the same size.
   Tensor bitcast(uint32_t dtype) const {
     if (dtype_bytes(dtype) != dtype_bytes(this->dtype()))
       detail::invalid("bitcast: dtype %u has %lld bytes and dtype %u has %lld", this->dtype(),
