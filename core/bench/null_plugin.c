@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null plugin conforms, except that execution does nothing. `backplane bench` uses it to
- * measure core's own cost, and core's tests load it. */
+/* The null plugin conforms to the ABI, except that executions do nothing. `backplane bench` uses
+ * this plugin to measure the cost of core, and core's tests load it. */
 #include <backplane/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef struct instance {
   const bp_host* host;
 } instance;
 
-/* Objects without state still need distinct addresses. */
+/* Each struct has a member, so that objects have distinct addresses. */
 struct bp_device {
   const instance* owner;
 };
@@ -47,7 +47,7 @@ static bp_status create(void** out, size_t bytes, bp_error* error) {
   return *out != NULL ? BP_OK : fail(error, BP_OUT_OF_MEMORY, "host memory is exhausted");
 }
 
-/* Writes the fields of an output struct that both sides know, and zeroes the rest. */
+/* Writes the fields of an output struct that both sides know, and zeroes the other bytes. */
 static void write_output(void* out, const void* value, size_t known) {
   uint32_t size;
   memcpy(&size, out, sizeof(size));

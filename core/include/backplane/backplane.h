@@ -322,8 +322,8 @@ typedef struct bph_import_desc {
   uint32_t flags;   /* must be 0 */
   uint32_t reserved;
   /* The library calls this function once, from any thread and without a lock, when neither the
-   * library nor the device uses the memory any more. It is never called if the import fails, and may
-   * be null. */
+   * library nor the device uses the memory any more. If the import fails, the library never calls
+   * this function. It may be null. */
   void (*release)(void* context);
   void* context;
   bph_stream* stream; /* has the meaning of bph_buffer_desc.stream */

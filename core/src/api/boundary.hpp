@@ -16,7 +16,7 @@ void start_output(T* out, const char* function) {
   *out = {};
 }
 
-// Gives the caller a handle that carries `object`'s reference.
+// Stores a new handle of `object` in `*out`. The handle owns the reference.
 template <class T, class Handle>
 void hand_out(Ref<T> object, Handle** out) {
   object->public_handle = HandleTable::instance().insert(T::kHandleType, object.get());
@@ -24,7 +24,7 @@ void hand_out(Ref<T> object, Handle** out) {
   object.detach();
 }
 
-// Takes the object out of the handle table; null if the handle is not valid.
+// Removes the object from the handle table and returns it, or null if the handle is invalid.
 template <class T>
 T* take_handle(const void* handle) noexcept {
   return static_cast<T*>(HandleTable::instance().remove(T::kHandleType, handle_value(handle)));
@@ -36,8 +36,8 @@ void end_handle(const void* handle) noexcept {
   if (object != nullptr) object->release();
 }
 
-// Like guard, for a body that may return TIMEOUT or NOT_READY, which leave the error record
-// unchanged.
+// Like guard, but `body` returns a status. It may return TIMEOUT or NOT_READY, which do not change
+// the error record.
 template <class Body>
 bp_status guard_status(bp_error* error, Body&& body) noexcept {
   bp_status status = BP_OK;

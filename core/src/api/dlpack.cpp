@@ -35,7 +35,7 @@ struct Exported {
   DLManagedTensorVersioned managed;
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];
-  Buffer* buffer;  // null if the tensor has no buffer
+  Buffer* buffer;  // the buffer that this export holds
 };
 
 void end_export(DLManagedTensorVersioned* managed) {
@@ -57,7 +57,7 @@ bp_tensor_desc view_of(uint32_t dtype, uint32_t rank, const int64_t* shape, cons
   return view;
 }
 
-// The bytes of a view. Throws if the view is not valid.
+// Returns the byte range of a view. Throws INVALID_ARGUMENT if the view is not valid.
 Extent extent_of_view(const char* function, const bp_tensor_desc& view) {
   if (std::any_of(view.shape, view.shape + view.rank, [](int64_t extent) { return extent < 0; })) {
     throw Error(BP_INVALID_ARGUMENT, "{}: the shape has a negative extent", function);
@@ -83,7 +83,7 @@ const DtypeCode& code_of(uint32_t dtype) {
   return *found;
 }
 
-// The DLPack device of the memory.
+// Returns the DLPack device of a buffer's memory. Throws UNSUPPORTED if there is none.
 DLDevice device_of(const Buffer& buffer) {
   const bp_device_info& info = buffer.device->info;
   const int32_t type = info.dlpack_type[buffer.kind];
@@ -175,7 +175,8 @@ uint32_t dtype_of(const DLDataType& type) {
   return found->dtype;
 }
 
-// The BP_IMPORT_* type with which this device imports memory of a DLPack device.
+// Returns the BP_IMPORT_* type with which `device` imports memory of the DLPack device `from`.
+// Throws UNSUPPORTED if `device` cannot access such memory.
 uint32_t import_type_of(const Device& device, const DLDevice& from) {
   const bp_device_info& info = device.info;
   const auto is = [&](uint32_t kind) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structs of DLPack 1.0, the tensor exchange format: declarations of include/dlpack/dlpack.h of
-// github.com/dmlc/dlpack (Apache-2.0, Copyright (c) 2017 by Contributors), whose layout is frozen
-// for major version 1.
+// The structs of DLPack 1.0, a format for the exchange of tensors. The declarations are from
+// include/dlpack/dlpack.h of github.com/dmlc/dlpack (Apache-2.0, Copyright (c) 2017 by
+// Contributors). Their layout is frozen for major version 1.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct DLTensor {
   int32_t ndim;
   DLDataType dtype;
   int64_t* shape;
-  int64_t* strides;  // null: dense, row-major
+  int64_t* strides;  // null means dense row-major
   uint64_t byte_offset;
 };
 
@@ -47,7 +47,7 @@ static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 namespace backplane::core::dlpack {
 
 inline constexpr uint32_t kMajor = 1;
-inline constexpr uint64_t kReadOnly = 1;  // of DLManagedTensorVersioned.flags
-inline constexpr int32_t kCpu = 1;        // kDLCPU
+inline constexpr uint64_t kReadOnly = 1;  // bit of DLManagedTensorVersioned.flags
+inline constexpr int32_t kCpu = 1;        // kDLCPU in dlpack.h
 
 }  // namespace backplane::core::dlpack

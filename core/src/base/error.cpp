@@ -10,7 +10,8 @@
 namespace backplane::core {
 
 namespace {
-// Length of the longest prefix of at most `limit` bytes that ends on a UTF-8 character.
+// Returns the length of the longest prefix of at most `limit` bytes that does not cut a UTF-8
+// character.
 size_t whole_characters(const char* text, size_t length, size_t limit) noexcept {
   if (length <= limit) return length;
   size_t end = limit;

@@ -38,7 +38,7 @@ class Error : public std::exception {
   bp_error record_;
 };
 
-// An empty record, ready for a plugin call.
+// Returns an empty record for a plugin call.
 inline bp_error fresh_error() noexcept {
   bp_error error;
   error.struct_size = sizeof(error);
@@ -57,7 +57,7 @@ inline bp_status known_status(bp_status status) noexcept {
 
 bp_status write_error(bp_error* error, bp_status status, const char* message) noexcept;
 
-// Runs `body` at the C boundary and converts any exception to a status.
+// Runs `body` at the C boundary. Converts any exception to a status, and fills the caller's record.
 template <class Body>
 bp_status guard(bp_error* error, Body&& body) noexcept {
   try {

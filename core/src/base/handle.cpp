@@ -10,7 +10,7 @@
 namespace backplane::core {
 
 namespace {
-// The finaliser of splitmix64: every input bit affects the whole result.
+// The finaliser of splitmix64: every input bit affects every bit of the result.
 uint64_t mixed(uint64_t value) noexcept {
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
   value = (value ^ value >> 27) * 0x94d049bb133111ebull;
@@ -24,8 +24,8 @@ uint64_t process_random() noexcept {
   return bits;
 }
 
-// The first generation. It differs between processes and between copies of this library, so that
-// their handles do not match.
+// Returns the generation with which all slots start. The number differs between processes and
+// between copies of this library, so that a handle is valid in only one of them.
 uint32_t fresh_salt(const void* table) noexcept {
   const auto now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   return static_cast<uint32_t>(mixed(process_random() ^ mixed(reinterpret_cast<uint64_t>(table) ^ mixed(now)))) | 1;
@@ -65,7 +65,8 @@ uint64_t HandleTable::insert(HandleType type, void* object) {
       for (uint32_t i = 0; i < 1u << kChunkBits; ++i) slots[i].generation.store(salt_, std::memory_order_relaxed);
       chunks_[chunk].store(slots, std::memory_order_release);
     }
-    free_.reserve(static_cast<size_t>(chunk + 1) << kChunkBits);  // so that remove never allocates
+    // Reserves room for every slot, so that `remove` need not allocate.
+    free_.reserve(static_cast<size_t>(chunk + 1) << kChunkBits);
     free_.push_back(used_++);
   }
   const uint32_t index = free_.back();
@@ -105,7 +106,7 @@ bool HandleTable::from_before_fork(uint64_t handle) const noexcept {
   if (!forked_.load(std::memory_order_relaxed)) return false;
   const Slot* slot = slot_of(handle);
   if (slot == nullptr) return true;
-  // In the child, this slot has used the generations from the salt to the latest.
+  // In the child, this slot has used the generations after the salt, up to the current one.
   const uint32_t given_out = slot->generation.load(std::memory_order_relaxed) - salt_;
   return static_cast<uint32_t>(handle >> 32) - salt_ - 1 >= given_out;
 }

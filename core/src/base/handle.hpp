@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of the host API. Every use checks the handle, so a stale or foreign one is an error, not
-// a crash.
+// Handles of the host API. Every use checks the handle, so a stale or foreign handle causes an
+// error instead of a crash.
 //
 // A handle is generation << 32 | slot << 8 | type. Slots are never freed; each insert and renew
-// changes the slot's generation. A released handle therefore matches again only after the slot was
-// reused 2^32 times. Generations start at a salt, so handles of another copy of this library do not
-// match either.
+// changes the slot's generation. A released handle therefore matches again only after 2^32 uses of
+// the slot. Generations start at a salt, so handles of another copy of this library do not match
+// either.
 #pragma once
 
 #include <atomic>
@@ -34,20 +34,21 @@ class HandleTable {
   static constexpr uint32_t kIndexBits = 24;
   static constexpr uint32_t kChunkCount = 1u << (kIndexBits - kChunkBits);
 
-  // A new handle for `object`. Throws bad_alloc.
+  // Returns a new handle for `object`. Throws bad_alloc, or OUT_OF_MEMORY if all handles are in
+  // use.
   uint64_t insert(HandleType type, void* object);
-  // Removes the object and returns it; null if the handle is not valid. Of two concurrent calls,
-  // only one gets the object.
+  // Removes the object and returns it, or null if the handle is invalid. If two threads remove the
+  // same handle, only one of them gets the object.
   void* remove(HandleType type, uint64_t handle) noexcept;
-  // Like remove, but the caller keeps the slot for `renew` or `drop`. Takes no lock: the caller
-  // excludes other calls for the same handle.
+  // Like remove, but the caller keeps the slot for `renew` or `drop`. Returns false if the handle
+  // is invalid. Takes no lock, so the caller prevents concurrent calls for the same handle.
   bool invalidate(uint64_t handle) noexcept {
     Slot* slot = slot_of(handle);
     if (slot == nullptr || slot->handle.load(std::memory_order_relaxed) != handle) return false;
     slot->handle.store(0, std::memory_order_release);
     return true;
   }
-  // A new handle in the slot of an invalidated one, for the same object. Takes no lock.
+  // Returns a new handle for the object of an invalidated handle, in the same slot. Takes no lock.
   uint64_t renew(uint64_t invalidated) noexcept {
     Slot& slot = *slot_of(invalidated);
     const uint64_t handle = static_cast<uint64_t>(slot.next_generation()) << 32 | static_cast<uint32_t>(invalidated);
@@ -56,7 +57,7 @@ class HandleTable {
   }
   // Frees the slot of an invalidated handle.
   void drop(uint64_t invalidated) noexcept;
-  // The object, null if the handle is not valid.
+  // Returns the object, or null if the handle is invalid.
   void* find(HandleType type, uint64_t handle) const noexcept {
     const Slot* slot = slot_of(handle);
     if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle ||
@@ -66,20 +67,21 @@ class HandleTable {
     return slot->object;
   }
 
-  // Call in a forked child: invalidates all handles of the parent.
+  // Invalidates all handles of the parent process. Called in a forked child.
   void forget_after_fork() noexcept;
   // True in a forked child for a handle that the child did not create.
   bool from_before_fork(uint64_t handle) const noexcept;
   std::mutex& mutex() noexcept { return mutex_; }
 
-  // The library's only table. It is never destroyed, so exit with live objects is safe.
+  // Returns the library's only table, which is never destroyed. The process may therefore exit with
+  // live objects.
   static HandleTable& instance() noexcept;
 
  private:
   struct Slot {
     std::atomic<uint64_t> handle{0};
     void* object = nullptr;
-    std::atomic<uint32_t> generation{0};  // written by one thread at a time, read by any
+    std::atomic<uint32_t> generation{0};  // one thread at a time writes, any thread reads
 
     uint32_t next_generation() noexcept {
       const uint32_t next = generation.load(std::memory_order_relaxed) + 1;
@@ -118,8 +120,8 @@ T* find_handle(const void* handle) noexcept {
 // Throws the error for an invalid handle: null, stale or foreign, or created before fork.
 [[noreturn]] void bad_handle(HandleType type, const void* handle, const char* function);
 
-// The object of a handle. Throws INVALID_ARGUMENT, naming `function`, if the handle is null,
-// released or foreign.
+// Returns the object of a handle. Throws INVALID_ARGUMENT if the handle is null, released or
+// foreign, and UNAVAILABLE if it was created before fork. The message names `function`.
 template <class T>
 T& require(const void* handle, const char* function) {
   T* object = find_handle<T>(handle);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bounded hash table of reference-counted items; it evicts the least recently used. Not
-// thread-safe. Allocates only during construction: the links are in the items.
+// A bounded hash table of reference-counted items, which evicts the least recently used item. The
+// table is not thread-safe. It allocates memory only during construction, because the items contain
+// the links.
 #pragma once
 
 #include <bit>
@@ -45,7 +46,8 @@ class LruTable {
     return nullptr;
   }
 
-  // Takes a reference. Returns the evicted item, if any; the caller releases it outside its lock.
+  // Adds a reference to `item`. Returns the evicted item, if any, so that the caller can release
+  // that item without a lock.
   Ref<T> insert(uint64_t hash, T* item) noexcept {
     item->retain();
     item->links.hash = hash;
@@ -56,14 +58,14 @@ class LruTable {
     return remove(oldest_);
   }
 
-  // Removes and returns the matching item; null if there is none.
+  // Removes and returns the matching item, or null if there is none.
   template <class Matches>
   Ref<T> take(uint64_t hash, Matches&& matches) noexcept {
     T* item = find(hash, matches);
     return item == nullptr ? Ref<T>() : remove(item);
   }
 
-  // Removes and returns the least recently used item; null if the table is empty.
+  // Removes and returns the least recently used item, or null if the table is empty.
   Ref<T> pop_oldest() noexcept { return oldest_ == nullptr ? Ref<T>() : remove(oldest_); }
 
   void clear() noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table and the dtype table of the rulebook, under core's names.
+// Core's names for the operator table and the dtype table of the ABI's rules.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -14,7 +14,7 @@ using rules::op_rows;
 using rules::value_mask;
 using OpRow = rules::OpInfo;
 
-// Null if `op` is not an operator.
+// Returns null if `op` is not an operator.
 inline const OpRow* op_row(uint32_t op) noexcept { return rules::find_op(op); }
 
 }  // namespace backplane::core

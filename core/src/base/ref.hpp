@@ -16,7 +16,7 @@ class Object {
   Object& operator=(const Object&) = delete;
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
-  // Upgrades a weak pointer. Returns false once the last reference is gone.
+  // Upgrades a weak pointer to a reference. Returns false if the last reference was released.
   bool try_retain() noexcept {
     uint32_t count = references_.load(std::memory_order_relaxed);
     while (count != 0 && !references_.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) {
@@ -29,7 +29,7 @@ class Object {
 
  protected:
   virtual ~Object() = default;
-  // The last reference is gone. Runs without any lock held.
+  // Called when the last reference was released, while this thread holds no lock.
   virtual void dispose() noexcept { delete this; }
   void revive() noexcept { references_.store(1, std::memory_order_relaxed); }
 
@@ -37,7 +37,8 @@ class Object {
   std::atomic<uint32_t> references_{1};
 };
 
-// One counted reference. `Ref(kAdopt, p)` takes over the reference from `new`; `Ref(p)` adds one.
+// Selects the constructor of Ref that takes over an existing reference, such as the first one of a
+// new object. `Ref(p)` adds a reference.
 struct Adopt {};
 inline constexpr Adopt kAdopt{};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts host numbers. Float to float rounds once, to nearest even. Float to integer truncates and
-// saturates; NaN gives 0. Integer to integer wraps. To bool means "not zero".
+// Converts host numbers to a dtype. Float to float rounds once, to nearest even. Float to integer
+// truncates and saturates, and NaN gives 0. Integer to integer wraps. A conversion to bool tests
+// whether the number is not 0.
 #include "base/scalar.hpp"
 
 #include <backplane/tensor.h>
@@ -13,8 +14,9 @@ namespace backplane::core {
 
 namespace {
 
-// Rounds a double once, to nearest even, to a format with `mantissa` stored bits and smallest
-// normal exponent `emin`. Returns the bits. (Going from f64 to f32 to f16 would round twice.)
+// Rounds a double once, to nearest even, to a format with `mantissa` stored mantissa bits and
+// `exponent_bits` exponent bits. Returns the bits. A conversion from f64 to f32 to f16 would round
+// twice.
 uint64_t narrow(double value, int mantissa, int exponent_bits) noexcept {
   const uint64_t bits = std::bit_cast<uint64_t>(value);
   const uint64_t sign = bits >> 63 << (mantissa + exponent_bits);
@@ -24,16 +26,17 @@ uint64_t narrow(double value, int mantissa, int exponent_bits) noexcept {
   if (std::isinf(magnitude)) return sign | infinity;
   const int bias = (1 << (exponent_bits - 1)) - 1;
   int exponent = 0;
-  // magnitude = f * 2^exponent, f in [0.5, 1).
+  // After frexp, magnitude = f * 2^exponent with f in [0.5, 1).
   (void)std::frexp(magnitude, &exponent);
-  const int unit = std::max(exponent - 1, 1 - bias) - mantissa;  // weight of the last stored bit
-  // Exact: scales by a power of two, then rounds a value of at most mantissa + 1 integer bits.
+  // The last stored bit has the weight 2^unit.
+  const int unit = std::max(exponent - 1, 1 - bias) - mantissa;
+  // Scaling by a power of two is exact, so only nearbyint rounds.
   const double scaled = std::nearbyint(std::ldexp(magnitude, -unit));
   const double rounded = std::ldexp(scaled, unit);
   if (rounded == 0) return sign;
   (void)std::frexp(rounded, &exponent);
   if (exponent - 1 > bias) return sign | infinity;
-  // Subnormal: scaled is the mantissa.
+  // In a subnormal result, `scaled` is the mantissa.
   if (exponent - 1 < 1 - bias) return sign | static_cast<uint64_t>(scaled);
   const double fraction = std::ldexp(rounded, 1 - exponent) - 1.0;
   return sign | static_cast<uint64_t>(exponent - 1 + bias) << mantissa |
@@ -44,7 +47,7 @@ template <class T>
 uint64_t saturate(double value) noexcept {
   if (std::isnan(value)) return 0;
   const double low = static_cast<double>(std::numeric_limits<T>::min());
-  // The bound above is exact for every T: max + 1 is a power of two.
+  // `above` is exact for every T, because max + 1 is a power of two.
   const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
   const double whole = std::trunc(value);
   T result = whole < low      ? std::numeric_limits<T>::min()
@@ -58,7 +61,7 @@ uint64_t saturate(double value) noexcept {
 uint64_t scalar_bits(uint32_t dtype, double value) noexcept {
   switch (dtype) {
     case BP_BOOL:
-      return value != 0 ? 1 : 0;  // NaN != 0
+      return value != 0 ? 1 : 0;  // true for NaN
     case BP_U8:
       return saturate<uint8_t>(value);
     case BP_I8:

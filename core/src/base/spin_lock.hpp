@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock for sections of tens of nanoseconds: one atomic exchange to lock, a store to unlock. Never
-// held around a plugin call or an allocation.
+// A lock for critical sections of tens of nanoseconds. Locking is one atomic exchange, and
+// unlocking is one store. No thread holds the lock during a plugin call or an allocation.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class SpinLock {
 
  private:
   void wait() const noexcept {
-    // The holder may be preempted, so yield soon.
+    // The thread that holds the lock may be preempted, so this thread yields soon.
     for (int spin = 0; locked_.load(std::memory_order_relaxed); ++spin) {
       if (spin >= 64) std::this_thread::yield();
     }

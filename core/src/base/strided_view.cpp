@@ -23,7 +23,7 @@ struct Term {
   int64_t limit;        // > 0
 };
 
-// For a few items only.
+// Sorts an array of a few items.
 template <class T, class Before>
 void insertion_sort(T* items, int count, Before before) {
   for (int i = 1; i < count; ++i) {
@@ -62,7 +62,7 @@ struct Problem {
     if (target < 0 || target > suffix_max[index] || target % suffix_gcd[index] != 0) return Overlap::no;
     if (++work > kMaxWork) return Overlap::unknown;
     const Term& term = terms[index];
-    // This term must cover what the later terms cannot reach.
+    // This term must contribute the part of the target that the later terms cannot reach.
     const int64_t rest = suffix_max[index + 1];
     const int64_t least = target > rest ? (target - rest + term.coefficient - 1) / term.coefficient : 0;
     const int64_t most = std::min(term.limit, target / term.coefficient);
@@ -74,7 +74,8 @@ struct Problem {
   }
 };
 
-// The magnitude of a stride. INT64_MIN has none; no legal view has that stride.
+// Returns the magnitude of a stride. The magnitude of INT64_MIN does not fit, but no legal view has
+// that stride.
 int64_t magnitude(int64_t value) { return value < 0 ? (value == INT64_MIN ? INT64_MAX : -value) : value; }
 
 }  // namespace
@@ -89,8 +90,8 @@ bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) n
 }
 
 Overlap self_overlap(const bp_tensor_desc& view) noexcept {
-  // A sufficient condition, which usually holds: in order of increasing stride, each stride exceeds
-  // the span of all smaller strides.
+  // First tests a sufficient condition for no overlap, which usually holds. In order of increasing
+  // stride, each stride must exceed the span of all smaller strides.
   struct Dim {
     int64_t stride, extent;
   } dims[BP_MAX_RANK];
@@ -111,16 +112,16 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
     }
   }
   if (nested) return Overlap::no;
-  // Two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry, assume that the first nonzero
-  // d_k is positive. So for each k, with x_j = d_j + n_j - 1 for the later dimensions: s_k (1 + x)
-  // + sum s_j x_j = sum s_j (n_j - 1).
+  // The indices of two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry, assume that
+  // the first nonzero d_k is positive, and write d_k = 1 + x. With x_j = d_j + n_j - 1 for the
+  // later dimensions, the loop solves s_k (1 + x) + sum s_j x_j = sum s_j (n_j - 1) for each k.
   for (int k = 0; k < count; ++k) {
     if (dims[k].stride == 0) return Overlap::yes;
     Problem problem;
     problem.add(dims[k].stride, dims[k].extent - 2);
     int64_t target = -dims[k].stride;
     for (int j = k + 1; j < count; ++j) {
-      // No overflow: the value is within the span.
+      // This cannot overflow, because the value is within the span.
       problem.add(dims[j].stride, 2 * (dims[j].extent - 1));
       target += dims[j].stride * (dims[j].extent - 1);
     }
@@ -132,9 +133,9 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
 
 Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
                       int64_t b_minus_a) noexcept {
-  // Byte positions: a + sum s_i x_i + u = b + sum t_j y_j + v, with 0 <= u < a_bytes and 0 <= v <
-  // b_bytes. The substitution x -> n - x makes negative coefficients positive and shifts the
-  // target.
+  // The views share a byte if a + sum s_i x_i + u = b + sum t_j y_j + v has a solution with 0 <= u
+  // < a_bytes and 0 <= v < b_bytes. The substitution x -> n - x makes negative coefficients
+  // positive and shifts the target.
   Problem problem;
   int64_t target = b_minus_a;
   bool overflow = false;
@@ -151,7 +152,7 @@ Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor
     problem.add(coefficient, limit);
   };
   const auto add_dim = [&](int64_t stride, int64_t bytes, int64_t limit) {
-    if (limit == 0) return;  // the stride of extent 1 has no meaning
+    if (limit == 0) return;  // the stride of a dimension of extent 1 has no meaning
     int64_t coefficient = 0;
     overflow |= __builtin_mul_overflow(stride, bytes, &coefficient);
     if (!overflow) add(coefficient, limit);

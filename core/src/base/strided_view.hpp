@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of strided views: the rulebook's functions, and overlap.
+// Arithmetic of strided views: functions of the ABI's rules, and overlap.
 #pragma once
 
 #include <algorithm>
@@ -17,20 +17,22 @@ using rules::make_dense;
 using rules::same_elements;
 using rules::view_class;
 
-// The alignment of core's temporaries on a device whose buffers are aligned to `alignment`.
-// tensor.h calls this "fully aligned".
+// Returns log2 of the alignment of core's temporaries on a device whose buffers are aligned to
+// `alignment`. tensor.h calls this alignment "fully aligned".
 inline uint8_t full_alignment_log2_of(uint64_t alignment) noexcept {
   return static_cast<uint8_t>(std::min(std::countr_zero(alignment), BP_MAX_ALIGNMENT_LOG2));
 }
 
-// The view of a staged copy of `view`: dense, with that alignment, not an immediate, no alias.
+// Returns the view of a staged copy of `view`. The copy is dense, has the given alignment, is not
+// an immediate and has no alias.
 bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) noexcept;
 
-enum class Overlap { no, yes, unknown };  // unknown: not decided within the work limit
+enum class Overlap { no, yes, unknown };  // `unknown` means not decided within the work limit
 
-// Whether two elements of one view share an address.
+// Returns whether two elements of one view share an address.
 Overlap self_overlap(const bp_tensor_desc& view) noexcept;
-// Whether the views share a byte, `b` starting `b_minus_a` bytes after `a`.
+// Returns whether the views share a byte. Element 0 of `b` is `b_minus_a` bytes after element 0 of
+// `a`.
 Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
                       int64_t b_minus_a) noexcept;
 

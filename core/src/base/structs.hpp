@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads input structs and writes output structs whose size differs from this library's.
+// Reads input structs and writes output structs whose size may differ from the size in this
+// library.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +29,9 @@ inline void check_struct_size(uint32_t size, size_t min_size, const char* functi
   }
 }
 
-// Copies an input struct; fields that the caller's struct lacks are zero. Throws INVALID_ARGUMENT
-// for null or an illegal struct_size, UNSUPPORTED for nonzero bytes that this library does not
-// know.
+// Copies an input struct. Fields that the caller's struct lacks become zero. Throws
+// INVALID_ARGUMENT for null or an illegal struct_size. Throws UNSUPPORTED for nonzero bytes that
+// this library does not know.
 template <class T>
 T read_input(const T* input, size_t min_size, const char* function, const char* type) {
   if (input == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);
@@ -46,7 +47,7 @@ T read_input(const T* input, size_t min_size, const char* function, const char* 
   return copy;
 }
 
-// Writes `value` to an output struct of the caller's size and zeroes the bytes beyond it.
+// Writes `value` to an output struct of the caller's size, and zeroes the bytes beyond `value`.
 template <class T>
 void write_output(T* output, const T& value, const char* function, const char* type, size_t min_size = 8) {
   if (output == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);
@@ -58,7 +59,7 @@ void write_output(T* output, const T& value, const char* function, const char* t
   output->struct_size = size;
 }
 
-// Copies text into a zeroed fixed-size field; truncates at a character boundary.
+// Copies text into a zeroed field of fixed size. Truncates the text at a character boundary.
 template <size_t N>
 void copy_text(char (&field)[N], std::string_view text) noexcept {
   size_t length = std::min(text.size(), N - 1);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why this thread calls the plugin. A trace shows the reason for calls that the caller did not make
-// itself. Only slow paths set it, so an eager call pays nothing
+// The reason for this thread's plugin calls. A trace shows the reason for calls that the framework
+// did not make itself. Only slow paths set the reason, so an eager call has no extra cost
 // (docs/decisions/0017-what-a-trace-is-told.md).
 #pragma once
 
 namespace backplane::core {
 
 struct WorkCause {
-  // "staging", "fallback" or "composite", static; null for the caller's own call.
+  // A static string: "staging", "fallback" or "composite". Null for a call of the framework.
   const char* why = nullptr;
-  const char* op = nullptr;  // the operator's name, static
+  const char* op = nullptr;  // static string with the operator's name
 };
 inline constinit thread_local WorkCause work_cause = {};
 
