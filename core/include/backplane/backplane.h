@@ -19,8 +19,8 @@
  *           input is UNSUPPORTED if `reserved` is not 0, or if a byte beyond the part that this
  *           library knows is not 0. Zero means the default. A struct_size above BP_STRUCT_LIMIT is
  *           INVALID_ARGUMENT, and the library reads no byte beyond this limit.
- * Flags     An unknown bit is UNSUPPORTED. A function that was added after 0.2 states Since
- *           (docs/spec/growth.md).
+ * Flags     An unknown bit is UNSUPPORTED, unless a comment states otherwise. A function that was
+ *           added after 0.2 states Since (docs/spec/growth.md).
  * fork      A child process must not use objects that its parent opened. Calls with such objects
  *           return UNAVAILABLE.
  * Exit      The process may exit at any moment, even while objects are alive. This library has no
@@ -138,7 +138,7 @@ typedef struct bph_candidate {
   bp_status status;      /* OK if no defect was found so far */
   uint32_t loaded;       /* 1 if the library was opened and its ABI version accepted */
   uint32_t shadowed;     /* 1 if an earlier candidate has the same name; load this one by path */
-  uint32_t device_count; /* number of devices, known once the plugin is loaded */
+  uint32_t device_count; /* last result of bph_plugin_device_count; 0 before */
   uint32_t reserved;
   char name[64];    /* empty if the manifest does not state it */
   char version[64]; /* empty until the plugin is loaded */

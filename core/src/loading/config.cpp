@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the config file.
+// Reads and checks the config file.
 #include "loading/config.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's config file: {"devices": ["name:0", ...]}, in order of preference.
+// The user's config file, such as {"devices": ["name:0", ...]}. It lists devices in order of
+// preference.
 #pragma once
 
 #include <string>
@@ -8,8 +9,9 @@
 namespace backplane::core {
 
 struct Config {
-  std::string path;  // empty if there is none
-  // "name" or "name:index"; never a path, so the file cannot name code to run.
+  std::string path;  // empty if there is no config file
+  // Each entry is "name" or "name:index". It is never a path, so the file cannot select code to
+  // run.
   std::vector<std::string> devices;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening and closing devices.
+// Opens and closes devices.
 #include "loading/device.hpp"
 
 #include <bit>
@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kDefaultPlanEntries = 4096;
 constexpr uint32_t kMaxPlanEntries = 1u << 20;
 
-// Reads BACKPLANE_NATIVE: on (default) or off.
+// Returns true if BACKPLANE_NATIVE is "on" or not set, and false if it is "off".
 bool native_by_environment() {
   const char* value = trusted_environment("BACKPLANE_NATIVE");
   if (value == nullptr || *value == '\0' || std::string_view(value) == "on") return true;
@@ -26,7 +26,7 @@ bool native_by_environment() {
   throw Error(BP_INVALID_ARGUMENT, "bph_device_open: BACKPLANE_NATIVE is \"{:.64}\"; set it to on or off", value);
 }
 
-// Checks the device facts that core computes with.
+// Checks the facts about a device that core relies on, and returns them.
 bp_device_info checked_info(const std::string& name, const bp_device_info& info, const Plugin& plugin) {
   if (!std::has_single_bit(info.alignment) || info.alignment > kMaxAlignment) {
     throw Error(BP_INTERNAL,

@@ -22,15 +22,15 @@ namespace backplane::core {
 
 class Stream;
 
-// Counters that calls increment with relaxed order; bph_device_stats reads them. The allocator and
-// the plan cache have their own counters.
+// Counters of a device, which bph_device_stats reads. Calls increment the counters with relaxed
+// order. The allocator and the plan cache have separate counters.
 struct DeviceCounters {
   std::atomic<uint64_t> staged_operands{0}, staged_bytes{0};
   std::atomic<uint64_t> host_staged_copies{0}, host_staged_bytes{0};
   std::atomic<uint64_t> fallback_executions{0}, fallback_bytes{0};
   std::atomic<uint64_t> decomposed_executions{0};
   std::atomic<uint64_t> plugin_faults{0};
-  std::atomic<uint64_t> workspace_bytes{0};  // the current sum over all streams
+  std::atomic<uint64_t> workspace_bytes{0};  // current sum over all streams
 };
 
 class Fallback;
@@ -41,28 +41,29 @@ class Device final : public Object {
 
   static Ref<Device> open(Ref<Plugin> plugin, uint32_t index, const bph_device_desc* desc);
 
-  // Parents come first: members are destroyed in reverse order.
+  // Parents come first, because members are destroyed in reverse order.
   Ref<Plugin> plugin;
   const bp_device_api* api = nullptr;  // core's copy of the plugin's table
   bp_device* handle = nullptr;
   const pid_t process = getpid();  // a forked child must not call its parent's device
-  // Closes the plugin's device after all members below are destroyed.
+  // Closes the plugin's device after the members that follow `closer` are destroyed.
   struct Closer {
     Device& device;
     ~Closer();
   } closer{*this};
   const std::string name;  // "plugin:index"
   const bp_device_info info;
-  // The alignment of core's temporaries. A device may refuse more than its own alignment.
+  // Log2 of the alignment of core's temporaries. A device may refuse an alignment above
+  // info.alignment.
   const uint8_t full_alignment_log2 = full_alignment_log2_of(info.alignment);
   uint64_t full_alignment() const noexcept { return uint64_t{1} << full_alignment_log2; }
   uint64_t public_handle = 0;
   uint32_t fallback_policy = BPH_FALLBACK_ERROR;
   std::string fallback_device;
   bool native_composites = true;
-  uint32_t operand_kinds = 0;  // legal memory kinds of operands: mask of 1 << BP_MEMORY_*
+  uint32_t operand_kinds = 0;  // mask of 1 << BP_MEMORY_* for the legal memory kinds of operands
   DeviceCounters counters;
-  // Indexed by operator; see bph_stats.plugin_faults.
+  // For each operator id, true after the warning about the first fault in bph_stats.plugin_faults.
   std::atomic<bool> warned_of_refusal[BP_OP_LIMIT] = {};
   PlanCache plans;
   Allocator allocator;
@@ -70,7 +71,7 @@ class Device final : public Object {
   bool of_this_process() const noexcept { return process == getpid(); }
   bool synchronous() const noexcept { return (info.capabilities & BP_CAP_SYNCHRONOUS) != 0; }
 
-  // Live streams. Guarded by streams_mutex, which is never held during a plugin call.
+  // Guards the live streams. No thread holds this mutex during a plugin call.
   std::mutex streams_mutex;
   std::vector<Stream*> streams;
 

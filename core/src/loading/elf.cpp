@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a library's ELF header, its program headers against the file's size, and its digest.
+// Checks a library's ELF header and digest, and compares its program headers with the file's size.
 #include "loading/elf.hpp"
 
 #include <elf.h>

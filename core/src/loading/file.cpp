@@ -15,7 +15,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr int kLinkLimit = 40;  // the kernel's limit
+constexpr int kLinkLimit = 40;  // limit of the Linux kernel
 
 std::string reason(int code) { return std::generic_category().message(code); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads files that decide which code runs. Reads never block, and refuse directories that another
-// user can write.
+// Resolves and reads files that determine which code runs. Refuses a path if another user can write
+// to a part of it. Reads never block.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ inline constexpr FileRuleNames kPlaceRules = {"directory",         "place.missin
 inline constexpr FileRuleNames kConfigRules = {"config file",        "config.missing", "config.type",
                                                "config.permissions", "config.size",    "config.read"};
 
-// Longest path that a candidate can report, NUL included.
+// Maximum size of a path that a candidate can report, including the NUL.
 inline constexpr size_t kPathLimit = 1024;
 
 class FileDescriptor {
@@ -45,17 +45,19 @@ class FileDescriptor {
 };
 
 // Resolves `path` component by component to an absolute path without links. Every directory, link
-// and file on the way must belong to root or to the effective user, and only its owner may write to
-// it. Sticky directories are allowed too.
+// and file of the path must belong to root or to the effective user. Only its owner may write to
+// it, except in sticky directories. Throws Refusal.
 std::string resolve_trusted(std::string_view path, const FileRuleNames& rules);
 
-// Opens a regular file for reading; never blocks on a FIFO or device. `out_size` may be null.
+// Opens a regular file for reading. Never blocks on a FIFO or device. `out_size` receives the size
+// in bytes, and may be null.
 FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules, uint64_t* out_size);
 
-// Returns the whole file; refuses a file of more than `limit` bytes.
+// Returns the whole file. Throws Refusal if the file has more than `limit` bytes.
 std::string read_file(const std::string& path, const FileRuleNames& rules, size_t limit);
 
-// Reads `bytes` at `offset` into `buffer`. Returns the bytes read: fewer at the end of the file.
+// Reads `bytes` bytes at `offset` into `buffer`. Returns the number of bytes read, which is smaller
+// at the end of the file.
 size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t offset, const std::string& path,
                const FileRuleNames& rules);
 

@@ -8,7 +8,8 @@ namespace backplane::core {
 
 namespace {
 
-constexpr size_t kMembersLimit = 256;  // per object: finding duplicate keys takes quadratic time
+// Per object, because the search for duplicate keys takes quadratic time.
+constexpr size_t kMembersLimit = 256;
 
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -70,7 +71,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     }
     Json& value = place();
     value.type = type;
-    open_.push_back(&value);  // stays valid, because the parent does not grow meanwhile
+    open_.push_back(&value);  // stays valid, because the parent does not grow until close()
     return true;
   }
   bool close() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses JSON from untrusted files: bounded depth, no duplicate keys. Core has its own tree type
-// because nlohmann::json allocates in its destructor, which terminates the process when memory is
-// exhausted.
+// Parses JSON from untrusted files, with bounded depth and without duplicate keys. Core has its own
+// tree type because nlohmann::json allocates in its destructor, which terminates the process when
+// memory is exhausted.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ struct Json {
   enum Type { null, boolean, integer, real, string, array, object };
 
   Type type = null;
-  int64_t number = 0;  // an integer's value; an integer that does not fit becomes a real
-  std::string text;    // a string's text
-  std::string key;     // the key of an object's member
+  int64_t number = 0;  // value of an integer; an integer that does not fit is a `real`
+  std::string text;    // text of a string
+  std::string key;     // key of a member of an object
   std::vector<Json> children;
 
   const Json* find(std::string_view wanted) const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlopen and dlsym.
+// Opens libraries with dlopen, and finds the query function with dlsym.
 #include "loading/library.hpp"
 
 #include <dlfcn.h>

@@ -9,8 +9,8 @@
 
 namespace backplane::core {
 
-// Opens `path` (RTLD_NOW | RTLD_LOCAL) and finds the query. Throws Refusal "library.open",
-// "query.symbol".
+// Opens `path` with RTLD_NOW | RTLD_LOCAL and returns its bp_plugin_query. Throws Refusal
+// "library.open" or "query.symbol".
 bp_plugin_query_fn open_library(const std::string& path);
 
 }  // namespace backplane::core

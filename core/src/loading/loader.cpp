@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Query, negotiation and checks. Each failure names its rule.
+// Queries a plugin, negotiates the ABI version and checks the tables. Each failure names the
+// violated rule.
 #include "loading/loader.hpp"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace {
 
 constexpr int64_t kSlowLoadMs = 100;
 
-// Restores the thread's floating-point control if loading changed it.
+// Restores the thread's floating-point control register if loading a library changed it, and logs a
+// warning.
 class FloatGuard {
  public:
   FloatGuard(const Registry& registry, const std::string& library) : registry_(registry), library_(library) {}
@@ -44,8 +46,8 @@ class FloatGuard {
   const uint64_t before_ = float_control();
 };
 
-// Queries once, as a host of plugin.host.abi_version. Returns null if the plugin does not work with
-// such a host; `refusal` gets the reason.
+// Calls bp_plugin_query once, as a host of version plugin.host.abi_version. Returns null if the
+// plugin refuses such a host; `refusal` then contains the reason.
 const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::string& refusal) {
   const bp_plugin* table = nullptr;
   bp_error error = fresh_error();
@@ -74,8 +76,9 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
   return table;
 }
 
-// Queries once per major that this library speaks, newest first. Core may read only the versions of
-// an instance of another major, so it leaves that instance alone and queries the next major.
+// Queries the plugin once for each major version that this library supports, newest first. In an
+// instance of another major version, core may read only the version fields. Core therefore ignores
+// such an instance and queries the next major version.
 const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
   constexpr uint32_t versions_end = offsetof(bp_plugin, build_flags);
   const bp_plugin* table = nullptr;
@@ -117,7 +120,7 @@ void check_tables(const bp_plugin& table, const std::string& library) {
   if (const char* slot = missing_slot(rules::known_part(api, table.abi_version))) missing("bp_device_api", slot);
 }
 
-// Reads the plugin's name, up to the first illegal character.
+// Reads the plugin's name only up to the first illegal character, because the NUL may be missing.
 std::string read_name(const bp_plugin& table, const std::string& library) {
   std::string name;
   for (const char* at = table.name; at != nullptr && *at != '\0'; ++at) {
@@ -190,7 +193,7 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
                   "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
                   shown(library), table->struct_size, BP_PLUGIN_MIN_SIZE);
   }
-  // Any failure from here on shuts the instance down.
+  // Any later failure shuts the instance down.
   if (table->shutdown != nullptr) plugin->own = plugin->instance = table;
   check_tables(*table, library);
   plugin->name = read_name(*table, library);

@@ -12,18 +12,19 @@
 
 namespace backplane::core {
 
-// Opens the library, queries it as a host of each spoken major until one is accepted, and checks
-// and completes its table. `manifest` is null for a bare library. Throws Refusal with the rule, and
-// shuts down the plugin instance if one exists by then. It does not shut down an instance that is
-// too small or of another ABI, because its shutdown slot is unknown.
+// Opens the library, and queries it as a host of each supported major version until the plugin
+// accepts one. Checks the plugin's table, and completes core's copy. `manifest` is null for a
+// library without a manifest. On failure throws Refusal with the rule, and shuts down the plugin
+// instance if there is one. An instance that is too small or of another ABI is not shut down,
+// because its shutdown slot is unknown.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
                         const std::vector<Layer>& layers);
 
-// Checks the manifest against this machine and this host. Throws Refusal "abi.range",
+// Checks the manifest against this machine and this host. Throws Refusal "abi.range" or
 // "manifest.architecture".
 void check_manifest(const Manifest& manifest, const std::string& path);
 
-// Checks the manifest against the loaded plugin. Throws Refusal "name.mismatch", "abi.manifest".
+// Checks the manifest against the loaded plugin. Throws Refusal "name.mismatch" or "abi.manifest".
 void check_promise(const Manifest& manifest, const Plugin& plugin);
 
 }  // namespace backplane::core

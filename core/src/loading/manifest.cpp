@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a manifest, key by key.
+// Reads a manifest, key by key.
 #include "loading/manifest.hpp"
 
 #include <backplane/base.h>

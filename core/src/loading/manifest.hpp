@@ -4,9 +4,9 @@
 //   {"manifest_version": 1, "name": "example", "library": "libexample.so", "abi": {"min": "0.1", "max": "0.1"},
 //    "architectures": ["x86_64"], "sha256": "...", "description": "..."}
 //
-// `library` is a path below the manifest's directory, or an absolute path, because shared data
-// directories hold no libraries. The same ownership rules apply to the library and to the manifest.
-// `sha256` (of the library) and `description` are optional.
+// `library` is a path relative to the manifest's directory. It may also be an absolute path,
+// because shared data directories contain no libraries. The same rules of ownership apply to the
+// library and to the manifest. `sha256`, the digest of the library, and `description` are optional.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Manifest {
   uint32_t abi_min = 0;
   uint32_t abi_max = 0;
   std::vector<std::string> architectures;
-  std::string sha256;  // lower case, empty if none
+  std::string sha256;  // in lower case; empty if there is none
   std::vector<std::string> unknown_keys;
 };
 
@@ -36,7 +36,7 @@ struct Manifest {
 void parse_manifest(std::string_view text, const std::string& path, Manifest& out);
 
 bool valid_name(std::string_view name) noexcept;
-// Parses "0.1" to the ABI's number; false if the text is not a version.
+// Parses a version such as "0.1" to its number. Returns false if the text is not a version.
 bool parse_version(std::string_view text, uint32_t* out) noexcept;
 std::string version_text(uint32_t version);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the slots of the plugin's table, and its shutdown.
+// Calls slots of the plugin's table, and shuts the plugin down.
 #include "loading/plugin.hpp"
 
 #include <unistd.h>
@@ -23,7 +23,8 @@ void plugin_log(void* context, int32_t level, const char* message) {
 
 const void* no_host_interface(void*, const char*, uint32_t) { return nullptr; }
 
-// Calls a slot that may throw although the ABI forbids it.
+// Calls a slot. Throws Error if the slot does not return OK, or if it throws although the ABI
+// forbids exceptions.
 template <class Call>
 void call_slot(const Plugin& plugin, const char* slot, Call&& call) {
   bp_error error = fresh_error();

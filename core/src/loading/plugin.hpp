@@ -19,25 +19,26 @@ class Plugin final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::plugin;
 
-  // Makes the host table; the loader sets the instance.
+  // Fills the host table. The loader sets `instance` later.
   Plugin(Ref<Registry> owner, std::string library_path);
 
   Ref<Registry> registry;
-  std::string name;  // the file's name until the plugin reports its own
+  std::string name;  // the file name until the loader reads the plugin's name
   std::string version;
   std::string library;             // the path that was opened
   const bp_plugin* own = nullptr;  // the plugin's instance, below all layers
-  // The outermost layer's instance, or `own` if there are no layers. The destructor shuts it down.
+  // The outermost layer's instance, or `own` if there are no layers. The destructor shuts this
+  // instance down.
   const bp_plugin* instance = nullptr;
-  uint32_t layer_count = 0;  // how many layers wrap the plugin
-  // Core's copy of the instance's table, with stubs for missing optional slots. Core calls no other
-  // table.
+  uint32_t layer_count = 0;  // number of layers that wrap the plugin
+  // Core's copy of the instance's table, with stubs for missing optional slots. Core calls slots
+  // only through this copy.
   bp_device_api api = {};
-  // Which optional slots the plugin itself has.
+  // True if the plugin itself, below all layers, has the optional slot.
   bool has_copy_in = false;
   bool has_copy_out = false;
   bp_host host = {};
-  std::atomic<uint32_t> known_devices{0};  // the last result of device_count
+  std::atomic<uint32_t> known_devices{0};  // last result of device_count; 0 before
 
   // Wraps the instance in a layer.
   void wrap(const bp_plugin* layer) noexcept;
@@ -46,7 +47,7 @@ class Plugin final : public Object {
   bp_device_info device_info(uint32_t index);
   const void* get_interface(bp_device* device, const char* interface_name, uint32_t interface_version) const noexcept;
 
-  // Returns an interface of the plugin itself, below all layers; null if there is no such
+  // Returns an interface of the plugin itself, below all layers, or null if there is no such
   // interface. `own_device` receives the plugin's handle of `device`.
   const void* own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
                             bp_device** own_device) const noexcept;
@@ -54,7 +55,7 @@ class Plugin final : public Object {
   ~Plugin() override;  // shuts the instance down; the library stays mapped
 
  private:
-  pid_t process_;  // a forked child may not call the instance
+  pid_t process_;  // a forked child must not call the instance
 };
 
 }  // namespace backplane::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds the context to a plugin's failure.
+// Adds the device and the slot to a plugin's error message.
 #include "loading/plugin_call.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 namespace backplane::core {
 
-// An Error with the plugin's message, prefixed with "plugin:index: what".
+// Returns an Error with the plugin's message, prefixed with "plugin:index: what".
 Error plugin_failure(const Device& device, const char* what, bp_status status, const bp_error& reported) noexcept;
 
 // Throws unless `status` is OK.
@@ -16,8 +16,8 @@ inline void check(const Device& device, const char* what, bp_status status, cons
     throw plugin_failure(device, what, status, reported);
 }
 
-// Checks the result of a create slot and returns the handle. Success with a null handle is a defect
-// of the plugin.
+// Checks the result of a create slot and returns the handle. Throws if the status is OK and the
+// handle is null, which is a defect of the plugin.
 template <class T>
 T* created(const Device& device, const char* what, bp_status status, const bp_error& reported, T* handle) {
   check(device, what, status, reported);

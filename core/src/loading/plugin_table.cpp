@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds missing required slots, and stubs missing optional slots.
+// Finds missing required slots, and replaces missing optional slots by stubs.
 #include "loading/plugin_table.hpp"
 
 #include "base/error.hpp"

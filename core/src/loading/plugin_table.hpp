@@ -7,12 +7,13 @@
 
 namespace backplane::core {
 
-// The first required slot that is missing in the known part of a table; null if there is none.
+// Returns the first required slot that is missing in the known part of a table, or null if none is
+// missing.
 const char* missing_slot(const bp_plugin& known) noexcept;
 const char* missing_slot(const bp_device_api& known) noexcept;
 
-// A copy of the known part of a table, with a stub in each empty optional slot; the stub returns
-// UNSUPPORTED.
+// Returns a copy of the known part of a table, with a stub in place of each missing optional slot.
+// The stubs return UNSUPPORTED.
 bp_device_api complete_table(const bp_device_api& known) noexcept;
 
 }  // namespace backplane::core

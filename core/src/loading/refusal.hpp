@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a candidate is refused: an Error with the broken rule and the side that must fix it.
+// The reason why a candidate is refused: an Error with the violated rule and the side that must
+// change.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace backplane::core {
 
 class Refusal : public Error {
  public:
-  // `rule` and `side` ("plugin", "host", "user", "system") are static.
+  // `rule` and `side` are static strings. `side` is "plugin", "host", "user" or "system".
   template <class... Args>
   Refusal(bp_status status, const char* broken_rule, const char* guilty_side, fmt::format_string<Args...> format,
           Args&&... args) noexcept
@@ -23,7 +24,7 @@ class Refusal : public Error {
   const char* side;
 };
 
-// Shortens a long path to its end, for a message.
+// Returns a path for a message, which contains only the end of a long path.
 inline std::string shown(std::string_view path) {
   constexpr size_t limit = 150;
   if (path.size() <= limit) return std::string(path);

@@ -23,8 +23,8 @@ namespace {
 constexpr uint32_t kCandidateMinSize = 3336;
 static_assert(sizeof(bph_candidate) >= kCandidateMinSize);
 
-// Holds the locks of the handle table and the address map across fork, so that the child finds both
-// consistent. The child then empties both.
+// Locks the handle table and the address map during fork, so that the child's copies of both tables
+// are consistent. The child then empties its copies.
 void watch_fork() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -132,7 +132,7 @@ void Registry::search() {
     try {
       for (const std::string& path : list_manifests(place)) add_manifest(path, place.origin);
     } catch (const Refusal& refusal) {
-      // Default directories may be missing; directories that the user named may not.
+      // Default directories may be missing, but directories that the user named must exist.
       if (std::string_view(refusal.rule) == "place.missing" && std::string_view(place.origin) != "search_path")
         continue;
       auto candidate = std::make_unique<Candidate>();
@@ -176,7 +176,7 @@ Registry::Candidate& Registry::add_manifest(const std::string& path, const char*
   return candidate;
 }
 
-// The first candidate that may be loaded by this name. Call with the lock held.
+// Returns the first candidate that may be loaded by this name, or null. The caller holds the lock.
 Registry::Candidate* Registry::candidate_by_name(const std::string& name) {
   for (const auto& candidate : state_->candidates) {
     if (candidate->name == name && !candidate->shadowed && !candidate->refused) return candidate.get();
@@ -203,7 +203,7 @@ Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
     try {
       if (!file.empty() && resolve_trusted(file, rules) == resolved) return *candidate;
     } catch (const Refusal&) {
-      continue;  // not the wanted file; its refusal is reported separately
+      continue;  // a refused file is not the wanted file; its refusal is reported separately
     }
   }
   if (is_manifest) return add_manifest(resolved, "explicit");
@@ -364,7 +364,8 @@ void Registry::close() noexcept {
     }
     return {};
   };
-  while (take_one()) continue;  // a plugin that ends here is shut down outside the lock
+  // Each reference is released without the lock, because the release may shut a plugin down.
+  while (take_one()) continue;
 }
 
 void Registry::log(int32_t level, const char* message) const noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry: the candidates found, the plugins loaded from them, and the user's device
-// preference.
+// A registry: the candidates, the plugins that were loaded from them, and the user's preferred
+// devices.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -23,30 +23,31 @@ class Registry final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::registry;
 
-  // Throws; see bph_registry_create.
+  // Throws the errors that bph_registry_create returns.
   static Ref<Registry> create(const bph_registry_desc* desc);
 
   uint32_t candidate_count() const;
   void candidate(uint32_t index, bph_candidate* out) const;
   void examine();
-  // By name, or by path if it contains '/'. Throws; see bph_plugin_load.
+  // Loads a plugin by name, or by path if the text contains '/'. Throws the errors that
+  // bph_plugin_load returns.
   Ref<Plugin> load(const char* name_or_path);
-  // Chooses a plugin and a device index by "plugin:index" or "plugin"; null means the user's
-  // preference.
+  // A plugin and the index of one of its devices.
   struct Choice {
     Ref<Plugin> plugin;
     uint32_t index;
   };
+  // Chooses a device by the name "plugin:index" or "plugin". Null means the user's preference.
   Choice choose_device(const char* name);
-  // The failures that the layer `fault` injects; null without that layer.
+  // Returns the failures that the layer `fault` injects, or null without that layer.
   std::shared_ptr<const layers::FaultSchedule> faults() const;
-  // The file of the layer `trace`; null without that layer.
+  // Returns the file of the layer `trace`, or null without that layer.
   layers::TraceFile* trace_file() const;
-  // Call once, when the host releases its handle. Afterwards a plugin lives only as long as its
-  // users. A plugin that a device loads later, as its fallback, belongs to that device alone.
+  // Called once, when the host releases its handle. Afterwards the registry keeps no plugin alive.
+  // A fallback plugin that a device loads later is kept alive only by that device.
   void close() noexcept;
-  // Logs to the registry's callback, or to stderr without one. Callable from any thread, also while
-  // a plugin holds locks.
+  // Logs to the registry's callback, or to stderr if there is no callback. Any thread may call this
+  // function, even while a plugin holds locks.
   void log(int32_t level, const char* message) const noexcept;
 
   ~Registry() override;

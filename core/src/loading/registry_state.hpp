@@ -19,22 +19,23 @@
 
 namespace backplane::core {
 
-// A manifest, or a library named by path. Guarded by State::mutex once it is listed.
+// A manifest, or a library that the user named by path. State::mutex guards every candidate in
+// State::candidates.
 struct Registry::Candidate {
   const char* origin = "";
-  std::string manifest_path;  // empty for a bare library
-  std::string library;        // absolute; empty if the manifest names none
+  std::string manifest_path;  // empty for a library without a manifest
+  std::string library;        // absolute path; empty if the manifest names no library
   Manifest manifest;
-  std::optional<Refusal> refused;  // why the manifest is invalid; never changes
+  std::optional<Refusal> refused;  // the reason why the manifest is invalid; never changes
 
-  std::string name;  // from the manifest, or from a bare library once it is loaded
+  std::string name;  // from the manifest, or else from the library once it is loaded
   std::string version;
-  std::optional<Refusal> failed;  // why the last load failed; the next may succeed
+  std::optional<Refusal> failed;  // the reason why the last load failed; the next load may succeed
   Ref<Plugin> plugin;
   bool shadowed = false;
 };
 
-// One library file. The first thread loads it; others wait.
+// A library file. The first thread loads the file while other threads wait.
 struct LibraryState {
   std::string path;
   bool loading = false;
@@ -46,12 +47,12 @@ struct Registry::State {
   void* log_context = nullptr;
   std::vector<Layer> layers;
   std::shared_ptr<const layers::FaultSchedule> faults;  // null without the layer `fault`
-  // Null without the layer `trace`; lives as long as the process.
+  // Null without the layer `trace`. The trace file lives as long as the process.
   layers::TraceFile* trace_file = nullptr;
   Config config;
   std::vector<Place> places;
 
-  mutable std::mutex mutex;  // never held while a plugin is called or a file is read
+  mutable std::mutex mutex;  // never held during a plugin call or while a file is read
   std::condition_variable loaded;
   std::vector<std::unique_ptr<Candidate>> candidates;
   std::vector<std::unique_ptr<LibraryState>> libraries;

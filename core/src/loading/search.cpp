@@ -20,7 +20,7 @@ namespace backplane::core {
 namespace {
 
 constexpr const char* kSubfolder = "/backplane/plugins";
-constexpr size_t kManifestsLimit = 1024;  // per directory
+constexpr size_t kManifestsLimit = 1024;  // maximum number of manifests per directory
 
 void split(std::string_view list, const char* suffix, const char* origin, std::vector<Place>& out) {
   while (!list.empty()) {
@@ -30,7 +30,8 @@ void split(std::string_view list, const char* suffix, const char* origin, std::v
   }
 }
 
-// An absolute XDG base directory: the variable's value, or `fallback` below the home directory.
+// Returns an absolute XDG base directory: the variable's value, or `fallback` in the home
+// directory. Returns an empty string if there is neither.
 std::string xdg_base(const char* variable, const char* fallback) {
   const char* value = trusted_environment(variable);
   if (value != nullptr && value[0] == '/') return value;

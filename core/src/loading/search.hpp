@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directories that are searched for plugins, in order.
+// The directories that are searched for plugins.
 //
-// search_path or BACKPLANE_PLUGIN_PATH; $XDG_DATA_HOME/backplane/plugins; `backplane/plugins` next
-// to this library; `backplane/plugins` below each directory of $XDG_DATA_DIRS. Within a directory,
-// manifests are ordered by file name. The working directory and the program's directory are never
-// searched. A set-uid program ignores the environment and the user's directories.
+// The search order is: search_path or BACKPLANE_PLUGIN_PATH; $XDG_DATA_HOME/backplane/plugins;
+// `backplane/plugins` next to this library; `backplane/plugins` below each directory of
+// $XDG_DATA_DIRS. Within a directory, manifests are ordered by file name. The working directory and
+// the program's directory are never searched. A set-uid program ignores the environment and the
+// user's directories.
 #pragma once
 
 #include <string>
@@ -14,23 +15,24 @@ namespace backplane::core {
 
 struct Place {
   std::string path;
-  const char* origin;  // "search_path", "user", "system"; static
+  const char* origin;  // static string: "search_path", "user" or "system"
 };
 
-// True in a program with more privileges than its caller.
+// Returns true if the program has more privileges than its caller.
 bool runs_privileged() noexcept;
-// The value of the variable; null if it is unset, empty or untrusted.
+// Returns the value of an environment variable, or null if the variable is unset, empty or
+// untrusted.
 const char* trusted_environment(const char* name) noexcept;
 
-// `search_path` (may be null) overrides the environment. Each directory appears once, after links
-// are resolved.
+// Returns the directories to search. `search_path` overrides the environment unless it is null.
+// Each directory appears once, even if several paths lead to it.
 std::vector<Place> search_places(const char* search_path, bool default_paths);
 
-// $XDG_CONFIG_HOME/backplane/config.json, empty if there is no home.
+// Returns $XDG_CONFIG_HOME/backplane/config.json, or an empty string if there is no home directory.
 std::string default_config_file();
 
-// The manifests of a place, sorted by name: the *.json files of a directory, or the place itself if
-// it is a manifest. Throws Refusal "place.*".
+// Returns the manifests of `place`, sorted by name. They are the *.json files of a directory, or
+// only `place` if it is a manifest. Throws Refusal "place.*".
 std::vector<std::string> list_manifests(const Place& place);
 
 }  // namespace backplane::core

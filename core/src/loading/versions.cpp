@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the versions that this library speaks.
+// Formats the ABI versions that this library supports.
 #include "loading/versions.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The versions of the plugin ABI that this library speaks.
+// The versions of the plugin ABI that this library supports.
 #pragma once
 
 #include <backplane/base.h>
@@ -10,29 +10,30 @@
 
 namespace backplane::core {
 
-// One major: from the last breaking version to the newest minor.
+// The supported versions of one major version: from its last break of compatibility to its newest
+// minor version.
 struct SpokenMajor {
   uint32_t newest;
   uint32_t oldest;
 };
 
-// Newest major first: plugins are queried in this order.
+// Plugins are queried in this order, the newest major version first.
 inline constexpr SpokenMajor kSpokenMajors[] = {
     {BP_ABI_VERSION, BP_ABI_VERSION_OLDEST},
 #if BP_ABI_VERSION_MAJOR == 1
-    // 1.0 has the layout of the last 0.x, whichever minor that is.
+    // 1.0 has the layout of the last 0.x, so any later minor version of 0.x is supported.
     {BP_VERSION(0, 0xFFFF), BP_VERSION(0, 2)},
 #endif
 };
 
-// Whether a host that speaks `host` can use a plugin that was built for `built` and needs a host of
-// at least `oldest`. Both must have the same major, the host must be at least `oldest`, and the
-// plugin must not be older than the last break.
+// Returns whether a host that supports the versions `host` can use a plugin that was built for
+// `built` and needs a host of at least `oldest`. Host and plugin must have the same major version,
+// the host must be at least `oldest`, and the plugin must not be older than the last break.
 constexpr bool compatible(const SpokenMajor& host, uint32_t oldest, uint32_t built) noexcept {
   return built >> 16 == host.newest >> 16 && oldest <= host.newest && oldest <= built && built >= host.oldest;
 }
 
-// "0.2", "0.2 to 0.5", "1.0 and 0.2 or later".
+// Formats versions like "0.2", "0.2 to 0.5" or "1.0 and 0.2 or later".
 std::string spoken_text(std::span<const SpokenMajor> majors);
 
 }  // namespace backplane::core
