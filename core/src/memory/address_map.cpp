@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reserves address ranges, and finds the buffer that contains an address.
 #include "memory/address_map.hpp"
 
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 #include "memory/allocator.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000  // only a hint before Linux 4.17, so check the result
+#define MAP_FIXED_NOREPLACE 0x100000  // only a hint before Linux 4.17, so the result is checked
 #endif
 
 namespace backplane::core {
@@ -22,7 +23,7 @@ namespace {
 
 uint64_t page_bytes() noexcept { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
-// The pages that hold [address, address + bytes).
+// The pages that contain [address, address + bytes).
 struct Pages {
   uint64_t begin, bytes;
 };
@@ -31,7 +32,8 @@ Pages pages_of(uint64_t address, uint64_t bytes) noexcept {
   return {begin, (address + bytes - begin + mask) & ~mask};
 }
 
-// Reserves inaccessible pages at `at`, or anywhere if `at` is 0. Returns 0 on failure.
+// Reserves inaccessible pages at `at`, or at any address if `at` is 0. Returns the address, or 0 on
+// failure.
 uint64_t reserve(uint64_t at, uint64_t bytes) noexcept {
   void* const wanted = reinterpret_cast<void*>(at);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);

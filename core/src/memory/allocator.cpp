@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation and release with a warm cache, the framework's own allocator, and statistics.
+// Allocation from the cache and release, the framework's allocator, and statistics.
 #include "memory/allocator.hpp"
 
 #include <algorithm>
@@ -145,7 +145,7 @@ Block& Allocator::State::take_custom(uint32_t kind, uint64_t bytes, uint64_t ali
   return block;
 }
 
-// Counts a block as in use, and as one that keeps the device open.
+// Counts a block as in use. With `hand_out` the block also keeps the device open.
 void Allocator::State::count(Block& block, bool hand_out, bool cached) noexcept {
   block.state = Block::State::live;
   if (block.source != Block::Source::empty && block.source != Block::Source::imported) {
@@ -352,7 +352,8 @@ void Allocator::record_use(Block& block, Stream& stream) {
   block.uses.push_back({stream.timeline, 0});
 }
 
-// Records every stream, because the block's own device does not know `stream`.
+// Records `stream` even if any stream may use the block, because `stream` is not a stream of the
+// block's device.
 void Allocator::record_foreign(Block& block, Stream& stream) {
   const std::lock_guard records(state_->records_mutex);
   if (block.source == Block::Source::empty) return;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stream-aware caching allocator over a plugin's raw buffers.
 //
-// A block of DEVICE memory belongs to the stream that it was allocated for. Streams are in order,
-// so a freed block can be reused on its own stream at once; other streams that used it
-// (Buffer::record) must pass first. The host writes HOST and SHARED memory without stream order, so
-// such a block waits for its own stream too. No lock is held during a plugin call.
+// A block of DEVICE memory belongs to the stream that it was allocated for. Streams execute work in
+// order, so that stream can reuse a freed block at once. Other streams that used the block
+// (Buffer::record) must finish that work first. The host writes HOST and SHARED memory without
+// stream order, so a block of such memory also waits for its own stream. No lock is held during a
+// plugin call.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -22,11 +23,11 @@ namespace backplane::core {
 class Device;
 class Stream;
 class Timeline;
-struct Block;  // private to the allocator, like the next two
+struct Block;  // private to the allocator, as are EndingStream and Pool
 struct EndingStream;
 struct Pool;
 
-// The largest alignment that a caller may request or a device may have.
+// Maximum alignment in bytes that a caller may request or a device may have.
 inline constexpr uint64_t kMaxAlignment = uint64_t{1} << 30;
 
 // A range of bytes in a plugin buffer.
@@ -34,7 +35,7 @@ struct Span {
   bp_buffer* buffer = nullptr;
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  Block* block = nullptr;  // the block to release
+  Block* block = nullptr;  // the block that `release` frees
 };
 
 struct AllocatorStats {
@@ -45,26 +46,27 @@ struct AllocatorStats {
 
 class Allocator {
  public:
-  // `custom` (may be null) is the framework's allocator, borrowed. Does not access `device` yet.
+  // `custom` is the framework's allocator, which is borrowed, or null. The constructor does not
+  // access `device`.
   Allocator(Device& device, const bph_allocator* custom);
-  ~Allocator();  // call after close
+  ~Allocator();  // calls close
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // At least `bytes` (> 0) of memory of `kind`. Alignment 0 means the device's own. The memory is
-  // usable in the order of `stream`, or at once on any stream if that is null. Throws
-  // OUT_OF_MEMORY, with the sizes, and UNSUPPORTED.
+  // Allocates at least `bytes` bytes of memory of `kind`; `bytes` is not 0. Alignment 0 means the
+  // device's alignment. The memory can be used in the order of `stream`, or at once on any stream
+  // if `stream` is null. Throws OUT_OF_MEMORY, with the sizes, and UNSUPPORTED.
   Span allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
-  // Releases a span; pending work of its stream may still use it.
+  // Releases a span. Pending work of the span's stream may still use the memory.
   void release(const Span& span) noexcept;
-  // Gives unused cached memory back to the plugin, and returns its size in bytes.
+  // Frees unused cached memory, and returns the number of freed bytes.
   uint64_t trim() noexcept;
   AllocatorStats stats() const noexcept;
-  // Waits for the work of released streams and frees all memory. Call when no object lives, before
-  // the plugin's device is closed.
+  // Waits for the work of released streams and frees all memory. Called when no buffer and no
+  // stream is alive, before the plugin's device is closed.
   void close() noexcept;
 
-  // For streams.
+  // Functions for streams.
   Pool* add_stream(const Ref<Timeline>& timeline);
   void end_stream(std::unique_ptr<EndingStream> ending) noexcept;
 
@@ -77,32 +79,32 @@ class Allocator {
 
   void require_kind(uint32_t kind) const;  // throws UNSUPPORTED
 
-  // For buffers: a block that keeps the device open until it is released.
+  // Functions for buffers. A returned block keeps the device open until the block is released.
   Block& allocate_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
   Block& empty_block();
   Block& raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
   Block& import_block(const bph_import_desc& desc);
-  // Imports host memory for one copy on `stream`; release_block frees it in stream order. Null if
-  // the plugin refuses.
+  // Imports host memory for one copy on `stream`. release_block frees the block in stream order.
+  // Returns null if the plugin refuses the import.
   Block* import_for_copy(void* address, uint64_t bytes, Stream& stream);
   void record_use(Block& block, Stream& stream);
   void record_foreign(Block& block, Stream& stream);
   void release_block(Block& block) noexcept;
-  // Releases the block that `handle` names, unless another call has released it.
+  // Releases the block of `handle`, unless another call has already released the block.
   void release_handle(Block& block, uint64_t handle) noexcept;
-  // Keeps the memory alive after its handle is released.
+  // Keeps the block's memory alive until end_hold, even if the block's handle is released.
   void hold(Block& block) noexcept;
   void end_hold(Block& block) noexcept;
-  // The block's address, for bph_buffer_info; the first call records it. Throws OUT_OF_MEMORY, and
-  // the failures of buffer_map.
+  // Returns the block's address for bph_buffer_info. The first call records the address in the
+  // AddressMap. Throws OUT_OF_MEMORY and the errors of buffer_map.
   Buffer::Address address_of(Block& block);
-  // Records the address of memory whose plugin buffer is mapped at `mapping`.
+  // Records the address of a block whose plugin buffer is mapped at `mapping`.
   void note_mapping(Block& block, void* mapping);
-  // The buffer that contains the byte at `offset` of `placement`. Call under the address map's
-  // lock.
+  // Returns the buffer that contains the byte at `offset` of `placement`. The caller holds the lock
+  // of the address map.
   AddressedBuffer buffer_in(const Placement& placement, uint64_t offset) const noexcept;
 
-  // Call when the device's handle was released: from here on only live buffers keep the device
+  // Called when the device's handle was released. Afterwards only live buffers keep the device
   // open.
   void device_released() noexcept;
 

@@ -45,7 +45,8 @@ void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noex
 
 namespace {
 
-// The raw block that contains a block of the framework's allocator, and the offset in it.
+// The raw block that contains a block of the framework's allocator, and the offset in the raw
+// block.
 struct Whole {
   Block& block;
   uint64_t offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slow path of allocation: searches free memory, adds segments, and reclaims memory when the
-// device has no more.
+// The slow path of allocation: searches free memory, adds segments, and reclaims memory when device
+// memory is exhausted.
 #include <algorithm>
 #include <mutex>
 
@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint64_t kSmallSegment = 2u << 20;
 constexpr uint64_t kLargeSegment = 20u << 20;
-constexpr uint64_t kHugeBlock = kLargeSegment / 2;  // larger blocks get a segment of their own
+// A block of at least this size gets a separate segment.
+constexpr uint64_t kHugeBlock = kLargeSegment / 2;
 
 const char* kind_name(uint32_t kind) noexcept {
   constexpr const char* names[] = {"DEVICE", "HOST", "SHARED"};
@@ -54,7 +55,7 @@ Block* Allocator::State::search(Pool& pool, uint32_t size_class, bool share, Blo
   pool.flush(scratch);
   if (Block* block = pool.take_free(size_class, scratch)) return block;
   if (!pool.timeline) return nullptr;
-  // Whole segments of ended streams move to this pool.
+  // The shared pool has the segments of ended streams. One without live blocks moves to this pool.
   Pool* shared = find_shared(pool.kind, pool.alignment);
   if (shared == nullptr) return nullptr;
   shared->flush(scratch);
@@ -89,7 +90,7 @@ bp_status Allocator::State::create_raw(uint32_t kind, uint64_t bytes, uint64_t a
   return status;
 }
 
-// First step when the plugin has no more memory: frees all unused memory.
+// First step after the plugin returned OUT_OF_MEMORY: frees all unused memory.
 void Allocator::State::reclaim() noexcept {
   {
     const std::lock_guard guard(lock);
@@ -100,7 +101,8 @@ void Allocator::State::reclaim() noexcept {
   trim_passed();
 }
 
-// Second step: waits for the caller's own work, for ended streams, and for polls of other threads.
+// Second step after OUT_OF_MEMORY: waits for the work of `stream`, for ended streams, and for polls
+// of other threads.
 void Allocator::State::reclaim_pending(Stream* stream) {
   try {
     if (stream != nullptr && !stream->idle() && stream->may_wait()) stream->try_wait(BP_WAIT_FOREVER);
@@ -110,7 +112,7 @@ void Allocator::State::reclaim_pending(Stream* stream) {
       // failure.
       throw;
   }
-  // Polls of other threads may have put back memory that is still in use, so poll again.
+  // Polls of other threads may have put unfinished items back into the lists, so poll again.
   constexpr int most_rounds = 64;
   int round = 0;
   do {
@@ -150,7 +152,7 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   if (scratch.head == nullptr) scratch.push(&fresh_block());
   bp_error error = fresh_error();
   bp_status status = BP_OUT_OF_MEMORY;
-  // With `whole_block`, which only huge blocks set, the block is the whole segment.
+  // `whole_block` is only for huge blocks, and makes the block the whole segment.
   const auto grow = [&](uint64_t segment_size, bool whole_block = false) {
     status = create_raw(pool.kind, segment_size, pool.alignment, &segment->buffer, &error);
     if (status == BP_OUT_OF_MEMORY) return false;
@@ -166,7 +168,7 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   };
   const uint64_t most = device.info.max_buffer_bytes == 0 ? UINT64_MAX : device.info.max_buffer_bytes;
   const uint64_t usual = segment_bytes(pool, block_bytes, most);
-  // The rounded size may exceed the largest buffer or the memory that is left.
+  // The rounded size may exceed max_buffer_bytes or the device's free memory.
   const auto grow_least = [&] {
     if (block_bytes <= most && grow(block_bytes)) return true;
     return block_bytes >= kHugeBlock && grow(bytes, true);

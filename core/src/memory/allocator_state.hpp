@@ -26,15 +26,15 @@ struct Allocator::State {
   const bph_allocator* const custom;
   std::atomic<uint32_t>& pending;
 
-  mutable SpinLock lock;  // guards the members below
+  mutable SpinLock lock;  // guards the members from `pools` to `retained`
   // All pools. A stream's pool has a timeline; a shared pool has a kind and an alignment.
   Pool* pools = nullptr;
   std::vector<Ref<Timeline>> timelines;  // the timelines of live and ending streams
   EndingStream* ending = nullptr;
   BlockList waiting;
-  BlockList spares;  // blocks without memory, some with a handle's slot
-  // A running poll of a thread. The poll has taken items out of `ending` or `waiting`; until the
-  // poll ends, neither list is complete.
+  BlockList spares;  // blocks without memory; some keep a slot in the handle table
+  // A poll that a thread currently runs. The poll has taken the items out of `ending` or `waiting`,
+  // so that list is incomplete until the poll ends.
   struct ActivePoll {
     uint64_t number;
     ActivePoll* next;
@@ -45,35 +45,35 @@ struct Allocator::State {
   uint64_t next_poll = 1;
   std::atomic<uint64_t> polls_ended{0};
   AllocatorStats stats = {};
-  uint64_t live = 0;  // blocks that are live buffers, which keep the device open
-  // Whether live buffers retain the device. Stays true while the device has a handle, so that
-  // releasing the last buffer is cheap.
+  uint64_t live = 0;  // number of live buffers, which keep the device open
+  // True while live buffers hold a reference to the device. Stays true while the device has a
+  // handle, so that releasing the last buffer is cheap.
   bool retained = false;
 
   std::mutex records_mutex;  // guards Block::uses of live blocks
 
-  // allocator.cpp
+  // Functions in allocator.cpp.
   uint64_t alignment_of(uint64_t alignment) const noexcept;
   Pool& shared_pool(uint32_t kind, uint64_t alignment);                 // creates the pool if needed
-  Pool* find_shared(uint32_t kind, uint64_t alignment) const noexcept;  // call with the lock held
+  Pool* find_shared(uint32_t kind, uint64_t alignment) const noexcept;  // the caller holds the lock
   Pool& pool_for(uint32_t kind, uint64_t alignment, Stream* stream);
   Block& take(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
   Block& take_custom(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
-  // Call with the lock held.
+  // The caller holds the lock.
   void hand(Block& block, uint64_t bytes, Stream* stream, bool hand_out, bool cached) noexcept;
-  // Call with the lock held.
+  // The caller holds the lock.
   void count(Block& block, bool hand_out, bool cached) noexcept;
   Block& fresh_block();
   void recycle_block(Block& block) noexcept;  // moves the block to the spares
-  // Call with the lock held. True if only this block kept the device open.
+  // The caller holds the lock. Returns true if only this block kept the device open.
   bool uncount(Block& block) noexcept;
-  // Pass handle 0 if the block has no handle, or an invalidated one.
+  // `handle` is 0 if the block has no handle or an invalidated handle.
   void give_back(Block& block, uint64_t handle) noexcept;
 
-  // allocator_grow.cpp
+  // Functions in allocator_grow.cpp.
   void require_offered(uint32_t kind, uint64_t bytes) const;
-  // Searches existing memory. `share`: also memory that no stream owns, whose release takes a
-  // slower path. Call with the lock held.
+  // Searches existing memory. With `share`, also searches memory that no stream owns, whose release
+  // is slower. The caller holds the lock.
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;
@@ -82,12 +82,12 @@ struct Allocator::State {
   void reclaim() noexcept;
   void reclaim_pending(Stream* stream);
 
-  // allocator_address.cpp
+  // Functions in allocator_address.cpp.
   const Placement& placement_of(Block& block, void* mapping);
-  // Call before the memory is freed.
+  // Called before the memory is freed.
   static void forget_placement(std::atomic<Placement*>& placement) noexcept;
 
-  // allocator_wait.cpp
+  // Functions in allocator_wait.cpp.
   void collect_uses(Block& block) noexcept;
   static bool drop_passed(Block& block) noexcept;
   void put_back(Block& block) noexcept;

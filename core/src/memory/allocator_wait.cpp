@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and streams with pending work: what a released block waits for, and polling for it.
+// Memory and streams with pending work: records the work that a released block waits for, and polls
+// until that work has ended.
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -9,12 +10,12 @@
 
 namespace backplane::core {
 
-// Fills in the points that the block waits for and requests markers for them.
+// Records the points that the block waits for, and requests markers for these points.
 void Allocator::State::collect_uses(Block& block) noexcept {
   for (Use& use : block.uses) use.point = use.timeline->point();
   if (block.source == Block::Source::custom && block.user &&
       find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
-    block.user = {};  // release passes the stream to the framework, which keeps the order itself
+    block.user = {};  // put_back passes the stream to the framework, which keeps the order
   }
   try {
     if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
@@ -32,7 +33,7 @@ void Allocator::State::collect_uses(Block& block) noexcept {
       if (block.any_stream) block.uses.reserve(most);
     }
   } catch (const std::bad_alloc&) {
-    // `user` or `any_stream` is still set, so that the next poll tries again.
+    // `user` or `any_stream` is still set, so the next poll tries again.
   }
   for (const Use& use : block.uses) use.timeline->request_marker();
 }
@@ -42,7 +43,7 @@ bool Allocator::State::drop_passed(Block& block) noexcept {
   return block.uses.empty() && !block.user && !block.any_stream;
 }
 
-// Call when nothing uses the block any more.
+// Frees a block or returns it to its pool. Called when nothing uses the block any more.
 void Allocator::State::put_back(Block& block) noexcept {
   switch (block.source) {
     case Block::Source::pool: {
@@ -112,12 +113,13 @@ void Allocator::State::finish_stream(EndingStream* ended) noexcept {
 
 namespace {
 
-// The number of polls on this thread's stack. A poll calls the plugin, which may allocate memory.
+// Number of polls on this thread's stack. Polls may be nested, because a poll calls the plugin,
+// which may allocate memory.
 constinit thread_local uint32_t polls_on_thread = 0;
 
 }  // namespace
 
-// Takes all items out of a list for the length of a scope.
+// Takes all items out of a list. Counts as an active poll until the end of the scope.
 template <class List>
 class Allocator::State::Taken {
  public:
@@ -148,8 +150,8 @@ class Allocator::State::Taken {
   ActivePoll poll_ = {};
 };
 
-// Waits for the end of all polls that other threads have begun; returns false if there were none.
-// Returns at once inside a poll, because two polls would wait for each other.
+// Waits until all polls that other threads have begun have ended. Returns false if there were none.
+// Inside a poll, returns at once, because two polls would wait for each other.
 bool Allocator::State::await_polls() noexcept {
   if (polls_on_thread != 0) return false;
   lock.lock();
@@ -204,7 +206,8 @@ void Allocator::State::poll_waiting() noexcept {
       }
     }
   }
-  // An owner's callback may need a lock whose holder waits for the stream's lock.
+  // An owner's callback may need a lock that another thread holds while that thread waits for the
+  // stream's lock.
   const bool later = StreamLock::held_by_thread();
   if (later && owned.head != nullptr) StreamLock::defer_releases();
   while (Block* block = owned.pop()) {
@@ -233,7 +236,8 @@ Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
   pool->alignment = alignment;
   pool->quantum = shared.quantum;
   pool->timeline = timeline;
-  std::vector<Ref<Timeline>> room;  // allocated and freed outside the lock
+  // New storage for `timelines`; allocated and freed without the lock.
+  std::vector<Ref<Timeline>> room;
   for (;;) {
     size_t needed = 0;
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: where their memory comes from, and their handles.
+// Creates and imports buffers, and manages their handles.
 #include "memory/buffer.hpp"
 
 #include <atomic>
@@ -17,7 +17,8 @@ namespace {
 
 Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
 
-// A cached block keeps its handle's slot, so a new handle needs neither a lock nor memory.
+// Creates the handle of a block. A cached block keeps its slot in the handle table, so its new
+// handle needs neither a lock nor memory.
 Buffer& with_handle(Device& device, Block& block) {
   HandleTable& handles = HandleTable::instance();
   // Atomic, because another thread may look up an address in this memory concurrently.

@@ -13,25 +13,25 @@ namespace backplane::core {
 class Device;
 class Stream;
 
-// The fields that calls read; constant while the handle lives. The allocator's Block is the only
-// derived class.
+// The fields of a buffer that calls read. They are constant while the handle is valid. The
+// allocator's Block is the only derived class.
 class Buffer {
  public:
   static constexpr HandleType kHandleType = HandleType::buffer;
 
-  bp_buffer* plugin_buffer = nullptr;  // null if empty
+  bp_buffer* plugin_buffer = nullptr;  // null if the buffer has no memory
   uint64_t plugin_offset = 0;
   uint64_t bytes = 0;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint8_t alignment_log2 = 0;  // of the first byte, capped at BP_MAX_ALIGNMENT_LOG2
-  Device* device = nullptr;    // kept open by its live buffers
+  uint8_t alignment_log2 = 0;  // log2 of the first byte's alignment, at most BP_MAX_ALIGNMENT_LOG2
+  Device* device = nullptr;    // each live buffer keeps the device open
   uint64_t public_handle = 0;
 
-  // `desc` is the caller's. Throws as bph_buffer_create.
+  // `desc` is the caller's descriptor. Throws the errors that bph_buffer_create returns.
   static Buffer& create(Device& device, const bph_buffer_desc& desc, Stream* stream);
-  // `desc` is the caller's. Throws as bph_buffer_import.
+  // `desc` is the caller's descriptor. Throws the errors that bph_buffer_import returns.
   static Buffer& import(Device& device, const bph_import_desc& desc, Stream* stream);
-  // Releases the buffer that `handle` names.
+  // Releases the buffer of `handle`.
   static void end(Buffer& buffer, uint64_t handle) noexcept;
 
   void record(Stream& stream);
@@ -43,9 +43,9 @@ class Buffer {
     uint64_t value = 0;
     uint32_t flags = 0;  // BPH_BUFFER_ADDRESS_*
   };
-  Address address();  // the address of byte 0, as bph_buffer_info reports it
+  Address address();  // returns the address of byte 0 for bph_buffer_info
 
-  // Keeps the memory alive after its handle is released.
+  // Keeps the memory alive until end_hold, even if the handle is released.
   void hold() noexcept;
   void end_hold() noexcept;
 

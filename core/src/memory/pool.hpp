@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pool of the caching allocator: plugin buffers (segments) that are split into blocks. A pool
-// calls no plugin, takes no lock and allocates nothing, so all its functions run under the
-// allocator's lock.
+// calls no plugin, takes no lock and allocates nothing. The allocator can therefore call all
+// functions of a pool while it holds its lock.
 //
-// A freed block first goes into the bin of its size class, unsplit; taking it again costs a few
-// instructions. `flush` merges binned blocks with adjacent free blocks. Merged blocks are listed by
-// the largest class that they can serve.
+// A freed block first goes into the bin of its size class, from which an allocation takes it with a
+// few instructions. `flush` merges binned blocks with adjacent free blocks. The free lists sort
+// merged blocks by the largest class that they can serve.
 #pragma once
 
 #include <atomic>
@@ -32,12 +32,12 @@ struct Segment {
   Block* first = nullptr;
   Segment* previous = nullptr;
   Segment* next = nullptr;
-  uint64_t stamp = 0;  // the point of the pool's timeline after the latest use
+  uint64_t stamp = 0;  // point of the pool's timeline after the latest use
   bool small = false;
   std::atomic<Placement*> placement{nullptr};  // null until an address is requested
 };
 
-// A point of a stream that must have passed.
+// A point of a stream's timeline that must pass before a block is reused.
 struct Use {
   Ref<Timeline> timeline;
   uint64_t point;
@@ -47,32 +47,33 @@ struct Block final : Buffer {
   enum class State : uint8_t { live, binned, free, waiting };
   enum class Source : uint8_t { pool, raw, imported, custom, empty };
 
-  uint64_t size = 0;  // the block's size; `bytes` is the requested size
+  uint64_t size = 0;  // size of the block; `bytes` is the requested size
   Segment* segment = nullptr;
-  Block* before = nullptr;  // the preceding block in the segment; `after`: the following block
+  Block* before = nullptr;  // preceding block in the segment; `after` is the following block
   Block* after = nullptr;
-  Block* link = nullptr;  // next in a bin, a free list, or any other list
-  Block* back = nullptr;  // previous in a free list
+  Block* link = nullptr;  // next block in a bin, a free list, or any other list
+  Block* back = nullptr;  // previous block in a free list
   uint32_t size_class = 0;
   State state = State::live;
   Source source = Source::pool;
-  bool any_stream = false;  // allocated for no stream, so every stream may use it
-  bool handed_out = false;  // a buffer of the host API, which keeps the device open
+  bool any_stream = false;  // true if allocated without a stream, so that any stream may use it
+  bool handed_out = false;  // true for a buffer of the host API, which keeps the device open
   // The stream that the block was allocated for, if the pool does not belong to that stream.
   Ref<Timeline> user;
-  std::vector<Use> uses;  // uses by other streams; release fills in the points
-  bool orphaned = false;  // its handle was released during a hold
+  std::vector<Use> uses;  // uses by other streams; collect_uses sets the points
+  bool orphaned = false;  // true if the handle was released during a hold
   uint32_t holds = 0;     // number of holds by other libraries
-  // For raw and imported blocks; null until an address is requested.
+  // Placement of a raw or imported block; null until an address is requested.
   std::atomic<Placement*> placement{nullptr};
-  void (*release)(void*) = nullptr;  // for imported blocks, like `context`
+  void (*release)(void*) = nullptr;  // callback of an imported block; its argument is `context`
   void* context = nullptr;
-  bph_buffer* custom_buffer = nullptr;  // for blocks of the framework's allocator
+  // Buffer of the framework's allocator that contains the block.
+  bph_buffer* custom_buffer = nullptr;
   uint64_t custom_offset = 0;
-  uint64_t custom_stream = 0;  // public handle
+  uint64_t custom_stream = 0;  // public handle of the stream
 };
 
-// Singly linked through Block::link.
+// A singly linked list of blocks, through Block::link.
 struct BlockList {
   Block* head = nullptr;
   void push(Block* block) noexcept {
@@ -89,7 +90,7 @@ struct BlockList {
 struct Pool {
   Device* device = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
-  // Of segments; also of blocks if the quantum is a multiple of the alignment.
+  // Alignment of segments in bytes. Blocks have this alignment if it divides the quantum.
   uint64_t alignment = 1;
   uint64_t quantum = SizeClass::kQuantum;
   // The timeline of the stream that owns the pool. If null, any stream may use the pool's free
@@ -99,29 +100,32 @@ struct Pool {
   Segment* segments = nullptr;
   BlockList bins[SizeClass::kCount];
 
-  static constexpr uint64_t kSmallLimit = 1u << 20;  // blocks up to this come from small segments
+  // Blocks up to this size come from small segments.
+  static constexpr uint64_t kSmallLimit = 1u << 20;
 
-  // The size of a block of this class.
+  // Returns the size in bytes of a block of this class.
   uint64_t block_bytes(uint32_t size_class) const noexcept {
     return (SizeClass::size(size_class) + quantum - 1) / quantum * quantum;
   }
   static bool is_small(uint64_t block_bytes) noexcept { return block_bytes <= kSmallLimit; }
 
-  // Splits a block of `size_class` off a free block; returns null if no free block fits. Takes at
+  // Splits a block of `size_class` off a free block. Returns null if no free block fits. Takes at
   // most one block from `spares`, which must not be empty.
   Block* take_free(uint32_t size_class, BlockList* spares) noexcept;
-  // Merges the blocks in the bins; blocks that vanish go to `spares`.
+  // Merges the blocks in the bins with adjacent free blocks. Block objects that are no longer
+  // needed go to `spares`.
   void flush(BlockList* spares) noexcept;
-  // Adds a segment as one free block, `block`.
+  // Adds a segment that consists of one free block, `block`.
   void add_segment(Segment* segment, Block* block) noexcept;
-  // Makes the only free block of a segment live, as the largest class that fits it.
+  // Makes the only block of a segment live. Its class is the largest class that fits into the
+  // block.
   Block* take_whole(Segment& segment) noexcept;
-  // Removes a segment that is one free block; returns that block.
+  // Removes a segment that is one free block, and returns the block.
   Block* remove_segment(Segment* segment) noexcept;
-  // Moves a segment from its pool to this one.
+  // Moves a segment from its pool to this pool.
   void adopt_segment(Segment* segment) noexcept;
-  // A segment that is one free block of at least `bytes`, in small or large segments; null if there
-  // is none.
+  // Returns the smallest segment that is one free block of at least `bytes` bytes, or null. `small`
+  // selects small or large segments.
   Segment* whole_segment(uint64_t bytes, bool small) noexcept;
   static bool is_whole(const Segment& segment) noexcept {
     return segment.first->state == Block::State::free && segment.first->after == nullptr;

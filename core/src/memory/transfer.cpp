@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies on one stream. Pageable memory is passed to the plugin if it accepts that; otherwise it is
-// staged.
+// Copies on one stream. Core passes pageable memory to the plugin if the plugin accepts it, and
+// stages it otherwise.
 #include "memory/transfer.hpp"
 
 #include <cstring>
@@ -15,7 +15,8 @@ using namespace transfer;
 
 namespace {
 
-// A copy with a HOST buffer of another device (`other`, mapped at `address`) at one end.
+// Copies between a buffer of the stream's device (`own`) and a HOST buffer of another device
+// (`other`).
 void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes) {
   constexpr const char* function = "bph_copy";
   const bool from_other = src.device != stream.device.get();
@@ -96,13 +97,13 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
 
 namespace {
 
-// True if staging frees the source without the wait that copy_in needs, because work is pending and
-// two chunks suffice.
+// Returns true if staging frees the source without the wait that copy_in needs. That is so if work
+// is pending and two chunks suffice.
 bool staging_saves_a_wait(const Stream& stream, const Buffer& dst, uint64_t bytes) noexcept {
   return !stream.idle() && bytes <= 2 * kChunkBytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
 }
 
-// Copies with the plugin's copy_in and returns once the source is free.
+// Copies with the plugin's copy_in, and waits until the source is free.
 void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
   std::shared_ptr<WaitMarker> marker;
   {
@@ -112,7 +113,8 @@ void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const vo
       enqueue_in(stream, dst, dst_offset, src, bytes);
     } catch (const Error& error) {
       if (error.status() == BP_EXECUTION_FAILED)
-        stream.wait(BP_WAIT_FOREVER);  // submitted parts may read the source until then
+        // Parts that were submitted may read the source until the stream's work has ended.
+        stream.wait(BP_WAIT_FOREVER);
       throw;
     }
     marker = stream.record_wait_marker();
@@ -141,7 +143,8 @@ void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, 
   if (dst.kind != BP_MEMORY_HOST) {
     return stage_in(stream, function, dst, dst_offset, static_cast<const char*>(src), bytes);
   }
-  char* const address = static_cast<char*>(dst.map());  // no device copies HOST to HOST
+  // The host makes the copy, because no device copies from host to HOST memory.
+  char* const address = static_cast<char*>(dst.map());
   stream.wait(BP_WAIT_FOREVER);
   std::memcpy(address + dst_offset, src, bytes);
   count_staged(*stream.device, bytes);

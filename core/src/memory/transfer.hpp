@@ -9,7 +9,7 @@
 
 namespace backplane::core {
 
-// Each throws as its function in backplane.h.
+// These functions throw the errors that the bph_ functions in backplane.h return.
 void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes,
           uint32_t flags);
 void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes, uint32_t flags);
@@ -17,7 +17,8 @@ void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint6
 void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                  uint64_t src_offset, uint64_t bytes, uint32_t flags);
 
-// Orders later work of `second` after all work that is now on `first`, a stream of the same device.
+// Orders later work of `second` after all work that is already on `first`. Both streams belong to
+// one device.
 void order(const char* function, Stream& first, Stream& second);
 
 }  // namespace backplane::core

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kFunction = "bph_copy_across";
 
-// A plugin event for the length of a call. The plugin keeps a destroyed event while work waits for
+// A plugin event that exists for one call. Destroying the event does not affect work that waits for
 // it.
 class OwnEvent {
  public:
@@ -50,7 +50,8 @@ class OwnEvent {
 void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_stream, Buffer& src, uint64_t from,
                    uint64_t bytes) {
   Device& device = *dst_stream.device;
-  { const StreamLock check(dst_stream, kFunction); }  // throws before anything is enqueued
+  // An illegal call throws before anything is enqueued.
+  { const StreamLock check(dst_stream, kFunction); }
   OwnEvent before(device), after(device);
   src.record(dst_stream);
   dst.record(dst_stream);
@@ -70,8 +71,8 @@ void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_str
   after.make_wait(src_stream);
 }
 
-// Reads `src` to the host in chunks. Enqueues each chunk on the target before it reads the chunk
-// after the next.
+// Reads `src` to the host in chunks, and enqueues each chunk on the target before reading the next.
+// The target copies one chunk while the host reads another.
 void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                          uint64_t src_offset, uint64_t bytes) {
   const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, kChunkBytes);
@@ -134,7 +135,7 @@ void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& s
     copy_in(dst_stream, dst, dst_offset, address, bytes, BPH_COPY_SOURCE_FREE);
   } else if (has_host_memory(*dst_stream.device)) {
     through_host_memory(dst_stream, dst, dst_offset, src_stream, src, src_offset, bytes);
-  } else {  // the target accepts pageable memory in this case
+  } else {  // a target without HOST memory accepts pageable memory
     std::vector<char> host(bytes);
     copy_out(src_stream, host.data(), src, src_offset, bytes, 0);
     copy_in(dst_stream, dst, dst_offset, host.data(), bytes, BPH_COPY_SOURCE_FREE);

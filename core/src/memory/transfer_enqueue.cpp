@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks copies and enqueues them at the plugin.
+// Checks the arguments of copies, and enqueues copies through the plugin.
 #include "memory/transfer_enqueue.hpp"
 
 #include "loading/plugin_call.hpp"
@@ -63,7 +63,7 @@ void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, ui
   bp_error error = fresh_error();
   const bp_status status = stream.api->copy_out(stream.device_handle, stream.handle, dst, src.plugin_buffer,
                                                 src.plugin_offset + src_offset, bytes, &error);
-  // wait() throws the reason of the failure.
+  // wait() throws the reason why the stream failed.
   if (status == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);
   check_enqueue(stream, "copy_out", status, error);
 }

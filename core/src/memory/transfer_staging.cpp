@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between pageable and device memory through HOST buffers. Two chunks are in flight, so that
-// the host fills or empties one while the device copies the other.
+// the host fills or empties one chunk while the device copies the other.
 #include "memory/transfer_staging.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace backplane::core::transfer {
 
 namespace {
 
-// Prepares to stage all bytes at once; false if there are too many for an ordinary stream, or there
-// is no memory.
+// Prepares to stage all bytes at once. Returns false if the bytes exceed one chunk and the stream
+// is not SHARED, or if there is not enough memory.
 bool in_one_piece(Stream& stream, StagingSlot& slot, uint64_t bytes) {
   if (bytes > kChunkBytes && !stream.shared()) return false;
   try {

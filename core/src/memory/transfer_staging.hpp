@@ -9,12 +9,12 @@
 
 namespace backplane::core::transfer {
 
-// Staging uses chunks of this size, two in flight. A SHARED stream stages everything at once, so
-// that it does not wait with its lock held.
+// Size of a staging chunk in bytes. Two chunks are in flight. On a SHARED stream all bytes are
+// staged at once, so that no call waits while it holds the stream's lock.
 inline constexpr uint64_t kChunkBytes = 2u << 20;
 
-// A HOST span that the host fills or empties, and the event that the device reaches after its last
-// use.
+// A HOST span that the host fills or empties, and an event that the device reaches after its last
+// use of the span.
 class StagingSlot {
  public:
   explicit StagingSlot(Stream& stream) : stream_(stream) {}
@@ -22,7 +22,7 @@ class StagingSlot {
   StagingSlot& operator=(const StagingSlot&) = delete;
   ~StagingSlot();
 
-  // Pass `tracked` if `wait` will be called.
+  // Allocates the span. `tracked` must be true if `wait` will be called.
   void prepare(uint64_t bytes, bool tracked);
   void record();  // the caller holds the stream's lock
   void wait();
@@ -37,9 +37,9 @@ class StagingSlot {
 };
 
 bool has_host_memory(const Device& device) noexcept;
-// Copies through HOST memory. Every device that does not accept pageable memory has HOST memory. At
-// return `src` is free and `dst` is filled. The functions take the stream's lock themselves and
-// count the bytes.
+// Copies between pageable and device memory through HOST memory. Every device that does not accept
+// pageable memory has HOST memory. When stage_in returns, `src` is free. When stage_out returns,
+// `dst` is filled. Both functions lock the stream and count the bytes.
 void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_offset, const char* src, uint64_t bytes);
 void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 void count_staged(Device& device, uint64_t bytes) noexcept;
