@@ -20,7 +20,7 @@
  *   gate        core sends a plugin only descriptors that the tables of the plugin's abi_version
  *               permit. For any other descriptor core acts as if the plugin had returned
  *               UNSUPPORTED. Hints and permissions pass the gate, because a plugin ignores unknown
- *               ones.
+ *               hints and permissions.
  *   refusal     growth.md has the complete list of defects for which the status is
  *               INVALID_ARGUMENT. All other input that is not accepted is UNSUPPORTED.
  *   primitive   a primitive gains an attribute, an operand or a dtype only together with a
@@ -82,7 +82,7 @@ BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian proces
  * callee reads no byte beyond the limit. */
 #define BP_STRUCT_LIMIT 4096u
 
-/* A status; its numbers are frozen. A reader treats an unknown number as BP_INTERNAL. */
+/* A status code. The numbers are frozen. A reader treats an unknown number as BP_INTERNAL. */
 typedef int32_t bp_status;
 
 #define BP_OK 0

@@ -105,7 +105,7 @@ typedef struct bp_device_info {
   int32_t dlpack_type[4];
   int32_t dlpack_id; /* DLPack device id of DEVICE memory; other kinds have id 0 */
   uint32_t reserved;
-  uint64_t alignment;        /* default alignment of buffers in bytes, a power of two */
+  uint64_t alignment;        /* default alignment of buffers; bytes, a power of two */
   uint64_t max_buffer_bytes; /* maximum for DEVICE memory; other kinds may have a lower limit */
   uint64_t memory_kinds;     /* mask of bits 1 << BP_MEMORY_*; always includes DEVICE */
   uint64_t capabilities;     /* BP_CAP_* */
@@ -202,9 +202,9 @@ typedef struct bp_device_api {
   void (*buffer_destroy)(bp_device* device, bp_buffer* buffer);
 
   /* Returns the host address of a HOST or SHARED buffer. The address is the same until destroy.
-   * Work sees host writes that were made before its enqueue. The host sees a write of the device
-   * after a wait for that work. BP_MEMORY_* states which bytes the host may access while work is
-   * pending.
+   * Work sees host writes that were made before its enqueue. The host sees device writes after a
+   * wait for the work that made them. BP_MEMORY_* states which bytes the host may access while work
+   * is pending.
    * Ownership: *out is borrowed from the buffer until buffer_destroy.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.
@@ -325,8 +325,8 @@ typedef struct bp_device_api {
                         uint64_t bytes, bp_error* error);
 
   /* Prepares an operator for a descriptor. After OK, execution never returns UNSUPPORTED. A plugin
-   * should choose kernels by dtype and layout class, not by size, but it may compile a plan without
-   * ANY_SIZE for the plan's size. This slot loads everything that an execution needs. Far operands
+   * should choose kernels by dtype and layout class, not by size. A plan without ANY_SIZE may be
+   * compiled for its size. This slot loads everything that an execution needs. Far operands
    * (BP_NEAR_LIMIT) may be UNSUPPORTED, except for operands of copy that max_buffer_bytes permits.
    * A call with a null `out` is a query, which compiles nothing. A query fills info (see
    * BP_PLAN_FACTS_UNKNOWN) and returns the same status as plan creation, except OUT_OF_MEMORY and

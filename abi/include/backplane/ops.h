@@ -54,11 +54,13 @@ enum {
  * permissions that it does not use or know. There are no permissions for f64, bf16 and integers. */
 enum {
   BP_PRECISION_FULL = 0,
-  BP_PRECISION_ALLOW_TF32 = 1,           /* f32 operands may be rounded to 11 significant bits */
-  BP_PRECISION_ALLOW_BF16X3 = 2,         /* f32 operands may be two bf16 each, without low x low */
+  BP_PRECISION_ALLOW_TF32 = 1, /* f32 operands may be rounded to 11 significant bits */
+  /* Each f32 operand may be split into two bf16, high and low; the product low x low is omitted. */
+  BP_PRECISION_ALLOW_BF16X3 = 2,
   BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* f16 sums may stay in f16, which overflows above 65504 */
   BP_PRECISION_ALLOW_BF16 = 8,           /* f32 operands may be rounded to bf16 */
-  BP_PRECISION_ALLOW_FLUSH_F16 = 16      /* f16 values below 2^-14 may become zeros of any sign */
+  /* f16 values with a magnitude below 2^-14 may become zeros of any sign. */
+  BP_PRECISION_ALLOW_FLUSH_F16 = 16
 };
 enum { BP_CAUSAL_NONE = 0, BP_CAUSAL_LOWER_RIGHT = 1, BP_CAUSAL_UPPER_LEFT = 2 };
 enum { BP_GELU_ERF = 0, BP_GELU_TANH = 1 };
@@ -176,22 +178,22 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
 
 /* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and
- * strides. For each operand, the views of all descriptors of a class are dense (contiguous
- * row-major) or none is, and all views are near or all are far. For each dimension, all extents
- * have one class (0, 1, more) and all strides have one class (0, 1, more, negative). The stride of
- * a dimension of extent 0 or 1 counts as 0. The plan's workspace and masks apply to all descriptors
- * of the class. The plan reads sizes from bp_execution.desc. Core caches the plan by class. */
+ * strides. For each operand, either all views are dense (contiguous row-major) or none is, and
+ * either all views are near or all are far. For each dimension, all extents have one class (0, 1,
+ * more) and all strides have one class (0, 1, more, negative). The stride of a dimension of extent
+ * 0 or 1 counts as 0. The plan's workspace and masks apply to all descriptors of the class. The
+ * plan reads sizes from bp_execution.desc. Core caches the plan by class. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* results are bitwise the same from run to run */
-/* For an ANY_SIZE plan: workspace_bytes applies only to the sizes that plan_create received.
+/* In an ANY_SIZE plan, workspace_bytes applies only to the sizes that plan_create received.
  * plan_workspace returns the workspace for other sizes. */
 #define BP_PLAN_SIZED_WORKSPACE 4u
-/* For an ANY_SIZE plan: a plan for one size may be faster. If a size recurs, core requests a plan
+/* A plan for one size may be faster than this ANY_SIZE plan. If a size recurs, core requests a plan
  * for that size with BP_OP_FLAG_SPECIALIZE. */
 #define BP_PLAN_SPECIALIZABLE 8u
-/* Only for a query (plan_create with a null `out`): the facts are unknown until the plan is
- * created. The masks are 0 and workspace_bytes is BP_WORKSPACE_UNKNOWN. Test for this value before
- * you add sizes. */
+/* Only a query (plan_create with a null `out`) returns this flag, if the facts are unknown until
+ * the plan is created. The masks are then 0 and workspace_bytes is BP_WORKSPACE_UNKNOWN. Test for
+ * this value before you add sizes. */
 #define BP_PLAN_FACTS_UNKNOWN 16u
 #define BP_WORKSPACE_UNKNOWN UINT64_MAX
 

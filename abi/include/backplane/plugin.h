@@ -35,7 +35,7 @@ typedef struct bp_host {
    * Ownership: borrowed until shutdown.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   * Errors:    none; null means "not here".
+   * Errors:    none; null means that there is no such table.
    * Since:     0.1, required. */
   const void* (*get_interface)(void* context, const char* name, uint32_t version);
 } bp_host;
@@ -52,7 +52,7 @@ BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
  * are static UTF-8. */
 struct bp_plugin {
   uint32_t struct_size;
-  uint32_t abi_version;     /* ABI version of the plugin's tables, which have no later slot */
+  uint32_t abi_version;     /* ABI version of the plugin's tables; no slot has a later Since */
   uint32_t abi_version_min; /* oldest supported host version; at least BP_ABI_VERSION_OLDEST */
   uint32_t build_flags;     /* BP_BUILD_* */
   const char* name;         /* [a-z0-9_]{1,63}; equal to the manifest's `name` */
@@ -98,7 +98,7 @@ struct bp_plugin {
    * Ownership: borrowed until shutdown, or until the device closes if one was given.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   * Errors:    none; null means "not here".
+   * Errors:    none; null means that there is no such table.
    * Since:     0.1, optional. */
   const void* (*get_interface)(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version);
 
@@ -118,8 +118,7 @@ BP_FROZEN_MIN(struct bp_plugin, BP_PLUGIN_MIN_SIZE);
 /* The only symbol that a plugin exports. Creates an instance, which exists until its shutdown.
  * Starts no driver and no thread. Two hosts in one process share the mapping of the library, so the
  * plugin must store the host's table in the instance and not in a static variable.
- * Ownership: the caller owns *out, and ends it with its shutdown. host is borrowed until that
- *            shutdown.
+ * Ownership: the caller owns *out until it calls shutdown. host is borrowed until then.
  * Threads:   any, concurrently.
  * Stream:    synchronous.
  * Errors:    ABI_MISMATCH if host->abi_version has another major version, or is older than the
@@ -136,7 +135,7 @@ typedef bp_status (*bp_plugin_query_fn)(const bp_host* host, const bp_plugin** o
 /* "bp.import" version 1, per device, creates buffers over memory that the caller owns. */
 #define BP_INTERFACE_IMPORT "bp.import"
 #define BP_IMPORT_HOST 0u   /* `address` is an address of host memory */
-#define BP_IMPORT_DEVICE 1u /* `address` is a buffer_address of memory of this device */
+#define BP_IMPORT_DEVICE 1u /* `address` is an address in this device's memory */
 
 /* Memory that the caller owns. Role: input. */
 typedef struct bp_import_desc {

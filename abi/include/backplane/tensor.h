@@ -12,18 +12,18 @@ enum {
 #undef BP_DTYPE_ROW
 };
 
-#define BP_DTYPE_LIMIT 64 /* every dtype id is below this, so a set of dtypes has 64 bits */
+#define BP_DTYPE_LIMIT 64 /* every dtype id is below this limit; a set of dtypes has 64 bits */
 /* The bit of a dtype in a set of dtypes, or 0 if the number is not below BP_DTYPE_LIMIT. */
 #define BP_DTYPE_BIT(dtype) ((uint64_t)((dtype) < BP_DTYPE_LIMIT) << ((dtype) & (BP_DTYPE_LIMIT - 1)))
 
 #define BP_MAX_RANK 8
-/* Limit for inputs and limit for outputs, because stage masks have 32 bits. */
+/* Maximum number of inputs, and of outputs. Stage masks have one bit per operand. */
 #define BP_MAX_OPERANDS 32
 /* Core states an alignment of at most 256 bytes. "Fully aligned" means aligned to 256 bytes, or to
  * bp_device_info.alignment if that is less. */
 #define BP_MAX_ALIGNMENT_LOG2 8
-/* Flags of bp_tensor_desc, for inputs only. An operand with IMMEDIATE contains the value: the rank
- * is 0 or all strides are 0, and the dtype has at most 8 bytes. PACKED is reserved. The plugin
+/* Flags of bp_tensor_desc, for inputs only. An operand with IMMEDIATE contains the value. Its rank
+ * is 0 or all its strides are 0, and its dtype has at most 8 bytes. PACKED is reserved. The plugin
  * defines the layout of a packed operand, and the strides identify the layout. */
 #define BP_DESC_IMMEDIATE 1
 #define BP_DESC_PACKED 2

@@ -11,7 +11,7 @@ namespace {
 
 using namespace backplane::conformance;
 
-// Returns the cases that check a plugin's version, which are quick.
+// Returns the cases that check a plugin's version, because these cases are quick.
 Catalogue suite_of_today() {
   Catalogue catalogue;
   for (Case& each : enumerate()) {

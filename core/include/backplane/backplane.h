@@ -7,9 +7,9 @@
  *           order. A call with a released or foreign handle returns INVALID_ARGUMENT. Releasing a
  *           null handle does nothing.
  * Errors    Every call that can fail returns bp_status. A failed call fills the caller's bp_error,
- *           whose message states the call, the cause and the remedy. It changes and enqueues
- *           nothing, unless its comment states otherwise, and sets outputs to null or zero.
- *           bp_error may be null.
+ *           whose message states the call, the cause and the remedy. The call changes and enqueues
+ *           nothing, unless the function's comment states otherwise, and sets outputs to null or
+ *           zero. bp_error may be null.
  * Threads   Any thread may call any function concurrently. Only one thread at a time may call
  *           functions of a stream, unless the stream has BPH_STREAM_SHARED. A handle must not be
  *           released while a call of another thread uses the handle.
@@ -53,7 +53,7 @@ typedef struct bph_buffer bph_buffer;
 BPH_API const char* bph_version(void);
 /* Returns the ABI version of the loaded library, major << 16 | minor. */
 BPH_API uint32_t bph_abi_version(void);
-/* Returns the name of a status, such as "OK", or "INTERNAL" for an unknown number. The string is
+/* Returns the name of a status, such as "OK". An unknown number gives "INTERNAL". The string is
  * static. */
 BPH_API const char* bph_status_name(bp_status status);
 
@@ -90,8 +90,7 @@ BPH_API bp_status bph_op_by_name(const char* name, bph_op_info* out, bp_error* e
 BPH_API bp_status bph_op_by_index(uint32_t index, bph_op_info* out, bp_error* error);
 /* Returns the bytes of one element, or 0 for an unknown dtype. */
 BPH_API uint32_t bph_dtype_bytes(uint32_t dtype);
-/* Returns the name of a dtype, such as "f32", or null for an unknown dtype. The string is
- * static. */
+/* Returns the name of a dtype, such as "f32". An unknown dtype gives null. The string is static. */
 BPH_API const char* bph_dtype_name(uint32_t dtype);
 /* Returns the dtype with this name, or 0 if there is none. */
 BPH_API uint32_t bph_dtype_by_name(const char* name);
@@ -120,7 +119,9 @@ typedef struct bph_registry_desc {
   void (*log)(void* context, int32_t level, const char* message);
   void* log_context;
   const char* faults; /* rules of the layer `fault` (docs/layers.md); null means BACKPLANE_FAULT */
-  const char* trace;  /* file of the layer `trace` ("%p": process id); null means BACKPLANE_TRACE */
+  /* File name for the layer `trace`; "%p" in the name becomes the process id. Null means
+   * BACKPLANE_TRACE. */
+  const char* trace;
 } bph_registry_desc;
 #define BPH_REGISTRY_DESC_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_registry_desc, BPH_REGISTRY_DESC_MIN_SIZE);
@@ -135,27 +136,28 @@ BPH_API void bph_registry_release(bph_registry* registry);
 /* A location at which core looked for a plugin or found one. Role: output. */
 typedef struct bph_candidate {
   uint32_t struct_size;
-  bp_status status;      /* OK if no defect was found so far */
-  uint32_t loaded;       /* 1 if the library was opened and its ABI version accepted */
-  uint32_t shadowed;     /* 1 if an earlier candidate has the same name; load this one by path */
+  bp_status status; /* OK if no defect was found so far */
+  uint32_t loaded;  /* 1 if the library was opened and its ABI version accepted */
+  /* 1 if an earlier candidate has the same name. Only the path then loads this candidate. */
+  uint32_t shadowed;
   uint32_t device_count; /* last result of bph_plugin_device_count; 0 before */
   uint32_t reserved;
-  char name[64];    /* empty if the manifest does not state it */
+  char name[64];    /* empty if the manifest does not state a name */
   char version[64]; /* empty until the plugin is loaded */
   char rule[64];    /* the rule that decided the status, such as "manifest.json" or "abi.range" */
   char side[16];    /* the side that must change: "plugin", "host", "user", "system"; or empty */
-  char origin[32];  /* "search_path", "user", "system", "explicit" */
+  char origin[32];  /* "search_path", "user", "system" or "explicit" */
   char manifest[1024];
   char library[1024];
-  char message[1024]; /* the defect and the remedy; empty if there is none */
+  char message[1024]; /* the defect and the remedy; empty if there is no defect */
 } bph_candidate;
 
 /* Returns the number of candidates. */
 BPH_API bp_status bph_registry_candidate_count(bph_registry* registry, uint32_t* out, bp_error* error);
 /* Returns candidate `index` in search order. Errors: INVALID_ARGUMENT past the count. */
 BPH_API bp_status bph_registry_candidate(bph_registry* registry, uint32_t index, bph_candidate* out, bp_error* error);
-/* Loads every candidate in order to fill its fields. A failure is recorded in the candidate. Loaded
- * plugins stay loaded until the registry is destroyed. */
+/* Loads every candidate, and fills in the candidate's fields. A failure is recorded in the
+ * candidate. Loaded plugins stay loaded until the registry is destroyed. */
 BPH_API bp_status bph_registry_examine(bph_registry* registry, bp_error* error);
 
 /* Loads a plugin by name, or by the path of a library or manifest; a path contains '/'. A second
@@ -214,19 +216,21 @@ BP_FROZEN_MIN(bph_allocator, BPH_ALLOCATOR_MIN_SIZE);
 /* Parameters of bph_device_open. Role: input; a null pointer means all defaults. */
 typedef struct bph_device_desc {
   uint32_t struct_size;
-  uint32_t fallback;              /* BPH_FALLBACK_* */
-  const char* fallback_device;    /* null means "reference:0" */
-  uint32_t plan_cache_entries;    /* maximum number of entries; 0 means 4096 */
-  uint32_t native_composites;     /* 1 means on, 2 off, 0 as in BACKPLANE_NATIVE (default: on) */
-  const bph_allocator* allocator; /* null means core's; borrowed until the device closes */
-  const char* options;            /* "key=value;key=value" for the plugin, or null */
+  uint32_t fallback;           /* BPH_FALLBACK_* */
+  const char* fallback_device; /* null means "reference:0" */
+  uint32_t plan_cache_entries; /* maximum number of entries; 0 means 4096 */
+  /* 1 means on and 2 means off. 0 means the value of BACKPLANE_NATIVE, which is on by default. */
+  uint32_t native_composites;
+  /* Null means core's allocator. The table is borrowed until the device closes. */
+  const bph_allocator* allocator;
+  const char* options; /* "key=value;key=value" for the plugin, or null */
 } bph_device_desc;
 #define BPH_DEVICE_DESC_MIN_SIZE 40u
 BP_FROZEN_MIN(bph_device_desc, BPH_DEVICE_DESC_MIN_SIZE);
 
 /* Opens a device by the name "plugin:index" or "plugin" (index 0). If `name` is null,
- * BACKPLANE_DEVICE applies, then the config file's order, then the alphabetically first plugin that
- * has a device. Each call opens an independent device.
+ * BACKPLANE_DEVICE applies, or else the order in the config file, or else the alphabetically first
+ * plugin that has a device. Each call opens an independent device.
  * Errors: UNAVAILABLE (no such plugin or device; the message lists the candidates), and the errors
  *         of bph_plugin_load. */
 BPH_API bp_status bph_device_open(bph_registry* registry, const char* name, const bph_device_desc* desc,
@@ -258,9 +262,9 @@ typedef struct bph_stats {
   uint64_t plans_created;   /* calls of the plugin's plan_create that made a plan */
   uint64_t plans_evicted;
   uint64_t plan_entries;    /* current number of entries in the plan cache */
-  uint64_t staged_operands; /* operands copied to or from dense temporaries for their plan */
+  uint64_t staged_operands; /* operands that core copied to or from dense temporaries */
   uint64_t staged_bytes;
-  uint64_t host_staged_copies; /* copy_in and copy_out that went through a host buffer */
+  uint64_t host_staged_copies; /* copies that core staged through HOST memory */
   uint64_t host_staged_bytes;
   uint64_t fallback_executions;
   uint64_t fallback_bytes;
@@ -274,7 +278,7 @@ typedef struct bph_stats {
   uint64_t out_of_memory_retries; /* allocations that waited or trimmed before their result */
   uint64_t workspace_bytes;       /* sum over streams, including temporaries of composites */
   uint64_t decomposed_executions; /* composites that ran as primitives */
-  uint64_t plans_specialized;     /* part of plans_created: plans for a recurring size */
+  uint64_t plans_specialized;     /* plans for a recurring size; also counted in plans_created */
   uint64_t plugin_faults;         /* valid descriptors that plan_create refused as invalid */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
@@ -298,7 +302,7 @@ typedef struct bph_buffer_desc {
   uint64_t alignment; /* bytes, a power of two; 0 means bp_device_info.alignment */
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
-  /* The stream that will use the buffer; bph_buffer_record names further streams. If null, the
+  /* The stream that will use the buffer; bph_buffer_record records further streams. If null, the
    * memory is reused only after all streams have finished their current work. */
   bph_stream* stream;
 } bph_buffer_desc;
@@ -343,9 +347,9 @@ BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* d
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Records that `stream` uses the buffer, in addition to the stream of the buffer's descriptor. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
-/* Returns the host address of a HOST or SHARED buffer, which is valid until release. The host may
- * read and write bytes that no pending work uses, even while work uses other bytes. In a HOST
- * buffer this applies only to whole blocks of 256 bytes, counted from the buffer's start. Errors:
+/* Returns the host address of a HOST or SHARED buffer. The address is valid until release. The host
+ * may read and write bytes that no pending work uses, even while work uses other bytes. In a HOST
+ * buffer, these bytes must be whole blocks of 256 bytes, counted from the buffer's start. Errors:
  * UNSUPPORTED for device memory. */
 BPH_API bp_status bph_buffer_map(bph_buffer* buffer, void** out, bp_error* error);
 
@@ -452,15 +456,15 @@ BPH_API bp_status bph_event_record(bph_event* event, bph_stream* stream, bp_erro
 BPH_API bp_status bph_event_wait(bph_event* event, uint64_t timeout_ns, bp_error* error);
 /* Makes later work of `stream` start after the event's latest record has passed. */
 BPH_API bp_status bph_stream_wait_event(bph_stream* stream, bph_event* event, bp_error* error);
-/* Returns the device time from `begin` to `end`. Errors: NOT_READY; INVALID_ARGUMENT for events
- * without timing; UNSUPPORTED. */
+/* Returns the device time from `begin` to `end` in nanoseconds. Errors: NOT_READY; INVALID_ARGUMENT
+ * for events without timing; UNSUPPORTED. */
 BPH_API bp_status bph_event_elapsed(bph_event* begin, bph_event* end, int64_t* out_ns, bp_error* error);
 
 /* Properties of an event. Role: output. */
 typedef struct bph_event_info {
   uint32_t struct_size;
   uint32_t flags; /* BP_EVENT_* */
-  /* The plugin's event, borrowed until release. Do not record it concurrently with
+  /* The plugin's event, borrowed until release. Do not record this event concurrently with
    * bph_event_record. */
   bp_event* plugin_event;
 } bph_event_info;
@@ -471,8 +475,10 @@ BPH_API bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_e
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
-#define BPH_COPY_SOURCE_FREE 1u /* for bph_copy_in: `src` may change after the call returns */
-#define BPH_COPY_ENQUEUE 2u     /* for bph_copy_out: no wait; `dst` is borrowed until the end */
+/* bph_copy_in returns when `src` may change. */
+#define BPH_COPY_SOURCE_FREE 1u
+/* bph_copy_out does not wait. `dst` is borrowed until the stream has executed the copy. */
+#define BPH_COPY_ENQUEUE 2u
 
 /* Copies between two buffers of the stream's device. One of the buffers may be a HOST buffer of
  * another open device of any plugin. The call records such a buffer on the stream, like
@@ -525,8 +531,8 @@ typedef struct bph_tensor {
   uint16_t dtype;     /* 0 means that an optional operand is absent */
   uint8_t rank;
   uint8_t flags; /* BPH_TENSOR_* */
-  /* For bph_device_supports and an output without a buffer: 1 + the index of the input that the
-   * output overlays. In all other cases 0. */
+  /* For an output without a buffer in bph_device_supports, 1 + the index of the input that the
+   * output overlays. The value is 0 in all other cases. */
   uint16_t alias;
   uint8_t hints;    /* hint bits of the view (BP_DESC_HINTS >> 8), passed to the plugin */
   uint8_t reserved; /* must be 0 */

@@ -195,7 +195,7 @@ class Event {
 
   bph_event* get() const noexcept { return handle_.get(); }
   inline void record(const Stream& stream) const;
-  // Waits on the host for the event's latest record. Returns false after `timeout_ns`.
+  // Waits on the host for the event's latest record. Returns false after a timeout.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
   // Returns the device time from this event to `end`, in nanoseconds.
   int64_t nanoseconds_to(const Event& end) const {
@@ -229,7 +229,7 @@ class Stream {
   uint64_t call_flags() const noexcept { return call_flags_; }
   void set_call_flags(uint64_t flags) noexcept { call_flags_ = flags; }
 
-  // Waits for all work that was enqueued so far. Returns false after `timeout_ns`.
+  // Waits for all work that was enqueued so far. Returns false after a timeout.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
   // Makes later work of this stream start after the event's latest record has passed.
   void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }

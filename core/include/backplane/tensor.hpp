@@ -216,7 +216,7 @@ class Tensor {
     result.set(axis, (end - begin) / step + ((end - begin) % step != 0), stride(axis) * step);
     return result;
   }
-  // Selects the element `index` along `axis`, which reduces the rank by one.
+  // Selects the element `index` along `axis`, and removes that dimension.
   Tensor select_at(size_t axis, int64_t index) const { return slice(axis, index, index + 1).squeeze(axis); }
   // Removes a dimension of extent 1.
   Tensor squeeze(size_t axis) const {

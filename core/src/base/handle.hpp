@@ -81,7 +81,7 @@ class HandleTable {
   struct Slot {
     std::atomic<uint64_t> handle{0};
     void* object = nullptr;
-    std::atomic<uint32_t> generation{0};  // one thread at a time writes, any thread reads
+    std::atomic<uint32_t> generation{0};  // one thread at a time writes it; any thread reads it
 
     uint32_t next_generation() noexcept {
       const uint32_t next = generation.load(std::memory_order_relaxed) + 1;

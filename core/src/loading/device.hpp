@@ -63,7 +63,7 @@ class Device final : public Object {
   bool native_composites = true;
   uint32_t operand_kinds = 0;  // mask of 1 << BP_MEMORY_* for the legal memory kinds of operands
   DeviceCounters counters;
-  // For each operator id, true after the warning about the first fault in bph_stats.plugin_faults.
+  // True for each operator id for which core has logged a warning about bph_stats.plugin_faults.
   std::atomic<bool> warned_of_refusal[BP_OP_LIMIT] = {};
   PlanCache plans;
   Allocator allocator;

@@ -24,7 +24,7 @@ class Refusal : public Error {
   const char* side;
 };
 
-// Returns a path for a message, which contains only the end of a long path.
+// Returns `path` for use in a message. A long path is shortened to its end.
 inline std::string shown(std::string_view path) {
   constexpr size_t limit = 150;
   if (path.size() <= limit) return std::string(path);

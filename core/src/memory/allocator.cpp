@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation from the cache and release, the framework's allocator, and statistics.
+// Allocates from the cache, releases memory, calls the framework's allocator, and counts
+// statistics.
 #include "memory/allocator.hpp"
 
 #include <algorithm>

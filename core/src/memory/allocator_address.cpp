@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of blocks, and holds by other libraries.
+// Manages the addresses of blocks, and holds that keep blocks alive for other libraries.
 #include <mutex>
 
 #include "loading/plugin_call.hpp"

@@ -55,7 +55,8 @@ Block* Allocator::State::search(Pool& pool, uint32_t size_class, bool share, Blo
   pool.flush(scratch);
   if (Block* block = pool.take_free(size_class, scratch)) return block;
   if (!pool.timeline) return nullptr;
-  // The shared pool has the segments of ended streams. One without live blocks moves to this pool.
+  // The shared pool has the segments of ended streams. A segment without live blocks moves to this
+  // pool.
   Pool* shared = find_shared(pool.kind, pool.alignment);
   if (shared == nullptr) return nullptr;
   shared->flush(scratch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pool of the caching allocator: plugin buffers (segments) that are split into blocks. A pool
-// calls no plugin, takes no lock and allocates nothing. The allocator can therefore call all
-// functions of a pool while it holds its lock.
+// calls no plugin, takes no lock and allocates nothing. Callers can therefore hold the allocator's
+// lock.
 //
 // A freed block first goes into the bin of its size class, from which an allocation takes it with a
 // few instructions. `flush` merges binned blocks with adjacent free blocks. The free lists sort

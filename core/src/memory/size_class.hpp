@@ -18,7 +18,7 @@ class SizeClass {
   // Returns the smallest class whose size is at least `bytes`, which is 1 to kMaxBytes.
   static constexpr uint32_t holding(uint64_t bytes) noexcept {
     if (bytes <= kFirstOctave) return static_cast<uint32_t>((bytes - 1) / kQuantum);
-    // 2^octave < bytes <= 2^(octave + 1).
+    // `octave` is such that 2^octave < bytes <= 2^(octave + 1).
     const auto octave = static_cast<uint32_t>(std::bit_width(bytes - 1)) - 1;
     const uint32_t step_log2 = octave - (octave < 20 ? 3 : 4);
     const auto step = static_cast<uint32_t>((bytes - 1 - (uint64_t{1} << octave)) >> step_log2);

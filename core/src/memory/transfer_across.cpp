@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two streams: on one device by events, between two devices through HOST memory.
+// Copies between two streams. Events order a copy on one device. A copy between two devices goes
+// through HOST memory.
 #include <algorithm>
 #include <cstring>
 #include <vector>

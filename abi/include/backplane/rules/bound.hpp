@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A composite's descriptor during its validation: the extents that its operands bound to names.
+// A composite's descriptor during its validation, with the extents that its operands give to names.
 #pragma once
 
 #include <backplane/ops.h>

@@ -58,7 +58,7 @@ struct OpInfo {
   uint32_t i64_profile;             // first profile in which i64 is mandatory as T; 0 means none
   Accuracy accuracy;
   uint32_t profile;  // BP_PROFILE_*
-  uint32_t since;    // ABI version
+  uint32_t since;    // ABI version that introduced the operator
   const char* doc;
 };
 

@@ -17,7 +17,7 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
     if (static_cast<uint64_t>(view.shape[d]) >= limit) return false;
     empty |= view.shape[d] == 0;
   }
-  if (empty) return true;         // an empty view has no distances
+  if (empty) return true;         // an empty view is near
   uint64_t count = 1, reach = 0;  // both are below 2^31 before each iteration, so no product wraps
   for (uint32_t d = 0; d < view.rank; ++d) {
     const auto extent = static_cast<uint64_t>(view.shape[d]);

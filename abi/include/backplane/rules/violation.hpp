@@ -10,7 +10,8 @@
 
 namespace backplane::rules {
 
-// A violation of a rule by a descriptor. The message is appended to the operator's name.
+// A violation of a rule by a descriptor. The message continues a sentence that begins with the
+// operator's name.
 class Violation : public std::exception {
  public:
   Violation(bp_status status, std::string message) : status_(status), message_(std::move(message)) {}
