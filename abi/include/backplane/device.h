@@ -9,12 +9,12 @@
  *          Any slot may return DEVICE_LOST. An enqueue is all or nothing. If an enqueue has
  *          submitted a part of the work and cannot continue, it fails its stream
  *          (EXECUTION_FAILED). The enqueue then never returns OUT_OF_MEMORY or UNSUPPORTED.
- * Threads  Any threads may call device and event slots concurrently, but only one thread at a time
- *          may record an event. Any thread may call a slot of a stream, but only one thread at a
- *          time. A plan is immutable, so any number of threads and streams may execute it at once.
- *          A wait by the host or by a stream refers to the event's latest record at the time when
- *          the wait began, regardless of later records. A stream's wait remains valid after the
- *          event is destroyed. A record remains valid after its stream is destroyed.
+ * Threads  Any number of threads may call device and event slots concurrently, but only one thread
+ *          at a time may record an event. Any thread may call a slot of a stream, but only one
+ *          thread at a time. A plan is immutable, so any number of threads and streams may execute
+ *          it at once. A wait by the host or by a stream refers to the event's latest record when
+ *          the wait began. Later records do not affect the wait. A stream's wait remains valid
+ *          after the event is destroyed. A record remains valid after its stream is destroyed.
  *          A slot restores the thread's current context, floating-point state, signal mask and
  *          locale. As far as the driver permits, a slot does not disturb other users of the
  *          hardware in the process. No stream is ordered with a vendor's default stream, and no
@@ -24,11 +24,11 @@
  *          and does not wait for this stream. An enqueue allocates no device memory and no pinned
  *          memory. It may allocate from the host heap, except if it ran before with the same plan.
  *          A device with BP_CAP_SYNCHRONOUS finishes the work inside the call instead.
- * Lifetime A plan or an event may be destroyed as soon as the enqueue that uses it has returned,
- *          because the plugin keeps the parts that it needs. An event must not be destroyed while
- *          an event_wait on it is in progress. Before the caller destroys a buffer, stream or
- *          device, the caller makes sure that no pending work uses the object. A plugin need not
- *          check this; it may wait, or free the object immediately.
+ * Lifetime A plan or an event may be destroyed as soon as the enqueue that uses it has returned.
+ *          The plugin keeps the parts that it still needs. An event must not be destroyed while an
+ *          event_wait on it is in progress. Before the caller destroys a buffer, stream or device,
+ *          the caller makes sure that no pending work uses the object. A plugin need not check
+ *          this; it may wait, or free the object immediately.
  * Errors   Every later call on a failed stream returns the stream's first error. An event fails if
  *          its accepted record follows work that failed. A stream that waits for a failed event
  *          fails with the event's error, at the latest when the host next waits for the stream.

@@ -201,8 +201,8 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 typedef struct bp_plan_info {
   uint32_t struct_size;
   uint32_t flags; /* BP_PLAN_* */
-  /* Masks of operands that core copies to or from dense, fully aligned temporaries, because the
-   * plan does not accept the operands' strides, alignment, aliasing or immediates. The plan is
+  /* Masks of operands that core copies to or from dense, fully aligned temporaries. The plan does
+   * not accept the strides, alignment, aliasing or immediates of these operands. The plan is
    * created for the temporaries. */
   uint32_t stage_inputs;
   uint32_t stage_outputs;

@@ -7,12 +7,12 @@
 #include "device.h"
 
 /* The host's table. Role: table; outlives the plugin instance. Some parts of the ABI are the same
- * in every major version, so that a host and a plugin of different major versions can detect the
+ * in every major version. A host and a plugin of different major versions can therefore detect the
  * difference. These parts are bp_error, the signature of bp_plugin_query, the first two fields of
  * bp_host and the first three fields of bp_plugin. */
 typedef struct bp_host {
   uint32_t struct_size;
-  /* The major version determines the layout of the rest of this struct; the minor version is the
+  /* The major version determines the layout of the rest of this struct. The minor version is the
    * highest that the host supports for that major version. A plugin returns ABI_MISMATCH to a host
    * of another major version. A host that supports several major versions queries the plugin with
    * each of them, the newest first. Version 1.0 has the layout of the last 0.x, and a host of 1.x
@@ -116,8 +116,8 @@ struct bp_plugin {
 BP_FROZEN_MIN(struct bp_plugin, BP_PLUGIN_MIN_SIZE);
 
 /* The only symbol that a plugin exports. Creates an instance, which exists until its shutdown.
- * Starts no driver and no thread. Two hosts in one process share the mapping of the library, so the
- * plugin must store the host's table in the instance and not in a static variable.
+ * Starts no driver and no thread. Two hosts in one process share the mapping of the library. The
+ * plugin must therefore store the host's table in the instance, not in a static variable.
  * Ownership: the caller owns *out until it calls shutdown. host is borrowed until then.
  * Threads:   any, concurrently.
  * Stream:    synchronous.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of the frozen plugins and of the additions by grow.py. For C and C++. */
+/* The arithmetic of the frozen plugins and of the additions by grow.py. This header is for C and
+ * C++. */
 #ifndef GROWN_ARITHMETIC_H
 #define GROWN_ARITHMETIC_H
 

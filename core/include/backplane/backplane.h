@@ -193,7 +193,7 @@ BPH_API bp_status bph_plugin_device_info(bph_plugin* plugin, uint32_t index, bp_
 /* The operator runs on the fallback device with explicit copies. Core counts the fallback, and logs
  * it once per operator. */
 #define BPH_FALLBACK_WARN 1u
-#define BPH_FALLBACK_ALLOW 2u /* like BPH_FALLBACK_WARN, but without log lines */
+#define BPH_FALLBACK_ALLOW 2u /* the same as BPH_FALLBACK_WARN, but core does not log */
 
 /* An allocator of the framework, which core uses for temporaries and for bph_buffer_create. Role:
  * table. Core calls the functions from any thread. During such a call core holds no lock, except
@@ -362,7 +362,7 @@ typedef struct bph_buffer_info {
   uint32_t kind;
   uint64_t bytes;
   uint64_t plugin_offset;   /* offset in bytes of this buffer in the plugin's buffer */
-  bp_buffer* plugin_buffer; /* for optional interfaces of the plugin; null if there is no memory */
+  bp_buffer* plugin_buffer; /* argument of optional interfaces; null if there is no memory */
   /* The address of byte 0, or 0 if the buffer has no bytes. While the buffer lives, [address,
    * address + bytes) overlaps no other living buffer and no other memory of the process. HOST and
    * SHARED memory have the address of the mapping. DEVICE memory has its address on the device if
@@ -402,11 +402,12 @@ BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
 /* Creates a stream.
  * SHARED    Several threads may call, because each call locks the stream. A call waits for the
  *           lock, but not for the device. A function that waits for the device does not hold the
- *           lock and does not block enqueues, unless its comment states otherwise or memory is
- *           exhausted. Log lines of the calling thread, and releases of imported memory, reach
- *           their callbacks after the stream is unlocked. A log callback on another thread must not
- *           wait for a thread that waits for the lock. A caller with a global lock, such as
- *           Python's, therefore releases that lock before the call.
+ *           lock and does not block enqueues. A function's comment may state otherwise. If memory
+ *           is exhausted, a call may wait while it holds the lock. Log lines of the calling thread,
+ *           and releases of imported memory, reach their callbacks after the stream is unlocked. A
+ *           log callback on another thread must not wait for a thread that waits for the lock. A
+ *           caller with a global lock, such as Python's, therefore releases that lock before the
+ *           call.
  * EXTERNAL  Other code may enqueue work that this library does not count. Memory that was released
  *           in this stream's order is therefore reused only after an event that is recorded after
  *           the release. The caller ensures that no code enqueues on plugin_stream during a call on
@@ -475,7 +476,7 @@ BPH_API bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_e
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
-/* bph_copy_in returns when `src` may change. */
+/* bph_copy_in returns only when the caller may change `src`. */
 #define BPH_COPY_SOURCE_FREE 1u
 /* bph_copy_out does not wait. `dst` is borrowed until the stream has executed the copy. */
 #define BPH_COPY_ENQUEUE 2u

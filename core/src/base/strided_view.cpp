@@ -113,8 +113,8 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
   }
   if (nested) return Overlap::no;
   // The indices of two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry, assume that
-  // the first nonzero d_k is positive, and write d_k = 1 + x. With x_j = d_j + n_j - 1 for the
-  // later dimensions, the loop solves s_k (1 + x) + sum s_j x_j = sum s_j (n_j - 1) for each k.
+  // the first nonzero d_k is positive, and write d_k = 1 + x. Let x_j = d_j + n_j - 1 for the later
+  // dimensions. For each k, the loop solves s_k (1 + x) + sum s_j x_j = sum s_j (n_j - 1).
   for (int k = 0; k < count; ++k) {
     if (dims[k].stride == 0) return Overlap::yes;
     Problem problem;
@@ -133,9 +133,9 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
 
 Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
                       int64_t b_minus_a) noexcept {
-  // The views share a byte if a + sum s_i x_i + u = b + sum t_j y_j + v has a solution with 0 <= u
-  // < a_bytes and 0 <= v < b_bytes. The substitution x -> n - x makes negative coefficients
-  // positive and shifts the target.
+  // The views share a byte if a + sum s_i x_i + u = b + sum t_j y_j + v has a solution. The
+  // variables u and v satisfy 0 <= u < a_bytes and 0 <= v < b_bytes. The substitution x -> n - x
+  // makes negative coefficients positive and shifts the target.
   Problem problem;
   int64_t target = b_minus_a;
   bool overflow = false;

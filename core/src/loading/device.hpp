@@ -41,7 +41,7 @@ class Device final : public Object {
 
   static Ref<Device> open(Ref<Plugin> plugin, uint32_t index, const bph_device_desc* desc);
 
-  // Parents come first, because members are destroyed in reverse order.
+  // Parents are declared first, because members are destroyed in reverse order.
   Ref<Plugin> plugin;
   const bp_device_api* api = nullptr;  // core's copy of the plugin's table
   bp_device* handle = nullptr;

@@ -116,7 +116,7 @@ FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules,
                     rules.noun);
     }
   };
-  check_type();  // before open, because opening a device file may have side effects
+  check_type();  // checked before open, because opening a device file may have side effects
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (file.get() < 0) fail_open(path, rules, errno);
   if (fstat(file.get(), &status) != 0) fail_open(path, rules, errno);

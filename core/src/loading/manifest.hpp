@@ -27,7 +27,7 @@ struct Manifest {
   uint32_t abi_min = 0;
   uint32_t abi_max = 0;
   std::vector<std::string> architectures;
-  std::string sha256;  // in lower case; empty if there is none
+  std::string sha256;  // lower-case hexadecimal digits; empty if there is no digest
   std::vector<std::string> unknown_keys;
 };
 

@@ -28,7 +28,7 @@ struct Registry::Candidate {
   Manifest manifest;
   std::optional<Refusal> refused;  // the reason why the manifest is invalid; never changes
 
-  std::string name;  // from the manifest, or else from the library once it is loaded
+  std::string name;  // the manifest's name, or else the name in the loaded library
   std::string version;
   std::optional<Refusal> failed;  // the reason why the last load failed; the next load may succeed
   Ref<Plugin> plugin;

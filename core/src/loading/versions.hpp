@@ -26,9 +26,9 @@ inline constexpr SpokenMajor kSpokenMajors[] = {
 #endif
 };
 
-// Returns whether a host that supports the versions `host` can use a plugin that was built for
-// `built` and needs a host of at least `oldest`. Host and plugin must have the same major version,
-// the host must be at least `oldest`, and the plugin must not be older than the last break.
+// Returns whether a host that supports `host` can use a plugin that was built for `built` and needs
+// a host of at least `oldest`. Host and plugin must have the same major version. The host must be
+// at least `oldest`, and the plugin must not be older than the last break.
 constexpr bool compatible(const SpokenMajor& host, uint32_t oldest, uint32_t built) noexcept {
   return built >> 16 == host.newest >> 16 && oldest <= host.newest && oldest <= built && built >= host.oldest;
 }

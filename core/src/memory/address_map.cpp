@@ -14,7 +14,8 @@
 #include "memory/allocator.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000  // only a hint before Linux 4.17, so the result is checked
+// Linux before 4.17 treats this flag as a hint, so `reserve` checks the result.
+#define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
 namespace backplane::core {

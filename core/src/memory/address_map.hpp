@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Process-wide unique addresses of buffers, and the lookup from an address to its buffer.
 //
-// A plugin buffer (a pool's segment, a raw block or an imported block) is recorded when its address
-// is first requested, so allocations from the cache have no extra cost. See
+// A plugin buffer is a pool's segment, a raw block or an imported block. The map records a plugin
+// buffer when its address is first requested, so allocations from the cache have no extra cost. See
 // docs/decisions/0078-addresses-of-buffers.md.
 #pragma once
 

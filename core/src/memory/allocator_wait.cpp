@@ -188,8 +188,8 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
 }
 
 void Allocator::State::poll_waiting() noexcept {
-  // Owners are notified after the poll, because their callbacks may wait for a thread that waits
-  // for polls.
+  // Owners of imported and custom memory are notified after the poll, because their callbacks may
+  // wait for a thread that waits for polls.
   BlockList owned;
   {
     Taken taken(*this, waiting);
@@ -206,8 +206,8 @@ void Allocator::State::poll_waiting() noexcept {
       }
     }
   }
-  // An owner's callback may need a lock that another thread holds while that thread waits for the
-  // stream's lock.
+  // The callback of a memory's owner may need a lock that another thread holds while that thread
+  // waits for the stream's lock.
   const bool later = StreamLock::held_by_thread();
   if (later && owned.head != nullptr) StreamLock::defer_releases();
   while (Block* block = owned.pop()) {
@@ -236,7 +236,7 @@ Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
   pool->alignment = alignment;
   pool->quantum = shared.quantum;
   pool->timeline = timeline;
-  // New storage for `timelines`; allocated and freed without the lock.
+  // Larger storage for `timelines`, which is allocated and freed without the lock.
   std::vector<Ref<Timeline>> room;
   for (;;) {
     size_t needed = 0;

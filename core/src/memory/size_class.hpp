@@ -15,7 +15,7 @@ class SizeClass {
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 47;
   static constexpr uint32_t kCount = 8 + 8 * 8 + 16 * 27;
 
-  // Returns the smallest class whose size is at least `bytes`, which is 1 to kMaxBytes.
+  // Returns the smallest class whose size is at least `bytes`. `bytes` is 1 to kMaxBytes.
   static constexpr uint32_t holding(uint64_t bytes) noexcept {
     if (bytes <= kFirstOctave) return static_cast<uint32_t>((bytes - 1) / kQuantum);
     // `octave` is such that 2^octave < bytes <= 2^(octave + 1).
@@ -24,7 +24,7 @@ class SizeClass {
     const auto step = static_cast<uint32_t>((bytes - 1 - (uint64_t{1} << octave)) >> step_log2);
     return octave < 20 ? 8 + (octave - 12) * 8 + step : 72 + (octave - 20) * 16 + step;
   }
-  // Returns the largest class whose size is at most `bytes`, which is a multiple of kQuantum.
+  // Returns the largest class whose size is at most `bytes`. `bytes` is a multiple of kQuantum.
   static constexpr uint32_t within(uint64_t bytes) noexcept {
     const uint32_t index = holding(bytes);
     return size(index) <= bytes ? index : index - 1;

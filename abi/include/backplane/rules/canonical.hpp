@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The canonical form of a descriptor. Every reader converts a descriptor to this form before it
-// checks counts. The form has no absent operands at the end, no zero scalars at the end beyond the
-// minimum count, and no zeros at the end of attributes.
+// checks counts. The form has no trailing absent operands and no trailing zero attributes. It also
+// has no trailing zero scalars beyond the minimum count.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>

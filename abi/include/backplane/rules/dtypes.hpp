@@ -77,7 +77,7 @@ constexpr uint64_t value_mask(uint32_t dtype) {
 // True if the mask `set` of BP_DTYPE_BITs contains `dtype`.
 constexpr bool in_set(uint64_t set, uint32_t dtype) { return (set & BP_DTYPE_BIT(dtype)) != 0; }
 
-// Dtypes that are computed in f32.
+// Dtypes for which operators compute in f32.
 inline constexpr uint64_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
 constexpr bool is_half(uint32_t dtype) { return in_set(kHalves, dtype); }
 // Returns the set of `dtype` and, if `dtype` is f16 or bf16, f32.

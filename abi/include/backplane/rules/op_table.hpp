@@ -36,8 +36,8 @@ struct AttributeLayout {
   constexpr bool has_axis() const { return !fields.empty() && std::string_view(fields[0].name) == "axis"; }
 };
 
-// An accuracy class of docs/spec/accuracy.md. E is exact, R is correctly rounded, U is at most
-// `ulps`, S is a sum, D is a dot product, and C is a bound of the composite.
+// An accuracy class of docs/spec/accuracy.md. E means exact, R correctly rounded, U at most `ulps`,
+// S sum, D dot product, and C a bound of the composite.
 struct Accuracy {
   char letter;
   double ulps;
