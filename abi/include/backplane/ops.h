@@ -14,7 +14,7 @@ enum {
 #undef BP_OP_ROW
   BP_OP_LIMIT = 200 /* every id of ops.def is below this limit */
 };
-#define BP_SINCE_0_2 BP_VERSION(0, 2) /* number for 0_2 in the column `since` of ops.def */
+#define BP_SINCE_0_2 BP_VERSION(0, 2) /* the version that ops.def calls 0_2 */
 #define BP_OP_VENDOR 0x80000000u      /* the first id for operators that plugins define */
 
 /* The minimum size in bytes of every attribute struct, which never changes. Sizes are multiples of

@@ -19,8 +19,8 @@ struct Json {
 
   Type type = null;
   int64_t number = 0;  // value of an integer; an integer that does not fit is a `real`
-  std::string text;    // text of a string
-  std::string key;     // key of a member of an object
+  std::string text;    // value of a string
+  std::string key;     // key of this value, if it is a member of an object
   std::vector<Json> children;
 
   const Json* find(std::string_view wanted) const noexcept;

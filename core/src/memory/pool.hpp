@@ -67,7 +67,7 @@ struct Block final : Buffer {
   std::atomic<Placement*> placement{nullptr};
   void (*release)(void*) = nullptr;  // callback of an imported block; its argument is `context`
   void* context = nullptr;
-  // Buffer of the framework's allocator that contains the block.
+  // The buffer that contains the block, if the block is from the framework's allocator.
   bph_buffer* custom_buffer = nullptr;
   uint64_t custom_offset = 0;
   uint64_t custom_stream = 0;  // public handle of the stream
