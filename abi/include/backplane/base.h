@@ -17,10 +17,9 @@
  *   canonical   absent operands at the end, trailing zero scalars beyond the minimum count and
  *               trailing zero attributes do not count. Both sides drop these entries before they
  *               check a count.
- *   gate        core sends a plugin only descriptors that the tables of the plugin's abi_version
- *               permit. For any other descriptor core acts as if the plugin had returned
- *               UNSUPPORTED. Hints and permissions pass the gate, because a plugin ignores unknown
- *               hints and permissions.
+ *   gate        core sends a plugin only input that the tables of the plugin's abi_version permit.
+ *               For all other input core acts as if the plugin had returned UNSUPPORTED. Hints and
+ *               permissions pass the gate, because a plugin ignores unknown hints and permissions.
  *   refusal     growth.md has the complete list of defects for which the status is
  *               INVALID_ARGUMENT. All other input that is not accepted is UNSUPPORTED.
  *   primitive   a primitive gains an attribute, an operand or a dtype only together with a

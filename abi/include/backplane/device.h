@@ -19,11 +19,12 @@
  *          locale. As far as the driver permits, a slot does not disturb other users of the
  *          hardware in the process. No stream is ordered with a vendor's default stream, and no
  *          slot breaks a capture that another library has in progress.
- * Stream   An enqueue may wait for the device only until earlier work frees space in a queue. The
- *          earlier work belongs to the same stream, or to a stream that shares the hardware queue
- *          and does not wait for this stream. An enqueue allocates no device memory and no pinned
- *          memory. It may allocate from the host heap, except if it ran before with the same plan.
- *          A device with BP_CAP_SYNCHRONOUS finishes the work inside the call instead.
+ * Stream   An enqueue may wait for the device only until earlier work frees room that the enqueue
+ *          needs. The earlier work belongs to the same stream, or to a stream that shares the
+ *          hardware queue and does not wait for this stream. An enqueue allocates no device memory
+ *          and no pinned memory. It may allocate from the host heap, except if it ran before with
+ *          the same plan. A device with BP_CAP_SYNCHRONOUS finishes the work inside the call
+ *          instead.
  * Lifetime A plan or an event may be destroyed as soon as the enqueue that uses it has returned.
  *          The plugin keeps the parts that it still needs. An event must not be destroyed while an
  *          event_wait on it is in progress. Before the caller destroys a buffer, stream or device,
@@ -32,8 +33,8 @@
  * Errors   Every later call on a failed stream returns the stream's first error. An event fails if
  *          its accepted record follows work that failed. A stream that waits for a failed event
  *          fails with the event's error, at the latest when the host next waits for the stream.
- *          Outputs of failed work and of later work on the stream are undefined; other memory is
- *          unchanged.
+ *          Outputs of failed work and of later work on the stream are undefined. Nothing else has
+ *          changed.
  *          On a failed stream, stream_wait returns TIMEOUT while work of the stream can still
  *          access memory, and then the error. Other slots return immediately. If a stream fails
  *          before it reaches an event, event_wait and event_elapsed on that event return the
