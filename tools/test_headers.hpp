@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headers that most tests include, precompiled for each test program of several sources. Each
+// source still includes what it uses: -Db_pch=false builds without this file.
+#include "standard_headers.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
