@@ -50,6 +50,8 @@ words = [
     (r"\bthat it has(?= not\b)", "without"),
     (r"\bturned round\b", "transposed"),
 ]
+# A comment after code must not begin with a word whose subject is the identifier before the comment.
+fragment = re.compile(r"//+ (?:of|that|which|whose|with|its|it|they|their|who|and|but|so|than|by) ")
 patterns = [(re.compile(pattern, flags=re.M), remedy) for pattern, remedy in words]
 
 
@@ -68,20 +70,21 @@ def blanked(match):
 
 
 def comments_of(name, text):
-    """Yields the line number, text and width of each comment line."""
+    """Yields the line number, text and width of each comment line, and whether code precedes the comment."""
     if name.endswith(braced):
         without_strings = re.sub(r'"(?:\\.|[^"\\\n])*"', blanked, text)
         for match in re.finditer(r"//[^\n]*|/\*.*?\*/", without_strings, flags=re.S):
             first = text.count("\n", 0, match.start()) + 1
             column = match.start() - text.rfind("\n", 0, match.start()) - 1
+            after_code = bool(without_strings[match.start() - column:match.start()].strip())
             for offset, line in enumerate(match[0].split("\n")):
-                yield first + offset, line, len(line) + (column if offset == 0 else 0)
+                yield first + offset, line, len(line) + (column if offset == 0 else 0), after_code
     elif is_hashed(name, text):
         pattern = r'^\s*"""(?:[^"\\]|\\.)*?"""|^\s*#(?!define|include|undef)[^\n]*' if name.endswith(".py") else r"^\s*#[^\n]*"
         for match in re.finditer(pattern, text, flags=re.S | re.M):
             first = text.count("\n", 0, match.start()) + 1
             for offset, line in enumerate(match[0].split("\n")):
-                yield first + offset, line.replace('"""', ""), len(line)
+                yield first + offset, line.replace('"""', ""), len(line), False
 
 
 def page_lines(text):
@@ -117,8 +120,10 @@ def faults_of(name, text):
                 faults.append(f"{number}: {len(line)} columns; a page has {page_columns}")
         return [f"{name}:{fault}" for fault in faults]
     limit = header_columns if name.startswith(headers) else comment_columns
-    for number, line, width in comments_of(name, text):
+    for number, line, width, after_code in comments_of(name, text):
         faults += word_faults(number, line)
+        if after_code and fragment.match(line):
+            faults.append(f"{number}: '{line[:20]}': begin with a noun or a verb")
         if width > limit and "http" not in line:
             faults.append(f"{number}: a comment of {width} columns; here it has {limit}")
     return [f"{name}:{fault}" for fault in faults]
@@ -154,6 +159,7 @@ def main(root, *options):
             ("a word in a script", "tools/checks/planted.py", '"' * 3 + "What a caller is told." + '"' * 3 + "\n"),
             ("a long line of a page", "docs/planted.md", "word " * 30 + "\n"),
             ("a long comment of a header", "abi/include/backplane/planted.h", "  int a; // " + "word " * 20 + "\n"),
+            ("a fragment", "core/src/planted.cpp", "int a;  // of the output\n"),
             ("a long comment", "core/src/planted.cpp", "// " + "word " * 25 + "\n")):
         tap.check(f"caught: {name}", faults_of(where, planted), "unseen")
     for name, where, honest in (

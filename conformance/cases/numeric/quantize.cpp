@@ -250,7 +250,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
     put({19, 131}, 24, form, named, 1, 1, 0);
     put({19, 5}, 515, form, named, 1, 0, 0);
-    put({3, 8}, 4, form, named, 1, 0, 0);  // with 8-bit weights, a row has the size of one f32
+    put({3, 8}, 4, form, named, 1, 0, 0);  // a row of 8-bit weights has the size of one f32
   }
   for (const Form form : {Form::whole, Form::whole_4}) {
     for (const uint32_t a : {uint32_t{BP_I8}, uint32_t{BP_U8}}) {

@@ -311,7 +311,7 @@ TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
   add("b", 1, 2, true, 0.9);
   add("c", 0, 3, true, 0.8);
   add("d", 0, 0, false, 0.4);
-  add("skinny", 1, 3, false, 0.5);  // its operations take less time than a copy
+  add("skinny", 1, 3, false, 0.5);  // the operations take less time than a copy
   report.rows.back().memory_bound = true;
   add("failed", 1, 0.1, true, 0.1);
   report.rows.back().device.reason = "it cannot";
