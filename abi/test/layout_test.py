@@ -56,7 +56,7 @@ breaking = {
     "an implicit hole": ("device.h", r"(typedef struct bp_memory_info \{\n  uint32_t struct_size;\n)  uint32_t reserved;\n", r"\1"),
 }
 caught_by_compiler = {"a field removed"}  # BP_FROZEN_MIN of the struct fails
-rows = r"(/\* Rows stand here\. \*/\n)"  # the comment before the rows of rules/growth.def
+rows = r"(/\* Add rows here\. \*/\n)"  # the comment before the rows of rules/growth.def
 # Additions to descriptors: each change, and the row of rules/growth.def that keeps core from
 # passing the addition to older plugins.
 gated_growth = {

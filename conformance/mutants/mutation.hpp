@@ -13,7 +13,7 @@ using namespace kit;
 struct Mutation {
   void (*kernels)(Kernels& kernels) = nullptr;  // changes the kernels of each new instance
   void (*plugin)(bp_plugin& plugin) = nullptr;  // changes the table of each new instance
-  void (*api)(bp_device_api& api) = nullptr;    // changes the device table, once
+  void (*api)(bp_device_api& api) = nullptr;    // changes the device table of all instances; called once per process
   bp_plugin_query_fn query = nullptr;           // replaces query_honest
 };
 

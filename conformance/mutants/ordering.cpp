@@ -81,8 +81,8 @@ void scatter_loses_update(const Call& call) {
 
 bool has_indices(const Call& call) { return call.outputs.size() > 1 && call.out(1).dtype != 0; }
 
-// Calls lane(values, indices) for each sorted lane, in order. Requires a call with an output for
-// indices.
+// Passes each lane of the sorted output, in lane order, to `lane(values, indices)`. `call` must
+// have an output for indices.
 template <class T, class Lane>
 void each_lane(const Call& call, const Lane& lane) {
   const uint32_t axis = call.attributes<bp_sort_attributes>().axis;

@@ -129,8 +129,8 @@ std::string text(uint32_t dtype, uint64_t bits);
 inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
 inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
 inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }
-// Accepts a result if |got - value| <= bound. The caller includes half an ulp of the output in
-// `bound` if the accuracy class includes the last rounding.
+// Accepts a result if |got - value| <= bound. `bound` must contain the half ulp of the final
+// rounding if the accuracy class has that term.
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
   return {value, bound, encode(dtype, value), Criterion::bound};
 }

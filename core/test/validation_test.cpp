@@ -99,7 +99,7 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
   EXPECT_TRUE(keeper.ended);
   EXPECT_FALSE(keeper.ended_while_told);
-  // A plugin that is ending no longer logs.
+  // After its shutdown has begun, the plugin logs nothing.
   logged(rule::kDeviceHandle, [&] { api->close(foreign); });
   EXPECT_EQ(keeper.log.size(), 1u);
   other->shutdown(other);

@@ -29,7 +29,7 @@ minor = [
          r"BP_ATTRS_BEGIN(cast)\nBP_ATTR(cast, uint32_t, saturate, 0, 1, "
          r'"1: integers saturate")\nBP_ATTRS_END(cast)\nBP_ATTRS_OPTIONAL(cast)\n\n\1'),
         ("ops.def", r'(BP_OP_ROW\(3, CAST, "cast", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE), no,', r"\1, cast,"),
-        ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_ATTRIBUTE(cast, saturate, 0_3)\n"),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_ATTRIBUTE(cast, saturate, 0_3)\n"),
         # Core decomposes a saturating cast to u8 into the earlier form.
         ("src/composite/program.cpp", r"(\nbool has_program\([^)]*\) \{\n)",
          r"\nnamespace {\nbool saturates(const bp_op_desc& desc) {\n"
@@ -44,7 +44,7 @@ minor = [
     ("operand", [
         ("ops.def", r'(BP_OP_ROW\(118, ATTENTION, "attention", COMPOSITE, 3), 4,', r"\1, 5,"),
         ("rules/signatures.hpp", r'(\{BP_OP_ATTENTION, \{[^}]*"mBHLS")\}', r'\1, "nB"}'),
-        ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_INPUTS(ATTENTION, 4, 0_3)\n"),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_INPUTS(ATTENTION, 4, 0_3)\n"),
         ("src/composite/attention.cpp", r"(  std::optional<Value> mask;\n)", r"\1  std::optional<Value> valid;  // [B,1,1,1,1]: how many keys count\n"),
         ("src/composite/attention.cpp", r"(  if \(b\.has_input\(3\)\) o\.mask = [^\n]*\n)",
          r"\1  if (b.has_input(4)) o.valid = insert(insert(insert(insert(b.cast(b.input(4), BP_I32), 1), 2), 3), 4);\n"),
@@ -54,7 +54,7 @@ minor = [
     ]),
     ("scalar", [
         ("ops.def", r'(BP_OP_ROW\(128, ADAMW, "adamw", COMPOSITE, 1, 1, 3, 3, 3), 3,', r"\1, 4,"),
-        ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_SCALARS(ADAMW, 3, 0_3)\n"),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_SCALARS(ADAMW, 3, 0_3)\n"),
         ("src/composite/optimizer.cpp", r"const Value gradient = b\.load\(0\), (before = [^\n]*)\n",
          r"Value gradient = b.load(0);\n  const Value \1\n"
          r"  if (b.desc().scalar_count > 3) {  // 0 counts as 1, in device memory too\n"
@@ -65,16 +65,16 @@ minor = [
         ("dtypes.def", r'BP_DTYPE_RESERVED\(5, I16, "i16", 2\)\n', ""),
         ("dtypes.def", r'(BP_DTYPE_ROW\(6, I32)', r'BP_DTYPE_ROW(5, I16, "i16", 2, INT, 0)\n\1'),
         ("ops.h", r"(#define BP_SET_INTS [^(]*\()", r"\1BP_DTYPE_BIT(BP_I16) | "),
-        ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_DTYPE(I16, 0_3)\n"),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_DTYPE(I16, 0_3)\n"),
     ]),
     ("set of dtypes", [
         ("ops.def", r'(BP_OP_ROW\(9, FLOOR, "floor", [^\n]* SAME), FLOATS,', r"\1, NUMERIC,"),
-        ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_INPUT_DTYPES(FLOOR, 0, BP_SET_FLOATS, 0_3)\n"),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_INPUT_DTYPES(FLOOR, 0, BP_SET_FLOATS, 0_3)\n"),
     ]),
     ("flag", [
         ("ops.h", r"(#define BP_OP_FLAG_SPECIALIZE [^\n]*\n)", r"\1#define BP_OP_FLAG_LATER 16u\n"),
         ("ops.h", r"(#define BP_OP_FLAGS_ALL )[^\n]*", r"\g<1>31u"),
-        ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_FLAGS(15, 0_3)\n"),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_FLAGS(15, 0_3)\n"),
     ]),
     ("permission bit", [
         ("ops.h", r"(#define BP_SINCE_0_3)", r"#define BP_PRECISION_ALLOW_LATER 64u\n\1"),
@@ -96,7 +96,7 @@ minor = [
     ]),
     ("enumerator", [
         ("attributes.def", r"(BP_ATTR\(gelu, uint32_t, approximation, 0), 1,", r"\1, 2,"),
-        ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_VALUE(gelu, approximation, 1, 0_3)\n"),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_VALUE(gelu, approximation, 1, 0_3)\n"),
         ("src/composite/elementwise.cpp", r"(void gelu\(Builder& b\) \{\n)",
          r"\1  if (b.attributes<bp_gelu_attributes>().approximation == 2) {  // x * sigmoid(1.702 x)\n    const Value x = b.load(0);\n"
          r"    b.store(b.output(0), b.div(x, one_plus_exp(b, b.mul(x, b.constant(1.702)))));\n    return;\n  }\n"),

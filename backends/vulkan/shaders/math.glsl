@@ -66,14 +66,9 @@ const uint kTwoOverPi[9] = uint[9](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0x
 
 uint shifted(uint high, uint low, uint by) { return by == 0u ? high : high << by | low >> (32u - by); }
 
-// Returns r and sets `quadrant`, so that
-// x
-// = quadrant * pi/2 + r and
-// r
-// <= pi/4, for any finite x. Uses Payne and Hanek's reduction.
-// x
-// is mantissa * 2^s. The bits of 2/pi that only add multiples of 4 quadrants are omitted, and 94
-// bits of the fraction are kept.
+// Returns r and sets `quadrant` so that |x| = quadrant * pi/2 + r and |r| <= pi/4, for any finite
+// x. Uses Payne and Hanek's reduction. |x| is mantissa * 2^s. The bits of 2/pi that only add
+// multiples of 4 quadrants are omitted, and 94 bits of the fraction are kept.
 float reduce_quadrant(uint magnitude, out uint quadrant) {
   quadrant = 0u;
   if (magnitude <= 0x3F490FDAu) return uintBitsToFloat(magnitude);  // |x| is at most pi/4
@@ -99,9 +94,7 @@ float reduce_quadrant(uint magnitude, out uint quadrant) {
   return r;
 }
 
-// sin r and cos r for
-// r
-// <= pi/4, with the polynomials of Cephes sinf and cosf.
+// sin r and cos r for |r| <= pi/4, with the polynomials of Cephes sinf and cosf.
 float sine_f32(float r) {
   precise float z = r * r;
   precise float y = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r;
@@ -129,8 +122,7 @@ float sin_cos_f32(float x, uint which) {
   return uintBitsToFloat(out_bits);
 }
 
-// tanh x within 2 ulp, by the method of Cephes tanhf. It uses an odd polynomial for
-// x
+// tanh x within 2 ulp, by the method of Cephes tanhf. The method uses an odd polynomial for |x|
 // below 0.625, and e^2x otherwise.
 float tanh_f32(float x) {
   const uint bits = floatBitsToUint(x);
@@ -148,12 +140,9 @@ float tanh_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// erf x within 1.2 ulp. The result is x + x P(x^2) for
-// x
-// below 0.93, and 1 - e^-Q(
-// x
-// ) up to 4, where f32 reaches 1. P and Q were fitted for this file by least squares at Chebyshev
-// nodes, weighted for relative error.
+// erf x within 1.2 ulp. The result is x + x P(x^2) for |x| below 0.93, and 1 - e^-Q(|x|) up to 4,
+// where f32 reaches 1. P and Q were fitted for this file by least squares at Chebyshev nodes,
+// weighted for relative error.
 float erf_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;

@@ -300,7 +300,7 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
     watched::arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
     const kit::Status status = rig.device->record(*event, *rig.stream);
     watched::disarm();
-    if (!rig.stream->failure().ok()) break;  // if the submission failed, the record reports the failure
+    if (!rig.stream->failure().ok()) break;  // the submission failed, not record() itself
     if (!status.ok()) {
       refused = true;
       EXPECT_EQ(status.code(), BP_OUT_OF_MEMORY);

@@ -573,7 +573,7 @@ BPH_API bp_status bph_dlpack_import(bph_device* device, struct DLManagedTensorVe
 typedef struct bph_call {
   uint32_t struct_size;
   uint32_t op;    /* BP_OP_* */
-  uint64_t flags; /* BP_OP_FLAG_* except DEVICE_SCALARS, and BPH_CALL_* */
+  uint64_t flags; /* BPH_CALL_*, and BP_OP_FLAG_* without BP_OP_FLAG_DEVICE_SCALARS */
   const void* attributes;
   const bph_tensor* inputs;
   const bph_tensor* outputs;

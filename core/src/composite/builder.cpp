@@ -259,7 +259,8 @@ bool Builder::redirect(const Value& target, const Value& value) {
                        [&](const Value& operand) { return operand.storage == target.storage; });
   };
   if (std::any_of(drafts_.rbegin(), step, touches))
-    return false;  // a later step would read the value from `target`, or overwrite the value
+    // The value cannot move to `target`, because a later step uses the storage of `target`.
+    return false;
   const Storage& place = storages_[target.storage];
   if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
     // The step would overwrite the composite's input. If the composite has several inputs, two of

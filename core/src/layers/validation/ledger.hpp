@@ -58,7 +58,7 @@ class Ledger {
  private:
   struct Line {
     uint64_t enqueued = 0, completed = 0;
-    Clock behind;  // points of other lines, after which later work of this line starts
+    Clock behind;  // points of other lines that must be reached before the next work of this line starts
   };
   void pass(Point point);
 
