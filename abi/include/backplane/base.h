@@ -3,8 +3,8 @@
  * record.
  *
  * A struct has one of three roles. Each extensible struct begins with `uint32_t struct_size`:
- *   input   the callee reads the part that both sides know, and returns UNSUPPORTED if any later
- *           byte is not zero;
+ *   input   the callee reads the part that both sides know, and returns UNSUPPORTED if any byte
+ *           beyond that part is not zero;
  *   output  the callee reads struct_size only, writes the part that it knows and zeroes the other
  *           bytes;
  *   table   the reader ignores the tail that it does not know, and treats a missing slot as null.
@@ -73,7 +73,7 @@ BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian proces
 #define BP_ABI_VERSION BP_VERSION(BP_ABI_VERSION_MAJOR, BP_ABI_VERSION_MINOR)
 /* The last version that broke compatibility. A host loads plugins of its major version that were
  * built for this version or a later version. A plugin states this version as abi_version_min unless
- * the plugin needs a later version. A later break before 1.0 raises this version; from 1.0 on the
+ * the plugin needs a later version. A further break before 1.0 raises this version; from 1.0 on the
  * value is major << 16. */
 #define BP_ABI_VERSION_OLDEST BP_VERSION(0, 2)
 

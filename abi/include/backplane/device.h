@@ -4,7 +4,7 @@
  * These rules apply to every slot unless its comment states otherwise:
  * Sizes    Unknown flag bits and enumerators are treated like unknown bytes. In an input they are
  *          UNSUPPORTED. In an output the reader ignores them. An output bit may therefore inform or
- *          permit, but it obliges a reader only if an input bit of the reader requested it.
+ *          permit. It obliges a reader only if the reader requested it with an input bit.
  * Failure  After a failure *out is null and *error is filled. After a success *out is never null.
  *          Any slot may return DEVICE_LOST. An enqueue is all or nothing. If an enqueue has
  *          submitted a part of the work and cannot continue, it fails its stream
@@ -12,9 +12,10 @@
  * Threads  Any number of threads may call device and event slots concurrently, but only one thread
  *          at a time may record an event. Any thread may call a slot of a stream, but only one
  *          thread at a time. A plan is immutable, so any number of threads and streams may execute
- *          it at once. A wait by the host or by a stream refers to the event's latest record when
- *          the wait began. Later records do not affect the wait. A stream's wait remains valid
- *          after the event is destroyed. A record remains valid after its stream is destroyed.
+ *          it at once. A record of an event is the point of a stream that event_record marked. A
+ *          wait by the host or by a stream refers to the event's latest record when the wait began.
+ *          Later records do not affect that wait. A stream's wait remains valid after the event is
+ *          destroyed. A record remains valid after the record's stream is destroyed.
  *          A slot restores the thread's current context, floating-point state, signal mask and
  *          locale. As far as the driver permits, a slot does not disturb other users of the
  *          hardware in the process. No stream is ordered with a vendor's default stream, and no
@@ -22,19 +23,19 @@
  * Stream   An enqueue may wait for the device only until earlier work frees room that the enqueue
  *          needs. The earlier work belongs to the same stream, or to a stream that shares the
  *          hardware queue and does not wait for this stream. An enqueue allocates no device memory
- *          and no pinned memory. It may allocate from the host heap, except if it ran before with
- *          the same plan. A device with BP_CAP_SYNCHRONOUS finishes the work inside the call
- *          instead.
+ *          and no pinned memory. An enqueue may allocate from the host heap, except when it
+ *          executes a plan that was executed before. A device with BP_CAP_SYNCHRONOUS finishes the
+ *          work inside the call instead.
  * Lifetime A plan or an event may be destroyed as soon as the enqueue that uses it has returned.
- *          The plugin keeps the parts that it still needs. An event must not be destroyed while an
- *          event_wait on it is in progress. Before the caller destroys a buffer, stream or device,
- *          the caller makes sure that no pending work uses the object. A plugin need not check
- *          this; it may wait, or free the object immediately.
+ *          The plugin keeps the parts of the object that pending work still needs. An event must
+ *          not be destroyed while an event_wait on it is in progress. Before the caller destroys a
+ *          buffer, stream or device, the caller makes sure that no pending work uses the object. A
+ *          plugin need not check this; it may wait, or free the object immediately.
  * Errors   Every later call on a failed stream returns the stream's first error. An event fails if
  *          its accepted record follows work that failed. A stream that waits for a failed event
  *          fails with the event's error, at the latest when the host next waits for the stream.
- *          Outputs of failed work and of later work on the stream are undefined. Nothing else has
- *          changed.
+ *          Outputs of failed work and of later work on the stream are undefined. All other memory
+ *          is unchanged.
  *          On a failed stream, stream_wait returns TIMEOUT while work of the stream can still
  *          access memory, and then the error. Other slots return immediately. If a stream fails
  *          before it reaches an event, event_wait and event_elapsed on that event return the
@@ -97,9 +98,9 @@ typedef struct bp_device_info {
   uint32_t type; /* BP_DEVICE_* */
   char name[128];
   char driver[128]; /* name and version of the driver */
-  /* The vendor's identifier of the smallest hardware unit that memory can be shared with, so each
-   * partition has its own identifier. Zeros mean that there is no identifier. Two plugins may drive
-   * the same unit. */
+  /* The vendor's identifier of the smallest hardware unit within which devices can share memory.
+   * Each partition of a device therefore has a separate identifier. Zeros mean that there is no
+   * identifier. Two plugins may drive the same unit. */
   uint8_t uuid[16];
   /* The DLDeviceType of each BP_MEMORY_* kind, or 0 if there is none. The plugin states the type,
    * because core knows no vendor. */
@@ -162,8 +163,8 @@ BP_FROZEN_MIN(bp_stream_desc, BP_STREAM_DESC_MIN_SIZE);
 #define BP_WAIT_FOREVER UINT64_MAX
 
 /* The slots of a device. Role: table. Core copies the table when it loads the plugin, before any
- * device is open. In the copy, core replaces null optional slots by stubs and inserts layers. A
- * plugin never calls its own slots through a table. */
+ * device is open. In the copy, core replaces null optional slots by stubs, and wraps the slots in
+ * the user's layers (docs/layers.md). A plugin never calls its own slots through a table. */
 typedef struct bp_device_api {
   uint32_t struct_size;
   uint32_t reserved;
@@ -176,7 +177,7 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   void (*close)(bp_device* device);
 
-  /* Returns the total bytes of memory of `kind`, and the bytes that buffer_create of that kind can
+  /* Returns the total bytes of memory of `kind`, and the bytes of this kind that buffer_create can
    * still allocate. Both numbers cover all open devices on the same hardware.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
@@ -255,12 +256,12 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   void (*event_destroy)(bp_device* device, bp_event* event);
 
-  /* Marks the point after all work that was enqueued so far. Submits that work, so that it runs
-   * without further calls. An event may be recorded again at any time. A wait refers to the latest
-   * record at the time of the call. A record that fails does not change the event, so a later wait
-   * refers to the previous record.
+  /* Records in `event` the point after all work that was enqueued on `stream` so far. Submits that
+   * work, so that it runs without further calls. An event may be recorded again at any time. A wait
+   * refers to the latest record when the wait began. A call that fails does not change the event,
+   * so a later wait refers to the previous record.
    * Ownership: unchanged.
-   * Threads:   any, one call on this stream and one record of this event at a time.
+   * Threads:   any, one call on this stream and one event_record of this event at a time.
    * Stream:    enqueues.
    * Errors:    OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
    * Since:     0.1, required. */
@@ -275,8 +276,8 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   bp_status (*stream_wait_event)(bp_device* device, bp_stream* stream, bp_event* event, bp_error* error);
 
-  /* Waits on the host for the event's latest record. An event that was never recorded counts as
-   * passed. Does not access the stream of the record.
+  /* Waits on the host until the event's latest record has passed. An event that was never recorded
+   * counts as passed. Does not access the stream on which the event was recorded.
    * Ownership: unchanged.
    * Threads:   any, concurrently, even while the event is recorded again.
    * Stream:    waits for the event only.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators: ids, attribute structs, descriptors, facts about plans, and executions. ops.def has
- * the table of operators. */
+/* Operators: ids, attribute structs, descriptors, facts about plans, and executions. ops.def
+ * contains the table of operators. */
 #ifndef BACKPLANE_OPS_H
 #define BACKPLANE_OPS_H
 
@@ -17,8 +17,8 @@ enum {
 #define BP_SINCE_0_2 BP_VERSION(0, 2) /* the version that ops.def calls 0_2 */
 #define BP_OP_VENDOR 0x80000000u      /* the first id for operators that plugins define */
 
-/* The minimum size in bytes of every attribute struct, which never changes. Sizes are multiples of
- * 8. */
+/* The minimum size in bytes of every attribute struct. This minimum never changes. The size of each
+ * attribute struct is a multiple of 8. */
 #define BP_ATTRIBUTES_MIN_SIZE 8u
 /* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. A field that the
  * caller's struct lacks counts as zero. */
@@ -55,7 +55,8 @@ enum {
 enum {
   BP_PRECISION_FULL = 0,
   BP_PRECISION_ALLOW_TF32 = 1, /* f32 operands may be rounded to 11 significant bits */
-  /* Each f32 operand may be split into two bf16, high and low; the product low x low is omitted. */
+  /* Each f32 operand may be split into two bf16, high and low. The kernel omits each product low x
+   * low. */
   BP_PRECISION_ALLOW_BF16X3 = 2,
   BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* f16 sums may stay in f16, which overflows above 65504 */
   BP_PRECISION_ALLOW_BF16 = 8,           /* f32 operands may be rounded to bf16 */
@@ -85,8 +86,8 @@ enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 
 /* Dtypes of the first input of matmul. */
 #define BP_SET_MATMUL (BP_SET_FLOATS | BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8))
 #define BP_SET_U32 BP_DTYPE_BIT(BP_U32)
-/* Dtypes of operators that move elements without computing. The set is separate, because storage
- * formats may be added to it. */
+/* Dtypes of operators that move elements without computing. The set is separate from BP_SET_ALL,
+ * because storage formats may be added to this set only. */
 #define BP_SET_MOVED (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
 /* Dtypes of scatter with mode SET. Other modes accept BP_SET_NUMERIC. */
 #define BP_SET_SCATTERED BP_SET_MOVED

@@ -52,7 +52,7 @@ BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
  * are static UTF-8. */
 struct bp_plugin {
   uint32_t struct_size;
-  uint32_t abi_version;     /* ABI version of the plugin's tables; no slot has a later Since */
+  uint32_t abi_version;     /* ABI version of the plugin's tables, which contain no later slots */
   uint32_t abi_version_min; /* oldest supported host version; at least BP_ABI_VERSION_OLDEST */
   uint32_t build_flags;     /* BP_BUILD_* */
   const char* name;         /* [a-z0-9_]{1,63}; equal to the manifest's `name` */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types and tensor views. Reshape, permute, slice, broadcast, flip, unfold and bitcast only
- * change a view's metadata. They are never operators. */
+ * change a view's metadata, so no operator exists for them. */
 #ifndef BACKPLANE_TENSOR_H
 #define BACKPLANE_TENSOR_H
 

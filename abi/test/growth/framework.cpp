@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework built for the grown ABI: framework PLUGIN. Prints the results of calls that ABI 0.2
-// has, and of calls whose new fields are zero or set.
+// A framework built for the grown ABI: framework PLUGIN. Prints the results of calls that already
+// exist in ABI 0.2, and of calls whose new fields are zero or set.
 #include <dlfcn.h>
 
 #include "../frozen/0.2/framework.hpp"

@@ -3,11 +3,11 @@
 """Makes a possible next minor version of the ABI, or 1.0: grow.py ROOT OUT STAMP minor|major
 [SOURCE...].
 
-Writes OUT/include, a grown copy of the public headers, rules and kit. Each SOURCE becomes a
-grown copy of the source of core with that name, which decomposes the additions. Each entry of
-`minor` represents one kind of growth. An edit that does not match exactly once ends the program,
-because edits must follow changes of their files. STAMP is a header that changes with OUT/include,
-so that the build notices."""
+Writes OUT/include, a grown copy of the public headers, rules and kit. Each SOURCE becomes a grown
+copy of the source of core with that name, which decomposes the additions. Each entry of `minor`
+represents one kind of growth. If an edit does not match exactly once, the program fails, and the
+edit must be adapted to the changed file. STAMP is a header that changes with OUT/include, so that
+the build notices."""
 import hashlib
 import os
 import re
@@ -30,7 +30,7 @@ minor = [
          r'"1: integers saturate")\nBP_ATTRS_END(cast)\nBP_ATTRS_OPTIONAL(cast)\n\n\1'),
         ("ops.def", r'(BP_OP_ROW\(3, CAST, "cast", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE), no,', r"\1, cast,"),
         ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_ATTRIBUTE(cast, saturate, 0_3)\n"),
-        # Core decomposes a saturating cast to u8 into the earlier form.
+        # Core decomposes a saturating cast to u8 into max and min.
         ("src/composite/program.cpp", r"(\nbool has_program\([^)]*\) \{\n)",
          r"\nnamespace {\nbool saturates(const bp_op_desc& desc) {\n"
          r"  return desc.op == BP_OP_CAST && desc.attributes != nullptr && desc.outputs[0].dtype == BP_U8 &&\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A composite's descriptor during its validation, with the extents that its operands give to names.
+// A composite's descriptor during its validation, and the extents for which the letters and signs
+// of the composite's signature stand.
 #pragma once
 
 #include <backplane/ops.h>
@@ -17,19 +18,20 @@ inline bool is_single(const bp_tensor_desc& view) {
 
 class Bound {
  public:
-  // The descriptor's views and counts are legal: ranks are at most BP_MAX_RANK, extents are not
-  // negative, and all required operands are present. `given_attributes` are in range and have the
-  // size of the operator's struct.
+  // Requires legal views and counts: ranks are at most BP_MAX_RANK, extents are not negative, and
+  // all required operands are present. `given_attributes` must be in range and have the size of the
+  // operator's struct.
   Bound(const bp_op_desc& given, const void* given_attributes) : desc(given), attributes_(given_attributes) {
     std::fill(std::begin(named_), std::end(named_), -1);
   }
 
   const bp_op_desc& desc;
 
-  // Returns the extent that has this name, or -1 if no operand has it.
+  // Returns the extent for which the letter `name` stands in the signature, or -1 if no present
+  // operand has such an extent.
   int64_t extent(char name) const { return named_[name - 'A']; }
   int64_t& extent(char name) { return named_[name - 'A']; }
-  // The dimensions that '*', '+' or '-' represents in a signature.
+  // The dimensions for which '*', '+' or '-' stands in the signature.
   struct List {
     const int64_t* extents = nullptr;
     uint32_t rank = 0;
@@ -57,7 +59,8 @@ class Bound {
     unsupported(parts...);
   }
 
-  // Throws unless the operand is absent or has this shape.
+  // Throws if the input is present and has a shape other than `shape`. The message calls this shape
+  // `meaning`.
   void require_input(uint32_t i, std::span<const int64_t> shape, const char* meaning) const {
     if (has_input(i)) require_shape("input", i, desc.inputs[i], shape, meaning);
   }

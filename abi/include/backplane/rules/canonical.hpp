@@ -48,8 +48,8 @@ inline const void* canonical_attributes(const OpInfo& op, const void* attributes
   return zero ? nullptr : attributes;
 }
 
-// Drops absent operands at the end. Does not change counts above BP_MAX_OPERANDS or of null arrays,
-// because the checks refuse such descriptors.
+// Drops absent operands at the end. Does not change a count above BP_MAX_OPERANDS or the count of a
+// null array, because the checks refuse such descriptors.
 constexpr void trim_operands(bp_op_desc& desc) noexcept {
   if (desc.inputs != nullptr && desc.input_count <= BP_MAX_OPERANDS) {
     desc.input_count = trimmed(desc.inputs, desc.input_count);

@@ -104,7 +104,7 @@ inline void check(const OpInfo& op, const bp_op_desc& desc, const void* attribut
   check_shapes(op, desc, attributes);
 }
 
-// True if the operator reads an output before writing the output.
+// True if the operator reads an output before it writes that output.
 constexpr bool reads_outputs(const OpInfo& op) noexcept { return op.id == BP_OP_SCATTER || op.id == BP_OP_ADAMW; }
 
 }  // namespace backplane::rules

@@ -42,8 +42,8 @@ inline void check_topk(const Bound& bound) {
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], x[axis]);
 }
 
-// The index output contains an element's position in the plane, which must fit into the output's
-// dtype.
+// The index output contains positions of elements in the input's plane. The largest position must
+// fit into the output's dtype.
 inline void check_max_pool(const Bound& bound) {
   check_pool(bound);
   int64_t plane = 1;

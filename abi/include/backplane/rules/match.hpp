@@ -81,7 +81,7 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   const Signature& signature = signature_of(desc.op);
   const uint32_t t = float_of(desc);
   uint32_t before[26] = {};  // dtype of each letter that has occurred so far, or 0
-  // If false, an operand with pattern t has an illegal dtype.
+  // If false, the operands with pattern t have an illegal dtype.
   const bool known = t == 0 || in_set(dtypes, t);
   const auto legal = [&](char letter) -> uint64_t {
     if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT64_MAX;

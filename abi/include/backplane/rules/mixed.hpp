@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixtures of dtypes: the ways in which a legal descriptor differs from an operator's plain form.
-// In the plain form all floats have one dtype (statistics of f16 and bf16 are f32) and indices are
-// i32. A kernel supports the plain form and the mixtures in its mask.
+// In the plain form all floats have one dtype (statistics of f16 and bf16 data are f32) and indices
+// are i32. A kernel supports the plain form and the mixtures in its mask.
 #pragma once
 
 #include <backplane/rules/match.hpp>
@@ -17,8 +17,8 @@ enum Mixed : uint32_t {
   kMixedIndex = 1u << 2,
   // Keys and values, a weight or a matmul input are f16 or bf16, and data are f32.
   kMixedHalves = 1u << 3,
-  kMixedMask = 1u << 4,     // the mask is numeric and has another dtype than the data
-  kMixedScale = 1u << 5,    // scales of weights have another dtype than the result
+  kMixedMask = 1u << 4,     // the mask is numeric, and its dtype differs from the data's
+  kMixedScale = 1u << 5,    // the dtype of the weights' scales differs from the result's
   kMixedMinimum = 1u << 6,  // weights have a minimum
   kMixedWide = 1u << 7,     // the result is f32 and data are f16 or bf16
 };

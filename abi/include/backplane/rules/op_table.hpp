@@ -211,7 +211,7 @@ inline constexpr uint32_t kMaxOperands = [] {  // maximum of inputs plus outputs
   return most;
 }();
 
-// Returns the dtype of a call's scalars, or 0 if the call has neither scalars nor outputs.
+// Returns the dtype of the scalars of `desc`, or 0 if the operator has neither scalars nor outputs.
 constexpr uint32_t scalar_dtype(const OpInfo& op, const bp_op_desc& desc) {
   if (op.scalar_dtype != 0) return op.scalar_dtype;
   return desc.output_count == 0 ? 0u : desc.outputs[0].dtype;

@@ -39,7 +39,8 @@ constexpr uint32_t dim_class(int64_t extent, int64_t stride) noexcept {
   return 2u << 2 | (stride < 0 ? 3u : stride > 1 ? 2u : static_cast<uint32_t>(stride));
 }
 
-// Parts of a view's class. dim_class of dimension d starts at bit 4 * d; two flags follow.
+// Parts of a view's class. The result of dim_class for dimension d starts at bit 4 * d. The flags
+// dense and far follow.
 inline constexpr uint64_t kClassStrides = 0x33333333;
 inline constexpr uint64_t kClassDense = uint64_t{1} << 32;
 inline constexpr uint64_t kClassFar = uint64_t{1} << 33;

@@ -49,7 +49,8 @@ struct Shapes {
   const OpInfo& op;
   const bp_op_desc& desc;
 
-  // Throws if the shapes differ. If `axis` is not negative, that dimension may differ.
+  // Throws if the shapes differ. If `axis` is not negative, the extents of dimension `axis` may
+  // differ.
   static void require_same(const char* role_a, uint32_t a_index, const bp_tensor_desc& a, const char* role_b,
                            uint32_t b_index, const bp_tensor_desc& b, int axis = -1) {
     bool same = a.rank == b.rank;

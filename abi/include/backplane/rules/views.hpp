@@ -43,7 +43,7 @@ constexpr int64_t element_count(const bp_tensor_desc& view) noexcept {
   return overflow ? -1 : count;
 }
 
-// Returns false if an address does not fit into 63 bits.
+// Returns false if a byte offset within the view does not fit into 63 bits.
 constexpr bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept {
   *out = {0, 0};
   for (uint32_t d = 0; d < view.rank; ++d) {
@@ -72,7 +72,8 @@ inline bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noex
 // True if the view is contiguous in row-major order. The strides of dimensions of extent 0 or 1 do
 // not count. A view without elements is dense.
 constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
-  // Unsigned, because the product may wrap if a later extent is 0. The result then does not matter.
+  // Unsigned, because the product may wrap if a later extent is 0. The product then does not
+  // matter, because the view has no elements.
   uint64_t expected = 1;
   bool dense = true;
   for (uint32_t d = view.rank; d-- > 0;) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape checks of convolutions and pooling, which compute the number of windows that fit.
+// Shape checks of convolutions and pooling. The checks compute the number of windows that fit into
+// the input.
 #pragma once
 
 #include <backplane/rules/norms.hpp>
 
 namespace backplane::rules::detail {
 
-// Throws unless the extents '-' equal the numbers of windows of `kernel` in the image '*'.
+// Throws unless each extent of '-' equals the number of windows of extent `kernel` that fit into
+// the padded extent of '*'.
 template <class Attributes>
 void check_windows(const Bound& bound, const Attributes& attributes, std::span<const int64_t> kernel) {
   const auto image = bound.list('*').span(), result = bound.list('-').span();
