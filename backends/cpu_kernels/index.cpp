@@ -96,7 +96,7 @@ void scatter_add(const Call& call) {
   const auto cells = static_cast<std::size_t>(extent);
   std::byte* memory = call.scratch->get(cells * (sizeof(Sum<T>) + 2 * sizeof(int64_t)));
   auto* sums = reinterpret_cast<Sum<T>*>(memory);
-  // owner[i] is the lane that sums[i] belongs to.
+  // owner[i] is the number of the lane to which sums[i] belongs.
   auto* owner = reinterpret_cast<int64_t*>(sums + cells);
   int64_t* touched = owner + cells;
   std::fill_n(owner, cells, int64_t{-1});

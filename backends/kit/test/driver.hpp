@@ -48,7 +48,8 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
       map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
     });
-    // div also divides by the number of output elements for which it was prepared.
+    // The kernel of div also divides by the number of output elements for which `prepare_div`
+    // prepared it.
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
     // Adds kernels that do nothing for each composite that has its own shape rules.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
@@ -199,7 +200,7 @@ class KitTest : public testing::Test {
     execution.workspace_bytes = workspace == nullptr ? 0 : 256;
     return api->plan_execute(device, s, op.plan, &execution, &error);
   }
-  // Destroys the plan of `made`, which must be the last one created.
+  // Destroys the plan of `made`, which must be the plan that was created last.
   void forget(const Op& made) {
     api->plan_destroy(device, made.plan);
     plans_.pop_back();

@@ -41,7 +41,7 @@ TEST(Kernels, OperatorsAndDtypesDoNotMeetInOneKey) {
 // An operator, its deviation from the plain form, and a word of the error message.
 struct Departure {
   uint32_t op;
-  uint32_t dtype;  // dtype of the kernel that serves the plain form
+  uint32_t dtype;  // first dtype of the kernel that serves the plain form
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
   uint32_t mixed;

@@ -30,7 +30,7 @@ struct View {
   }
 };
 
-// Memory that a kernel may use while it runs. The stream keeps the memory for later calls.
+// Memory that a kernel may use while it runs. The stream keeps the memory for its later executions.
 class Scratch {
  public:
   // Returns at least `bytes` bytes, aligned for any vector. Earlier pointers become invalid.
@@ -53,9 +53,9 @@ class Scratch {
   std::size_t capacity_ = 0;
 };
 
-// One execution and its arguments. A Call is self-contained, so the plan, the descriptor and the
-// operands may be destroyed before it runs. A stream reuses a Call without allocating. A Call must
-// not move while in use, because its views point to its immediates.
+// One execution and its arguments. A `Call` is self-contained, so the plan, the descriptor and the
+// operands may be destroyed before the kernel runs. A stream reuses a `Call` without allocating. A
+// `Call` must not move while in use, because its views point to its immediates.
 struct Call {
   static constexpr uint32_t kMaxScalars = rules::kMaxScalars;
 

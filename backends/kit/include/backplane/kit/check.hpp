@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks an operator descriptor against the rulebook and derives the keys that select its kernel.
+// Checks an operator descriptor against the rules of the ABI, and derives the keys that select its
+// kernel.
 #pragma once
 
 #include <backplane/kit/op_table.hpp>

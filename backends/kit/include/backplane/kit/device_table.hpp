@@ -21,7 +21,7 @@ class DeviceTable {
   static Event& of(bp_event* event) { return *reinterpret_cast<Event*>(event); }
   static Plan& of(bp_plan* plan) { return *reinterpret_cast<Plan*>(plan); }
 
-  // Runs `body` if no handle is null.
+  // Runs `body`. Returns INVALID_ARGUMENT instead if a handle is null.
   template <class Body, class... Handles>
   static bp_status slot(bp_error* error, const char* name, const Body& body, const Handles*... handles) noexcept {
     return fence(error, [&]() -> Status {

@@ -109,7 +109,8 @@ class HostStream {
     }
   }
 
-  // Returns false if the stream is being destroyed and no task is pending.
+  // Waits for task number `head`. Returns false if the stream is being destroyed and no task is
+  // pending.
   bool await_task(uint64_t head) {
     const auto has_task = [&] { return tail_.load() > head; };
     if (spin_until([&] { return has_task() || stop_.load(); })) {

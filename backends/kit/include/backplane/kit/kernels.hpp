@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host kernels of a plugin, by operator and dtype.
+// The table of a plugin's host kernels, indexed by operator and dtypes.
 #pragma once
 
 #include <backplane/kit/call.hpp>
@@ -8,8 +8,8 @@
 
 namespace backplane::kit {
 
-// The contribution of a Prepare function to its plan. The plan serves one size unless any_size is
-// set.
+// The output of a `Prepare` function: its kernel and requests for the plan. The plan serves one
+// size unless any_size is set.
 struct Prepared : PlanNeeds {
   Prepared() { any_size = false; }
   Kernel run = nullptr;  // the kernel; null selects KernelSpec::run
@@ -31,7 +31,8 @@ struct KernelSpec {
   Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
   // Call::state of each execution, unless `prepare` sets another state.
   std::shared_ptr<const void> state = {};
-  // Mask of rules::Mixed: the operands that may have another dtype.
+  // Mask of rules::Mixed: the mixtures of dtypes that the kernel supports in addition to the plain
+  // form.
   uint32_t mixed = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rulebook's tables of operators and dtypes as names of the kit, and storage for attributes.
+// The kit's names for the ABI rules' tables of operators and dtypes, and storage for attributes.
 #pragma once
 
 #include <backplane/kit/structs.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin's operators, by operator and dtype. `Operator` is the plugin's own type.
+// The table of a plugin's operators, indexed by operator id and dtypes. `Operator` is the plugin's
+// type for an entry.
 #pragma once
 
 #include <backplane/kit/check.hpp>
@@ -7,8 +8,8 @@
 
 namespace backplane::kit {
 
-// `Operator` must have a field `mixed`, a mask of rules::Mixed. The mask names the operands whose
-// dtype may differ.
+// `Operator` must have a field `mixed`, a mask of rules::Mixed. The mask contains the mixtures of
+// dtypes that the entry supports in addition to the plain form.
 template <class Operator>
 class Operators {
  public:
@@ -21,8 +22,8 @@ class Operators {
     table_.insert_or_assign(key(op, dtype, second), std::move(entry));
   }
 
-  // Returns null if the plugin has no operator for these dtypes. `mixed` is the mask of operands
-  // whose dtype differs from the dtype in the plain form.
+  // Returns null if the plugin has no operator for these dtypes and mixtures. `mixed` is the
+  // descriptor's mask of mixtures (rules::mixed_of).
   const Operator* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));

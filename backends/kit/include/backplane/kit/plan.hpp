@@ -77,7 +77,7 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
 
 // Fills `call` from an execution that the host has checked. The execution must be of the plan's
 // class and within its buffers. `span_of(bp_buffer*)` returns a buffer's Span. Allocates only if
-// `call` never had this many operands.
+// `call` has never contained this many operands.
 template <class SpanOf>
 void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanOf& span_of, Call& call) {
   const bp_op_desc& desc = *execution.desc;
@@ -102,8 +102,8 @@ void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanO
                        : span_of(execution.workspace).address + execution.workspace_offset;
 }
 
-// Like bind_unchecked, with checks. If the execution is of another class or exceeds a buffer,
-// returns INVALID_ARGUMENT and leaves `call` unchanged.
+// Like bind_unchecked, with checks. If the execution is not of the plan's class or exceeds a
+// buffer, returns INVALID_ARGUMENT and leaves `call` unchanged.
 template <class SpanOf>
 Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
   Status status = detail::check_execution(plan, execution, span_of);
@@ -111,9 +111,9 @@ Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanO
   return status;
 }
 
-// Binds an execution in plan_execute. Core has already validated the execution, and the layer
-// `validation` does so for any plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1,
-// checks the execution again.
+// Binds an execution in plan_execute. Core has already validated the execution. The layer
+// `validation` can check the executions of any plugin. A build without NDEBUG, or with
+// BACKPLANE_KIT_CHECKED=1, checks the execution again.
 template <class SpanOf>
 Status bind_call(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
 #if BACKPLANE_KIT_CHECKED

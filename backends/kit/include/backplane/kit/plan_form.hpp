@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of executions that a plan serves, on any device: the operands, whether they are dense
-// or staged, and their sizes. Also checks that an execution is of a plan's class.
+// The class of executions that a plan serves, for host devices and queue devices: the operands,
+// whether they are dense or staged, and their sizes. Also checks that an execution is of its plan's
+// class.
 #pragma once
 
 #include <backplane/kit/check.hpp>
@@ -47,8 +48,8 @@ struct PlanForm {
   std::vector<bp_tensor_desc> exact;
 };
 
-// A plan's requests to core. The masks already contain the operands that are always staged. The
-// plugin may add further operands.
+// A plan's requests to core. When `prepare` is called, the masks already contain the operands that
+// core must stage for this kernel. `prepare` may add further operands.
 struct PlanNeeds {
   bool any_size = true;        // the plan serves the descriptor's whole class
   bool specializable = false;  // sets BP_PLAN_SPECIALIZABLE; requires any_size
@@ -75,8 +76,8 @@ inline bp_tensor_desc dense_like(bp_tensor_desc view) {
 
 namespace detail {
 
-// The part of a view's class that is the same in every execution. The part excludes the strides of
-// a staged operand, because core chooses them.
+// The part of a view's class that is the same in every execution of a plan. This part excludes the
+// strides of a staged operand, because core chooses these strides.
 inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
   const uint64_t classes = rules::view_class(view);
   return staged ? classes & ~(rules::kClassStrides) : classes;

@@ -108,8 +108,8 @@ void bind_queue_view(const bp_tensor_desc& desc, const bp_operand& operand, Queu
 
 }  // namespace detail
 
-// Fills `call` from an execution of the plan's class. Core has already validated the execution, and
-// the layer `validation` does so for any plugin. A build without NDEBUG, or with
+// Fills `call` from an execution of the plan's class. Core has already validated the execution. The
+// layer `validation` can check the executions of any plugin. A build without NDEBUG, or with
 // BACKPLANE_KIT_CHECKED=1, checks the execution again. If this check returns INVALID_ARGUMENT,
 // `call` is unchanged.
 template <class Memory>

@@ -18,7 +18,7 @@
 //       The number of devices, in a fixed order.
 //   static Status info(uint32_t index, bp_device_info&);
 //       Describes a device that is not open. The kit has already set the driver's name, type OTHER,
-//       DEVICE memory only and alignment 256. It adds TIMING if Native has `elapsed`.
+//       DEVICE memory only and alignment 256. The kit adds TIMING if Native has `elapsed`.
 //   static Result<std::unique_ptr<Native>> open(uint32_t index, const Host&);
 //   Status memory_info(uint32_t kind, bp_memory_info&);
 //   Result<Memory> allocate(const bp_buffer_desc&);
@@ -40,9 +40,9 @@
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
 // mark, wait_for, copy and launch enqueue all of their work or nothing. They never wait for the
 // device. A failure returns one of these codes:
-//   UNSUPPORTED       the device cannot run the operator; only compile and prepare return this code
+//   UNSUPPORTED       the device cannot run the operator; only compile() and prepare() return it
 //   OUT_OF_MEMORY     nothing was enqueued; core frees its pools and tries again
-//   INTERNAL          nothing was enqueued, or compilation failed; contains the text of the driver
+//   INTERNAL          nothing was enqueued, or compilation failed; the message is the driver's text
 //   EXECUTION_FAILED  a part was enqueued, or accepted work failed; permanent for the stream
 //   DEVICE_LOST       permanent for the device
 //
@@ -93,7 +93,7 @@ struct QueueOperator {
   bool dense = true;            // requires dense operands; core stages other operands
   bool device_scalars = false;  // supports BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
-  uint32_t mixed = 0;  // mask of rules::Mixed: the operands that may have another dtype
+  uint32_t mixed = 0;  // mask of rules::Mixed: the supported mixtures of dtypes
 };
 
 // A native device, and the programs that all plans of an operator share.

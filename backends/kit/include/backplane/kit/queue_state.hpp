@@ -134,7 +134,7 @@ class QueueState {
   // caller holds order_.
   void inherit(uint64_t position) {
     // Visits waits in order of position. A visited stream may itself wait for an earlier position
-    // of this stream, which calls this function recursively.
+    // of this stream. The visit then calls this function recursively.
     while (taken_ < waits_.size() && waits_[taken_].position <= position) {
       const Wait wait = std::move(waits_[taken_++]);
       const Status status = await(wait.other, 0);

@@ -60,7 +60,8 @@ class QueueStream {
   // Waits for enqueued commands, unless the device is lost.
   ~QueueStream() {
     Status ignored = wait(BP_WAIT_FOREVER);
-    // Streams hold references to one another while they wait. settle() releases them.
+    // A waiting stream holds references to the streams that it waits for. settle() releases these
+    // references.
     ignored = state_->settle(UINT64_MAX);
   }
   QueueStream(const QueueStream&) = delete;
@@ -152,8 +153,8 @@ class QueueStream {
   static constexpr std::size_t kKept = 64;      // maximum number of programs per interval
   static constexpr std::size_t kIntervals = 8;  // maximum number of intervals in flight
 
-  // Whether a failed command ends the stream, because a part of the command was enqueued or earlier
-  // commands are lost too.
+  // Whether the failure of a command is permanent for the stream, because a part of the command was
+  // enqueued or earlier commands are lost too.
   static bool is_end(const Status& status) {
     return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
   }
@@ -170,15 +171,16 @@ class QueueStream {
     return {};
   }
 
-  // Sets mark_ to the point after all commands so far. If there is no new command, keeps the mark.
+  // Sets mark_ to the point after all commands so far. Without new commands, an untimed call keeps
+  // the previous mark.
   Status mark(bool timed) {
     if (!timed && marked_at_ == position_) return {};
     auto made = native_.mark(*queue_, timed);
     if (!made.ok()) return is_end(made.status()) ? state_->fail(made.status(), position_) : made.status();
     mark_ = std::move(made.value());
     marked_at_ = position_;
-    // A timed mark counts as pending even without new commands, because its time may be read after
-    // a wait.
+    // The stream counts as pending after a timed mark, even without new commands. The next wait
+    // then waits for the mark, whose time may be read afterwards.
     idle_at_ = UINT64_MAX;
     close_interval();
     return {};

@@ -46,7 +46,8 @@ class Deadline {
     if (!poll_ && !forever_) at_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
   }
   bool poll() const { return poll_; }
-  // Whether enough time is left for spin_until, because each of its yields may lose a time slice.
+  // Whether enough time is left for spin_until. Near the deadline, a yield of spin_until may lose a
+  // time slice and pass the deadline.
   bool spins() const { return forever_ || at_ - std::chrono::steady_clock::now() > std::chrono::milliseconds(20); }
   // Waits for `done`. Returns false if the deadline passed first.
   template <class Done>
