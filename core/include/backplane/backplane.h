@@ -17,8 +17,8 @@
  *           wait.
  * Structs   As in the plugin ABI, struct_size is the first field and is at least BPH_*_MIN_SIZE. An
  *           input is UNSUPPORTED if `reserved` is not 0, or if a byte beyond the part that this
- *           library knows is not 0. Zero means the default. A struct_size above BP_STRUCT_LIMIT is
- *           INVALID_ARGUMENT, and the library reads no byte beyond this limit.
+ *           library knows is not 0. A zero field means the default. A struct_size above
+ *           BP_STRUCT_LIMIT is INVALID_ARGUMENT, and the library reads no byte beyond this limit.
  * Flags     An unknown bit is UNSUPPORTED, unless a comment states otherwise. A function that was
  *           added after 0.2 states Since (docs/spec/growth.md).
  * fork      A child process must not use objects that its parent opened. Calls with such objects
@@ -105,8 +105,8 @@ BPH_API uint64_t bph_scalar_from_i64(uint32_t dtype, int64_t value);
 /* The registry searches only search_path, not the directories of the user and the system. */
 #define BPH_REGISTRY_NO_DEFAULT_PATHS 1u
 
-/* Parameters of bph_registry_create. Role: input. For a null string the value of the environment
- * variable applies, or else the default. */
+/* Parameters of bph_registry_create. Role: input. A null string means the value of the environment
+ * variable that the field's comment names, or else the default. */
 typedef struct bph_registry_desc {
   uint32_t struct_size;
   uint32_t flags; /* BPH_REGISTRY_* */
@@ -138,9 +138,9 @@ typedef struct bph_candidate {
   uint32_t struct_size;
   bp_status status; /* OK if no defect was found so far */
   uint32_t loaded;  /* 1 if the library was opened and its ABI version accepted */
-  /* 1 if an earlier candidate has the same name. Only the path then loads this candidate. */
+  /* 1 if an earlier candidate has the same name. Such a candidate can be loaded only by path. */
   uint32_t shadowed;
-  uint32_t device_count; /* last result of bph_plugin_device_count; 0 before */
+  uint32_t device_count; /* last result of bph_plugin_device_count; 0 before the first call */
   uint32_t reserved;
   char name[64];    /* empty if the manifest does not state a name */
   char version[64]; /* empty until the plugin is loaded */
@@ -190,21 +190,21 @@ BPH_API bp_status bph_plugin_device_info(bph_plugin* plugin, uint32_t index, bp_
 
 /* Values of bph_device_desc.fallback: the behaviour if a device lacks a primitive. */
 #define BPH_FALLBACK_ERROR 0u /* UNSUPPORTED, and the message states how to allow a fallback */
-/* The operator runs on the fallback device with explicit copies. Core counts the fallback, and logs
- * it once per operator. */
+/* The operator runs on the fallback device with explicit copies. Core counts every fallback, and
+ * logs a device's first fallback of each operator. */
 #define BPH_FALLBACK_WARN 1u
 #define BPH_FALLBACK_ALLOW 2u /* the same as BPH_FALLBACK_WARN, but core does not log */
 
 /* An allocator of the framework, which core uses for temporaries and for bph_buffer_create. Role:
- * table. Core calls the functions from any thread. During such a call core holds no lock, except
- * the lock of a BPH_STREAM_SHARED stream whose call needs the memory. */
+ * table. Core calls the functions from any thread. During such a call core holds at most one lock:
+ * the lock of the BPH_STREAM_SHARED stream for which a call needs the memory. */
 typedef struct bph_allocator {
   uint32_t struct_size;
   uint32_t reserved;
   void* context;
   /* Returns a buffer that was created with BPH_BUFFER_RAW. At `*out_offset` the buffer has `bytes`
    * free bytes, aligned to `alignment`. Core may use these bytes in the order of `stream`, or
-   * immediately if `stream` is null. Core borrows the buffer until release. */
+   * immediately if `stream` is null. Core borrows the buffer until `release`. */
   bp_status (*allocate)(void* context, bph_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
                         bph_stream* stream, bph_buffer** out_buffer, uint64_t* out_offset, bp_error* error);
   /* Frees the allocated bytes. They may be reused in the order of `stream`. */
@@ -290,8 +290,8 @@ BPH_API bp_status bph_device_trim(bph_device* device, uint32_t plans, uint64_t* 
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
-/* bph_buffer_create allocates directly from the plugin, without core's cache. This is for a
- * framework that has an allocator. */
+/* bph_buffer_create allocates directly from the plugin, without core's cache. This flag is for a
+ * framework with its own allocator. */
 #define BPH_BUFFER_RAW 1u
 
 /* Parameters of bph_buffer_create. Role: input. */
@@ -415,8 +415,8 @@ BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
  * Errors: UNSUPPORTED for unknown flags; OUT_OF_MEMORY.
  * Since: 0.2, with a descriptor instead of a positional priority. */
 BPH_API bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error);
-/* Ends the caller's reference. The call is legal while work is pending; the stream is destroyed
- * after its work. */
+/* Ends the caller's reference. The call is legal while work is pending. The stream is destroyed
+ * after that work has ended. */
 BPH_API void bph_stream_release(bph_stream* stream);
 /* Waits for all work that was enqueued so far; BP_WAIT_FOREVER in device.h explains `timeout_ns`.
  * Errors: TIMEOUT; EXECUTION_FAILED; DEVICE_LOST. */
@@ -436,7 +436,7 @@ BP_FROZEN_MIN(bph_stream_info, BPH_STREAM_INFO_MIN_SIZE);
 BPH_API bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error);
 
 /* Calls `enqueue` once, on this thread, while the stream is locked. The callback enqueues work on
- * `plugin_stream` through the plugin's interfaces. This library counts the callback as one enqueue.
+ * `plugin_stream` through the plugin's interfaces. This library treats the callback as one enqueue.
  * Buffers that the work uses obey the rules of bph_execute. Inside the callback, enqueues on this
  * stream and waits for this stream return INVALID_ARGUMENT, but bph_buffer_create and
  * bph_buffer_release are legal. Calls on other streams are legal, but two callbacks that use each
@@ -452,10 +452,10 @@ BPH_API bp_status bph_stream_enqueue(bph_stream* stream,
 BPH_API bp_status bph_event_create(bph_device* device, uint32_t flags, bph_event** out, bp_error* error);
 BPH_API void bph_event_release(bph_event* event);
 BPH_API bp_status bph_event_record(bph_event* event, bph_stream* stream, bp_error* error);
-/* Waits on the host for the event's latest record. Errors: TIMEOUT; EXECUTION_FAILED;
- * DEVICE_LOST. */
+/* Waits on the host until the point of the latest bph_event_record has passed. Errors: TIMEOUT;
+ * EXECUTION_FAILED; DEVICE_LOST. */
 BPH_API bp_status bph_event_wait(bph_event* event, uint64_t timeout_ns, bp_error* error);
-/* Makes later work of `stream` start after the event's latest record has passed. */
+/* Makes later work of `stream` start after the point of the latest bph_event_record of `event`. */
 BPH_API bp_status bph_stream_wait_event(bph_stream* stream, bph_event* event, bp_error* error);
 /* Returns the device time from `begin` to `end` in nanoseconds. Errors: NOT_READY; INVALID_ARGUMENT
  * for events without timing; UNSUPPORTED. */
@@ -502,18 +502,18 @@ BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_off
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
                               uint32_t flags, bp_error* error);
-/* Copies to pageable host memory, and waits for the copy. With BPH_COPY_ENQUEUE the call returns
- * once the copy is enqueued. If the plugin has no slot for pageable memory, this library stages the
- * copy and waits even with that flag.
+/* Copies to pageable host memory, and waits for the copy. With BPH_COPY_ENQUEUE the call returns as
+ * soon as the copy is enqueued. If the plugin has no slot for pageable memory, this library stages
+ * the copy and waits even with that flag.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED for unknown flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_out(bph_stream* stream, void* dst, bph_buffer* src, uint64_t src_offset, uint64_t bytes,
                                uint32_t flags, bp_error* error);
 /* Copies between buffers of two streams, whose devices and plugins may differ. The copy follows all
  * earlier work of both streams and precedes their later work. On one device, events order the copy
- * without a wait. Between devices the copy goes through HOST memory, which the stats of the target
- * device count, and the host waits for src_stream. The host also waits for dst_stream if dst is
- * HOST or the copy exceeds 4 MiB. `flags` must be 0.
+ * without a wait. Between devices the copy goes through host memory, and the host waits for
+ * src_stream. The stats of the target device count the copy as staged. The host also waits for
+ * dst_stream if dst is HOST or the copy exceeds 4 MiB. `flags` must be 0.
  * Errors: the errors of bph_copy; INVALID_ARGUMENT if both streams are the same.
  * Since:  0.2. */
 BPH_API bp_status bph_copy_across(bph_stream* dst_stream, bph_buffer* dst, uint64_t dst_offset, bph_stream* src_stream,
@@ -588,10 +588,10 @@ BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
 #define BPH_CALL_NO_NATIVE (1ull << 32) /* decompose a composite even if the plugin has it */
 
 /* Validates the call, finds or creates the plan, and enqueues the work. A call with a cached
- * descriptor allocates nothing, except at the third use if the plan has BP_PLAN_SPECIALIZABLE. A
- * decomposed composite and staged operands need several enqueues. If a later enqueue fails, the
- * earlier enqueues remain.
- * Errors: INVALID_ARGUMENT (the message has the wrong values), UNSUPPORTED (the message has
+ * descriptor allocates nothing, except at the third execution of that descriptor if the plan has
+ * BP_PLAN_SPECIALIZABLE. A decomposed composite and staged operands need several enqueues. If one
+ * of them fails, the work that was enqueued before it still runs.
+ * Errors: INVALID_ARGUMENT (the message states the wrong values), UNSUPPORTED (the message names
  *         operator, dtypes and device), OUT_OF_MEMORY, EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE
  *         (a fallback device that cannot be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);
@@ -601,8 +601,8 @@ BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error
 #define BPH_PATH_DECOMPOSED 2u /* core runs primitives of the plugin; plan_flags is 0 */
 #define BPH_PATH_FALLBACK 3u   /* the fallback device runs the operator */
 
-/* The effect that bph_execute would have. With BPH_PATH_FALLBACK, the other fields describe the
- * fallback device. Role: output. */
+/* The way in which bph_execute would execute a call. With BPH_PATH_FALLBACK, the other fields
+ * describe the fallback device. Role: output. */
 typedef struct bph_support {
   uint32_t struct_size;
   uint32_t plan_flags;   /* BP_PLAN_* */
@@ -614,9 +614,9 @@ typedef struct bph_support {
   uint32_t path; /* BPH_PATH_* */
   uint32_t reserved;
 } bph_support;
-/* Returns the effect of a call without executing the call and without creating a plan. Views need
- * shapes, strides and dtypes; buffers may be null. Without buffers the result assumes full
- * alignment, and `alias` names the input that an output overlays. Results are cached, so a
+/* Returns the way in which bph_execute would execute a call. Executes nothing and creates no plan.
+ * Views need shapes, strides and dtypes; buffers may be null. Without buffers the result assumes
+ * full alignment, and `alias` names the input that an output overlays. Results are cached, so a
  * descriptor that was executed or queried before causes no plugin call.
  * Errors: UNSUPPORTED, with a message that names the missing part; INVALID_ARGUMENT as for
  *         bph_execute; UNAVAILABLE (the fallback device cannot be opened). */

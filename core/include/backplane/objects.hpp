@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C++ classes that own the handles of the host API. Part of backplane.hpp.
 //
-// Each object owns one reference to a C handle, which keeps its parents alive, so objects may be
+// Each object owns one reference to a C handle. A handle keeps its parents alive, so objects may be
 // destroyed in any order. A failure throws Error. A function copies, waits or allocates device
 // memory only if its name says so.
 #pragma once
@@ -195,7 +195,7 @@ class Event {
 
   bph_event* get() const noexcept { return handle_.get(); }
   inline void record(const Stream& stream) const;
-  // Waits on the host for the event's latest record. Returns false after a timeout.
+  // Waits on the host until the event's latest record has passed. Returns false after a timeout.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
   // Returns the device time from this event to `end`, in nanoseconds.
   int64_t nanoseconds_to(const Event& end) const {
@@ -335,7 +335,7 @@ class Registry {
     detail::call(bph_device_open, get(), name, desc, &device);
     return Device(device);
   }
-  // Loads every candidate, and records failures in the candidates.
+  // Loads every candidate. A candidate's status and message state the failure of its load.
   void examine() const { detail::call(bph_registry_examine, get()); }
   uint32_t candidate_count() const {
     uint32_t count = 0;

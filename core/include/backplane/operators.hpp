@@ -202,7 +202,8 @@ inline void sort(const Stream& stream, const Tensor& values, const Tensor& indic
   attrs.descending = descending;
   execute(stream, BP_OP_SORT, {x}, {values, indices}, &attrs);
 }
-// Generates random bits. Element 4j + l of `out` is lane l of block counter + j.
+// Generates random bits. Element 4 * j + l of `out` is 32-bit word l (0 to 3) of the Philox block
+// whose counter is counter + j.
 inline void philox(const Stream& stream, const Tensor& out, uint64_t key, uint64_t counter_low,
                    uint64_t counter_high = 0) {
   execute(stream, BP_OP_PHILOX, {}, {out}, nullptr, {key, counter_low, counter_high});

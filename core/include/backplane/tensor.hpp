@@ -140,7 +140,7 @@ class Tensor {
   static Tensor empty(const Device& device, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(device.get(), nullptr, dtype, shape, kind);
   }
-  // Creates a value of rank 0 without memory. broadcast_to can give the value a shape.
+  // Creates a value of rank 0 without memory. broadcast_to returns the value with another shape.
   template <class Number>
   static Tensor scalar(uint32_t dtype, Number value) {
     Tensor tensor(nullptr, 0, dtype, {}, {});

@@ -106,7 +106,8 @@ bool HandleTable::from_before_fork(uint64_t handle) const noexcept {
   if (!forked_.load(std::memory_order_relaxed)) return false;
   const Slot* slot = slot_of(handle);
   if (slot == nullptr) return true;
-  // In the child, this slot has used the generations after the salt, up to the current one.
+  // In a forked child, this slot has issued the generations after salt_, up to the current
+  // generation.
   const uint32_t given_out = slot->generation.load(std::memory_order_relaxed) - salt_;
   return static_cast<uint32_t>(handle >> 32) - salt_ - 1 >= given_out;
 }

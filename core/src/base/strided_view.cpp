@@ -2,9 +2,9 @@
 // Decides whether views overlap.
 //
 // This is a bounded linear Diophantine problem: are there 0 <= x_k <= n_k with sum of a_k x_k = b?
-// A depth-first search solves it exactly. It visits the terms in order of decreasing coefficient.
-// It prunes by the range and the greatest common divisor of the remaining terms. Usual layouts need
-// a few steps. The work is bounded because the problem is NP-hard.
+// A depth-first search solves this problem exactly. The search visits the terms in order of
+// decreasing coefficient. It prunes by the range and the greatest common divisor of the remaining
+// terms. Usual layouts need a few steps. The work is bounded because the problem is NP-hard.
 #include "base/strided_view.hpp"
 
 #include <algorithm>

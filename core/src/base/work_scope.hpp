@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reason for this thread's plugin calls. A trace shows the reason for calls that the framework
-// did not make itself. Only slow paths set the reason, so an eager call has no extra cost
+// The reason for the plugin calls of this thread. A trace shows this reason for calls that core
+// makes on its own initiative. Only slow paths set the reason, so an eager call has no extra cost
 // (docs/decisions/0017-what-a-trace-is-told.md).
 #pragma once
 

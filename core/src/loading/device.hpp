@@ -22,8 +22,8 @@ namespace backplane::core {
 
 class Stream;
 
-// Counters of a device, which bph_device_stats reads. Calls increment the counters with relaxed
-// order. The allocator and the plan cache have separate counters.
+// Counters of a device, which bph_device_stats reads. Calls of the host API increment the counters
+// with relaxed memory order. The allocator and the plan cache have separate counters.
 struct DeviceCounters {
   std::atomic<uint64_t> staged_operands{0}, staged_bytes{0};
   std::atomic<uint64_t> host_staged_copies{0}, host_staged_bytes{0};

@@ -45,8 +45,8 @@ class FileDescriptor {
 };
 
 // Resolves `path` component by component to an absolute path without links. Every directory, link
-// and file of the path must belong to root or to the effective user. Only its owner may write to
-// it, except in sticky directories. Throws Refusal.
+// and file of the path must belong to root or to the effective user. Only its owner may have write
+// permission, unless it is a sticky directory. Throws Refusal.
 std::string resolve_trusted(std::string_view path, const FileRuleNames& rules);
 
 // Opens a regular file for reading. Never blocks on a FIFO or device. `out_size` receives the size

@@ -38,7 +38,7 @@ class Plugin final : public Object {
   bool has_copy_in = false;
   bool has_copy_out = false;
   bp_host host = {};
-  std::atomic<uint32_t> known_devices{0};  // last result of device_count; 0 before
+  std::atomic<uint32_t> known_devices{0};  // last result of device_count; 0 before the first call
 
   // Wraps the instance in a layer.
   void wrap(const bp_plugin* layer) noexcept;

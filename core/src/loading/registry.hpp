@@ -43,8 +43,9 @@ class Registry final : public Object {
   std::shared_ptr<const layers::FaultSchedule> faults() const;
   // Returns the file of the layer `trace`, or null without that layer.
   layers::TraceFile* trace_file() const;
-  // Called once, when the host releases its handle. Afterwards the registry keeps no plugin alive.
-  // A fallback plugin that a device loads later is kept alive only by that device.
+  // Called once in the life of a registry, when the host releases its handle. Afterwards the
+  // registry keeps no plugin alive. A fallback plugin that a device loads after this call is kept
+  // alive only by that device.
   void close() noexcept;
   // Logs to the registry's callback, or to stderr if there is no callback. Any thread may call this
   // function, even while a plugin holds locks.

@@ -66,7 +66,7 @@ class AddressMap {
   std::mutex mutex_;
   std::map<uint64_t, Placement*> apart_;        // ranges that do not overlap
   std::multimap<uint64_t, Placement*> others_;  // ranges that may overlap other ranges
-  uint64_t longest_ = 0;                        // maximum size of all ranges ever in `others_`
+  uint64_t longest_ = 0;                        // size of the longest range added to others_
 };
 
 }  // namespace backplane::core

@@ -333,7 +333,7 @@ Block* Allocator::import_for_copy(void* address, uint64_t bytes, Stream& stream)
     return &block;
   } catch (const Error& error) {
     if (error.status() != BP_UNSUPPORTED && error.status() != BP_OUT_OF_MEMORY) throw;
-    return nullptr;  // other copy paths need less memory
+    return nullptr;  // the caller then uses a copy path without an import
   }
 }
 
@@ -353,8 +353,8 @@ void Allocator::record_use(Block& block, Stream& stream) {
   block.uses.push_back({stream.timeline, 0});
 }
 
-// Records `stream` even if any stream may use the block, because `stream` is not a stream of the
-// block's device.
+// Records `stream` even if the block is for all streams. Such a block waits only for the streams of
+// its own device, and `stream` belongs to another device.
 void Allocator::record_foreign(Block& block, Stream& stream) {
   const std::lock_guard records(state_->records_mutex);
   if (block.source == Block::Source::empty) return;

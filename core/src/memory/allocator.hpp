@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stream-aware caching allocator over a plugin's raw buffers.
 //
-// A block of DEVICE memory belongs to the stream that it was allocated for. Streams execute work in
-// order, so that stream can reuse a freed block at once. Other streams that used the block
-// (Buffer::record) must finish that work first. The host writes HOST and SHARED memory without
-// stream order, so a block of such memory also waits for its own stream. No lock is held during a
-// plugin call.
+// A block of DEVICE memory belongs to the stream that it was allocated for. A stream executes work
+// in order, so the owning stream can reuse a freed block at once. Other streams that used the block
+// (Buffer::record) must finish their work on it first. The host writes HOST and SHARED memory
+// without stream order, so a block of such memory also waits for its own stream. No lock is held
+// during a plugin call.
 #pragma once
 
 #include <backplane/backplane.h>

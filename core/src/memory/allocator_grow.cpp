@@ -55,8 +55,8 @@ Block* Allocator::State::search(Pool& pool, uint32_t size_class, bool share, Blo
   pool.flush(scratch);
   if (Block* block = pool.take_free(size_class, scratch)) return block;
   if (!pool.timeline) return nullptr;
-  // The shared pool has the segments of ended streams. A segment without live blocks moves to this
-  // pool.
+  // The shared pool contains the segments of ended streams. If one of them is large enough and
+  // completely free, it moves to `pool`.
   Pool* shared = find_shared(pool.kind, pool.alignment);
   if (shared == nullptr) return nullptr;
   shared->flush(scratch);
@@ -109,8 +109,8 @@ void Allocator::State::reclaim_pending(Stream* stream) {
     if (stream != nullptr && !stream->idle() && stream->may_wait()) stream->try_wait(BP_WAIT_FOREVER);
   } catch (const Error& error) {
     if (error.status() != BP_EXECUTION_FAILED)
-      // After EXECUTION_FAILED the work has ended, and the next call on the stream reports the
-      // failure.
+      // EXECUTION_FAILED is not rethrown: the stream's work has ended, and the next call on the
+      // stream reports the failure.
       throw;
   }
   // Polls of other threads may have put unfinished items back into the lists, so poll again.
@@ -169,7 +169,8 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   };
   const uint64_t most = device.info.max_buffer_bytes == 0 ? UINT64_MAX : device.info.max_buffer_bytes;
   const uint64_t usual = segment_bytes(pool, block_bytes, most);
-  // The rounded size may exceed max_buffer_bytes or the device's free memory.
+  // Adds a segment of the block's own size, because the usual size may exceed max_buffer_bytes or
+  // the device's free memory.
   const auto grow_least = [&] {
     if (block_bytes <= most && grow(block_bytes)) return true;
     return block_bytes >= kHugeBlock && grow(bytes, true);

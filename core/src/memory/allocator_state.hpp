@@ -46,8 +46,8 @@ struct Allocator::State {
   std::atomic<uint64_t> polls_ended{0};
   AllocatorStats stats = {};
   uint64_t live = 0;  // number of live buffers, which keep the device open
-  // True while live buffers hold a reference to the device. Stays true while the device has a
-  // handle, so that releasing the last buffer is cheap.
+  // True while live buffers hold a reference to the device. Also stays true without live buffers
+  // while the device has a handle, so that releasing the last buffer is cheap.
   bool retained = false;
 
   std::mutex records_mutex;  // guards Block::uses of live blocks
@@ -72,8 +72,8 @@ struct Allocator::State {
 
   // Functions in allocator_grow.cpp.
   void require_offered(uint32_t kind, uint64_t bytes) const;
-  // Searches existing memory. With `share`, also searches memory that no stream owns, whose release
-  // is slower. The caller holds the lock.
+  // Searches existing memory. With `share`, also searches memory that no stream owns. The release
+  // of such memory is slower. The caller holds the lock.
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;

@@ -15,7 +15,7 @@ void Allocator::State::collect_uses(Block& block) noexcept {
   for (Use& use : block.uses) use.point = use.timeline->point();
   if (block.source == Block::Source::custom && block.user &&
       find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
-    block.user = {};  // put_back passes the stream to the framework, which keeps the order
+    block.user = {};  // not waited for: put_back passes this stream to the framework
   }
   try {
     if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
@@ -33,7 +33,7 @@ void Allocator::State::collect_uses(Block& block) noexcept {
       if (block.any_stream) block.uses.reserve(most);
     }
   } catch (const std::bad_alloc&) {
-    // `user` or `any_stream` is still set, so the next poll tries again.
+    // The allocation failed. `user` or `any_stream` is still set, so the next poll tries again.
   }
   for (const Use& use : block.uses) use.timeline->request_marker();
 }
@@ -150,8 +150,9 @@ class Allocator::State::Taken {
   ActivePoll poll_ = {};
 };
 
-// Waits until all polls that other threads have begun have ended. Returns false if there were none.
-// Inside a poll, returns at once, because two polls would wait for each other.
+// Waits until all polls that other threads have begun have ended. Returns false if there was no
+// such poll. Inside a poll, returns false at once, because two polls would otherwise wait for each
+// other.
 bool Allocator::State::await_polls() noexcept {
   if (polls_on_thread != 0) return false;
   lock.lock();
@@ -206,8 +207,8 @@ void Allocator::State::poll_waiting() noexcept {
       }
     }
   }
-  // The callback of a memory's owner may need a lock that another thread holds while that thread
-  // waits for the stream's lock.
+  // If this thread holds a stream's lock, owners are notified later. An owner's callback may need
+  // another lock, whose holder may be waiting for the stream's lock.
   const bool later = StreamLock::held_by_thread();
   if (later && owned.head != nullptr) StreamLock::defer_releases();
   while (Block* block = owned.pop()) {

@@ -13,8 +13,8 @@ namespace backplane::core {
 class Device;
 class Stream;
 
-// The fields of a buffer that calls read. They are constant while the handle is valid. The
-// allocator's Block is the only derived class.
+// The fields of a buffer that calls of the host API read. These fields are constant while the
+// handle is valid. The allocator's Block is the only derived class.
 class Buffer {
  public:
   static constexpr HandleType kHandleType = HandleType::buffer;

@@ -113,7 +113,7 @@ void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const vo
       enqueue_in(stream, dst, dst_offset, src, bytes);
     } catch (const Error& error) {
       if (error.status() == BP_EXECUTION_FAILED)
-        // Parts that were submitted may read the source until the stream's work has ended.
+        // Submitted parts of the copy may read the source until the stream's work has ended.
         stream.wait(BP_WAIT_FOREVER);
       throw;
     }

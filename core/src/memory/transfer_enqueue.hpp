@@ -21,8 +21,8 @@ void check_enqueue(Stream& stream, const char* slot, bp_status status, const bp_
 void enqueue_copy(Stream& stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src, uint64_t src_offset,
                   uint64_t bytes);
 void enqueue_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes);
-// If the plugin may have submitted a part of the copy, waits for the stream. Until the stream ends,
-// that part may write to `dst`.
+// If the plugin may have submitted a part of the copy, waits for the stream's work. Until that work
+// has ended, the part may write to `dst`.
 void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 
 }  // namespace backplane::core::transfer
