@@ -86,7 +86,7 @@ typedef int32_t bp_status;
 
 #define BP_OK 0
 #define BP_INVALID_ARGUMENT 1  /* the caller violated a rule of the ABI; the call changed nothing */
-#define BP_UNSUPPORTED 2       /* the request is not supported; executions never return this */
+#define BP_UNSUPPORTED 2       /* the request is not supported; no execution returns this status */
 #define BP_OUT_OF_MEMORY 3     /* the call changed and enqueued nothing; the caller may retry */
 #define BP_NOT_READY 4         /* event_elapsed was called before both events had passed */
 #define BP_TIMEOUT 5           /* the work did not finish within the timeout, and continues */

@@ -134,8 +134,8 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 
 /* Requests determinism: executions with equal bp_execution.desc and equal operand bytes give equal
  * bits. The guarantee covers every plan of the class, for the same library, driver and device. The
- * order of a sum does not depend on other work, on addresses of buffers and workspace, or on
- * alignment beyond the stated alignment. A plugin that cannot guarantee this returns
+ * order of a sum does not depend on other work, on addresses of buffers and workspace, or on any
+ * alignment beyond the one that the views state. A plugin that cannot guarantee this returns
  * UNSUPPORTED. */
 #define BP_OP_FLAG_DETERMINISTIC 1u
 /* The work reads scalars from device memory when the work runs. The replay of graphs requires
@@ -179,11 +179,12 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
 
 /* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and
- * strides. For each operand, either all views are dense (contiguous row-major) or none is, and
- * either all views are near or all are far. For each dimension, all extents have one class (0, 1,
- * more) and all strides have one class (0, 1, more, negative). The stride of a dimension of extent
- * 0 or 1 counts as 0. The plan's workspace and masks apply to all descriptors of the class. The
- * plan reads sizes from bp_execution.desc. Core caches the plan by class. */
+ * strides. For each operand, either its views in all descriptors are dense (contiguous row-major)
+ * or none of them is. Likewise, either all these views are near or all are far. For each dimension,
+ * all extents have one class (0, 1, more) and all strides have one class (0, 1, more, negative).
+ * The stride of a dimension of extent 0 or 1 counts as 0. The plan's workspace and masks apply to
+ * all descriptors of the class. The plan reads sizes from bp_execution.desc. Core caches the plan
+ * by class. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* results are bitwise the same from run to run */
 /* In an ANY_SIZE plan, workspace_bytes applies only to the sizes that plan_create received.
@@ -230,8 +231,8 @@ typedef struct bp_execution {
   const bp_op_desc* desc;
   const bp_operand* inputs;  /* desc->input_count entries */
   const bp_operand* outputs; /* desc->output_count entries */
-  /* desc->scalar_count entries. All are immediates, or all are buffers if the plan has
-   * DEVICE_SCALARS. Each scalar has its natural alignment and at most 8 bytes. */
+  /* desc->scalar_count entries. If the plan has DEVICE_SCALARS, all entries are buffers. Otherwise
+   * all are immediates. Each scalar has its natural alignment and at most 8 bytes. */
   const bp_operand* scalars;
   bp_buffer* workspace; /* null if not needed; aligned to bp_device_info.alignment */
   uint64_t workspace_offset;

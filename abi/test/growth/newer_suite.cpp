@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs today's suite and a possible suite of the next minor version, which has a case for a later
-// ABI: newer_suite PLUGIN. Prints one verdict per line.
+// Runs today's suite and a possible suite of the next minor version: newer_suite PLUGIN. The second
+// suite has a case for the later ABI. Prints one verdict per line.
 #include <cstdio>
 
 #include "cases/catalogue.hpp"
@@ -34,7 +34,7 @@ Case later_case(const char* id, bool passes) {
 void report(const char* name, const Catalogue& catalogue, const char* plugin) {
   const Target target = {plugin, 0};
   const Facts facts = query_facts(target);
-  // A suite of the next minor version can test plugins of that version.
+  // Tests the plugin at the plugin's own ABI version, which may be the next minor version.
   const Selection asked = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
   const std::vector<size_t> selection = select(catalogue, asked);
   RunOptions options;

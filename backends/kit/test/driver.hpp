@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin made with the kit, some of whose kernels are slow, wait for a gate or fail, and helpers
-// to call this plugin.
+// A plugin made with the kit, and helpers to call this plugin. Some of the plugin's kernels are
+// slow, wait for a gate or fail.
 #pragma once
 
 #include <gmock/gmock.h>

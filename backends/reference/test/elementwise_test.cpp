@@ -251,8 +251,8 @@ TEST(Unary, SubnormalsAreNotFlushed) {
 TEST(Cast, EveryPairOfDtypes) {
   for (const uint32_t from : kAll) {
     std::vector<uint64_t> bits = is_float(from) ? sweep(from).bits : corners(from);
-    // Adds the limits of each target type and values near rounding ties. A float type also gets the
-    // adjacent values.
+    // Adds the limits of each target type and values near rounding ties. If the source type is a
+    // float, also adds the two floats adjacent to each value.
     for (const uint32_t to : kAll) {
       if (from == BP_BOOL) break;
       for (const Real edge : {greatest_of(to), least_of(to), greatest_of(to) + 1, std::ldexp(Real{1}, 53) + 1,

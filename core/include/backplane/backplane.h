@@ -303,7 +303,8 @@ typedef struct bph_buffer_desc {
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
   /* The stream that will use the buffer; bph_buffer_record records further streams. If null, the
-   * memory is reused only after all streams have finished their current work. */
+   * memory is reused only after all streams have finished the work that was pending at the buffer's
+   * release. */
   bph_stream* stream;
 } bph_buffer_desc;
 #define BPH_BUFFER_DESC_MIN_SIZE 40u
@@ -342,8 +343,8 @@ BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error);
 /* Ends the caller's reference. The call is legal while pending work uses the buffer. The memory is
- * reused in the order of the buffer's stream, and after the work that bph_buffer_record recorded on
- * other streams. */
+ * reused in the order of the buffer's stream. It is reused only after the pending work of the
+ * streams that bph_buffer_record added. */
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Records that `stream` uses the buffer, in addition to the stream of the buffer's descriptor. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
@@ -400,7 +401,7 @@ typedef struct bph_stream_desc {
 BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
 
 /* Creates a stream.
- * SHARED    Several threads may call, because each call locks the stream. A call waits for the
+ * SHARED    Several threads may use the stream, because each call locks it. A call waits for the
  *           lock, but not for the device. A function that waits for the device does not hold the
  *           lock and does not block enqueues. A function's comment may state otherwise. If memory
  *           is exhausted, a call may wait while it holds the lock. Log lines of the calling thread,
@@ -547,12 +548,12 @@ BP_STATIC_ASSERT(sizeof(bph_tensor) == 160, "bph_tensor is frozen");
  * UNSUPPORTED. */
 struct DLManagedTensorVersioned; /* declared in dlpack.h */
 
-/* Exports a view to another library. Later work of `consumer` sees the results of all work that
- * `producer` has enqueued. If both streams are on one device, an event orders the work; otherwise
- * the call waits for `producer`. A null producer means that no work is pending. A null consumer
- * means a stream outside this library, so the call waits. The memory is valid until the buffer's
- * handle has been released and the deleter has run. The consumer calls the deleter once, from any
- * thread, when it no longer uses the memory.
+/* Exports a view to another library. Later work of `consumer` sees the results of all work that was
+ * enqueued on `producer` so far. If both streams are on one device, an event orders the work;
+ * otherwise the call waits for `producer`. A null producer means that no work is pending. A null
+ * consumer means a stream outside this library, so the call waits. The memory is valid until the
+ * buffer's handle has been released and the deleter has run. The consumer calls the deleter once,
+ * from any thread, when it no longer uses the memory.
  * Errors: UNSUPPORTED for an immediate, a dtype that DLPack lacks, and memory without an address
  *         that other libraries can use; INVALID_ARGUMENT for a view that exceeds its buffer.
  * Since:  0.2. */
@@ -560,8 +561,8 @@ BPH_API bp_status bph_dlpack_export(const bph_tensor* tensor, bph_stream* produc
                                     struct DLManagedTensorVersioned** out, bp_error* error);
 /* Imports a view of another library's memory. The caller releases `out->buffer`. The deleter then
  * runs under the conditions of bph_import_desc.release. `consumer` has the meaning of
- * bph_import_desc.stream. The producer must have ordered its work before the later work of
- * `consumer`. On failure the caller keeps the managed tensor.
+ * bph_import_desc.stream. The other library must have ordered its work on the memory before the
+ * later work of `consumer`. On failure the caller keeps the managed tensor.
  * Errors: UNSUPPORTED for an unsupported major version, device or dtype, for read-only memory, for
  *         more than BP_MAX_RANK dimensions, and for memory that the plugin does not import;
  *         INVALID_ARGUMENT.
@@ -606,7 +607,7 @@ BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error
 typedef struct bph_support {
   uint32_t struct_size;
   uint32_t plan_flags;   /* BP_PLAN_* */
-  uint32_t stage_inputs; /* masks of operands that core would stage, including overlaid inputs */
+  uint32_t stage_inputs; /* masks of staged operands, including inputs that an output overlays */
   uint32_t stage_outputs;
   /* Workspace of the plan, or temporaries of a decomposed composite. BP_WORKSPACE_UNKNOWN if
    * plan_flags has BP_PLAN_FACTS_UNKNOWN. */

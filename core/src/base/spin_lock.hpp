@@ -18,7 +18,8 @@ class SpinLock {
 
  private:
   void wait() const noexcept {
-    // The thread that holds the lock may be preempted, so this thread yields soon.
+    // The thread that holds the lock may be preempted, so a waiting thread yields after a few
+    // spins.
     for (int spin = 0; locked_.load(std::memory_order_relaxed); ++spin) {
       if (spin >= 64) std::this_thread::yield();
     }

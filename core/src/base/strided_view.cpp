@@ -121,7 +121,7 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
     problem.add(dims[k].stride, dims[k].extent - 2);
     int64_t target = -dims[k].stride;
     for (int j = k + 1; j < count; ++j) {
-      // This cannot overflow, because the value is within the span.
+      // `target` cannot overflow, because it never exceeds `span`.
       problem.add(dims[j].stride, 2 * (dims[j].extent - 1));
       target += dims[j].stride * (dims[j].extent - 1);
     }

@@ -193,7 +193,7 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
                   "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
                   shown(library), table->struct_size, BP_PLUGIN_MIN_SIZE);
   }
-  // Any later failure shuts the instance down.
+  // From here on, a failure destroys `plugin`, whose destructor shuts the instance down.
   if (table->shutdown != nullptr) plugin->own = plugin->instance = table;
   check_tables(*table, library);
   plugin->name = read_name(*table, library);

@@ -15,8 +15,8 @@ namespace backplane::core {
 // Opens the library, and queries it as a host of each supported major version until the plugin
 // accepts one. Checks the plugin's table, and completes core's copy. `manifest` is null for a
 // library without a manifest. On failure throws Refusal with the rule, and shuts down the plugin
-// instance if there is one. An instance that is too small or of another ABI is not shut down,
-// because its shutdown slot is unknown.
+// instance if there is one. An instance whose struct is too small, or that is of another ABI, is
+// not shut down, because its shutdown slot is unknown.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
                         const std::vector<Layer>& layers);
 

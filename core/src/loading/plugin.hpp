@@ -40,7 +40,7 @@ class Plugin final : public Object {
   bp_host host = {};
   std::atomic<uint32_t> known_devices{0};  // last result of device_count; 0 before the first call
 
-  // Wraps the instance in a layer.
+  // Replaces `instance` by `layer`, which wraps the previous instance.
   void wrap(const bp_plugin* layer) noexcept;
 
   uint32_t device_count();  // throws UNAVAILABLE with the plugin's reason

@@ -21,7 +21,7 @@ struct SpokenMajor {
 inline constexpr SpokenMajor kSpokenMajors[] = {
     {BP_ABI_VERSION, BP_ABI_VERSION_OLDEST},
 #if BP_ABI_VERSION_MAJOR == 1
-    // 1.0 has the layout of the last 0.x, so any later minor version of 0.x is supported.
+    // 1.0 has the layout of the last 0.x, so a host of 1.x supports every 0.x from 0.2 on.
     {BP_VERSION(0, 0xFFFF), BP_VERSION(0, 2)},
 #endif
 };

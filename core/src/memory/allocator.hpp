@@ -3,9 +3,9 @@
 //
 // A block of DEVICE memory belongs to the stream that it was allocated for. A stream executes work
 // in order, so the owning stream can reuse a freed block at once. Other streams that used the block
-// (Buffer::record) must finish their work on it first. The host writes HOST and SHARED memory
-// without stream order, so a block of such memory also waits for its own stream. No lock is held
-// during a plugin call.
+// (Buffer::record) must finish their work on the block first. The host writes HOST and SHARED
+// memory without stream order, so a block of such memory also waits for its own stream. No lock is
+// held during a plugin call.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -153,7 +153,8 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   if (scratch.head == nullptr) scratch.push(&fresh_block());
   bp_error error = fresh_error();
   bp_status status = BP_OUT_OF_MEMORY;
-  // `whole_block` is only for huge blocks, and makes the block the whole segment.
+  // Adds a segment and takes the block from it. With `whole_block`, which is only for huge blocks,
+  // the block is the whole segment.
   const auto grow = [&](uint64_t segment_size, bool whole_block = false) {
     status = create_raw(pool.kind, segment_size, pool.alignment, &segment->buffer, &error);
     if (status == BP_OUT_OF_MEMORY) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between two streams. Events order a copy on one device. A copy between two devices goes
-// through HOST memory.
+// through host memory.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -51,7 +51,7 @@ class OwnEvent {
 void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_stream, Buffer& src, uint64_t from,
                    uint64_t bytes) {
   Device& device = *dst_stream.device;
-  // An illegal call throws before anything is enqueued.
+  // Locks and unlocks dst_stream, so that an illegal call throws before anything is enqueued.
   { const StreamLock check(dst_stream, kFunction); }
   OwnEvent before(device), after(device);
   src.record(dst_stream);

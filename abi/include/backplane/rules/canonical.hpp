@@ -18,9 +18,9 @@ constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0
   return count;
 }
 
-// Returns the number of a call's scalars. Trailing scalars beyond scalars_min do not count if their
-// bits are zero. Do not call this function with BP_OP_FLAG_DEVICE_SCALARS, because the values are
-// then unknown.
+// Returns the number of an execution's scalars in canonical form. Trailing scalars beyond
+// scalars_min do not count if their bits are zero. Do not call this function with
+// BP_OP_FLAG_DEVICE_SCALARS, because the values are then unknown.
 constexpr uint32_t trimmed_scalars(const OpInfo& op, const uint64_t* values, uint32_t count) noexcept {
   while (count > op.scalars_min && values[count - 1] == 0) --count;
   return count;

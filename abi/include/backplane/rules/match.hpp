@@ -80,7 +80,7 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   constexpr uint64_t kBytes = bit(BP_I8) | bit(BP_U8), kIndexes = bit(BP_I32) | bit(BP_I64);
   const Signature& signature = signature_of(desc.op);
   const uint32_t t = float_of(desc);
-  uint32_t before[26] = {};  // dtype of each letter that has occurred so far, or 0
+  uint32_t before[26] = {};  // dtype of each pattern letter that has occurred so far, or 0
   // If false, the operands with pattern t have an illegal dtype.
   const bool known = t == 0 || in_set(dtypes, t);
   const auto legal = [&](char letter) -> uint64_t {

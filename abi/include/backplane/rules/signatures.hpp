@@ -27,7 +27,7 @@ struct Pattern {
   char dtype = 0;
   char dims[5] = {};
   uint8_t count = 0;    // number of entries in dims
-  uint8_t letters = 0;  // number of entries in dims that are one dimension
+  uint8_t letters = 0;  // number of entries in dims that are a single dimension
   bool single = false;
   bool own = false;
 

@@ -28,7 +28,7 @@ struct Growth {
   uint32_t op = 0;                          // id of the operator; 0 means any operator
   const AttributeLayout* layout = nullptr;  // layout of the attribute struct, or null
   uint32_t offset = 0;                      // offset of the field in the attribute struct
-  // Index of the operand, old count, or dtype, depending on `what`.
+  // Index of the operand, maximum count before this version, or dtype, depending on `what`.
   uint32_t index = 0;
   uint64_t old_bits = 0;  // old set of dtypes or old mask of flags
   double old_hi = 0;

@@ -69,8 +69,8 @@ class HostStream {
   // Returns the point after all tasks that have been enqueued so far.
   uint64_t point() const { return tail_.load(std::memory_order_relaxed); }
 
-  // Reports a failure only after the remaining tasks have been dropped, so that no task still
-  // accesses memory.
+  // Waits for all enqueued tasks. Reports a failure only when all tasks that follow the failed task
+  // have been dropped, so that no task still accesses memory.
   Status wait(uint64_t timeout_ns) { return timeline_->wait(point(), timeout_ns); }
 
   // Enqueues a task that `fill(HostTask&) -> Status` prepares. If `fill` fails, nothing is

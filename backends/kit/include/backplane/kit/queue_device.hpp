@@ -77,8 +77,8 @@
 //   static constexpr bool kStaysOpen = true;
 //       One Native for each index lives until the process ends, with its compiled kernels. Define
 //       this constant for drivers that leak or are slow when they are reopened. The Native then
-//       outlives its Host. Certify once without this constant, because it also hides leaks in your
-//       own destructor.
+//       outlives its Host. Certify the plugin once without this constant, because the constant also
+//       hides leaks in your destructor of Native.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -402,7 +402,7 @@ class QueueDriver {
   // The caller holds a StartGuard.
   Result<Opened> open_native(uint32_t index) const {
     constexpr bool kStays = requires { Native::kStaysOpen; };
-    // Never destroyed, because drivers may be unloaded before the process exits.
+    // Never destroyed, because a driver may already be unloaded when static objects are destroyed.
     static auto* const all = new std::map<uint32_t, Opened>;
     if (const auto found = all->find(index); found != all->end()) return found->second;
     auto native = Native::open(index, host_);
