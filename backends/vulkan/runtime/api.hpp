@@ -13,8 +13,8 @@ namespace backplane::vulkan {
 // The system's Vulkan loader, which finds the drivers.
 class Library {
  public:
-  // Opens the loader. Returns UNAVAILABLE if there is no loader, or if it lacks a function that the
-  // plugin needs.
+  // Opens the loader. Returns UNAVAILABLE if the system has no loader, or if the loader lacks a
+  // function that the plugin needs.
   static kit::Result<std::shared_ptr<Library>> open();
   ~Library();
   Library(const Library&) = delete;

@@ -24,8 +24,8 @@ struct CacheKey {
 inline constexpr const char* kCacheSetting = "BACKPLANE_VULKAN_CACHE";
 
 // Returns the folder that kCacheSetting names. If kCacheSetting is not set, returns
-// $XDG_CACHE_HOME/backplane/vulkan, or else $HOME/.cache/backplane/vulkan. Returns nothing if the
-// cache is off or if no variable names a folder.
+// $XDG_CACHE_HOME/backplane/vulkan, or else $HOME/.cache/backplane/vulkan. Returns nothing if
+// kCacheSetting is `off`, or if none of these variables names a folder.
 std::optional<std::string> cache_folder();
 
 class CacheFile {

@@ -92,8 +92,8 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
     if (shape.dtype != dtype || shape.m % 4 != 0 || shape.n % 4 != 0 || shape.k % 4 != 0 || depth % shape.k != 0)
       continue;
     if (best && products(shape) <= products(best->shape)) continue;
-    // Each subgroup computes one part of the tile. The part that is closest to a square needs the
-    // fewest reads.
+    // Each subgroup computes one part of the tile. A subgroup reads the fewest values if its part
+    // is as square as possible.
     const uint32_t subgroups = kGroup / subgroup_size;
     uint32_t least = UINT32_MAX;
     for (uint32_t m = 1; m <= subgroups; m *= 2) {

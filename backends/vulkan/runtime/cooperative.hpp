@@ -28,8 +28,8 @@ struct MatrixTiling {
 };
 
 struct CooperativeMatrices {
-  // Shapes that kernels can use. There are none if the device lacks the extension or a feature that
-  // kernels need.
+  // Shapes that kernels can use. Empty if the device lacks VK_KHR_cooperative_matrix or a feature
+  // that these kernels need.
   std::vector<MatrixShape> shapes;
   uint32_t subgroup_size = 0;  // threads per subgroup
   bool bfloat16 = false;       // whether factors may be bf16
@@ -47,8 +47,9 @@ struct CooperativeMatrices {
 // are none if the device has no usable matrix shapes.
 class CooperativeRequest {
  public:
-  // Chains feature structs to `v12`, and enables the features of `v12` that kernels need. The
-  // CooperativeRequest owns these structs, so it must live until the VkDevice has been created.
+  // Chains feature structs to `v12`, and enables the features of `v12` that kernels with
+  // cooperative matrices need. The CooperativeRequest owns the chained structs, so it must live
+  // until the VkDevice has been created.
   CooperativeRequest(const CooperativeMatrices& matrices, VkPhysicalDeviceVulkan12Features& v12);
   CooperativeRequest(const CooperativeRequest&) = delete;
   CooperativeRequest& operator=(const CooperativeRequest&) = delete;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations of the extensions VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16, which the
 // vulkan_core.h of Debian 12 lacks. vulkan_core.h declares the former from version 1.3.255 on, and
-// the latter from 1.4.311 on. Members of structs have the order of vulkan_core.h. Types have other
-// names than in vulkan_core.h, so that both headers can be included.
+// the latter from 1.4.311 on. Struct members have the same order as in vulkan_core.h. Types have
+// different names from those in vulkan_core.h, so that a source file can include both headers.
 #pragma once
 
 #define VK_NO_PROTOTYPES

@@ -68,9 +68,10 @@ class Native {
   kit::Status launch(Stream& stream, const Program& program, const Call& call) const;
 
  private:
-  // State that all opens of a physical device share. It is created once per process and kept until
-  // the device is lost, so that a second open finds the pipelines compiled. Sharing also limits
-  // leaks, because drivers leak memory per VkDevice and, in Mesa 22.3, per pipeline.
+  // State that all Native objects of one physical device share. The first Native creates this
+  // state. It is kept until the device is lost, so that a Native that is opened later finds the
+  // pipelines compiled. Sharing also limits leaks, because drivers leak memory per VkDevice and, in
+  // Mesa 22.3, per pipeline.
   struct Shared {
     std::unique_ptr<LogicalDevice> logical;
     Operators operators{};

@@ -6,8 +6,8 @@ namespace backplane::vulkan {
 namespace {
 constexpr uint32_t kPushBytes = 8;  // size of the push constant, which is the address of a kernel's parameters
 
-// Minimum size in bytes of a copy that uses the copy queue. Such a copy takes at least 40 us at 25
-// GB/s, and may take longer than the extra submission and semaphore.
+// Minimum size in bytes of a copy that uses the copy queue. A copy of this size takes about 40 us
+// at 25 GB/s. For a shorter copy, the extra submission and semaphore may take longer than the copy.
 constexpr uint64_t kCopyQueueThreshold = uint64_t{1} << 20;
 
 constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;

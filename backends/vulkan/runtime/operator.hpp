@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of an operator, which lists the kernels of a plan and enqueues the commands of an
-// execution.
+// The interface of operators. An operator lists the kernels of a plan, and enqueues the commands of
+// each execution.
 #pragma once
 
 #include <backplane/kit/queue_device.hpp>
@@ -36,7 +36,8 @@ using Kernels = std::array<Kernel, kMaxPipelines>;
 struct Program {
   std::shared_ptr<const Operator> op;
   bool dense = false;  // all operands are dense or immediates, so kernels need no strides
-  std::array<VkPipeline, kMaxPipelines> pipelines{};  // null if the plan runs without the kernel
+  // Null for unused entries, and for optional kernels that failed to compile.
+  std::array<VkPipeline, kMaxPipelines> pipelines{};
 };
 
 class Operator {
@@ -46,8 +47,8 @@ class Operator {
   Operator& operator=(const Operator&) = delete;
   virtual ~Operator() = default;
 
-  // Returns UNSUPPORTED to reject a descriptor. May change `needs`, which initially describes a
-  // plan for any size without workspace.
+  // Returns UNSUPPORTED to reject a descriptor. Initially, `needs` describes a plan that needs no
+  // workspace and serves operands of any size. prepare() may change `needs`.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
   // Returns the kernels of a plan. They must depend only on properties that are fixed when the plan
   // is made.
@@ -58,8 +59,8 @@ class Operator {
 using OperatorEntry = kit::QueueOperator<std::shared_ptr<const Operator>>;
 using Operators = kit::Operators<OperatorEntry>;
 
-// Returns the entry of an operator whose operands may have any strides, and whose scalars may be in
-// host or device memory.
+// Returns the table entry for an operator whose operands may have any strides, and whose scalars
+// may be in host or device memory.
 template <class Op, class... Arguments>
 OperatorEntry entry_of(Arguments&&... arguments) {
   OperatorEntry entry;

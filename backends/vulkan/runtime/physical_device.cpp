@@ -131,8 +131,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     out.subgroup_size = subgroups.subgroupSize;
   out.has_shuffle = can_shuffle(subgroups);
   out.tuned_as_cpu = is_tuned_as_cpu(out);
-  // If a mode must be equal for all widths, it is not requested, because f16 arithmetic may need
-  // another mode.
+  // If the device requires the same mode for all float widths, the mode is not requested, because
+  // f16 arithmetic may need a different mode.
   constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   out.float_controls = {
       .round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE && floats.roundingModeIndependence != kNone,
@@ -203,8 +203,8 @@ void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> fami
   int best = -1;
   for (uint32_t i = 0; i < families.size(); ++i) {
     const VkQueueFamilyProperties& family = families[i];
-    // Chooses a family only for transfers, although other families, such as video families, also
-    // support copies.
+    // Chooses a family that supports only transfers. Families that support copies and other
+    // commands, such as video families, are not chosen.
     if ((family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
       copy_family = i;
       copy_count = family.queueCount;

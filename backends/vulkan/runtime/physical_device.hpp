@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties and features of a physical device, read once.
+// The properties and features of a physical device. The instance reads them when it is created.
 #pragma once
 
 #include "runtime/cooperative.hpp"
@@ -48,11 +48,11 @@ struct PhysicalDevice {
   CooperativeMatrices matrices;
   bool has_dot = false;            // VK_KHR_shader_integer_dot_product is supported
   bool fast_dot_i8 = false;        // dot products of four packed signed bytes are accelerated
-  bool fast_dot_u8 = false;        // dot products of unsigned bytes and signed bytes are accelerated
+  bool fast_dot_u8 = false;        // dot products of packed unsigned bytes with packed signed bytes are accelerated
   bool full_subgroups = false;     // pipelines can require that all threads of subgroups are active
   bool varying_subgroups = false;  // pipelines can allow shaders to see the actual subgroup size
   bool has_shuffle = false;        // subgroup shuffles are usable, and subgroups divide a workgroup evenly
-  bool tuned_as_cpu = false;       // reductions and copies are tuned for costly barriers
+  bool tuned_as_cpu = false;       // kernels are tuned for a CPU, where barriers are costly
 
   // Reads all members from the driver. The device is usable if `missing` is empty.
   static PhysicalDevice read(const InstanceApi& api, VkPhysicalDevice handle);
@@ -61,9 +61,9 @@ struct PhysicalDevice {
   void choose_queues(std::span<const VkQueueFamilyProperties> families);
 
   bool is_cpu() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
-  // The maximum number of operations of a dispatch or batch, which takes about half a second. The
-  // assumed speed is 512 GFLOP/s for a discrete GPU, 8 GFLOP/s for a CPU, and 64 GFLOP/s for other
-  // devices.
+  // The maximum number of operations per dispatch or batch. A dispatch or batch of that size takes
+  // about half a second. The assumed speed is 512 GFLOP/s for a discrete GPU, 8 GFLOP/s for a CPU,
+  // and 64 GFLOP/s for other devices.
   uint64_t max_operations() const {
     return uint64_t{1} << (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 38 : is_cpu() ? 32 : 35);
   }

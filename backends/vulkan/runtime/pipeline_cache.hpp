@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's pipeline cache, kept in a file between processes.
+// The driver's pipeline cache. A file preserves the cache for later processes.
 #pragma once
 
 #include <functional>
@@ -26,14 +26,14 @@ class PipelineCache {
   void note_compiled() { compiled_.fetch_add(1, std::memory_order_relaxed); }
 
   // Writes the file if pipelines were compiled since the last call and the driver's data changed.
-  // Merges the data that another process wrote meanwhile. Logs the first failure. Any thread may
-  // call save().
+  // Merges the data that another process has written since then. Logs only the first failure of
+  // this PipelineCache. Any thread may call save().
   void save(const Log& log);
 
  private:
   // Creates a VkPipelineCache with the initial contents `data`.
   kit::Result<VkPipelineCache> make(std::span<const std::byte> data);
-  // Creates a VkPipelineCache that merges `handle_` with the data that another process has stored.
+  // Creates a VkPipelineCache that merges `handle_` with `stored`, the data of another process.
   kit::Result<VkPipelineCache> merged(std::vector<std::byte> stored);
   kit::Result<std::vector<std::byte>> data_of(VkPipelineCache cache);
   // Returns why the file was not written, or an empty string on success.

@@ -16,8 +16,8 @@ kit::Result<std::unique_ptr<Stream>> Stream::create(LogicalDevice& device, Memor
   return stream;
 }
 
-// Allocates the memory of a stream. Later, only the first use of a batch allocates a command pool,
-// and long lists may grow.
+// Allocates the memory of a stream. After start(), memory is allocated only for the command pools
+// of batches, at their first use, and for lists of more than kWaits entries.
 kit::Status Stream::start() {
   constexpr std::size_t kWaits = 16;  // number of entries that each list can hold before it grows
   for (Batch& batch : batches_) {

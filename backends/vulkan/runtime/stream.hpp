@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of a kit stream, which records commands in batches. A batch is submitted when the
-// stream is marked, when the batch is full, or when the device has finished the stream's earlier
-// work.
+// The queue of a kit stream, which records commands in batches. A batch is submitted at a mark or
+// at a wait, when the batch is full, or when the next command needs the other queue. It is also
+// submitted when the device has finished all earlier batches of the stream.
 #pragma once
 
 #include <array>
