@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator attention, computed without a tensor of scores. One kernel (shaders/attention.comp)
-// reads keys and values once. If there are few rows or many keys, the keys are divided into splits,
-// and a second kernel combines the results of the splits.
+// processes each tile of rows in one pass over keys and values. If there are few rows or many keys,
+// the keys are divided into splits, and a second kernel combines the results of the splits.
 #include <cmath>
 
 #include "ops/gemm_algorithm.hpp"
@@ -45,7 +45,7 @@ using Shape = std::span<const int64_t>;  // shape with four extents
 
 // Division of the work. An item is one tile of rows.
 struct WorkSplit {
-  int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile, tiles per group, and total number of tiles
+  int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile, tiles per key head, and total number of tiles
   int64_t splits = 1, split_keys = 0;           // number of splits of the keys, and keys per split
   int64_t items_per_subgroup = 1;               // maximum items per subgroup and dispatch
   int64_t item_bytes = 1;                       // bytes of scratch memory per item and split

@@ -138,7 +138,8 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
   return status;
 }
 
-// The K-major kernel coalesces reads, so it is not used with the algorithms for CPUs.
+// The K-major kernel exists for coalesced reads, which a CPU does not need. The algorithms for CPUs
+// (kSubgroup and kDirect) therefore do not use this kernel.
 bool Gemm::has_k_major_kernel() const {
   return source_.window == 0 && algorithm_ != GemmAlgorithm::kSubgroup && algorithm_ != GemmAlgorithm::kDirect;
 }
@@ -161,8 +162,9 @@ Gemm::Tiling Gemm::tiling_of(const Program& program, const GemmParams& params) c
   if (algorithm_ == GemmAlgorithm::kSubgroup)
     return {b_is_vec4_columns(params) ? kSubgroupVec4 : kTiled, BACKPLANE_THREAD_TILE_M, kMinSubgroupTileN};
   if (params.rows <= BACKPLANE_THREAD_TILE_M && has_k_major_kernel() && b_is_k_major(params)) {
-    // Chooses the kernel for M rounded up to a power of two. If M is 1, chooses the kernel for two
-    // rows unless every execution of the plan has a single row.
+    // Chooses the kernel for M rounded up to a power of two. The kernel for one row is compiled
+    // only if every execution of the plan has a single row. Otherwise, M = 1 uses the kernel for
+    // two rows.
     const bool single_row = program.pipelines[kKMajor] != VK_NULL_HANDLE;
     const uint32_t index = single_row ? 0 : static_cast<uint32_t>(std::max<int>(std::bit_width(params.rows - 1), 1));
     return {kKMajor + index, kKMajorRows[index], BACKPLANE_K_MAJOR_TILE_N};

@@ -51,7 +51,7 @@ class Gemm : public Operator {
                             int64_t splits) const;
   std::string shader(const char* variant) const;
   bool has_k_major_kernel() const;
-  bool b_is_k_major(const GemmParams& params) const;       // whether K has the smaller stride in b
+  bool b_is_k_major(const GemmParams& params) const;       // whether the stride of b along K is smaller than along N
   bool b_is_vec4_columns(const GemmParams& params) const;  // whether four columns of b can be loaded at once
   int64_t occupancy_target() const;                        // number of workgroups that occupies the device
   Tiling tiling_of(const Program& program, const GemmParams& params) const;

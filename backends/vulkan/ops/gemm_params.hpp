@@ -57,8 +57,8 @@ struct Strides {
 // operand a. The batch consists of all dimensions before the last two. If the rank is 1, there is
 // one row and no batch.
 void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params);
-// Folds the innermost dimensions of the batch into M if b broadcasts over these dimensions. The
-// resulting rows of a and of the output must be evenly spaced, or else a dimension is not folded.
+// Folds the innermost dimensions of the batch into M if b broadcasts over these dimensions. Folds a
+// dimension only if the resulting rows of a and of the output are evenly spaced.
 void fold_batch_into_rows(GemmParams& params);
 
 }  // namespace backplane::vulkan

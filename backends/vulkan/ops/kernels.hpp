@@ -57,7 +57,8 @@ kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNe
 
 // Returns the number of elements per workgroup of kernels that process four elements at once
 // (shaders/vec4_loop.glsl). The number is larger on a CPU, to amortise the setup of each thread.
-// The cache limits the number, because a CPU runs the threads of a workgroup one after another.
+// The elements of a workgroup must fit into the cache, because a CPU runs the threads of a
+// workgroup one after another.
 inline uint32_t vec4_elements_per_group(const PhysicalDevice& device) { return (device.is_cpu() ? 32 : 4) * kGroup; }
 
 // Returns the maximum number of elements per dispatch of a kernel that needs `steps` iterations per

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator adamw, which reads and writes the parameter and the moments once.
+// The operator adamw. One execution reads and writes each element of the parameter and of the
+// moments once.
 #include <bit>
 
 #include "ops/kernels.hpp"

@@ -59,8 +59,8 @@ class Quantize : public Operator {
  private:
   enum Pipeline : uint32_t { kStrided, kVec4 };
 
-  // Adds an operand that broadcasts along dimensions of extent 1. A view of another rank than the
-  // floats has a single element.
+  // Adds an operand that broadcasts along dimensions of extent 1. A view whose rank differs from
+  // `rank` has a single element.
   static void add(LoopNest& nest, const View& view, uint32_t rank) {
     LoopOperand& operand = nest.operand[nest.operands++];
     operand = {&view, address_of(view), {}};

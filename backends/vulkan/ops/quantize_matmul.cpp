@@ -84,7 +84,8 @@ class IntegerActivations : public QuantizedMatmul {
   IntegerActivations(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device)
       : QuantizedMatmul(dtype, algorithm, device, {.quantized = true}) {}
 
-  // Blocks are unsupported for integer activations, because sums over blocks would be floats.
+  // Blocks are unsupported for integer activations, because each block has its own scale, so the
+  // integer sums of blocks could not be added exactly.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
       return kit::unsupported(checked.op->name, " of integer rows with blocks is not here; let core decompose it");

@@ -137,7 +137,7 @@ struct ReductionNest {
 // (shaders/register_rows.glsl).
 struct RegisterRows {
   uint32_t group_size, vec4s;  // threads per workgroup, and vec4s per thread
-  uint32_t rows = 1;           // rows per workgroup; several rows must be interleaved in memory
+  uint32_t rows = 1;           // rows per workgroup; if greater than 1, rows must be interleaved in memory
   constexpr uint32_t threads_per_row() const { return group_size / rows; }
   constexpr int64_t elements() const { return int64_t{4} * threads_per_row() * vec4s; }  // maximum elements per row
 };
