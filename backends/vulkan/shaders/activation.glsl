@@ -40,7 +40,8 @@ float gelu_tanh_f32(float x) {
 
 bool is_whole_f32(float x) { return floor(x) == x; }
 
-// x^y, computed as e^(y ln |x|). The sign and the cases in which the logarithm fails are handled separately.
+// x^y, computed as e^(y ln |x|). The sign, and the cases in which the logarithm fails, are handled
+// separately.
 float pow_f32(float x, float y) {
   const uint bits = floatBitsToUint(x);
   if (x == 1.0 || y == 0.0) return 1.0;

@@ -153,7 +153,7 @@ void update_softmax() {
       sums[0] *= correction[0];
     }
     // The base is 0 if the row has no visible key yet, because -inf minus -inf is NaN. A NaN score
-    // remains NaN in e^(score - base), even if max ignores it.
+    // remains NaN in e^(score - base), even if max() ignores NaN.
     const float base = greatest[0] == -kInfinity ? 0.0 : greatest[0];
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
       const float e = exp_f32(scores[0][t] - base);
@@ -208,7 +208,7 @@ void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
 void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_t scratch) {
   for (uint c = 0u; c < attention.width; c += 4u * SUBGROUP_SIZE) {
     const uint column = c + 4u * SUBGROUP_THREAD, last = attention.width - 1u;
-    int64_t offsets[4];  // byte offsets of four columns; a column past the end reads the last one
+    int64_t offsets[4];  // byte offsets of four columns; a column past the end reads the last column
     [[unroll]] for (uint i = 0u; i < 4u; ++i)
       offsets[i] =
           attention.v.strides[3] * int64_t(min(column + i, LAYOUT == BACKPLANE_LAYOUT_DENSE ? last - 3u : last));

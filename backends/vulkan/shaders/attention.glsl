@@ -4,7 +4,7 @@
 // Rows are the queries of all heads that share a head of keys and values. A tile consists of a few
 // rows. A work item is a tile, or one split of the tile's keys. For each row of a tile, a split
 // stores the maximum score, the sum of e^(score - maximum), and the sum of the values weighted by
-// these terms. The weighted values are padded to a multiple of four columns.
+// e^(score - maximum). The weighted values are padded to a multiple of four columns.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
@@ -23,7 +23,7 @@ struct Attention {
   uint queries, keys, depth, width;  // extents L, S, D and E of the operator
   uint groups, group_heads;          // number of key heads; number of query heads per key head
   uint rows, tile_rows, tiles;       // rows per group; rows per tile; tiles per group
-  uint first_item, items;            // tiles of this dispatch
+  uint first_item, items;            // first tile and number of tiles of this dispatch
   uint splits, split_keys;           // splits of the keys; keys per split
   float scale;
   uint causal, mask_kind;

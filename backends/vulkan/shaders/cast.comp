@@ -158,8 +158,9 @@ void convert(BITS x, out uint small, out uint64_t wide) {
       } else if (OP == T_F32) {
         small = sign | f32_of_magnitude(magnitude);
       } else {
-        // The f32 must be exact, so that only the final conversion rounds. The lowest bit that the
-        // f32 keeps therefore records whether any dropped bit is 1.
+        // The conversion to the intermediate f32 must not round, so that only the final conversion
+        // rounds. The lowest bit that the f32 keeps is therefore a sticky bit. It is 1 if any
+        // dropped bit is 1.
         uint64_t short_magnitude = magnitude;
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);
         if (top > 22) {

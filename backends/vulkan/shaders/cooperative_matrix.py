@@ -3,9 +3,10 @@
 """Translates SPV_NV_cooperative_matrix to SPV_KHR_cooperative_matrix: cooperative_matrix.py IN.spv OUT.spv [bf16]
 
 Every glslc compiles the NV extension, but some do not compile the KHR extension. The extensions use different numbers,
-and encode the layout of a matrix differently. A KHR matrix type also has a use, and the KHR multiplication states which
-integers are signed. The specialisation constants that give a matrix its size identify its use; specialization.h has
-their ids. With `bf16`, 16-bit elements are bf16 (SPV_KHR_bfloat16), for which GLSL has no name."""
+and encode the layout of a matrix differently. A KHR matrix type also states its use (a, b or accumulator), and the KHR
+multiplication states which integers are signed. The script derives the use from the specialisation constants that give
+the size of a matrix; specialization.h has their ids. With `bf16`, 16-bit elements are bf16 (SPV_KHR_bfloat16), for
+which GLSL has no name."""
 import array
 import os
 import re
@@ -80,7 +81,7 @@ def translate(words, bf16):
         emit(opcode, operands)
         if opcode == TYPE_INT:
             integers.add(operands[0])
-            if operands[1:] == [32, 0] and not made:  # the constants 0 to 2 get the ids bound to bound + 2
+            if operands[1:] == [32, 0] and not made:  # the constants 0, 1 and 2 get the ids from `bound` on
                 made = True
                 for number in range(3):
                     emit(CONSTANT, [operands[0], bound + number, number])

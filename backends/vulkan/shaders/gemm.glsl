@@ -65,8 +65,8 @@ struct Gemm {
   // modulo s / g. kernel: extents of the kernel. out_extent: extents of the output.
   ivec4 stride, gcd, period, inverse, kernel, out_extent;
   // The fields of quantized weights. a_block and b_block are strides between blocks. b_byte is the
-  // stride between bytes of a column of 4-bit weights. all_depth is the full depth. scale and zero
-  // are the addresses of scales and zero points.
+  // stride between bytes of a column of 4-bit weights. all_depth is the depth of a row of a, over
+  // all blocks. scale and zero are the addresses of scales and zero points.
   int64_t a_block, b_block, b_byte;
   uint all_depth, padding;
   uint64_t scale, zero;  // `zero` may be null
@@ -274,7 +274,7 @@ float weight_at(Column column, int k) {
 Column column_at(ColumnBase base, Segment segment) {
   Column column = Column(base.at + segment.b, base.first, base.end);
   if (WINDOW != 0) {
-    // The conversion makes negative positions large, so that they exceed the extent.
+    // The conversion to unsigned makes negative positions large, so that they exceed the extent.
     const uvec3 position = uvec3(base.position + segment.position);
     if (any(greaterThanEqual(position, uvec3(gemm.extent.yzw)))) column.end = 0;
   }

@@ -3,8 +3,9 @@
 // the minimum. One thread processes a slice along the axis in order, so that duplicate indices are
 // applied in the same order in every run.
 //
-// Operands: io, index and source, without the axis. params.extra: extent and stride of io, number
-// and stride of indices, stride of source. VARIANT 8 means that indices have 64 bits.
+// Operands: io, index and source. The loops over the operands omit the axis. params.extra: extent
+// and stride of io, number and stride of indices, stride of source. VARIANT 8 means that indices
+// have 64 bits.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -28,7 +28,7 @@
 #define TM BACKPLANE_THREAD_TILE_M
 #define TN BACKPLANE_THREAD_TILE_N
 #define DEPTH 16                      // elements along k of a tile in shared memory
-#define CHUNK BACKPLANE_MIN_SUBGROUP  // number of k that a subgroup reads at once
+#define CHUNK BACKPLANE_MIN_SUBGROUP  // number of values of k that a subgroup reads at once
 #define ROWS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? TM : BACKPLANE_GROUP_TILE_M)
 #define COLUMNS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? BACKPLANE_SKINNY_TILE_N : BACKPLANE_GROUP_TILE_N)
 #define THREADS_N (COLUMNS / TN)
@@ -73,8 +73,8 @@ ACCUMULATOR accumulators[TM][TN];
 ACCUMULATOR row_sums[TM], column_sums[TN];
 #endif
 
-// Returns the element of b at k of a column. column.at is the element's address. If the element
-// does not exist, reads `safe` and returns 0.
+// Returns the element of `column` of b at index k. column.at is the element's address. If the
+// element does not exist, reads `safe` and returns 0.
 ACCUMULATOR b_of(Column column, uint64_t safe, int k) {
 #ifdef FLOAT_ACTIVATIONS
   return weight_at(column, k);
@@ -202,8 +202,8 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   const bool same_column = WINDOW != 0;
 #endif
   const bool b_by_depth = !same_column && abs(gemm.b_depth) <= abs(gemm.b_column);
-  // A thread's elements are evenly spaced over lines or over k, so addresses are computed once and
-  // then incremented.
+  // A thread's elements are evenly spaced over lines or over k. The loop over k can therefore
+  // increment addresses, instead of computing them in each iteration.
   const uint a_line = a_by_depth ? lane / DEPTH : lane % ROWS, a_k = a_by_depth ? lane % DEPTH : lane / ROWS;
   const uint b_line = b_by_depth ? lane / DEPTH : lane % COLUMNS, b_k = b_by_depth ? lane % DEPTH : lane / COLUMNS;
   const uint64_t a_step = uint64_t(a_by_depth ? gemm.a_row * (GROUP / DEPTH) : gemm.a_depth * (WORD * GROUP / ROWS));
@@ -214,7 +214,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   uint64_t b_at = same_column ? own.at : b + uint64_t(gemm.b_column * int64_t(n0 + b_line + gemm.first_column));
   b_at += uint64_t(gemm.b_depth * int64_t(k_begin + int(b_k * WORD)));
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
-    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // stops at k_end, because 0 * inf would give NaN
+    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // not past k_end: a padding 0 times inf would be NaN
     [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
       const uint r = a_line + (a_by_depth ? u * (GROUP / DEPTH) : 0u), k = a_k + (a_by_depth ? 0u : u * (GROUP / ROWS));
       if (int(k) < depth && m0 + r < gemm.rows)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mean and variance of rows. The mean is computed first, and then the squared distances from the
 // mean. Operand 1 is x, and params.numbers[2] is the length of a row. The including file defines
-// tile_sum, which adds over the threads of a row, and kCentred. If kCentred is false, the mean
+// kCentred and tile_sum, which adds over the threads of a row. If kCentred is false, the mean
 // counts as zero.
 float load_value(uint operand, uint i) { return value_of(load_bits(at(operand, i))); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Philox4x32-10 (Salmon et al., SC 2011). Scalars: key, lower half of the counter, upper half of
-// the counter. Logical element 4j + l is word l of block counter + j. params.extra[0] is the
-// logical index of the dispatch's first element.
+// the counter. Logical element 4j + l is word l of the block whose counter is the given counter
+// plus j. params.extra[0] is the logical index of the dispatch's first element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

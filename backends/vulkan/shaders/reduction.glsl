@@ -16,7 +16,7 @@
 #include "memory.glsl"
 #include "vec4.glsl"
 #ifdef REGISTER_ROWS
-// Number of rows per workgroup. Several rows are interleaved.
+// Number of rows per workgroup. If greater than 1, the rows are interleaved in memory.
 layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS = 1;
 #else
 layout(constant_id = BACKPLANE_ID_VEC4_TILE) const uint VEC4_TILE = 0;
@@ -66,8 +66,8 @@ uint64_t bases[OPERANDS];  // address of element 0 of the row; 0 if the operand 
 
 bool present(uint operand) { return bases[operand] != 0ul; }
 
-// Copies of parameters. They are read once, because the compiler cannot know that stores do not
-// change the parameters.
+// Copies of parameters. Without the copies, the compiler would read the parameters again after each
+// store, because a store might change the parameters.
 uint tile_size;
 int64_t steps[OPERANDS];
 

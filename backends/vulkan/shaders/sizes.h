@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes that the host's C++ and the kernels' GLSL share. */
-#define BACKPLANE_GROUP 128             /* threads per workgroup, which every Vulkan device supports */
+#define BACKPLANE_GROUP 128             /* threads per workgroup; every Vulkan device supports 128 */
 #define BACKPLANE_PARAMS_BYTES 672      /* size of the parameters of most kernels in bytes (params.glsl) */
 #define BACKPLANE_TRANSPOSE_TILE 32     /* rows and columns of a tile of copy_transpose.comp */
 #define BACKPLANE_ROPE_TABLE 128        /* maximum number of frequencies per dispatch of rope */

@@ -5,8 +5,8 @@
 // digit, with a histogram per digit. Then the selected elements are gathered, and each is stored at
 // its rank.
 //
-// Operands: values, indices and x, without the axis. params.extra: extent, k, strides of x, values
-// and indices, whether to store indices.
+// Operands: values, indices and x. The loops over the operands omit the axis. params.extra: extent,
+// k, strides of x, values and indices, whether to store indices.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define GROUP_SIZE_CONSTANT

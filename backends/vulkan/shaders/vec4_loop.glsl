@@ -5,8 +5,8 @@
 // broadcast along rows. Every other operand is an immediate, or is dense along rows and aligned for
 // accesses of four elements.
 //
-// The parameters contain an immediate four times, so that no branch has to distinguish immediates.
-// Drivers of CPUs would execute both sides of such a branch.
+// The parameters contain each immediate four times, so that kernels load immediates like other
+// operands, without a branch. Drivers of CPUs would execute both sides of such a branch.
 #include "vec4.glsl"
 
 // Eight adjacent threads access 128 bytes of f32 at once, and then the next 128 bytes. A GPU thus
