@@ -47,7 +47,8 @@ with tempfile.TemporaryDirectory() as folder:
     told("a driver whose instance fails", {**drivers(fails), "FAILING_DRIVER": "instance"}, "vkCreateInstance")
     told("a driver whose devices fail", {**drivers(fails), "FAILING_DRIVER": "devices"}, "vkEnumeratePhysicalDevices",
          "VK_ERROR_INITIALIZATION_FAILED")
-    # The loader reports this error, or the plugin does.
+    # Either the loader or the plugin reports this error, so only the common part of their messages
+    # is tested.
     told("a driver without devices", {**drivers(fails), "FAILING_DRIVER": "none"}, "UNAVAILABLE", "evices")
     told("no validation layer", {"BACKPLANE_VULKAN_VALIDATION": "1", "VK_LAYER_PATH": folder}, "VK_LAYER_KHRONOS_validation",
          "not installed")

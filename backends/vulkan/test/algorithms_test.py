@@ -45,9 +45,9 @@ def check_passes(what, groups, least, **environment):
 
 said = refused("sideways")
 tap.check("an unknown algorithm is refused by name", "sideways" in said and "direct" in said, said)
-# The groups cover whole and partial tiles, single rows, batches, every layout, split-K (33,000 and 70,001 terms), and
-# integers with zero points. They exclude the suite's 70,001 matrices, which are slow with algorithms that a device
-# would not choose.
+# The groups cover whole and partial tiles, single rows, batches, every layout, split-K (33,000 and
+# 70,001 terms), and integers with zero points. They exclude the suite's case of 70,001 matrices,
+# which is slow with algorithms that a device would not choose.
 groups = [f"numeric.matmul.{dtypes}.{shape}" for dtypes in ("f32", "f16", "i8", "u8_i8")
           for shape in ("9x11", "17x19", "65x34", "33x32", "1x5", "3x5x6", "66x3", "3x33")]
 groups += [f"numeric.quantized_matmul.{dtypes}.{shape}" for dtypes in ("f32_i8", "bf16_u8") for shape in ("19x131", "19x5", "2x5x4")]

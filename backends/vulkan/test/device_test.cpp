@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests how much host work calls cause, and which operands they reject.
+// Tests the cost of calls on the host (time and allocations), and which operands are rejected.
 #include <ctime>
 #include <random>
 #include <set>
@@ -202,8 +202,8 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   for (Device::Buffer* buffer : buffers) rig.device->destroy(buffer);
 }
 
-// With an any-size plan, executions with unsupported shapes fail and name the shape. Later
-// executions succeed.
+// With an any-size plan, an execution with an unsupported shape fails, and the error names the
+// shape. A later execution with a supported shape succeeds.
 TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());

@@ -50,7 +50,7 @@ static VkResult VKAPI_CALL version(uint32_t* out) {
   return VK_SUCCESS;
 }
 
-/* The loader requires every function of a 1.3 driver, but never calls this one. */
+/* Stands for functions that the loader requires of a driver but does not call in these tests. */
 static void VKAPI_CALL unused(void) { abort(); }
 
 __attribute__((visibility("default"))) PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance,

@@ -205,7 +205,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
       VK_ERROR_DEVICE_LOST, true, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
         EXPECT_EQ(status.code(), BP_DEVICE_LOST) << name << ": " << status.message();
         EXPECT_THAT(status.message(), testing::HasSubstr("open it again"));
-        // After the loss, each open handle of the device reports it, even if the driver recovers.
+        // Both open devices report the loss, even if the driver recovers.
         for (Rig* each : {&rig, &beside}) {
           if (each->plan == nullptr) continue;
           EXPECT_EQ(each->enqueue().code(), BP_DEVICE_LOST);
@@ -295,7 +295,7 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
   bool refused = false;
   for (int64_t after = 0; rig.stream->failure().ok(); ++after) {
     ASSERT_LT(after, 100);
-    // The record must begin a batch, because the stream waits for this event.
+    // Because the stream waits for this event, the following record() must begin a batch.
     ASSERT_TRUE(rig.device->wait_event(*rig.stream, *passed).ok());
     watched::arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
     const kit::Status status = rig.device->record(*event, *rig.stream);

@@ -307,8 +307,8 @@ TEST_F(LongReductions, LayerAndRmsNorm) {
   });
 }
 
-// Runs with weights and smoothing, and without, and each with and without the gradient. One target
-// is ignored, and one is the last class.
+// Runs with both weights and smoothing, and with neither. Both runs are repeated with the gradient.
+// One target is ignored, and one target is the last class.
 TEST_F(LongReductions, CrossEntropy) {
   constexpr int32_t kIgnored = -100;
   for (const bool smoothed : {false, true}) {

@@ -4,7 +4,8 @@
 
 After the layer's first message, every wait and plan fails, so no failure means no message. `certify` receives the
 WORDs. Without WORDs, a part of the suite runs. With only `--seed 1`, the whole suite runs. The GEMM of 70,001 matrices
-has more workgroups than one dispatch may have. Drivers do not report such a dispatch."""
+has more workgroups than one dispatch may have. If the plugin did not divide it, only the layer would
+report the error."""
 import json
 import os
 import sys

@@ -99,7 +99,8 @@ void change(VkDevice idle) {
 template <class... Arguments>
 void change(const Arguments&...) {}
 
-// Changes the arguments of a call before the driver receives them.
+// The changed create info of a pipeline. The functions below change the arguments of a call before
+// the driver receives them.
 VkComputePipelineCreateInfo asked_pipeline;
 void ask(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& asked, const VkAllocationCallbacks*,
          VkPipeline*) {

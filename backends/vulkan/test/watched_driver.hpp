@@ -18,7 +18,7 @@ namespace backplane::vulkan::test::watched {
 kit::Result<std::shared_ptr<const Instance>> instance();
 
 // Lets `after` fallible calls succeed and makes the next one return `result`. If `for_good` is
-// true, all later fallible calls return it too.
+// true, all later fallible calls return `result`, too.
 void arm(int64_t after, VkResult result, bool for_good);
 void disarm();
 // Returns the name of the first call that failed on purpose since `arm`, or an empty string if
