@@ -21,7 +21,8 @@ class Driver {
   kit::Result<Device*> open(uint32_t index, std::string_view options);
 
  private:
-  // Returns the instance that the whole process shares. Logs once which devices cannot be used.
+  // Returns the instance that the whole process shares. The first successful call logs the devices
+  // that the plugin cannot use.
   kit::Result<std::shared_ptr<const Instance>> instance();
 
   kit::Host host_;
