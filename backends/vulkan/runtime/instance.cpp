@@ -50,7 +50,8 @@ kit::Status require_layer(const Library& library) {
 }
 
 // Returns whether the loader hides non-conformant drivers unless VK_KHR_portability_enumeration is
-// enabled. The devices of non-conformant drivers report which features they lack.
+// enabled. Enabling the extension is safe, because devices of non-conformant drivers report which
+// features they lack.
 kit::Result<bool> hides_portable_drivers(const Library& library) {
   uint32_t count = 0;
   VkResult result = library.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);

@@ -11,8 +11,8 @@
 namespace backplane::vulkan {
 
 // Environment variable. The value 1 enables the validation layer, including its checks of
-// synchronisation and of best practices. After the layer's first message, all later waits and plans
-// fail.
+// synchronisation and of best practices. After the layer's first message, every wait and every
+// creation of a plan or buffer fails.
 inline constexpr const char* kValidationSetting = "BACKPLANE_VULKAN_VALIDATION";
 
 // Keeps the first message of the validation layer.

@@ -23,8 +23,8 @@ kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
 }
 
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
-  // If the driver's address is not aligned as requested, creates the buffer with extra bytes, and
-  // moves its first byte to an aligned address.
+  // If more than kAlignment is requested, or the driver's address is not aligned as requested, the
+  // buffer gets extra bytes. Its first byte then moves to an aligned address.
   auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
   if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());

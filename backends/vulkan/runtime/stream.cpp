@@ -232,7 +232,7 @@ kit::Status Stream::wait_for(const Point& point) {
 
 kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
                          uint64_t bytes) {
-  QueueKind queue = open_ == nullptr ? kCompute : open_->queue;  // a small copy stays on the current queue
+  QueueKind queue = open_ == nullptr ? kCompute : open_->queue;  // a small copy uses the open batch's queue
   if (bytes >= device_.copy_queue_threshold()) queue = src.on_host() != dst.on_host() ? kCopy : kCompute;
   if (kit::Status status = open_batch(queue); !status.ok()) return status;
   order(Accesses{{src.address + src_offset, src.address + src_offset + bytes, false},

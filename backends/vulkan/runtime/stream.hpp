@@ -86,7 +86,8 @@ class Stream {
     VkCommandPool pool = VK_NULL_HANDLE;
     VkCommandBuffer buffer = VK_NULL_HANDLE;
   };
-  // A command buffer, with the objects that its commands use and the counts that limit its size.
+  // The command buffers of a batch, the objects that its commands use, and the counts that limit
+  // its size.
   struct Batch {
     Commands of[kQueueKinds];  // command buffer per queue, created at the first use
     QueueKind queue = kCompute;
