@@ -111,8 +111,9 @@ class Conv : public Convolution {
                     params.b_depth * params.depth, params);
     if (params.segment_shape[kSpatial] > params.depth) put_k_along_image(params);
   }
-  // Changes the GEMM for few channels and wide convolution kernels. K then runs along the image,
-  // and segments run over channels and over the other dimensions of the convolution kernel.
+  // Changes the description of the GEMM for convolutions with few channels and wide kernels. K then
+  // runs along the last dimension of the image, and segments run over channels and over the other
+  // dimensions of the convolution kernel.
   static void put_k_along_image(GemmParams& params) {
     constexpr uint32_t d = kSpatial;
     params.flags |= GemmParams::kKAlongImage;

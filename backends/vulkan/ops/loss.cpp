@@ -62,8 +62,8 @@ class CrossEntropy : public Operator {
     const uint64_t losses = sum + kLosses;
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // Two floats represent the number of classes exactly. The number is capped at 2^31, because
-    // targets have 31 bits.
+    // Two floats, the quotient and the remainder by 65,536, represent the number of classes
+    // exactly. The number is capped at 2^31, because targets have 31 bits.
     const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31), high = counted / 65536, low = counted % 65536;
     const auto count_classes = [high, low](LossParams& params) {
       params.numbers[2] = static_cast<float>(high);

@@ -88,8 +88,8 @@ class Sort : public Operator {
  private:
   enum Pipeline : uint32_t { kCount, kBegin, kStep };
 
-  // Returns a dense view of the indices in the workspace. The sort needs indices to keep equal
-  // values in order.
+  // Returns a dense view of the indices in the workspace. The bitonic network compares the indices
+  // of equal values, so that the sort is stable.
   static View dense_indices(const Call& call) {
     View out = call.out(0);
     out.dtype = BP_I32;
