@@ -100,7 +100,7 @@ class Faults : public testing::Test {
   // Makes each call fail in turn, and checks the outcome with `round(status, rig, beside, name)`.
   // `beside` is a second open device, which exists if the first open succeeds. Cache files of
   // another process appear before the first open and before the close, so that the plugin reads and
-  // merges caches. At the end, every call must have failed once.
+  // merges caches. At the end, every call that is not in kOfInstance must have failed once.
   template <class Round>
   void strike_each(VkResult result, bool for_good, const Round& round) {
     works_again("before");
@@ -135,8 +135,8 @@ class Faults : public testing::Test {
     }
   }
 
-  // Checks a call that failed during the close. Only the log reports the failure, and the file of
-  // the other process is kept.
+  // Checks a call that failed during the close. Only the log reports the failure. The file of the
+  // other process is kept, except if the call is vkDeviceWaitIdle.
   void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& beside) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     std::string objection;
@@ -144,7 +144,7 @@ class Faults : public testing::Test {
     std::vector<std::string> lines = rig.lines;
     lines.insert(lines.end(), beside.lines.begin(), beside.lines.end());
     if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue")
-      return;  // the plugin uses another call instead
+      return;  // no line, because the plugin succeeds with a different call
     EXPECT_THAT(lines,
                 testing::ElementsAre(testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(name))))
         << name;
