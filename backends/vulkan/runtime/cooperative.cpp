@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
 // Returns the bytes of shared memory per workgroup. Shared memory holds two tiles, and one matrix
-// of accumulators per subgroup. If the factors are i8, it also holds an i32 sum per line of the
-// tiles.
+// of accumulators per subgroup. If the factors are i8, it also holds an i32 sum for each row of a's
+// tile and each column of b's tile.
 uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;
@@ -87,8 +87,8 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
   std::optional<MatrixTiling> best;
   const auto products = [](const MatrixShape& shape) { return uint64_t{shape.m} * shape.n * shape.k; };
   for (const MatrixShape& shape : shapes) {
-    // The edges of a matrix must fill whole words of shared memory, and k must divide a tile's
-    // depth.
+    // Rows and columns of a matrix must fill whole words of shared memory, and k must divide a
+    // tile's depth.
     if (shape.dtype != dtype || shape.m % 4 != 0 || shape.n % 4 != 0 || shape.k % 4 != 0 || depth % shape.k != 0)
       continue;
     if (best && products(shape) <= products(best->shape)) continue;

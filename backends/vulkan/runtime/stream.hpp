@@ -52,7 +52,7 @@ class Stream {
     VkPipeline pipeline = VK_NULL_HANDLE;
     uint32_t groups[3] = {1, 1, 1};
     std::span<const Access> accesses;
-    uint64_t operations = 0;  // number of operations; 0 if memory accesses determine the time
+    uint64_t operations = 0;  // number of arithmetic operations; 0 if memory accesses take longer
   };
   // Enqueues a kernel. `fill(Block&, uint64_t address)` writes the parameter block that the shader
   // reads at `address`. Block is Params or another plain struct. The memory of the block is
