@@ -37,7 +37,7 @@ constexpr int64_t kMinSubgroup = BACKPLANE_MIN_SUBGROUP, kWorkgroup = BACKPLANE_
 constexpr int64_t kMaxDepth = 65536;    // maximum elements per query, due to the iteration limit
 constexpr int64_t kMaxWidth = 1024;     // maximum columns of v per dispatch
 constexpr int64_t kMinSplitKeys = 256;  // minimum keys per split if keys are split for occupancy
-constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // number of subgroups that occupies a device
+constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // minimum number of subgroups to keep a device busy
 constexpr int64_t kMaxIndex = int64_t{1} << 31;                  // exclusive upper limit of extents
 constexpr auto kScratch = static_cast<int64_t>(Stream::kScratchBytes);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMinSubgroupTileN = BACKPLANE_THREAD_TILE_N * BACKPLANE_MIN_SUBGROUP;
 constexpr int64_t kMaxSubgroupsPerGroup = BACKPLANE_SUBGROUP_WORKGROUP / BACKPLANE_MIN_SUBGROUP;
-constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // number of workgroups that occupies a device
+constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // minimum number of workgroups that keep a device busy
 
 // Returns a dispatch of `groups` workgroups. The dispatch has two dimensions if `groups` exceeds
 // the limit of one dimension. It has fewer workgroups if `groups` exceeds the limit of two

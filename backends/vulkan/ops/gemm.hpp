@@ -53,7 +53,7 @@ class Gemm : public Operator {
   bool has_k_major_kernel() const;
   bool b_is_k_major(const GemmParams& params) const;       // whether the stride of b along K is smaller than along N
   bool b_is_vec4_columns(const GemmParams& params) const;  // whether four columns of b can be loaded at once
-  int64_t occupancy_target() const;                        // number of workgroups that occupies the device
+  int64_t occupancy_target() const;                        // minimum number of workgroups that keep the device busy
   Tiling tiling_of(const Program& program, const GemmParams& params) const;
   // Returns the number of workgroups of a dispatch without split-K.
   int64_t workgroups_of(const Program& program, const GemmParams& params) const;

@@ -36,7 +36,8 @@ bool in_index_limits(uint32_t op, std::span<const int64_t> second, std::span<con
       if (volume_of(out.subspan(1)) >= kMaxCount) return false;  // one matrix per group and phase
       [[fallthrough]];
     case BP_OP_CONV:
-      // The volumes are the number of output positions and the number of terms of a sum.
+      // The first volume is the number of output positions, and the second volume is the number of
+      // terms of a sum.
       return volume_without(out, 1) < kMaxCount && volume_without(second, 1) < kMaxCount;
     case BP_OP_CONV_BWD_WEIGHT:
       return volume_of(out.subspan(1)) < kMaxCount && volume_without(second, 1) < kMaxCount;

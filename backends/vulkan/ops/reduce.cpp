@@ -31,7 +31,7 @@ class Reduce : public Operator {
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.merge();
-    // If there are many rows, the vec4 kernel assigns one row to each thread.
+    // The vec4 kernel assigns one row to each thread, so it is used only if there are many rows.
     const VkPipeline vec4 = nest.rows() >= kGroup ? program.pipelines[kVec4] : VK_NULL_HANDLE;
     const ReductionKernel kernel{.pipeline = program.pipelines[kStrided],
                                  .line_pipeline = program.pipelines[kLine],

@@ -74,7 +74,7 @@ void ReductionNest::merge() {
 namespace {
 
 constexpr int64_t kRegisters = BACKPLANE_REDUCTION_REGISTERS;
-constexpr int64_t kOccupancyOfGpu = 128;   // number of workgroups that occupies a large device
+constexpr int64_t kOccupancyOfGpu = 128;   // minimum number of workgroups that keep a large device busy
 constexpr uint32_t kInterleavedRows = 32;  // rows per workgroup, so that reads have at least 64 contiguous bytes
 constexpr int64_t kMaxThreadRow = 65536;   // maximum elements of a row that a single thread reduces
 
@@ -145,7 +145,7 @@ WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
   // an invocation at that number. Below the minimum, the second dispatch that splits need would
   // cost more than the idle threads of unsplit rows.
   constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
-  constexpr int64_t kManyRows = 64;  // number of rows that occupies a CPU
+  constexpr int64_t kManyRows = 64;  // minimum number of rows that keep a CPU busy
   const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;
 
   const int64_t rows = nest.rows(), length = nest.length();
