@@ -43,7 +43,7 @@ int order_f32(uint bits) {
   return int(bits) ^ int(uint(int(bits) >> 31) >> 1);
 }
 
-// ---- T ------------------------------------------------------------------------------------------
+// ---- the types of dtype T, and its loads and stores ---------------------------------------------
 #if T == T_BOOL || T == T_U8 || T == T_I8
 #define BYTES 1
 #define BITS uint

@@ -172,8 +172,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
   }
 }
 
-// Multiplies the elements at up to CHUNK k. Each thread reads the elements of a at one of these k.
-// Advances `rows` to the thread's next k.
+// Multiplies the elements at up to CHUNK values of k. Each thread reads the elements of a at one of
+// these values. Advances `rows` to the thread's next k.
 #define SUBGROUP_STEPS(count)                                                                       \
   do {                                                                                              \
     ACCUMULATOR own[TM];                                                                                    \
@@ -274,7 +274,7 @@ void main() {
     const uint s_end = min(s_begin + gemm.split_segments, gemm.segments);
     const uint64_t a = matrix_at(gemm.a, matrix), b = matrix_at(gemm.b, matrix);
     const Target target = target_at(matrix, slot);
-    const uint64_t safe = b;  // any readable address serves
+    const uint64_t safe = b;  // read instead of elements that do not exist; may be any readable address
     begin_matrix(matrix);
     const uint row = m0 + own_row, column = n0 + own_column;
     uvec4 indices[TN];

@@ -26,7 +26,7 @@ layout(constant_id = BACKPLANE_ID_MATRIX_SUBGROUP_SIZE) const uint SUBGROUP_SIZE
 layout(constant_id = BACKPLANE_ID_SUBGROUPS_M) const uint SUBGROUPS_M = 2;  // subgroups along M
 layout(constant_id = BACKPLANE_ID_GROUP_TILE) const uint TILE = 64;         // rows and columns of a workgroup's tile
 const uint SUBGROUPS = GROUP / SUBGROUP_SIZE;
-const uint SUBGROUP_M = TILE / SUBGROUPS_M, SUBGROUP_N = TILE * SUBGROUPS_M / SUBGROUPS;  // size per subgroup
+const uint SUBGROUP_M = TILE / SUBGROUPS_M, SUBGROUP_N = TILE * SUBGROUPS_M / SUBGROUPS;  // outputs per subgroup
 const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 
 #if IS_FLOAT

@@ -15,7 +15,8 @@ struct Scale {
   float mean, rstd;
 };
 
-// Computes the scale of a row, and stores the statistics whose operands are present.
+// Returns the mean and rstd that normalise a row, and stores the statistics whose operands are
+// present.
 Scale scale_of(Moments moments) {
   const float epsilon = params.numbers[0], share = params.numbers[1], count = params.numbers[2];
   float mean = moments.mean, variance = count == 0.0 ? kNaN : divide_f32(moments.squares, count);

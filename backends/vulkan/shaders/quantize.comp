@@ -23,7 +23,8 @@ float zero_point(uint64_t at) { return at == 0ul ? 0.0 : whole(load8(at)); }
 
 uint quantized(float x, float scale, float zero) {
   precise float ratio = divide_f32(x, scale);
-  // A quotient may be off by 2.5 ulp, which can change how a tie is rounded. The remainder corrects this.
+  // A quotient may be off by 2.5 ulp, which can change the result of roundEven near a tie. The
+  // exact remainder corrects the quotient.
   if (abs(ratio) < 1.0e4) {
     float high, low;
     exact_product(ratio, scale, high, low);

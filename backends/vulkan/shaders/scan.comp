@@ -48,8 +48,8 @@ BITS bits_of_sum(Sum sum) {
 #endif
 }
 
-// Scans elements `first` to `last` - 1, starting from `sum`, and returns the sum. Stores results
-// only if `stores` is true.
+// Scans elements `first` to `last` - 1, starting from `sum`. Returns `sum` plus these elements.
+// Stores results only if `stores` is true.
 Sum cursor(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
   for (uint i = first; i < last; ++i) {
     const VALUE x = value_of(load_bits(in_base + uint64_t(params.extra[1] * int64_t(i))));

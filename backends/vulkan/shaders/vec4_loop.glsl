@@ -66,7 +66,8 @@ void advance(inout Cursor cursor, Vec4Loop loop) {
   cursor.at += LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS && loop.wraps ? cursor.wrap : cursor.step;
 }
 
-// Loops over the remaining elements of dense operands, one per thread. At most three remain.
+// Loops over the elements that remain after a vec4 loop over dense operands. At most three elements
+// remain, and each has its own thread.
 #define FOR_EACH_REMAINING(i)                                                        \
   for (uint i = (params.count & ~(VEC4_SIZE - 1u)) + gl_GlobalInvocationID.x;       \
        LAYOUT == BACKPLANE_LAYOUT_DENSE && i < params.count; i = params.count)
