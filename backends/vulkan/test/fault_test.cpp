@@ -86,7 +86,7 @@ class Faults : public testing::Test {
   }
 
   // Checks that a failure does not block later work. Then makes the device lost, so that the next
-  // open starts from scratch.
+  // open creates a new VkDevice.
   void works_again(const std::string& after) const {
     Rig rig;
     const kit::Status status = work(rig);
@@ -234,7 +234,7 @@ TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
                   testing::AllOf(testing::HasSubstr(watched::struck()), testing::HasSubstr("VK_ERROR_")));
     }
     EXPECT_THAT(names, testing::IsSubsetOf(kOfInstance));
-    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are queried only for validation
+    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // the call that lists layers is made only for validation
   }
 }
 
