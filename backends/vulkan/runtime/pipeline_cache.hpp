@@ -26,8 +26,8 @@ class PipelineCache {
   void note_compiled() { compiled_.fetch_add(1, std::memory_order_relaxed); }
 
   // Writes the file if pipelines were compiled since the last call and the driver's data changed.
-  // Merges the data that another process has written since then. Logs only the first failure of
-  // this PipelineCache. Any thread may call save().
+  // Merges the data that another process has written since this process last read or wrote the
+  // file. Logs only the first failure of this PipelineCache. Any thread may call save().
   void save(const Log& log);
 
  private:

@@ -32,7 +32,7 @@ struct Attention {
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Attention attention; };
 layout(push_constant, scalar) uniform Push { Block block; };
-Attention attention;  // main reads the parameters once
+Attention attention;  // a copy of the parameters, which main reads once per thread
 
 uint padded_width() { return (attention.width + 3u) & ~3u; }
 // Returns the address of entry `which` of the scratch memory. An entry belongs to a split or,

@@ -80,8 +80,8 @@ struct Gemm {
 #define FLAG_K_ALONG_IMAGE 8u
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
 layout(push_constant, scalar) uniform Push { Block block; };
-// main reads the parameters once, because compilers do not move loads out of loops, and Mesa's CPU
-// driver loads separately for each thread.
+// A copy of the parameters, which main reads once per thread, because compilers do not move loads
+// out of loops, and Mesa's CPU driver loads separately for each thread.
 Gemm gemm;
 void read_params() { gemm = block.gemm; }
 

@@ -59,8 +59,8 @@ float log_f32(float x) {
 }
 
 // 32 zero bits, followed by the bits of 2/pi, with the most significant word first. Eight words
-// would suffice, but glslang (2023) gives an array of eight the type of the arrays in parameter
-// blocks. That type has an explicit layout, which is invalid for variables.
+// would suffice, but glslang (2023) assigns to an array of eight words the type of the arrays in
+// parameter blocks. That type has an explicit layout, which is invalid for variables.
 const uint kTwoOverPi[9] = uint[9](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u,
                                    0xFE5163ABu, 0xDEBBC561u);
 

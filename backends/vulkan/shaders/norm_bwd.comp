@@ -7,7 +7,7 @@
 //
 // Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta.
 //
-// VARIANT is a set of bits. Bit 0 means that the caller gives no statistics. A dispatch in mode
+// VARIANT is a set of bits. Bit 0 means that the caller passes no statistics. A dispatch in mode
 // STATISTICS, or the gradient of whole rows, then computes them and stores them as f32. Bit 1
 // applies to vec4 rows and means that gamma is present.
 //

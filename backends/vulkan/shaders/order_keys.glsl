@@ -4,7 +4,7 @@
 const int kMinKey = int(0x807FFFFFu), kInfinityKey = 0x7F800000;  // keys of -inf and inf
 float value_of_key(int key) { return uintBitsToFloat(uint(key) ^ (uint(key >> 31) >> 1)); }
 
-// Rescales a sum of e^(x - maximum) from the maximum that `key` stands for to the greater maximum
+// Rescales a sum of e^(x - maximum) from the maximum whose key is `key` to the greater maximum
 // `greatest`.
 float rescaled(float sum, int key, float greatest) {
   return key == kMinKey ? 0.0 : sum * exp_f32(value_of_key(key) - greatest);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a workgroup keeps in registers, so that memory is read once and written once. A thread
-// has VEC4S groups of four elements. Longer rows are split. One dispatch then stores partial
+// Rows that a workgroup keeps in registers, so that each element is read once and written once. A
+// thread has VEC4S groups of four elements. Longer rows are split. One dispatch then stores partial
 // results of each split, and a second one reads the splits again.
 //
 // A workgroup has one row, or GROUP_ROWS interleaved rows, with adjacent rows in adjacent threads.
