@@ -11,7 +11,7 @@
 
 namespace backplane::conformance::numeric {
 
-// The position of a view in an image.
+// The position of a view in an image. An image is the host copy of one buffer.
 struct Region {
   std::string label{};  // name in messages, for example "input 0"
   uint32_t dtype = 0;

@@ -33,7 +33,7 @@ constexpr Sizes kUsualSizes[] = {
     {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
     {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
-// Sizes with enough results for a root mean square. The number of keys is small, medium or large.
+// Sizes with enough results for a statistical check. The number of keys is small, medium or large.
 constexpr Sizes kManyResults[] = {
     {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
@@ -166,8 +166,9 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
   group = Group::narrow;
   for (size_t which = 0; which < std::size(kInRuns); ++which) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
-      // A device may divide the weights before it multiplies the values. Unless the number of keys
-      // is a power of two, this division changes the sum by more than one digit.
+      // A device may normalize the weights before it multiplies them by the values. Unless the
+      // number of keys is a power of two, the weights 1 / keys are then inexact. Their rounding
+      // errors would hide the error of a narrow accumulator.
       if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(kInRuns[which].keys))) continue;
       Problem problem = described(which);
       problem.parameters[4] = static_cast<int32_t>(kind);

@@ -24,8 +24,7 @@ struct Cast {
 };
 constexpr std::string_view kWhereNames[] = {"on_ties", "above_ties", "below_ties", "at_the_ends"};
 
-// Returns distances from the tie `value` that dtype `from` can represent. The first distance is the
-// smallest.
+// Returns distances, in ascending order, from the tie `value` to values of dtype `from`.
 std::vector<long double> distances(uint32_t from, long double value) {
   if (oracle::is_integer(from)) return {1, 2, 3, 256};
   const long double ulp = oracle::ulp(from, value);
@@ -41,8 +40,8 @@ uint64_t bits_of(uint32_t from, long double value) {
                                 : oracle::encode_integer(from, static_cast<int64_t>(value));
 }
 
-// Returns a fraction of the result's significand. Rounds 0 to 3 return the fractions at the limits
-// and next to the limits. Later rounds return random fractions.
+// Returns fraction bits for the result's significand: the two smallest and the two largest
+// fractions in rounds 0 to 3, and random fractions in later rounds.
 uint64_t fraction(int bits, unsigned round, Random& random) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   switch (round) {
@@ -143,7 +142,8 @@ void cast_at_ties(Context& context, const Cast& cast) {
                                   : oracle::text(cast.to, expected.elements[static_cast<size_t>(result.first)].bits));
 }
 
-// Whether dtype `from` has more digits than dtype `to`. Otherwise no value is on a tie.
+// Whether dtype `from` has more significant bits than dtype `to`. Otherwise no value of `from` is
+// on a tie.
 bool has_ties(uint32_t from, uint32_t to) {
   if (oracle::is_float(from)) return oracle::format_of(from).precision > oracle::format_of(to).precision;
   return 8 * oracle::bytes_of(from) > static_cast<uint32_t>(oracle::format_of(to).precision);
@@ -159,8 +159,8 @@ void add_cast_ties(Catalogue& catalogue) {
       const bool wide = from == BP_I64;  // i64 is mandatory in profile INFER and above
       for (const auto where : {Cast::Where::ties, Cast::Where::above, Cast::Where::below, Cast::Where::ends}) {
         const Cast cast{from, to, where};
-        // Integers can exceed only the range of f16. Floats of other dtypes can exceed the range of
-        // the result, but f16 cannot.
+        // An integer can exceed only the range of f16. A float can exceed the range of the result,
+        // unless the float is an f16.
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,

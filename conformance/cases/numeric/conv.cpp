@@ -13,8 +13,8 @@ namespace {
 
 enum Parameter { problem_parameter, data_parameter, variant_parameter, narrow_parameter };
 
-// Returns an image whose channels contain the terms of narrow.hpp. Sums of these terms detect a
-// narrow accumulator in any order of channels and kernel elements. All weights are equal.
+// Returns an image whose channels contain the terms of narrow.hpp. If all weights are equal, the
+// sums detect a narrow accumulator in any order of channels and kernel elements.
 oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind) {
   oracle::Tensor x = make_tensor(dtype, shape);
   int64_t plane = 1;

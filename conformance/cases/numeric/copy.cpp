@@ -33,8 +33,8 @@ Setup make_copy(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Creates iota with values for which start + i * step has no overflow and no cancellation. Integers
-// may wrap.
+// Creates a case of iota. For floats, start + i * step has no overflow and no cancellation. For
+// integers, the results may wrap.
 Setup make_iota(const Problem& problem, Random& random) {
   const uint32_t dtype = problem.dtype;
   const auto axis = static_cast<uint32_t>(problem.parameters[0]);

@@ -7,8 +7,8 @@
 
 namespace backplane::conformance::numeric {
 
-// The root mean square of error / deviation. On random data, correct rounding gives 0.4 to 0.6, and
-// the limit is 1.
+// The root mean square of error / deviation over the finite results. On random data, rounding to
+// nearest gives 0.42 to 0.72, and the limit is 1.
 struct Deviations {
   double root_mean_square = 0;
   int64_t count = 0;
@@ -17,12 +17,11 @@ Deviations deviations_of(const oracle::Expected& expected, const oracle::Tensor&
 
 inline constexpr std::string_view kDeviationsRequirement = "BP-NUM-046";
 
-// Requires that the root mean square of error / deviation is at most 1. The check needs random data
-// of zero mean and at least 1000 outputs. Rounding weights to nearest contributes 0.85 of the
-// weights' part of the deviation if the weights are evenly distributed. It contributes 1.15 if all
-// weights are just above powers of two, but random weights are not. Truncation contributes at least
-// 1.7 of the weights' part. Together with half an ulp of the result, rounding to nearest gives 0.85
-// of the whole deviation. Returns the error, or "".
+// Requires that the root mean square of error / deviation is at most 1, if the data are random with
+// zero mean and there are at least 1000 outputs. A deviation is the sum of two parts: the error of
+// operands rounded to 16 bits, and half an ulp of the result. For evenly distributed operands,
+// rounding to nearest gives 0.85 of the first part, and truncation gives 1.7. If all operands were
+// just above powers of two, rounding to nearest would give 1.15. Returns the error, or "".
 std::string check_deviations(const Setup& setup, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got);
 

@@ -115,8 +115,8 @@ bp_op_desc Execution::descriptor(const std::vector<bp_tensor_desc>& views, uint6
   return desc;
 }
 
-// Checks that plan_create with a null output returns the same status and facts. `plan` is null if
-// plan_create declined the descriptor.
+// Checks that plan_create with a null output returns the same status and facts as plan_create with
+// an output. `plan` is null if plan_create declined the descriptor.
 void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
   ErrorRecord error;
   bp_plan_info info = {};

@@ -261,8 +261,8 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Executes the operator on near views before far views, so that a plan for near views exists when
-// the far views need a plan.
+// Executes the operator on dense views before far views, so that the plugin already has a plan for
+// dense views when the far views need a plan.
 void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
                uint32_t along) {
   Far far{few_elements(op, reach.dtype, axis)};
@@ -273,13 +273,13 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   const std::vector<uint64_t> offsets(views.size(), 0);
   execute_over(context, far, views, offsets, expected);
   const uint64_t bytes = static_cast<uint64_t>(reach.distance) * oracle::bytes_of(reach.dtype);
-  // An operand whose elements have another size spans the same number of bytes.
+  // An operand whose dtype is not reach.dtype spans the same number of bytes.
   spread(views[operand], along, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
   execute_over(context, far, views, offsets, expected);
 }
 
-// Tests an index and a stride that are small but have a large product. The case does not access
-// rows that no index selects.
+// Tests a small index and a small stride whose product is large. The case does not access rows that
+// no index selects.
 void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
   constexpr int64_t rows = 70001, columns = 3;
   const int64_t named[] = {0, 1, 40000, 70000};

@@ -174,7 +174,8 @@ void fill_windows(Tensor& tensor, Random& random) {
   }
 }
 
-// Returns a tag in the range in which different arguments give different results.
+// Returns a tag for element `index`. For unary functions of class U, the tag is in a range in which
+// different arguments give different results.
 uint64_t tag_of(uint32_t op, uint32_t dtype, int64_t index, size_t operand) {
   const Operator& row = *operator_of(op);
   if (row.accuracy.letter != 'U' || row.inputs_max != 1) return tag_bits(dtype, index, operand);
@@ -196,8 +197,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   const uint32_t dtype = tensor.dtype;
   if (!is_float(dtype)) return fill_integer(tensor, data, random);
   if (data == DataPattern::integers) {
-    // The sum must be so small that a difference of 1 survives the last rounding. A random walk of
-    // n steps reaches about the square root of n.
+    // The sum must be so small that its rounding to the dtype preserves a difference of 1. A random
+    // walk of n unit steps reaches about the square root of n.
     const auto walk = static_cast<int64_t>(std::sqrt(static_cast<double>(terms))) + 1;
     const int64_t shown = whole_limit(dtype) / (4 * walk), exact = (int64_t{1} << 24) / std::max<int64_t>(terms, 1) - 1;
     return fill_integers(tensor, std::clamp<int64_t>(std::min(shown, exact), 1, 1000), random);
@@ -238,8 +239,9 @@ void fill_inputs(std::vector<Tensor>& inputs, const Problem& problem, uint32_t t
           bits = any_bits(dtype, random);
           break;
         case DataPattern::special: {
-          // Each operand uses a different digit of the element's index, so that every combination
-          // of special values occurs.
+          // In a number system whose base is the number of special values, the element's index has
+          // one digit per operand. The digit selects the special value, so every combination
+          // occurs.
           uint64_t digit = index + start;
           for (size_t k = 0; k < operand; ++k) digit /= special_bits(inputs[k].dtype).size();
           bits = specials[(operand == 0 ? index + start : digit) % specials.size()];

@@ -21,7 +21,7 @@ enum class Chosen : int32_t {
   once,     // each element is selected at most once
   reverse,  // elements are selected in descending order
   one,      // all indices are equal
-  outside,  // half of the indices are out of range, near the limits or far from them
+  outside,  // half of the indices are out of range, some near the limits and others far away
   none,     // all indices are out of range
   count,
 };
@@ -50,7 +50,8 @@ void fill_indices(oracle::Tensor& index, int64_t extent, Chosen chosen, uint32_t
     int64_t value = 0;
     switch (chosen) {
       case Chosen::once:
-        // 7 and the extent are coprime, unless the extent is a multiple of 7.
+        // Steps of 7 select each element at most once, unless the extent is a multiple of 7. In
+        // that case the step is 1.
         value = i >= extent ? -1 : extent % 7 == 0 ? (i + shift) % extent : (i * 7 + shift + n % inner) % extent;
         break;
       case Chosen::reverse:

@@ -143,8 +143,8 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Executes the operator on near views before far views, so that a plan for near views exists when
-// the far views need a plan.
+// Executes the operator on near views before far views, so that the plugin already has a plan for
+// near views when the far views need a plan.
 void reach_far(Context& context, const Reach& reach) {
   const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;
@@ -171,7 +171,7 @@ void add_large(Catalogue& catalogue) {
     int64_t stride;
     std::string_view text;
   };
-  // The distances exceed 2^31 elements, or 2^31 and 2^32 bytes with fewer elements.
+  // The rows are more than 2^31 elements, 2^31 bytes or 2^32 bytes apart.
   constexpr Stride strides[] = {{BP_U8, (int64_t{1} << 31) + 5, "elements"},
                                 {BP_F32, (int64_t{1} << 29) + 3, "bytes31"},
                                 {BP_F32, (int64_t{1} << 30) + 3, "bytes32"}};

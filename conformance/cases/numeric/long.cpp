@@ -255,8 +255,8 @@ void add_long(Catalogue& catalogue) {
   add(
       BP_OP_REDUCE_SUM, BP_BOOL, "past_2_to_31",
       [](Context& context) {
-        // Many devices process a row in one worker, so the time of a part predicts the time of the
-        // whole row.
+        // Many devices process a row in one worker, so 64 times the time of one part predicts the
+        // time of the whole row.
         constexpr int64_t parts = 64, all = (int64_t{1} << 31) + 3;
         constexpr uint64_t most_ns = 8'000'000'000;
         const uint64_t begin = now_ns();

@@ -17,8 +17,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The shape of `problem` is the shape of the output. `second` is the dtype of the output if the
-// dtype rule leaves it free. If a has dtype u8, `second` is the dtype of b.
+// The shape of `problem` is the shape of the output. `Problem::second` is the dtype of the output
+// if the dtype rule permits several. For u8, it is i8, the dtype of the second input.
 enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
@@ -236,7 +236,8 @@ Setup make(const Problem& problem, Random& random) {
   if (depth > 0)
     fill_sides({setup.call.inputs[0], setup.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
   if (problem.layout == Layout::same) setup.call.inputs[1].bytes = setup.call.inputs[0].bytes;
-  // All results of a row share the few spikes of the row, so their errors are not independent.
+  // The results of one row share its few spikes, so their errors are not independent. Statistics of
+  // spikes therefore need several rows.
   const bool many_rows = rows > 1 && cols > 1;
   if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) setup.check_whole = check_statistics;
   return setup;
@@ -311,7 +312,8 @@ class Adder {
 
   bool mixed = false;  // whether to add cases with mixed dtypes instead of plain cases
 
-  // Combines each extent with many other extents, but not with all of them.
+  // Uses each extent as the number of rows, the number of columns and the depth. Each use has a few
+  // combinations of other extents.
   void extents(std::span<const int32_t> list) {
     const auto count = static_cast<int32_t>(list.size());
     for (int32_t i = 0; i < count; ++i) {
@@ -371,7 +373,7 @@ class Adder {
     }
   }
 
-  // Adds cases whose depth exceeds 65,535 or half of this number, with many or few results. Some
+  // Adds cases of depth 70,001 with few results, and of depth 33,000 with more results. Some
   // drivers limit an invocation to 65,535 iterations.
   void deep() {
     (*this)({3, 2}, 70001, Kind::integers);

@@ -65,7 +65,8 @@ uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   }
 }
 
-// Adds the minimum operand, which has a positive or negative value for each scale of the weight.
+// Adds the operand "w minimum" of quantized_matmul, with one value in [-1, 1) per scale of the
+// weight.
 void add_minimum(Setup& setup, Random& random) {
   std::vector<oracle::Tensor>& inputs = setup.call.inputs;
   inputs.resize(8);

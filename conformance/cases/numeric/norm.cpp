@@ -46,9 +46,9 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
   }
 }
 
-// The shape of `problem` is the shape of x. `detail` is the mask of axes, the number of groups, or
-// whether batch_norm trains. `inputs` and `outputs` are the numbers of optional operands. For
-// batch_norm, `inputs` is a mask of absent operands.
+// The shape of `problem` is the shape of x. `detail_parameter` is the mask of axes, the number of
+// groups, or whether batch_norm trains. `inputs_parameter` and `outputs_parameter` are the numbers
+// of optional operands. For batch_norm, `inputs_parameter` is a mask of absent inputs.
 enum Parameter {
   detail_parameter,
   spread_parameter,
@@ -126,7 +126,7 @@ Setup make(const Problem& problem, Random& random) {
       setup.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
   for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i) {
-    // New running statistics need the old running statistics as inputs.
+    // batch_norm writes new running statistics only if the old running statistics are inputs.
     const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;
     setup.call.outputs.push_back(running && (absent & kNoRunning) != 0 ? oracle::Tensor{}
                                                                        : output(problem.dtype, shapes.statistic));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of `precision` in cases: each permission alone, all known permissions, and all 32
-// bits. The permissions for products of the case's dtype determine the bound. So a permission for
-// another dtype does not change the bound.
+// bits. A permission widens the bound only if it applies to products of the case's dtype.
 #pragma once
 
 #include <string_view>

@@ -63,7 +63,7 @@ std::string_view requirement_of(Mode mode) {
 }
 
 // Whether the problem uses i64 and a profile requires this use. i64 may be the dtype of the data,
-// or of the index in gather and scatter.
+// of the result of a cast, or of the index of gather and scatter.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;

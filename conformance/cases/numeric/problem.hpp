@@ -57,8 +57,8 @@ struct Setup {
 struct Problem {
   uint32_t op = 0;
   uint32_t dtype = 0;  // dtype T in the operator's dtype rule
-  // The dtype that the dtype rule leaves free, or 0. It is the dtype of the output (cast, reduce,
-  // matmul) or of the index (gather, scatter).
+  // A second dtype, or 0: the dtype of the output (cast, reduce, matmul), of the index (gather,
+  // scatter), or of another operand that the family defines.
   uint32_t second = 0;
   // Shape of the first output, for elementwise operators. Other families define its meaning.
   Shape shape{};

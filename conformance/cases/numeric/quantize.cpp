@@ -233,7 +233,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
           put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {kNarrowRequirement});
         }
       }
-      // These cases have enough results for a root mean square.
+      // These cases have enough results for a statistical check.
       if (oracle::bytes_of(dtype) != 2) continue;
       for (const int32_t depth : {32, 256, 1024}) {
         put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {kDeviationsRequirement});
@@ -276,7 +276,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   }
   adding = add_mixed;
   for (const int32_t bias : {0, 1}) {
-    if (bias == 0 && rules::is_half(dtype)) continue;  // mixed parameters are f32, so the problem needs a bias
+    if (bias == 0 && rules::is_half(dtype)) continue;  // for f16 and bf16, a mixture changes the bias to f32
     put({3, 7}, 33, Form::weights_8, BP_I8, bias, bias, 0);
     put({3, 7}, 33, Form::weights_4, 0, 1 - bias, bias, 0);
     put({3, 7}, 33, Form::weights_4_blocks, 0, bias, bias, 0);

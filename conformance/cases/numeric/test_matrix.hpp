@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects cases from the combinations of shape, layout and data pattern. Each operator and dtype
-// has every layout and pattern at least once, and every shape or a part of the shapes. The
-// combinations differ between operators and dtypes.
+// Selects cases from the combinations of shape, layout and data pattern. For each operator and
+// dtype, the cases contain every layout and pattern at least once, and all or some of the shapes.
+// The combinations differ between operators and dtypes.
 #pragma once
 
 #include <vector>

@@ -43,7 +43,7 @@ struct LayoutRow {
 };
 const LayoutRow& row_of(Layout layout);
 
-// The view of one operand, in elements.
+// The view of one operand. Strides and offsets count elements.
 struct View {
   std::vector<int64_t> shape{};
   std::vector<int64_t> strides{};
@@ -63,9 +63,9 @@ struct Operand {
   std::vector<int64_t> shape;
 };
 
-// Returns false if the layout needs a rank, an input or an equal dtype that these operands lack.
-// In-place layouts apply only if `elementwise` is true; other families add in-place cases
-// themselves.
+// Returns false if the layout needs a higher rank, more inputs, or an input with the dtype and
+// shape of another operand. In-place layouts apply only if `elementwise` is true; other families
+// add in-place cases themselves.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
 // Returns the views of the inputs and then of the outputs. `shifts` determines the offsets in the
 // layout `sliced`.

@@ -21,7 +21,7 @@ struct WindowProblem {
 
 extern const std::span<const WindowProblem> kWindowProblems;
 
-// Whether the sums of the problem have no terms, or the problem has no sums.
+// Whether an extent of the problem is 0, so that sums have no terms or there are no results.
 bool is_empty(const WindowProblem& problem);
 
 std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);
