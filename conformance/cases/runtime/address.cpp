@@ -85,7 +85,8 @@ void from_threads(Context& context) {
   });
 }
 
-// Checks that host addresses are in mapped pages, which no other mapping can use.
+// Checks that each byte of a buffer has an address in a mapped page of the process. No other
+// mapping of the process can then use this address.
 void are_of_the_process(Context& context, uint32_t kind) {
   if (!context.device().has(BP_CAP_PROCESS_ADDRESSES))
     context.not_claimed("the device does not declare BP_CAP_PROCESS_ADDRESSES");

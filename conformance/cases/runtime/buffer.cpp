@@ -166,8 +166,8 @@ void exhausted_and_recovers(Context& context, uint32_t kind) {
   require_same(context, download<unsigned char>(held, data.size()), data, "a buffer held while memory ran out");
 }
 
-// Allocates up to 2 GiB, or until memory is exhausted, and then checks that a buffer can be
-// allocated. On devices with more free memory, the failure path is not tested.
+// Allocates up to 2 GiB, or until memory is exhausted. Then frees all buffers and checks that a
+// buffer can be allocated. On devices with more free memory, the case does not test exhaustion.
 void filled_and_recovers(Context& context) {
   constexpr uint64_t most = uint64_t{2} << 30;
   Device device(context.plugin(), context.device_index());

@@ -107,8 +107,8 @@ void record_again(Context& context) {
   }
 }
 
-// Records an event on one stream and then on another stream. The latest record counts, whichever
-// stream finishes first.
+// Records an event on one stream and then on another stream. The event completes with the latest
+// record, even if the first stream finishes later.
 void record_on_another_stream(Context& context) {
   Producer first(context), second(context);
   Event event(context.device());
@@ -123,8 +123,8 @@ void record_on_another_stream(Context& context) {
   }
 }
 
-// Checks that a wait for an event ends with the first record if the event is recorded again during
-// the wait.
+// Starts a wait for an event, and then records the event again. The wait must end with the work
+// before the first record.
 void wait_keeps_its_record(Context& context) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;

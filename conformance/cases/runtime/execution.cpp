@@ -300,8 +300,8 @@ void deterministic(Context& context, const bph_op_info& op) {
   }
   Delay delay(context);
   Stream busy(device);
-  // Repeats the run until two runs overlap other work. Each attempt uses a longer delay, because a
-  // busy machine may prevent the overlap.
+  // Repeats the run until two runs overlap the work of the stream `busy`. Each attempt uses a
+  // longer delay, because a loaded machine may prevent the overlap.
   unsigned beside = 0;
   for (unsigned attempt = 0; attempt < 5 && beside < 2; ++attempt) {
     delay.enqueue(busy, 3000u << attempt);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests two commands on one buffer, on one stream and across an event: write after read, read after
-// write and write after write. Slow work of the first command's kind delays the first command. A
-// device that fails to wait for this kind runs the second command too early.
+// Tests two commands on one buffer: write after read, read after write and write after write. The
+// commands are on one stream, or on two streams that an event orders. Slow work of the first
+// command's kind delays the first command. A device that fails to wait for this kind of work runs
+// the second command too early.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -77,13 +78,13 @@ class Side {
                                : stream.copy(other_.get(), 0, it, 0, host_.size());
     }
   }
-  // Returns the contents of the shared buffer after a command that writes it.
+  // Returns the contents of the shared buffer after this command, which must be a writer.
   Bytes written() const {
     return command_.access == Access::execute ? inverted(host_)
            : command_.access == Access::fill  ? Bytes(host_.size(), value_)
                                               : host_;
   }
-  // Returns the bytes that a command read from the shared buffer.
+  // Returns the bytes that this command, which must be a reader, read from the shared buffer.
   Bytes seen() const {
     if (command_.access == Access::copy_out) return host_;
     Bytes got = download<unsigned char>(other_, host_.size());

@@ -52,7 +52,8 @@ OpDesc of_shape(const bph_op_info& op, const Shape& shape) {
   return made;
 }
 
-// Selects each output element once, because the result of duplicate indices is undefined.
+// Makes the indices select each output element once, because duplicate indices make the result
+// undefined.
 void scatter_once(Operands& operands, const Shape& shape) {
   const Bytes& bytes = operands.input_bytes()[0];
   int64_t row_size = 1;

@@ -72,8 +72,8 @@ void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Delay delay(context);
   Stream stream(device);
   Event event(device);
-  // Accesses the delay's memory before the measurement, because all rounds may end before the first
-  // delay does.
+  // The first delay touches the delay's memory, which makes the memory resident. This must happen
+  // before the measurement, which would otherwise count it as growth.
   delay.enqueue(stream, 5000);
   stream.wait();
   expect_no_leak(context, timeout_ns == 0 ? "polling what is pending" : "a wait that times out", count, [&] {

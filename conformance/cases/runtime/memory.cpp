@@ -42,7 +42,7 @@ void total_is_stable(Context& context, uint32_t kind) {
 void moves(Context& context, uint32_t kind, uint64_t bytes) {
   need_kind(context, kind);
   Device& device = context.device();
-  // In this case the driver does not know the amount of free memory.
+  // UINT64_MAX means that the driver does not know the amount of free memory.
   if (info_of(device, kind).free_bytes == UINT64_MAX) return;
   bool fell = false, rose = false;
   for (int attempt = 0; attempt < 8 && !(fell && rose); ++attempt) {

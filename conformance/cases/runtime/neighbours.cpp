@@ -53,7 +53,7 @@ class Mapped {
   unsigned char* data_ = nullptr;
 };
 
-// After other work, the device writes its parts. Meanwhile the host writes the host's parts.
+// The device writes its parts after a delay. Meanwhile the host writes the host's parts.
 void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
@@ -84,7 +84,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   }
 }
 
-// After other work, the device reads its parts. Meanwhile the host writes the host's parts.
+// The device reads its parts after a delay. Meanwhile the host writes the host's parts.
 void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);

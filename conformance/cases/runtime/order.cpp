@@ -204,8 +204,8 @@ void ring(Context& context, unsigned count) {
   }
 }
 
-// The producer must also wait until the consumer has read the data, before the producer overwrites
-// them.
+// The consumer waits until the data are complete. The producer waits until the consumer has read
+// the data, and then overwrites them.
 void there_and_back(Context& context) {
   Scene scene(context);
   Event full(scene.device), empty(scene.device);

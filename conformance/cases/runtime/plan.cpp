@@ -24,7 +24,7 @@ bp_status create(Device& device, const bp_op_desc& desc, bp_plan** out, bp_plan_
 bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
-  // A matmul of u8 depends on the extension of the other operand's dtype.
+  // A matmul whose first input is u8 needs the extension of i8, the dtype of its second input.
   if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);
   if (dtype == BP_I64 && backplane::rules::find_op(op.op)->i64_profile != 0) return "";
   switch (dtype) {

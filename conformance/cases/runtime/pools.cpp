@@ -13,8 +13,8 @@ namespace backplane::conformance {
 namespace {
 
 constexpr uint64_t kBytes = 256;
-// Delays after which work should still be pending when the last of many calls returns. A busy
-// machine needs the longer delays.
+// Durations of work, in microseconds. The work should still be pending when the last of many calls
+// returns. A busy machine needs the longer durations.
 constexpr uint64_t kDelaysUs[] = {2000, 10000, 40000};
 
 // Returns up to `wanted` streams, but at least four. A driver may run out of streams before
@@ -271,7 +271,8 @@ void pending_copies(Context& context, unsigned count, bool in) {
   }
 }
 
-// Checks that the sign of the elapsed time between any two events is the sign of their order.
+// Checks that the elapsed time since the first event never decreases from event to event, and is
+// positive for the last event.
 void timed_events(Context& context, unsigned count) {
   Device& device = context.device();
   if (!device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");

@@ -190,7 +190,7 @@ void logs_to_its_own_host(Context& context) {
     for (const std::string& line : host->lines()) context.require(is_text(line), "a log line is no UTF-8 text");
 }
 
-// Uses two hosts with one device each, first alternately and then at once.
+// Uses two hosts with one device each. The copies of both hosts are pending at once.
 void two_hosts(Context& context) {
   Plugin first(context.path()), second(context.path());
   Device one(first, context.device_index()), other(second, context.device_index());

@@ -19,7 +19,7 @@ void idle_is_ready(Context& context) {
     context.require(stream.wait_for(timeout) == BP_OK, "stream_wait({}) on an idle stream did not answer OK", timeout);
 }
 
-// Checks the status that a poll returns after the work has finished.
+// Checks that a poll returns OK after the work has finished.
 void polling_ends(Context& context) {
   Device& device = context.device();
   Delay delay(context);

@@ -26,9 +26,9 @@ int64_t elapsed(const Event& begin, const Event& end) {
   return ns;
 }
 
-// The upper bound is the host's time around the work. The lower bound is a hundredth of the time of
-// the same work, measured alone. This bound is low, because load may have lengthened the
-// measurement. A wrong unit changes the time by a factor of a thousand, and so exceeds a bound.
+// The upper bound is slightly above the host's time around the work. The lower bound is 1/200 of
+// the calibrated time of at most 48 copies. It is low because load may have lengthened the
+// calibration. A wrong unit changes the time by a factor of a thousand, and so violates a bound.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();
@@ -145,9 +145,9 @@ void across_streams(Context& context) {
                     ns, host);
 }
 
-// Measures times of several seconds, which exceed 2^31 and 2^32 nanoseconds. The host's clock gives
-// both bounds, because the host waits for one record before it sleeps, and enqueues the next record
-// afterwards.
+// Measures times of several seconds, which exceed 2^31 and 2^32 nanoseconds. The host waits for the
+// first record, then sleeps, and then makes the second record. So the host's clock provides a lower
+// and an upper bound.
 void of_seconds(Context& context) {
   need_timing(context);
   Device& device = context.device();

@@ -137,8 +137,8 @@ void elapsed_without_waiting(Context& context) {
 }
 
 // Checks a wait whose timeout is shorter than the work. At least one of many attempts must return
-// TIMEOUT. No wait may end too early. If all waits end much too late, the plugin uses a wrong unit,
-// and the case fails.
+// TIMEOUT, and none may return it too early. If kDelayAttempts * 2 / 3 waits end too late, the
+// plugin ignores the timeout or uses a wrong unit, and the case fails.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -150,7 +150,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   upload(from, data);
   upload(to, Bytes(4096, 0));
   bool timed_out = false;
-  unsigned outlasted = 0;  // number of waits that took much too long; load explains only a few of them
+  unsigned outlasted = 0;  // number of waits that ended too late; load explains only a few of them
   for (unsigned attempt = 0;
        attempt < kDelayAttempts * kDelayRounds && outlasted < kDelayAttempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
