@@ -16,8 +16,8 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-// Maps index `at` of an array of shape `whole` to the index of the element that is broadcast from
-// an array of `shape`.
+// Returns the index of the element of an array of `shape` that broadcasting to shape `whole` places
+// at index `at`.
 size_t broadcast_index(int64_t at, const Shape& whole, const Shape& shape) {
   int64_t index = 0, stride = 1;
   const size_t lead = whole.size() - shape.size();

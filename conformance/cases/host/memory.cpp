@@ -95,8 +95,8 @@ void trims(Context& context) {
   require_same(context, get(side, again, 4096, (32u << 20) - 4096), data, "a buffer made after a trim");
 }
 
-// Releases a buffer while work on it is pending, and allocates again on the same stream. The order
-// of the stream keeps both uses correct.
+// Releases a buffer while work on it is pending, and allocates again on the same stream. The
+// allocator may reuse the memory at once, because the stream runs the old work first.
 void released_while_pending(Context& context) {
   HostSide side(context);
   constexpr uint64_t bytes = 1u << 20;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares small models of primitives on the device with the same models in double on the host.
+// Runs small models, built from primitives, on the device and in double on the host, and compares
+// the results.
 #include <cmath>
 
 #include "cases/host/cases.hpp"
@@ -18,7 +19,8 @@ struct Weights {
 template <typename Math>
 using Values = std::vector<typename Math::Value>;
 
-// The values of a model are the input and then the weights, in order.
+// `draw_all` draws the inputs and the weights of a model. `run` receives them as `w` in the same
+// order.
 struct Mlp {
   static Weights draw_all(Context& context) {
     return {{draw(context, {32, 16}, 1), draw(context, {16, 48}, 0.4), draw(context, {1, 48}, 0.2),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for objects that threads, streams and open devices share: streams, HOST buffers,
-// copies between devices, imported memory and addresses.
+// Test cases for objects with several users: a stream on several threads, a HOST buffer of another
+// open device, copies between devices, imported memory and addresses.
 #include <algorithm>
 #include <cstring>
 
