@@ -20,8 +20,8 @@ bool expected(const Refusal& refusal, bp_status status) {
   return std::find(refusal.expected.begin(), refusal.expected.end(), status) != refusal.expected.end();
 }
 
-// Calls a slot with an error record of `size` bytes of garbage. The callee may read only
-// struct_size.
+// Calls a slot with an error record of `size` bytes. All bytes after struct_size contain garbage,
+// which the callee must not read.
 void with_record(Context& context, const Refusal& refusal, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
@@ -115,7 +115,7 @@ void add_error_record_cases(Catalogue& catalogue) {
   const std::pair<const char*, size_t> sizes[] = {{"size_0", 0},     {"size_4", 4},     {"size_511", 511},
                                                   {"size_512", 512}, {"size_576", 576}, {"size_4608", 4608}};
   for (const Refusal& refusal : all_refusals()) {
-    // Some reasons have numbered variants. Only variant 0 is tested here, because the negative
+    // Some rejections have numbered variants. Only variant 0 is tested here, because the negative
     // cases test all variants.
     const bool repeated =
         refusal.what.find_first_of("0123456789") != std::string::npos && refusal.what.find("_0") == std::string::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for plugin instances: several at once, one after another, from many threads, and their
-// leaks.
+// Test cases for plugin instances: concurrent and successive instances, instances on many threads,
+// and leaks.
 #include <chrono>
 #include <deque>
 #include <memory>

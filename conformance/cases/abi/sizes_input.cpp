@@ -137,8 +137,8 @@ std::vector<Role> create_roles() {
   return roles;
 }
 
-// Returns the role of the descriptor of bp.import's import_memory. The call owns the imported
-// pages.
+// Returns the role of the descriptor that import_memory of the interface bp.import receives. The
+// call owns the imported pages.
 Role import_role() {
   return {
       "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
@@ -269,8 +269,8 @@ Trial attribute_trial(Context& context, const bph_op_info& op) {
 
 std::string attributes_of(const bph_op_info& op) { return fmt::format("attributes_of_{}", op.name); }
 
-// Checks that a struct of `size` bytes gives the same status as a full struct whose remaining bytes
-// are zero.
+// Checks that plan_create returns the same status for an attribute struct of `size` bytes and for a
+// full struct whose remaining bytes are zero.
 void run_shorter(Context& context, const bph_op_info& op, size_t size) {
   const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
   const Trial trial = attribute_trial(context, op);

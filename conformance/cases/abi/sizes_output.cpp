@@ -23,8 +23,8 @@ struct Role {
   std::string_view extension = {};
 };
 
-// Passes an output struct that contains `size` bytes of garbage. The callee may read only
-// struct_size.
+// Passes an output struct of `size` bytes. All bytes after struct_size contain garbage, which the
+// callee must not read.
 void run(Context& context, const Role& role, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
@@ -43,8 +43,8 @@ void run(Context& context, const Role& role, size_t size) {
     return;
   }
   expect_status(status, error, role.name, {BP_OK});
-  // Repeats the call with different garbage. A byte that then differs between the two structs was
-  // not written.
+  // Repeats the call with different garbage. The plugin did not write a byte that differs between
+  // the two structs.
   std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));
