@@ -8,13 +8,15 @@ namespace backplane::conformance {
 
 namespace {
 
-// Intended duration of one full copy. A shorter delay copies fewer bytes.
+// Intended duration of a copy of the whole buffer. For a shorter delay, a part of the buffer is
+// copied.
 constexpr uint64_t kStepNs = 1'000'000;
 constexpr uint64_t kLeastBytes = 2u << 20, kMostBytes = 256u << 20;
 constexpr uint64_t kMostCopies = 200;
 
-// Returns the time that one more copy takes in a queue, without submission and wait. The result is
-// the minimum of many short measurements, because load on the machine can only lengthen them.
+// Returns the nanoseconds that one additional copy takes in a queue. This is the time of two copies
+// minus the time of one copy, which excludes submission and wait. Each time is the minimum of
+// several measurements, because load can only lengthen a measurement.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
   Stream stream(device);
   const auto timed = [&](unsigned count) {
@@ -38,7 +40,7 @@ struct Calibration {
   uint64_t copy_ns = 0;
 };
 
-// Returns the calibration of the case's device. The last measured device is cached.
+// Returns the calibration of the case's device. Caches the calibration of the latest device.
 const Calibration& calibrated(Context& context) {
   static Calibration known;
   std::string name = fmt::format("{}:{}", context.path(), context.device_index());
@@ -110,8 +112,8 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
   if (context.device().has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
   for (unsigned round = 0; round < kDelayRounds; ++round) {
     if (try_pending(context, 1, action).pending != 0) return;
-    // On a loaded machine, the work may finish before the poll. So the case fails only if most
-    // polls without `action` see pending work.
+    // On a loaded machine, the work may finish before the poll. So the case fails only if at least
+    // half of the attempts without `action` find the work pending.
     const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
     if (nothing.pending >= kDelayAttempts / 2)
       context.fail("{} waits for the device: never was work pending when it returned", slot);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enqueues work that keeps a stream busy for about a given time. Checks use this work instead of a
-// clock.
+// Enqueues work that keeps a stream busy for about a given time. Checks test whether this work is
+// still pending, instead of measuring time.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class Delay {
   // 200 copies of about a millisecond each. All copies write to one buffer, so each concurrent
   // stream needs its own Delay.
   void enqueue(Stream& stream, uint64_t microseconds);
-  // Approximate time of one full copy in nanoseconds.
+  // Returns the approximate time of a copy of the whole buffer in nanoseconds.
   uint64_t copy_ns() const { return copy_ns_; }
 
  private:
@@ -36,9 +36,9 @@ constexpr unsigned kDelayAttempts = 24;
 constexpr unsigned kDelayRounds = 4;      // repetitions of all attempts while the result is inconclusive
 uint64_t longer_delay(unsigned attempt);  // returns microseconds
 
-// Fails the case if `action` waits for the device, because the device is then idle after `action`
-// in every attempt. On a loaded machine, the device may be idle after some attempts even without a
-// wait.
+// Fails the case if `action` waits for the device. After a call that waits, the device is always
+// idle. Load may also make the device idle, so the case fails only if attempts without `action`
+// find work pending.
 void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action);
 
 }  // namespace backplane::conformance

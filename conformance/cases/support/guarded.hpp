@@ -12,8 +12,8 @@ namespace backplane::conformance {
 class GuardedBytes {
  public:
   // Allocates `bytes` bytes before the guard page and fills them with `fill`. The start is aligned.
-  // If `bytes` is not a multiple of `alignment`, up to alignment - 1 other bytes precede the guard
-  // page.
+  // If `bytes` is not a multiple of `alignment`, up to alignment - 1 unused bytes separate the data
+  // from the guard page.
   explicit GuardedBytes(size_t bytes, unsigned char fill = 0, size_t alignment = 8);
   GuardedBytes(GuardedBytes&& other) noexcept
       : mapping_(std::exchange(other.mapping_, nullptr)),

@@ -17,13 +17,14 @@ namespace backplane::conformance {
 
 namespace {
 
-// Number of samples per round. The minimum of the samples is the floor of the round, which excludes
-// temporary use.
+// Each round takes this many samples of each figure. The minimum of the samples is the floor of the
+// round, so that temporary allocations do not count.
 constexpr size_t kSamples = 4;
-// If no floor rises in this number of cycles, during two to four rounds, the cycle leaks nothing.
+// The cycle does not leak if no floor rises in this number of cycles. These cycles form at least
+// two and at most four rounds.
 constexpr size_t kQuietCycles = 256;
-// Maximum number of cycles, in at least 64 rounds. By then a pool has stopped growing or grows more
-// slowly.
+// Maximum number of cycles, unless 64 rounds have more cycles. By then a pool has stopped growing
+// or grows more slowly.
 constexpr size_t kMostCycles = 32768;
 constexpr size_t kMostRounds = 64;
 constexpr auto kPatience = std::chrono::seconds(8);
@@ -35,7 +36,7 @@ struct Figure {
   const char* unit;
   uint64_t (*of)(const Footprint& print);
   uint64_t quiet;  // growth per round that is ignored, because arenas and stacks cause it
-  uint64_t least;  // smallest growth in a quarter of the rounds that counts as a leak
+  uint64_t least;  // minimum growth of a leak in the last quarter of the rounds
   uint64_t most;   // total growth at which no more rounds are needed
 };
 constexpr Figure kFigures[] = {
@@ -44,7 +45,7 @@ constexpr Figure kFigures[] = {
     {"bytes of heap", [](const Footprint& print) { return print.heap_bytes; }, 0, 256, 256u << 20},
     {"bytes of memory", [](const Footprint& print) { return print.resident_bytes; }, 32u << 10, 512u << 10, 256u << 20},
 };
-constexpr size_t kCounted = 2;  // sanitizers do not affect the first two figures
+constexpr size_t kCounted = 2;  // number of figures that sanitizers do not affect: descriptors and threads
 
 uint32_t entries_of(const char* directory) {
   uint32_t count = 0;
@@ -109,7 +110,7 @@ class Rounds {
   std::string leak() {
     const auto start = std::chrono::steady_clock::now();
     const Floors begin = floors_of(Footprint::now());
-    // Memory is reserved first, so that the vector's own growth is not measured.
+    // The vector reserves its memory first, so that its own growth is not measured.
     growths_.reserve(std::max(kMostRounds, kMostCycles / count_));
     Floors marks = round();
     const auto warm = std::chrono::steady_clock::now();
@@ -163,8 +164,8 @@ class Rounds {
     return floors;
   }
 
-  // Compares the last three quarters of the rounds. The growth of a pool slows down, but the growth
-  // of a leak does not.
+  // Compares the growth in the last quarter of the rounds with the growth in the two quarters
+  // before. The growth of a pool slows down, but the growth of a leak does not.
   std::string leak_of(size_t figure) const {
     const size_t rounds = growths_.size(), quarter = rounds / 4;
     if (quarter == 0) return {};

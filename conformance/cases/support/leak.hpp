@@ -18,9 +18,9 @@ struct Footprint {
   static Footprint now();
 };
 
-// Runs `cycle` in rounds of at least `count` cycles. The case passes if two to four rounds in a row
-// leak nothing. Otherwise the growth of the rounds is compared, because the growth of a pool ends
-// and the growth of a leak does not.
+// Runs `cycle` in rounds of at least `count` cycles. The case passes if no resource grows in two to
+// four successive rounds. Otherwise the case compares the growth in early and late rounds, because
+// the growth of a pool ends and the growth of a leak does not.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
 
 }  // namespace backplane::conformance

@@ -54,7 +54,8 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
                                 index     ? rows
                                 : product ? 2
                                           : 5);
-    // Each output element is selected once, because the result of duplicate indices is undefined.
+    // The indices select each output element once, because duplicate indices make the result
+    // undefined.
     if (index && op.dtype_rule == BP_RULE_SCATTER)
       for (uint64_t i2 = 0; i2 < bytes.size() / 4; ++i2) {
         const auto row = static_cast<int32_t>(rows - 1 - i2 / kColumns % rows);

@@ -18,17 +18,17 @@ OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows);
 class Operands {
  public:
   Operands(Context& context, const bph_op_info& op, OpDesc& desc);
-  // Copies the scalars of `same`, and copies the contents of its operands to new buffers.
+  // Uses the scalars of `same`, and copies the contents of the operands of `same` to new buffers.
   Operands(Context& context, const Operands& same);
   // Restores the initial contents of the outputs.
   void reset_outputs();
   void enqueue(Stream& stream, Runner& runner);
-  // Enqueues a plan that another object owns, with `desc` and the given workspace. Returns the
-  // plugin's status.
+  // Enqueues an execution of `plan`, which another object owns, with the given descriptor and
+  // workspace. Returns the plugin's status.
   bp_status try_enqueue(bp_stream* stream, bp_plan* plan, const bp_op_desc& desc, bp_buffer* workspace,
                         uint64_t workspace_offset, uint64_t workspace_bytes, bp_error* error);
   std::vector<Bytes> results() const;
-  // Returns the oracle's results. Only operators with exact results are allowed.
+  // Returns the oracle's results. Only operators with exact results for small integers are allowed.
   std::vector<Bytes> expected(OpDesc& desc) const;
   const std::vector<bp_operand>& scalars() const { return scalar_operands_; }
   void set_scalar(size_t index, uint64_t bits) { scalar_operands_[index].immediate = bits; }
