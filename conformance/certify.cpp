@@ -30,8 +30,8 @@ std::string key_of(const CertifyOptions& options) {
                      options.target.device_index, suite_digest(), options.seed);
 }
 
-// Returns the results that the journal of an earlier run contains. Appends to `open` the position
-// in `selection` of each case without a result.
+// Returns the results that the journal of an earlier run contains. For each case without a result,
+// appends its position in `selection` to `open`.
 std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue, const std::vector<size_t>& selection,
                               std::vector<size_t>& open) {
   std::vector<Result> results(selection.size());
@@ -128,7 +128,7 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.seconds_left =
           progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
     if (options.progress) options.progress(progress);
-    if (index == SIZE_MAX) progress.slow = nullptr;  // before the next update, the slow case is reported again
+    if (index == SIZE_MAX) progress.slow = nullptr;  // the next update needs a new report of a slow case
   };
   if (!facts.error.empty()) {
     for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};

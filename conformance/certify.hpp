@@ -42,8 +42,8 @@ struct CertifyOptions {
   std::function<void(const Progress&)> progress{};
 };
 
-// Returns the error message for `filters`, none of which matches a case of `profile`. `filters` is
-// not empty.
+// Returns the error message for `filters`, which match no case of `profile`. `filters` is not
+// empty.
 std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile);
 
 // Throws std::runtime_error if the run cannot start. Errors of the plugin are in the certificate.

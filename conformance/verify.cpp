@@ -128,8 +128,8 @@ void Verifier::check_run() {
                           version_text(asked_.abi_version), run["seed"].get<uint64_t>()));
 }
 
-// Reads the results that the certificate lists. All other cases have passed. Returns the error in
-// the list, or "".
+// Reads the results of the cases that did not pass, and marks all other cases as passed. Returns
+// the error in the list, or "".
 std::string Verifier::take_results() {
   std::map<std::string_view, size_t> places;
   for (size_t place = 0; place < selection_.size(); ++place) places[catalogue_[selection_[place]].id] = place;
@@ -162,7 +162,7 @@ Json Verifier::derive() const {
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
-    // The path of the library may differ between the two repro lines.
+    // A repro line may differ from the line in the certificate in the path of the library only.
     Json& repro = derived["non_passes"][index];
     const Json& given = certificate_["non_passes"][index];
     if (!repro.contains("repro") || !given.contains("repro") || !given["repro"].is_string()) continue;
@@ -206,8 +206,8 @@ std::string Verifier::plugin_difference(const Facts& facts) const {
   return "";
 }
 
-// Refuses a certificate of another device. Another driver gives only a warning, because a verifier
-// rarely has the same driver.
+// Refuses a certificate of another device. A different driver only causes a warning, because a
+// verifier rarely has the same driver.
 void Verifier::check_device() {
   const Json& device = certificate_["device"];
   const Facts facts = query_facts(target_);
@@ -280,7 +280,7 @@ Verification Verifier::run() {
     return std::none_of(verification_.parts.begin(), verification_.parts.end(),
                         [](const Part& each) { return each.state == Part::State::refused; });
   };
-  if (all_good()) check_device();  // loads the plugin only if the certificate belongs to it
+  if (all_good()) check_device();  // loads the plugin, so all earlier checks must pass
   if (all_good()) check_sample();
   return std::move(verification_);
 }

@@ -30,10 +30,10 @@ struct Part {
 };
 std::string_view name_of(Part::State state);
 
-// A case whose outcome differs from the certificate's.
+// A case whose outcome in this run differs from its outcome in the certificate.
 struct Difference {
   std::string id{};
-  std::string listed{};  // the outcome in the certificate
+  std::string listed{};  // outcome in the certificate
   Result now{};
   std::string repro{};
 };
@@ -41,7 +41,7 @@ struct Difference {
 struct Verification {
   std::vector<Part> parts{};
   std::string statement{};  // statement of the certificate; empty if the certificate could not be read
-  size_t compared = 0;      // number of cases that ran again
+  size_t compared = 0;      // number of cases that were run again
   std::vector<Difference> differences{};
   bool verified() const;  // true if all parts were checked and no part was refused
 };
@@ -58,8 +58,8 @@ std::string form_fault(const nlohmann::json& certificate);
 // Returns the first difference between two documents, or "". Free fields such as times, reasons and
 // errors are not compared. `place` is the path of the documents in the certificate.
 std::string first_difference(const nlohmann::json& derived, const nlohmann::json& given, const std::string& place);
-// Returns the reason why error statistics are impossible, or "". For example, a ratio above the
-// bound requires a failure.
+// Returns the reason why the error statistics in `tally` are contradictory, or "". For example, a
+// ratio above the bound requires a failure.
 std::string error_fault(const nlohmann::json& tally);
 
 }  // namespace backplane::conformance

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Rejects duplicate keys, because JSON readers differ in which of the values they use.
+// Rejects duplicate keys, because JSON readers disagree about the value of such a key.
 class NoKeyTwice {
  public:
   bool operator()(int, Json::parse_event_t event, Json& value) {
@@ -76,7 +76,8 @@ bool is(const Json& json, Type type) {
   return false;
 }
 
-// Whether a field is not compared, because it contains a measured value or a message.
+// Whether comparisons ignore a field. Other checks compare the digests. The other ignored fields
+// are measurements, messages, and settings that do not affect results.
 bool is_free(const std::string& key, const std::string& place) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
          key == "error" || key == "max_buffer_bytes" || (key == "reason" && place.starts_with("/non_passes"));

@@ -56,7 +56,7 @@ void Again::run(const std::vector<size_t>& places, uint64_t seed) {
   std::vector<size_t> cases;
   for (const size_t place : places) cases.push_back(listed_.selection[place]);
   RunOptions run_options{target_, seed, options_.jobs, options_.limits};
-  // Disables the limit on equal failures, because every case of the sample is compared.
+  // Disables the limit on equal failures, because the sample needs a result for every case.
   run_options.limits.alike_per_group = 0;
   run_options.progress = [&](size_t index, const Result& result) {
     if (index == SIZE_MAX) return tell(nullptr, nullptr);
@@ -65,7 +65,7 @@ void Again::run(const std::vector<size_t>& places, uint64_t seed) {
   std::vector<Result> results = conformance::run(listed_.catalogue, cases, run_options);
   for (size_t index = 0; index < places.size(); ++index) {
     const Outcome then = listed_.results[places[index]].outcome, now = results[index].outcome;
-    // The kind of failure may differ between runs, but not whether the case fails.
+    // A failure of another kind is not a difference, because the kind may vary between runs.
     if (then == now || (is_failure(then) && is_failure(now) && now != Outcome::not_run)) continue;
     const std::string& id = listed_.catalogue[cases[index]].id;
     differences_.push_back(
@@ -82,8 +82,8 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
     if (listed.results[place].outcome != Outcome::not_run)
       groups[group_of(listed.catalogue[listed.selection[place]].id)].push_back(place);
   }
-  // The first case of each group gets a negative key, so that it precedes all other cases. The keys
-  // of the other cases are evenly spread over (0, 1).
+  // The first case of each group gets a negative key, so that it precedes the other cases of all
+  // groups. Within a group, the keys of the other cases are evenly spaced in (0, 1).
   std::vector<std::pair<double, size_t>> order;
   for (auto& [name, places] : groups) {
     std::shuffle(places.begin(), places.end(), random);

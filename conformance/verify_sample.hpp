@@ -17,13 +17,14 @@ struct Listed {
   uint64_t seed = 0;
 };
 
-// Returns positions in the selection: one case per group, then cases in proportion to the size of
-// the group. Cases that did not run are excluded. The number of failures and hangs is limited,
-// because each failure may cost a process and each hang a time limit.
+// Selects one case per group, and then more cases of each group in proportion to its size. Returns
+// their positions in `listed.selection`, in ascending order. Excludes cases that did not run.
+// Limits the number of failures and hangs, because each failure may cost a process and each hang a
+// time limit.
 std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed);
 
-// Runs failed cases with the certificate's seed, and all other cases with `options.seed`. Returns
-// the cases whose outcome differs.
+// Runs the cases that failed in the certificate with the certificate's seed, and all other cases
+// with `options.seed`. Returns the cases whose outcome differs from the certificate.
 std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
                                    const VerifyOptions& options);
 
