@@ -46,7 +46,7 @@ struct CertifyOptions {
 // empty.
 std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile);
 
-// Throws std::runtime_error if the run cannot start. Errors of the plugin are in the certificate.
+// Throws std::runtime_error if the run cannot start. The certificate reports errors of the plugin.
 nlohmann::json certify(const CertifyOptions& options);
 
 }  // namespace backplane::conformance

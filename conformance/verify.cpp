@@ -162,7 +162,7 @@ Json Verifier::derive() const {
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
-    // A repro line may differ from the line in the certificate in the path of the library only.
+    // A repro line may differ from the line in the certificate only in the path of the library.
     Json& repro = derived["non_passes"][index];
     const Json& given = certificate_["non_passes"][index];
     if (!repro.contains("repro") || !given.contains("repro") || !given["repro"].is_string()) continue;

@@ -16,8 +16,8 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-// Returns the index of the element of an array of `shape` that broadcasting to shape `whole` places
-// at index `at`.
+// Broadcasting expands an array of `shape` to shape `whole`. Returns the index in the array of the
+// element at index `at` of the expanded array.
 size_t broadcast_index(int64_t at, const Shape& whole, const Shape& shape) {
   int64_t index = 0, stride = 1;
   const size_t lead = whole.size() - shape.size();

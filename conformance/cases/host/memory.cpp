@@ -96,7 +96,7 @@ void trims(Context& context) {
 }
 
 // Releases a buffer while work on it is pending, and allocates again on the same stream. The
-// allocator may reuse the memory at once, because the stream runs the old work first.
+// allocator may reuse the memory immediately, because the stream runs the earlier work first.
 void released_while_pending(Context& context) {
   HostSide side(context);
   constexpr uint64_t bytes = 1u << 20;
@@ -119,7 +119,8 @@ void released_while_pending(Context& context) {
   }
 }
 
-// Ends the case as not claimed if the device rejects an alignment above the device's alignment.
+// Ends the case as not claimed if the device does not support `alignment`. A device need not
+// support more than its own alignment.
 void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   if (alignment <= device.info().alignment) return;

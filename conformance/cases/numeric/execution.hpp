@@ -37,8 +37,8 @@ class Execution {
   // Returns a specialised plan for the sizes of this execution. Returns null if `any_size` is not
   // SPECIALIZABLE or the plugin declines the plan.
   std::shared_ptr<Prepared> prepare_specialized(const Prepared& any_size);
-  // Executes the plan, checks that no other memory changed, and returns the outputs. The function
-  // may be called repeatedly.
+  // Executes the plan, checks that only the outputs and the workspace changed, and returns the
+  // outputs. May be called repeatedly.
   std::vector<oracle::Tensor> run(Prepared& prepared);
   // Executes the operator through the host library, which decomposes it, and returns the outputs.
   // Ends the case as not claimed if the host library cannot decompose the operator.

@@ -273,7 +273,7 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   const std::vector<uint64_t> offsets(views.size(), 0);
   execute_over(context, far, views, offsets, expected);
   const uint64_t bytes = static_cast<uint64_t>(reach.distance) * oracle::bytes_of(reach.dtype);
-  // An operand whose dtype is not reach.dtype spans the same number of bytes.
+  // An operand of another dtype spans the same number of bytes as an operand of reach.dtype.
   spread(views[operand], along, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
   execute_over(context, far, views, offsets, expected);
 }

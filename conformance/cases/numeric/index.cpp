@@ -11,8 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The shape of `problem` is the shape of the index, and `second` is the dtype of the index, or 0
-// for i32. Parameter 1 is the mode of scatter, which problem.cpp also reads.
+// The shape of `problem` is the shape of the index. `Problem::second` is the dtype of the index, or
+// 0 for i32. `mode_parameter` is the mode of scatter, which problem.cpp also reads as parameter 1.
 enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parameter, data_parameter };
 
 // Selection of elements by the indices.

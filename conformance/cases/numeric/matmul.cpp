@@ -18,7 +18,8 @@ namespace backplane::conformance::numeric {
 namespace {
 
 // The shape of `problem` is the shape of the output. `Problem::second` is the dtype of the output
-// if the dtype rule permits several. For u8, it is i8, the dtype of the second input.
+// if the dtype rule permits several. If the dtype is u8, `Problem::second` is i8, the dtype of the
+// second input.
 enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
@@ -91,8 +92,8 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// Fills a with numbers of 12 significant bits, and b with powers of two. The rows of a and the
-// columns of b are scaled.
+// Fills a with numbers of 12 significant bits, and b with powers of two. For outputs of f32 and
+// f64, also scales the rows of a and the columns of b by powers of two.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
   const bool narrow = out != BP_F32 && out != BP_F64;
@@ -312,8 +313,8 @@ class Adder {
 
   bool mixed = false;  // whether to add cases with mixed dtypes instead of plain cases
 
-  // Uses each extent as the number of rows, the number of columns and the depth. Each use has a few
-  // combinations of other extents.
+  // Uses each extent as the number of rows, the number of columns and the depth. Combines each use
+  // with a few of the other extents.
   void extents(std::span<const int32_t> list) {
     const auto count = static_cast<int32_t>(list.size());
     for (int32_t i = 0; i < count; ++i) {

@@ -25,7 +25,7 @@ bool has_letter(uint32_t op, char letter) {
 oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& random) {
   if (from.dtype == dtype || from.dtype == 0 || from.dtype == BP_BOOL) return from;
   oracle::Tensor to{dtype, from.shape, {}};
-  if (from.bytes.empty()) return to;  // the output is only written
+  if (from.bytes.empty()) return to;  // the operator only writes this output
   to = make_tensor(dtype, from.shape);
   for (int64_t i = 0; i < to.count(); ++i) {
     if (!oracle::is_float(dtype)) {

@@ -213,7 +213,7 @@ class Adder {
         (*this)({5, n}, 0b10, static_cast<Spread>(spread), inputs, outputs);
       (*this)({3, 4, 5}, 0b110, static_cast<Spread>(spread), inputs, outputs);
     }
-    (*this)({5, 0}, 0b10, Spread::usual, inputs, outputs);  // the statistics of each row have no elements
+    (*this)({5, 0}, 0b10, Spread::usual, inputs, outputs);  // the rows have no elements
     (*this)({0, 5}, 0b10, Spread::usual, inputs, outputs);
     (*this)({4097, 3}, 0b01, Spread::offset, inputs, outputs);
     (*this)({3, 5, 4}, 0b101, Spread::usual, inputs, outputs);

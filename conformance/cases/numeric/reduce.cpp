@@ -11,8 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The shape of `problem` is the shape of the input. `second` is the dtype of the output if the
-// dtype rule leaves it free.
+// The shape of `problem` is the shape of the input. `Problem::second` is the dtype of the output if
+// the dtype rule permits several.
 enum Parameter { axes_parameter, data_parameter };
 
 bool is_sum(uint32_t op) { return op == BP_OP_REDUCE_SUM || op == BP_OP_REDUCE_PROD; }

@@ -18,8 +18,8 @@ uint64_t uniform_bits(uint32_t dtype, Random& random);
 // Returns a random finite float of any magnitude and sign.
 uint64_t any_finite(uint32_t dtype, Random& random);
 // Returns the special values of a dtype. For floats, these are zeros, subnormals, infinities, NaN,
-// extremes, 1 and the numbers next to 1, and halves. For integers, these are the ends of the range,
-// 0, 1 and powers of two.
+// extremes, 1 and the numbers next to 1, and small numbers such as 2.5. For integers, these are the
+// ends of the range, small numbers, powers of two, and shift amounts near the width.
 const std::vector<uint64_t>& special_bits(uint32_t dtype);
 // Returns a small integer for element `index` of operand `operand`. Adjacent elements have
 // different integers.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for copies between buffers: each pair of memory kinds, sizes and offsets, and the
-// bytes around the target.
+// Test cases for copies between buffers: all pairs of memory kinds, many sizes and offsets, and
+// unchanged bytes around the target.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"

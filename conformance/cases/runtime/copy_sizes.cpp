@@ -252,8 +252,8 @@ class OfImport : public Memory {
   Imported imported_;
 };
 
-// Tests copies of more than 2^32 bytes. The device uses imported host memory, so the copy needs no
-// device memory.
+// Tests copies of more than 2^32 bytes. The device accesses imported host memory where possible, so
+// that most copies need no device memory.
 void past_32_bits(Context& context, Route route, uint64_t count) {
   need(context, route);
 #if defined(__SANITIZE_THREAD__)
@@ -305,13 +305,14 @@ void add_copy_size_cases(Catalogue& catalogue) {
         // Large sizes are tested with one tail each.
         if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;
         const uint64_t count = (uint64_t{1} << log2) + tail;
-        // Sizes above 2^25 belong to the extension LARGE, because a device need not support large
-        // buffers.
+        // Sizes of 2^26 bytes and more belong to the extension LARGE, because a device need not
+        // support large buffers.
         add(
             fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, route, count); },
             log2 > 25 ? "LARGE" : direction.extension);
       }
-    // In this case imported memory replaces device memory.
+    // The next case uses imported host memory instead of device memory. So the route
+    // device_to_device also covers copies from and to HOST memory.
     if (route == Route::host_to_device || route == Route::device_to_host) continue;
     const uint64_t count = (uint64_t{1} << 32) + 1003;
     add(

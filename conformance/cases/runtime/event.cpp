@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for events that the host observes: completion, repeated records, lifetimes and
+// Test cases for events that the host observes: completion, repeated recording, lifetimes and
 // threads.
 #include <atomic>
 #include <thread>

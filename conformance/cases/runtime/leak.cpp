@@ -73,7 +73,7 @@ void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Stream stream(device);
   Event event(device);
   // The first delay touches the delay's memory, which makes the memory resident. This must happen
-  // before the measurement, which would otherwise count it as growth.
+  // before the measurement, which would otherwise count the resident memory as a leak.
   delay.enqueue(stream, 5000);
   stream.wait();
   expect_no_leak(context, timeout_ns == 0 ? "polling what is pending" : "a wait that times out", count, [&] {

@@ -70,7 +70,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
     delay.enqueue(stream, context.below(3000));
     for (uint64_t i = 0; i < halves.count; ++i)
       stream.copy(shared.buffer(), halves.device(i), source.get(), halves.device(i), grain);
-    for (uint64_t i = 0; i < halves.count; ++i)  // the device's work is still pending or running
+    for (uint64_t i = 0; i < halves.count; ++i)  // the device's work may still be pending or running
       std::memcpy(bytes + halves.host(i), host.data() + halves.host(i), grain);
     stream.wait();
     for (uint64_t i = 0; i < halves.count; ++i) {

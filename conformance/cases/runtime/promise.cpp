@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan_create must not decline a descriptor that it has accepted before. The harness records every
-// result of plan_create in a run (harness/plan_support.hpp). So these cases only repeat the
+// plan_create must not decline a descriptor that it has accepted before. During a run, the harness
+// records every result of plan_create (harness/plan_support.hpp). So these cases only repeat the
 // queries, before and after events that might change the results.
 #include <chrono>
 

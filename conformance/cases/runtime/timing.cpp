@@ -146,7 +146,7 @@ void across_streams(Context& context) {
 }
 
 // Measures times of several seconds, which exceed 2^31 and 2^32 nanoseconds. The host waits for the
-// first record, then sleeps, and then makes the second record. So the host's clock provides a lower
+// first event, then sleeps, and then records the second event. So the host's clock provides a lower
 // and an upper bound.
 void of_seconds(Context& context) {
   need_timing(context);
