@@ -128,7 +128,7 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.seconds_left =
           progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
     if (options.progress) options.progress(progress);
-    if (index == SIZE_MAX) progress.slow = nullptr;  // the next update needs a new report of a slow case
+    if (index == SIZE_MAX) progress.slow = nullptr;  // a slow case is reported again
   };
   if (!facts.error.empty()) {
     for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};

@@ -45,7 +45,7 @@ constexpr Figure kFigures[] = {
     {"bytes of heap", [](const Footprint& print) { return print.heap_bytes; }, 0, 256, 256u << 20},
     {"bytes of memory", [](const Footprint& print) { return print.resident_bytes; }, 32u << 10, 512u << 10, 256u << 20},
 };
-constexpr size_t kCounted = 2;  // number of figures that sanitizers do not affect: descriptors and threads
+constexpr size_t kCounted = 2;  // number of figures that sanitizers do not affect
 
 uint32_t entries_of(const char* directory) {
   uint32_t count = 0;
