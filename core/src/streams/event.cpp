@@ -70,7 +70,7 @@ bp_status Event::try_wait(uint64_t timeout_ns) {
   if (status == BP_TIMEOUT) return status;
   check(*device, "event_wait", status, error);
   lock_.lock();
-  // If another record began during the wait, the point that the wait covers is unknown.
+  // If a record() call overlapped the wait, the point that the wait covers is unknown.
   const bool known = (records & 1) == 0 && records == records_;
   lock_.unlock();
   if (known && timeline) {

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// An event of the host API. It remembers the point and the stream of its latest record, so a wait
-// for the event also advances that stream's timeline.
+// SPDX-License-Identifier: Apache-2.0 An event of the host API. It remembers the stream that last
+// recorded it and the point on that stream's timeline, so a wait for the event also advances the
+// timeline.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -40,10 +40,10 @@ class Event final : public Object {
   Event() = default;
 
   SpinLock lock_;
-  // Number of begun records plus number of finished records. An odd value means that a record is in
-  // progress.
+  // Number of record() calls that have begun, plus the number that have finished. An odd value
+  // means that a call is in progress.
   uint64_t records_ = 0;
-  Ref<Timeline> timeline_;  // timeline of the stream of the latest record
+  Ref<Timeline> timeline_;  // timeline of the stream that last recorded the event
   uint64_t point_ = 0;
 };
 

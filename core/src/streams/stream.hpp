@@ -57,8 +57,8 @@ class Stream final : public Object {
   Ref<Timeline> timeline;
   Pool* pool = nullptr;  // only the allocator uses the pool
 
-  // The reasons why a call must take the slow path to the stream's lock. The gate of an ordinary
-  // stream is 0.
+  // Bits of `gate`. Each bit is a reason why a call must take the slow path to the stream's lock.
+  // The gate of an ordinary stream is 0.
   static constexpr uint32_t kGateShared = 1, kGateCallback = 2, kGateFailed = 4;
   std::atomic<uint32_t> gate{0};
 
@@ -77,8 +77,8 @@ class Stream final : public Object {
     if (timeline->marker_requested()) [[unlikely]]
       timeline->record_marker(*device, handle);
   }
-  // Each call that enqueues work calls this function after the plugin returns. A successful call
-  // may omit the status.
+  // Each call that enqueues work calls this function with the plugin's status, or without an
+  // argument if the plugin has accepted the work.
   void count_enqueue(bp_status status) noexcept { timeline->count_enqueue(status); }
   void count_enqueue() noexcept { timeline->count_enqueue(); }
   bool idle() const noexcept { return timeline->idle(); }

@@ -17,7 +17,7 @@ class Stream;
 
 class StreamLock {
  public:
-  // `wait` also locks a stream that is in the failed state, which `call` refuses.
+  // With `call`, locking a stream in the failed state throws. With `wait`, it succeeds.
   enum class Purpose : uint8_t { call, wait };
 
   // Throws INVALID_ARGUMENT inside an enqueue callback of the stream. If the stream is in the

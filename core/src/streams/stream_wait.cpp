@@ -46,7 +46,8 @@ bp_status Stream::wait_locked(uint64_t timeout_ns) {
   const uint64_t point = timeline->point_of_wait();
   const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
-  // A failure is reported only after the stream's work no longer accesses memory.
+  // A plugin reports a failure only when the stream's work no longer accesses memory, so the point
+  // is complete in that case too.
   timeline->complete(point);
   device->allocator.poll_pending();
   check(*device, "stream_wait", status, error);
@@ -106,7 +107,7 @@ bp_status Stream::try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64
   const bp_status status = api->event_wait(device_handle, marker->event(), timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
   // A failure means that the stream did not reach the event. Only the plugin's stream_wait reports
-  // when the stream's memory is free.
+  // that the stream's work no longer accesses memory.
   if (status != BP_OK) return wait_in_slices(remaining.ns());
   timeline->complete(marker->point);
   device->allocator.poll_pending();
@@ -118,8 +119,8 @@ bp_status Stream::wait_shared(uint64_t timeout_ns) {
   std::shared_ptr<WaitMarker> marker;
   {
     const StreamLock lock(*this, "bph_stream_wait", StreamLock::Purpose::wait);
-    // Query the stream before recording an event. Otherwise a loop of short waits never ends,
-    // because each wait records another event.
+    // Query the stream before recording an event. Otherwise a loop of short waits might never end,
+    // because each wait would enqueue an event that the stream has not reached yet.
     const bp_status status = wait_locked(0);
     if (status != BP_TIMEOUT || timeout_ns == 0) return status;
     marker = record_wait_marker();

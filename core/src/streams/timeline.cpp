@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Records, polls and recycles markers. No lock is held during a plugin call, because the marker is
-// removed from the timeline before the call.
+// SPDX-License-Identifier: Apache-2.0 Records, polls and recycles markers. A marker is removed from
+// the timeline before a plugin call uses it, so no lock is needed during the call.
 #include "streams/timeline.hpp"
 
 #include <mutex>

@@ -27,7 +27,7 @@ class Timeline final : public Object {
   Timeline(bool synchronous, bool external) noexcept
       : step_(synchronous ? 0 : 1), unseen_(external && !synchronous ? 1 : 0) {}
 
-  // The stream's owner calls this function after every enqueue. An enqueue that failed the stream
+  // The stream's owner calls this function for every enqueue. An enqueue that failed the stream
   // counts too, because the plugin may have submitted a part of the work.
   void count_enqueue(bp_status status) noexcept {
     if (status == BP_OK || status == BP_EXECUTION_FAILED) count_enqueue();
@@ -36,9 +36,9 @@ class Timeline final : public Object {
     enqueued_.store(enqueued_.load(std::memory_order_relaxed) + step_, std::memory_order_release);
   }
   uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
-  // The point that passes when all work that is enqueued now has ended. On an external stream,
-  // uncounted work may follow the last marker, so only a later marker proves that the work has
-  // ended.
+  // The point that the stream passes when all work enqueued so far has ended. On an external
+  // stream, uncounted work may follow the last marker, so only a later marker proves that the work
+  // has ended.
   uint64_t point() const noexcept { return enqueued() + unseen_; }
   bool passed(uint64_t point) const noexcept { return completed_.load(std::memory_order_acquire) >= point; }
   bool idle() const noexcept { return passed(point()); }
@@ -54,8 +54,8 @@ class Timeline final : public Object {
   void request_marker() noexcept { marker_requested_.store(true, std::memory_order_relaxed); }
   bool marker_requested() const noexcept { return marker_requested_.load(std::memory_order_relaxed); }
   // Records a marker after all enqueued work. Only the stream's owner may call this function. After
-  // a failure the marker remains requested. If there are too many markers, the new marker is
-  // recorded after an earlier one has passed.
+  // a failure the marker remains requested. If there are kCapacity markers already, the new marker
+  // is recorded only after one of them has passed.
   void record_marker(const Device& device, bp_stream* stream) noexcept;
   // Polls the markers. Any thread may call this function. Returns true if the timeline advanced.
   bool poll(const Device& device) noexcept;
