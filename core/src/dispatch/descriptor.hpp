@@ -7,7 +7,8 @@
 //   2. the attributes, whose size is in the operator table
 //   3. one bp_tensor_desc per input, then one per output
 //
-// Extents and strides from the rank on are zero. The strides of an immediate are zero too.
+// Extents and strides at indices from the rank on are zero. The strides of an immediate are zero
+// too.
 #pragma once
 
 #include <backplane/ops.h>
@@ -24,11 +25,11 @@ inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // the strides of an imm
 // A descriptor without its attributes and views.
 struct DescriptorHead {
   uint32_t op = 0;
-  uint8_t inputs = 0, outputs = 0, scalars = 0;  // the counts exclude absent operands at the end
+  uint8_t inputs = 0, outputs = 0, scalars = 0;  // counts of the canonical form, without absent operands at the end
   uint8_t no_native = 0;                         // 1 if a composite must be decomposed
   uint32_t flags = 0;                            // BP_OP_FLAG_* flags
   uint32_t hints = 0;                            // BP_HINT_* flags
-  // Mask of the inputs that an output overlays. Core copies these inputs first.
+  // Mask of the inputs that an output overlays. Core copies these inputs before the execution.
   uint32_t overlaid = 0;
   uint32_t reserved = 0;
 
@@ -77,10 +78,11 @@ class Descriptor {
                                   2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
 };
 
-// Maps a call's first output and first operand to a set of the stream's plan cache. The hash is
-// cheap to compute. Collisions are harmless, because entries are compared as a whole. If a rank
-// exceeds BP_MAX_RANK, the function still reads within the arrays.
 inline constexpr uint32_t kStreamCacheSetBits = 6;
+
+// Maps an operator, its first output and its first operand to a set of the stream's plan cache. The
+// hash is cheap to compute. Collisions are harmless, because entries are compared as a whole. If a
+// rank exceeds BP_MAX_RANK, the function still reads within the arrays.
 inline uint32_t stream_cache_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
                                  const int64_t* first_shape, const int64_t* first_strides) noexcept {
   uint64_t mix = op;

@@ -88,7 +88,8 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
       .with_op(row.id);
 }
 
-// Returns the number of scalars in canonical form.
+// Returns the scalar count of the call's canonical form. Throws if the operator does not allow that
+// count.
 uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   uint32_t count = call.scalar_count;
   if (call.scalars != nullptr) count = rules::trimmed_scalars(row, call.scalars, count);
@@ -130,8 +131,8 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
 }
 
-// Returns the bit of the input that output `o` will alias. The caller of bph_device_supports states
-// the input in place of a buffer.
+// Returns the mask bit of the input that output `o` will alias. A caller of bph_device_supports
+// states that input in `alias`, because the output has no buffer yet.
 uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;
   if (index < inputs) {

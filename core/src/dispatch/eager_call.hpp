@@ -22,7 +22,7 @@ inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CAL
 // uninitialised.
 struct Operands {
   bp_operand at[2 * BP_MAX_OPERANDS];
-  // An entry is null for an immediate or an operand without elements.
+  // An entry is null for an immediate or an operand without a buffer.
   const Buffer* buffers[2 * BP_MAX_OPERANDS];
 };
 
@@ -63,8 +63,8 @@ inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule ==
 bph_call read_call(const bph_call& given, const char* function);
 
 // Makes the descriptor of a call and resolves the operands. Throws if the call is invalid.
-// `is_query` is true for bph_device_supports: then scalars may be null, and outputs without a
-// buffer may state the input that they will alias.
+// `is_query` is true for bph_device_supports. In a query, scalars may be null, and outputs without
+// a buffer may state the input that they will alias.
 Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands);
 
 // Throws unless each view is within its buffer.

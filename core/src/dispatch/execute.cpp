@@ -17,7 +17,7 @@ namespace backplane::core {
 namespace {
 
 // The fields of bph_tensor from dtype to reserved, and the last fields of bph_call, are compared as
-// 64-bit words.
+// 64-bit words, whose values are built in little-endian order.
 static_assert(std::endian::native == std::endian::little);
 static_assert(offsetof(bph_tensor, shape) == offsetof(bph_tensor, dtype) + sizeof(uint64_t));
 static_assert(offsetof(bph_call, hints) == offsetof(bph_call, scalar_count) + sizeof(uint32_t));
@@ -91,8 +91,8 @@ inline uint64_t word_at(const void* from) noexcept {
 // cache has no entry or the call is invalid. Sets `shares` to the result of shares_buffers.
 [[gnu::always_inline]] inline PlanEntry* find_entry(Stream& stream, const bph_call& call, Operands& operands,
                                                     bool& shares) {
-  // The comparisons in this function cannot distinguish larger counts, and every entry has an
-  // output.
+  // The comparisons below assume counts in this range. Every entry has at least one output, and
+  // this function reads the first output.
   if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
       ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
       (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {

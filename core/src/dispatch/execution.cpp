@@ -41,7 +41,7 @@ class Temporary {
       .with_op(row.id);
 }
 
-// Returns the entry of a copy between core's own views: a COPY, or a FILL if the source is an
+// Returns the entry that copies view `from` to view `to`: a COPY, or a FILL if the source is an
 // immediate. Throws the errors of PlanCache::get.
 Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_tensor_desc& to) {
   const bool fills = (from.flags & BP_DESC_IMMEDIATE) != 0;
@@ -97,7 +97,8 @@ uint16_t alias_of_staged(const bp_op_desc& original, const bp_tensor_desc& outpu
 
 void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                 const bp_operand* scalars) {
-  // The entry needs a reference, because the copies look up plans and may evict it from the cache.
+  // The entry needs a reference, because looking up the plans of copies may evict the entry from
+  // the cache.
   const Ref<PlanEntry> entry(&borrowed);
   bp_plan_info info = {};
   if (entry->plan) info = entry->plan->info;

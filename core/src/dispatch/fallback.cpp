@@ -66,8 +66,8 @@ struct StagedOperand {
   ScopedBuffer dense;
 };
 
-// Waits for the stream at the end of the scope, even after an exception, because the copies borrow
-// the host bytes until then.
+// Waits for the stream at the end of the scope, even after an exception, because the copies use the
+// host bytes until the wait returns.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(bph_stream* stream) : stream_(stream) {}
@@ -171,8 +171,8 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
 }
 
 bph_support supports_on_fallback(Device& device, const bph_call& given) {
-  // Removes the buffers, because they belong to this device. Buffers on the fallback device would
-  // have the same alignment.
+  // Removes the buffers from the tensors, because the buffers do not belong to the fallback device.
+  // Buffers of the fallback device would have the same alignment.
   std::vector<bph_tensor> tensors(given.inputs, given.inputs + given.input_count);
   tensors.insert(tensors.end(), given.outputs, given.outputs + given.output_count);
   for (bph_tensor& tensor : tensors) tensor.buffer = nullptr;

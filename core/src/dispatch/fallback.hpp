@@ -14,7 +14,7 @@
 namespace backplane::core {
 
 // The fallback device, which is opened at its first use. Each stream that uses it has its own
-// stream there.
+// stream on the fallback device.
 class Fallback {
  public:
   Fallback(Registry& registry, const std::string& device_name);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Makes, finds, specializes and evicts plans and the results of support queries.
+// SPDX-License-Identifier: Apache-2.0 Makes, finds, specializes and evicts plans. Also caches the
+// results of support queries.
 #include "dispatch/plan_cache.hpp"
 
 #define XXH_INLINE_ALL
@@ -54,7 +54,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
 }
 
 // Throws the plugin's refusal. Core has already checked the descriptor, so INVALID_ARGUMENT is a
-// defect of the plugin, and core reports UNSUPPORTED.
+// defect of the plugin, and core reports UNSUPPORTED instead.
 [[noreturn, gnu::cold]] void refused(Device& device, const OpRow& row, bp_status status, const bp_error& reported) {
   if (status != BP_INVALID_ARGUMENT) throw Error::from_plugin(status, reported, device.name.c_str()).with_op(row.id);
   device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
@@ -246,7 +246,8 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
   return info;
 }
 
-// Whether to try a native implementation first. The operator must have a program.
+// Returns whether to try a native implementation first. Call this function only if the operator has
+// a program.
 bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
   return device_.native_composites && key.head().no_native == 0;
 }
@@ -403,7 +404,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   } catch (const std::bad_alloc&) {
     return;
   }
-  better->specializable = false;  // an entry is specialized only once
+  better->specializable = false;  // prevents a second specialization
   const uint64_t hash = hash_of(key);
   Ref<PlanEntry> replaced, dropped;
   const std::lock_guard lock(mutex_);
@@ -458,8 +459,8 @@ void PlanCache::plan(PlanEntry& entry, bool specialize) {
 
 void PlanCache::clear() noexcept {
   generation_.fetch_add(1, std::memory_order_relaxed);
-  // Each round removes at most one item per table. The references are released after the lock,
-  // because releasing an item may call the plugin.
+  // Each round removes at most one item per table. The references are dropped after the lock is
+  // released, because destroying an item may call the plugin.
   for (;;) {
     Ref<PlanEntry> entry;
     Ref<PlanClass> item;

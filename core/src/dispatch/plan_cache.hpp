@@ -61,7 +61,7 @@ class PlanEntry final : public Object {
   LruLinks<PlanEntry> links;
   const OpRow* row = nullptr;
   Ref<Plan> plan;
-  Ref<Program> program;  // used instead of a plan
+  Ref<Program> program;  // used instead of `plan` if the composite is decomposed
   bool direct = false;   // the entry has a plan that needs no staging
   // Whether the plan, or the plan of a step of the program, is specializable. See PlanCache::used.
   bool specializable = false;
@@ -70,9 +70,9 @@ class PlanEntry final : public Object {
   // True if the cache has replaced this entry by one with a specialized plan.
   std::atomic<bool> superseded{false};
   uint64_t workspace_bytes = 0;
-  uint64_t scalar_mask = 0;  // the significant bits of scalars
-  // The descriptor that the plugin receives. Its views are the caller's, except overlaid inputs,
-  // which core first copies to dense temporaries.
+  uint64_t scalar_mask = 0;  // mask of the significant bits of a scalar
+  // The descriptor that the plugin receives. Its views equal the caller's. Only the views of
+  // overlaid inputs are dense, because core first copies these inputs to temporaries.
   bp_op_desc desc = {};
 
   // The fields of a matching bph_call.
@@ -81,7 +81,8 @@ class PlanEntry final : public Object {
   uint64_t call_tail = 0;    // scalar_count | hints << 32
   const void* attributes = nullptr;
   uint32_t attribute_bytes = 0;
-  // The facts of one operand. The array contains the inputs of the call, then the outputs.
+  // The facts of one operand. The array `operands` contains the inputs of the call, then the
+  // outputs.
   struct Operand {
     uint64_t fields;     // the fields dtype to reserved of the bph_tensor, as one word
     uint32_t alignment;  // log2 of the alignment in bytes, as in bp_tensor_desc
@@ -102,7 +103,7 @@ class PlanEntry final : public Object {
   PlanEntry();
 };
 
-// Returns the facts of a plan from plan_create without making the plan. Throws the failure of
+// Queries plan_create for the facts of a plan, without making the plan. Throws the error of
 // plan_create.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
@@ -214,9 +215,9 @@ class PlanCache {
   // the errors of add.
   Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
 
-  // Returns the result of bph_device_supports on this device, without its fallback. Queries the
-  // plugin once and caches the result. A descriptor with a plan needs no query. Throws failures of
-  // validation and of the plugin.
+  // Returns the result of bph_device_supports for this device alone, without the fallback device.
+  // Queries the plugin once and caches the result. A descriptor with a plan needs no query. Throws
+  // failures of validation and of the plugin.
   bph_support supports(const Descriptor& key);
 
   // Call this function at each use of a specializable entry. If the entry recurs, the cache
@@ -251,7 +252,8 @@ class PlanCache {
   LruTable<PlanClass> classes_;
   LruTable<SupportResult> support_results_;
   StreamPlanCache* stream_caches_ = nullptr;
-  // Number of insertions ever. While it is unchanged, a lookup need not be repeated.
+  // Total number of insertions. If the number has not changed since a lookup, the lookup need not
+  // be repeated.
   uint64_t inserted_ = 0;
   uint64_t closed_stream_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;

@@ -9,7 +9,8 @@ namespace backplane::core {
 
 namespace {
 
-// Runs a check of the rulebook. Puts the operator's name in front of its refusal.
+// Runs a check of the rulebook. If the check refuses, throws an Error whose message begins with the
+// operator's name.
 template <class Check>
 void obey(const OpRow& row, const Check& check) {
   try {
