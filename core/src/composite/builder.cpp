@@ -124,7 +124,8 @@ Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const V
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};
-  // Every attribute struct needs its struct_size, even if a later ABI version added the attributes.
+  // Every attribute struct needs its struct_size, even if the ABI added the attributes after the
+  // operator.
   const uint32_t attribute_bytes = draft.row->attributes->bytes;
   std::memcpy(draft.attributes.data(), &attribute_bytes, sizeof(attribute_bytes));
   draft.operands.assign(inputs);
@@ -208,7 +209,7 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
   // Precision permissions apply to the composite's dtype. If the inputs were cast to another dtype,
-  // the permissions would allow a different loss.
+  // the permissions would allow a different loss of accuracy.
   const uint32_t allowed = a.dtype() == outputs_[0].dtype() ? precision : uint32_t{BP_PRECISION_FULL};
   set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, allowed});
   return result;
@@ -259,12 +260,14 @@ bool Builder::redirect(const Value& target, const Value& value) {
                        [&](const Value& operand) { return operand.storage == target.storage; });
   };
   if (std::any_of(drafts_.rbegin(), step, touches))
-    // The value cannot move to `target`, because a later step uses the storage of `target`.
+    // A step after the one that computed `value` uses the storage of `target`, so `target` must not
+    // be written before that step.
     return false;
   const Storage& place = storages_[target.storage];
   if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
-    // The step would overwrite the composite's input. If the composite has several inputs, two of
-    // them may be the same memory.
+    // This output aliases an input, which the step would overwrite. That is safe only if the step
+    // is the last one and elementwise, and the composite has no other input, which could be the
+    // same memory.
     if (step != drafts_.rbegin() || desc_.input_count != 1 || step->row->shape_rule != BP_SHAPE_ELEMENTWISE)
       return false;
   }

@@ -87,7 +87,7 @@ class Builder {
   // Returns `value` itself if it has the dtype.
   Value cast(const Value& value, uint32_t dtype);
   Value dense(const Value& value);  // returns `value` itself if it is dense
-  // Returns a view if the strides allow it.
+  // Returns a view if the strides allow it, and a dense copy otherwise.
   Value reshape(const Value& value, const Extents& shape);
   Value temporary(uint32_t dtype, const Extents& shape);
   void fill(const Value& target, double value);

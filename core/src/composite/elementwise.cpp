@@ -9,7 +9,7 @@ namespace backplane::core::composite {
 
 namespace {
 
-// Returns 1 + e^-x. Below -88 the result overflows to infinity, and its reciprocal is 0.
+// Returns 1 + e^-x. If x < -88, an f32 result overflows to infinity, and its reciprocal is 0.
 Value one_plus_exp(Builder& b, const Value& x) { return b.add(b.exp(b.neg(x)), b.constant(1)); }
 
 // Returns x * ((1 + shape) / 2). Halving the factor is exact, but halving a subnormal x is not.
@@ -102,8 +102,8 @@ void pow(Builder& b) {
   const Value no_real = b.binary(BP_OP_AND, b.binary(BP_OP_AND, below, finite), b.unary(BP_OP_BITNOT, whole));
   const Value real = b.select(no_real, b.constant(NAN), signed_power);
   // A device that flushes subnormals reads a subnormal y as 0. If the logarithm is infinite, the
-  // product
-  // y ln |x| is then NaN. The test therefore uses y * 1, which is 0 on such a device.
+  // product y ln |x| is then NaN. The test therefore compares y * 1 with 0, because the product is
+  // 0 on such a device.
   const Value multiplied = b.mul(y, one);
   const Value is_one = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, x, one), b.compare(BP_COMPARE_EQ, multiplied, zero));
   b.store(b.output(0), b.select(is_one, one, real));

@@ -58,8 +58,8 @@ void topk(Builder& b);
 void cross_entropy(Builder& b);
 void adamw(Builder& b);
 
-// Functions in reduce.cpp, sort.cpp and matmul.cpp, for forms of primitives that a later ABI
-// version added:
+// Functions in reduce.cpp, sort.cpp and matmul.cpp, for forms that the ABI added to primitives
+// after their first version:
 void arg(Builder& b, uint32_t op);
 void sort(Builder& b);
 void matmul(Builder& b);

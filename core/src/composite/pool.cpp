@@ -39,8 +39,8 @@ Value index_of(Builder& b, const Value& taps, const Value& maximum, const Value&
   return b.reduce(BP_OP_REDUCE_MIN, b.select(found, indices, b.integer(BP_I32, INT32_MAX)), axes);
 }
 
-// Returns the number of image elements in each window. An empty window counts as 1, so that its sum
-// of 0 gives a mean of 0.
+// Returns the number of image elements in each window. The count of an empty window is 1, so that
+// its mean is 0 / 1 = 0.
 Value counts_of(Builder& b, const Window& window) {
   const Value ones = b.temporary(b.number(), joined({1, 1}, window.padded));
   b.fill(ones, 0);

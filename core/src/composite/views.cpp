@@ -122,7 +122,8 @@ Value without_repeats(const Value& value) {
 }
 
 std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
-  // Returns all strides unchanged, because they show whether the operation is in place.
+  // Returns `value` with all its strides, because core compares strides to detect an operation in
+  // place.
   if (value.shape() == shape) return value;
   Value made = bare(value);
   if (value.immediate() || count_of(shape) == 0) {
@@ -132,7 +133,7 @@ std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
     return made;
   }
   // Splits the old dimensions into contiguous runs, from the last dimension backwards, and matches
-  // a run of new dimensions to each of them.
+  // a run of new dimensions to each old run.
   const bp_tensor_desc& from = value.view;
   int64_t strides[BP_MAX_RANK] = {};
   auto to = static_cast<int>(shape.size()) - 1;
