@@ -10,8 +10,8 @@ namespace backplane::core {
 
 class Plugin;
 
-// Wraps a newly loaded `plugin` in a layer. The layer takes over the plugin's current instance, and
-// the layer's instance becomes the plugin's current one.
+// Wraps a newly loaded `plugin` in a layer. The layer owns the instance that `plugin` used so far,
+// and `plugin` uses the layer's instance from then on.
 using Splice = void (*)(Plugin& plugin);
 struct Layer {
   std::string_view name;

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The layer `fault`: makes calls fail, delays calls, or loses their device, as a schedule
-// specifies.
+// SPDX-License-Identifier: Apache-2.0 The layer `fault`: makes calls fail, delays calls, or marks
+// the device as lost, as a schedule specifies.
 #include "layers/fault/fault.hpp"
 
 #include <backplane/backplane.h>
@@ -35,7 +34,8 @@ struct FaultDevice : WrappedDevice {
   FaultDevice(FaultPlugin& plugin, bp_device* wrapped) : WrappedDevice{wrapped}, owner(plugin) {}
 
   FaultPlugin& owner;
-  // Each plugin call holds a shared lock. The thread that loses the device holds an exclusive lock.
+  // Each plugin call holds a shared lock. The thread that marks the device as lost holds an
+  // exclusive lock.
   std::shared_mutex use;
   std::atomic<bool> lost{false};
   std::mutex mutex;                    // guards `streams`
@@ -132,7 +132,8 @@ bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error*
     const std::shared_lock with_others(device.use);
     if (device.lost) return fail(plugin, slot, BP_DEVICE_LOST, "the layer has lost the device", error);
     if (stream != nullptr && failed(device, stream, decision.status == BP_EXECUTION_FAILED)) {
-      // The wait on a failed stream returns only when the stream's work no longer accesses memory.
+      // A wait for a failed stream may return only when the stream's work no longer accesses
+      // memory, so the layer forwards stream_wait.
       status = slot == Slot::stream_wait ? forward() : BP_OK;
       if (status != BP_TIMEOUT)
         status = fail(plugin, slot, BP_EXECUTION_FAILED, "the layer made the stream fail", error);
@@ -246,7 +247,7 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   FaultPlugin& own = of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
-    // The plugin reports the error of the null pointer.
+    // The plugin itself refuses a null pointer.
     if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
     std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
     if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");

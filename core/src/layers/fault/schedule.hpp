@@ -27,7 +27,8 @@ struct FaultSchedule {
 // Parses entries that are separated by ';' (docs/layers.md):
 //   fail SLOT N[+] STATUS   call N of SLOT returns STATUS and does not reach the plugin; with a +,
 //                           each later call does so too
-//   delay SLOT TIME         each call of SLOT sleeps first; `work` is plan_execute and all copies
+//   delay SLOT TIME         each call of SLOT first sleeps; the SLOT `work` stands for
+//                           plan_execute and all copies
 //   lose [SLOT] N           the device is lost after call N of SLOT, or of all slots together
 // If the text is illegal, throws an INVALID_ARGUMENT error that states `source`, the position in
 // `text`, and what is legal at that position.

@@ -22,8 +22,8 @@ struct TracePlugin : WrappedPlugin {
   void add(TraceEvent& event) noexcept { file.add(event.text(), *host); }
 };
 
-// The state of a traced device. Every function may throw bad_alloc. The caller then drops the
-// event, but still calls the plugin.
+// The state of a traced device. Every function may throw bad_alloc. If so, the caller drops the
+// trace event, but still calls the plugin.
 struct TraceDevice : WrappedDevice {
   TraceDevice(TracePlugin& plugin, const std::string& name);
 
@@ -37,8 +37,8 @@ struct TraceDevice : WrappedDevice {
   void drop_buffer(const bp_buffer* buffer);
   // Returns true at the first execution of `plan`.
   bool first_execution(const bp_plan* plan);
-  // Returns the flow number of an event's latest record, or 0 if the trace has no record of the
-  // event.
+  // Returns the flow number of the latest event_record call for `event`, or 0 if the trace contains
+  // no such call.
   uint64_t record_of(const bp_event* event);
   void set_record(const bp_event* event, uint64_t flow);
 

@@ -132,7 +132,7 @@ uint32_t TraceFile::thread_number() noexcept {
 bool TraceFile::write_out(std::string* complaint) noexcept {
   if (failed_) return true;
   const size_t length = buffer_.size();
-  buffer_.append(kTail);  // within the reserved capacity
+  buffer_.append(kTail);  // allocates nothing, because the capacity is reserved
   const bool good = write_at(file_, buffer_, written_);
   const int code = errno;
   buffer_.resize(length);
@@ -140,7 +140,8 @@ bool TraceFile::write_out(std::string* complaint) noexcept {
     written_ += length;
   } else {
     failed_ = true;
-    // The file remains a complete document up to the last flush.
+    // Overwrites the failed write, so that the file is a complete document with all events up to
+    // the previous flush.
     (void)write_at(file_, kTail, written_);
     (void)!ftruncate(file_, static_cast<off_t>(written_ + kTail.size()));
     try {

@@ -114,8 +114,8 @@ void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device,
   event.arg("stream", uint64_t{device.stream_track(*out).line});
 }
 
-// Adds one end of an arrow. The arrow leads from the record of an event to a call that waits for
-// the event.
+// Adds one end of an arrow. The arrow leads from an event_record call to a call that waits for the
+// recorded event.
 void arrow(char end, TraceDevice& device, Track track, double at, uint64_t flow) {
   TraceEvent event(end, "event", track);
   device.owner.add(event.category("order").time(at).flow(flow));
@@ -242,7 +242,7 @@ bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* o
 bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                       bp_error* error) {
   TracePlugin& own = of(plugin);
-  // The plugin reports the error of the null pointer.
+  // The plugin itself refuses a null pointer.
   if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
   *out = nullptr;
   std::unique_ptr<TraceDevice> device;

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// One call through the layer `validation`: the device and slot in its messages, the objects that
-// the call uses, and its outcome.
+// SPDX-License-Identifier: Apache-2.0 One call through the layer `validation`: the device and slot
+// that error messages name, the objects that the call uses, and its outcome.
 #pragma once
 
 #include <fmt/format.h>
@@ -48,8 +47,8 @@ struct Outcome {
   bp_status write(bp_error* error) const noexcept;
 };
 
-// Checks the rules that apply to every slot. `control` is the floating-point control before the
-// call.
+// Checks the rules that apply to every slot. `control` is the value of the floating-point control
+// register before the call.
 void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept;
 
 // Calls a plugin slot that can fail. `forward` receives the error record that the plugin fills.
@@ -196,7 +195,8 @@ void checked_void(const bp_device* handle, const char* slot, Body&& body) noexce
   if (refused != BP_OK) LiveDevices::instance().log(handle, record.message);
 }
 
-// Calls a create slot as `body(next, inner, made, record)`, with the layer's output pointer.
+// Calls a create slot through `body(next, inner, made, record)`, where `made` is the layer's output
+// pointer.
 template <class Handle, class Body>
 Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
   // No plugin returns this value. If `*made` still has this value after the call, the plugin did

@@ -64,7 +64,7 @@ void LiveDevices::remove(const CheckedPlugin* plugin) {
 void LiveDevices::log(const bp_device* device, const char* message) {
   const CheckedPlugin* logged_to = nullptr;
   Ref<Object> kept;
-  // Returns false for a plugin that is ending, because such a plugin cannot log.
+  // Returns false if the plugin is shutting down, because it can no longer log.
   const auto keep = [&](const CheckedPlugin& plugin) {
     if (plugin.keeper != nullptr && !plugin.keeper->try_retain()) return false;
     kept = Ref<Object>(kAdopt, plugin.keeper);

@@ -38,10 +38,10 @@ struct CheckedStream {
 };
 
 struct CheckedEvent {
-  Clock clock;  // the ledger's clock at the latest record
+  Clock clock;  // the ledger's clock at the latest event_record call
   bool timing = false;
-  // The number of begun records plus the number of finished records. An odd value means that a
-  // record is running.
+  // Number of event_record calls that have begun, plus the number that have finished. An odd value
+  // means that a call is in progress.
   uint64_t records = 0;
   uint32_t calls = 0;
 
@@ -116,7 +116,7 @@ struct CheckedDevice : WrappedDevice {
 
 struct CheckedPlugin : WrappedPlugin {
   CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by);
-  Object* const keeper;  // null if the plugin cannot end during a call
+  Object* const keeper;  // null if the plugin cannot shut down during a call
   const std::string name;
   const pid_t process = getpid();
   std::atomic<uint32_t> devices{0};  // number of open devices
@@ -130,7 +130,7 @@ class LiveDevices {
   std::shared_ptr<CheckedDevice> find(const bp_device* device);
   void remove(const bp_device* device);
   // Logs to the registry of the device. If the device is unknown, logs to the registry of the
-  // latest plugin. While the message is logged, no lock is held and the plugin cannot end.
+  // latest plugin. While the message is logged, no lock is held and the plugin cannot shut down.
   void log(const bp_device* device, const char* message);
   void add(const CheckedPlugin* plugin);
   void remove(const CheckedPlugin* plugin);

@@ -16,7 +16,7 @@ namespace {
 
 bool same_bytes(const bp_tensor_desc& a, const bp_tensor_desc& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-// Returns the flags without the hints, which may differ between executions.
+// Returns the flags of the view except the hints. Hints may differ between executions.
 uint32_t binding_flags(const bp_tensor_desc& view) { return view.flags & ~BP_DESC_HINTS; }
 
 // Checks a view independently of its operator.
@@ -140,8 +140,8 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
       }
       continue;
     }
-    // After staging, an output may alias a later identical input or no input. check_execution
-    // checks the addresses.
+    // If the plan's aliased input is staged, the output may alias a later identical input, or none.
+    // check_execution checks the addresses.
     const auto moved = [&](uint32_t alias) { return (stage_inputs >> (alias - 1) & 1u) != 0; };
     if (expected.alias != 0 && moved(expected.alias)) {
       expected.alias = view.alias > expected.alias && !moved(view.alias) ? view.alias : uint16_t{0};

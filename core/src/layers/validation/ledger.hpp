@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Records which work a host knows to have ended. Every stream is a line of numbered points. A
-// successful wait covers points of the stream's own line, and through events also points of other
-// lines.
+// SPDX-License-Identifier: Apache-2.0 Records which work a host knows to have ended. Every stream
+// is a line of numbered points. A successful wait covers points of the stream's own line. If the
+// stream has waited for events of other streams, the wait also covers points of their lines.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +27,19 @@ class Ledger {
   explicit Ledger(bool synchronous) : synchronous_(synchronous) {}
 
   uint64_t open_line();
-  // Call this function when the line's stream was destroyed, so that none of its work is pending.
+  // Call this function after the line's stream was destroyed. None of the stream's work is pending
+  // then.
   void close_line(uint64_t line) { lines_.erase(line); }
   // Counts an enqueue on the line, and returns its point.
   Point enqueue(uint64_t line);
-  // Sets `clock` to the points that a wait for all work on the line covers. Needs no memory if
-  // `clock` has room for `clock_size` points.
+  // Sets `clock` to the points that a wait for all work on the line covers. Allocates nothing if
+  // `clock` has capacity for `clock_size` points.
   void now(uint64_t line, Clock& clock) const;
   std::size_t clock_size(uint64_t line) const { return lines_.at(line).behind.size() + 1; }
-  // Reserves room so that `order_behind` needs no memory. Only one call at a time may enqueue on
-  // the line.
+  // Reserves capacity so that `order_behind` allocates nothing. Only one call at a time may enqueue
+  // on the line.
   void expect_order(uint64_t line, const Clock& clock);
-  // Records that later work of the line starts after all points of `clock`.
+  // Records that work enqueued on the line after this call starts after all points of `clock`.
   void order_behind(uint64_t line, const Clock& clock);
   // Call this function when a wait that covers `clock` has succeeded.
   void passed(const Clock& clock);

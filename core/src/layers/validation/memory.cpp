@@ -197,7 +197,8 @@ void check_range(const Call& call, const CheckedBuffer& buffer, const char* role
   }
 }
 
-// Does the common part of all copies. `buffers` are the checked buffers that the work uses.
+// Implements the common part of all copy slots. `buffers` are the checked buffers that the copy
+// uses.
 template <class Forward>
 bp_status enqueue_copy(Call& call, Slot slot, CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers,
                        bp_error* error, Forward&& forward) {

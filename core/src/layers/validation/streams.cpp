@@ -168,8 +168,8 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
   });
 }
 
-// The points that a wait for an event covers. They are known only if no other record of the event
-// began during the wait.
+// The points that a wait for an event covers. They are known only if no event_record call for the
+// event overlapped the wait.
 struct Awaited {
   CheckedEvent* event = nullptr;
   Clock clock;
