@@ -53,7 +53,7 @@ bool is_reserved(uint64_t address) {
   const long page = sysconf(_SC_PAGESIZE);
   auto* const begin = reinterpret_cast<void*>(address & ~(static_cast<uint64_t>(page) - 1));
   unsigned char resident = 0;
-  // The page is not mapped.
+  // mincore fails for a page that is not mapped.
   if (mincore(begin, static_cast<size_t>(page), &resident) != 0) return false;
   int pipe_ends[2];
   EXPECT_EQ(pipe(pipe_ends), 0);
@@ -309,8 +309,8 @@ TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The framework's allocator returns a part of its raw buffer, so an address belongs to that raw
-// buffer.
+// The framework's allocator returns a part of a raw buffer, so a lookup of an address in that part
+// finds the raw buffer.
 TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
   struct Framework {
     bph_buffer* whole = nullptr;

@@ -29,8 +29,8 @@ class AllocatorTest : public MemoryTest {
     bph_stream* stream;
     bph_buffer* buffer;
   };
-  // Opens a device of 8 MiB. Returns a stream and a buffer of 6 MiB that the stream's pending work
-  // uses.
+  // Opens a device with 8 MiB of memory. Returns a stream and a buffer of 6 MiB that the stream's
+  // pending work uses.
   InUse most_in_use() {
     FakeOptions options;
     options.limit = 8 * kMib;
@@ -112,8 +112,8 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   bph_buffer_release(a);
   bph_buffer* b = create(1000, one);
   EXPECT_NE(place(b), a_place);
-  // The next call on stream `two` records the marker. Work after the marker does not delay the
-  // reuse.
+  // The next call on stream `two` records the requested marker. Work after the marker does not
+  // delay the reuse.
   const uint64_t marks = fake->calls("event_record");
   use(other, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);

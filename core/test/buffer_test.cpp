@@ -411,7 +411,7 @@ TEST_F(BufferTest, RecordChecksTheDevice) {
   bph_device_release(other_device);
 }
 
-// An allocator of a framework, which advances a pointer in one raw buffer.
+// A framework's bump allocator, which hands out consecutive ranges of one raw buffer.
 struct Bump {
   bph_buffer* raw = nullptr;
   uint64_t used = 0;

@@ -91,7 +91,7 @@ TEST_F(Attention, CausalWithMoreKeysAndWithMoreQueries) {
 }
 TEST_F(Attention, MaskedRowsGiveZero) { check({2, 2, 1, 4, 6, 4, 2, true, 0.25f}, true); }
 
-// All scores, 2 x 5000 x 3000 f32, would have 120 MB. A tile has 64 MiB.
+// All scores, 2 x 5000 x 3000 f32, would occupy 120 MB, but one tile has at most 64 MiB.
 TEST_F(Attention, ScoresAreHeldInTiles) {
   check({1, 2, 1, 5000, 3000, 4, 2, true, 1}, false);
   EXPECT_LT(host.stats().workspace_bytes, 90u << 20);

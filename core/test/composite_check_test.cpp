@@ -48,12 +48,12 @@ class CompositeCheck : public ::testing::Test {
     support.struct_size = sizeof(support);
     EXPECT_FAILS(bph_device_supports(host.device, &call, &support, &error), status, word);
   }
-  // Checks a descriptor that no later version will allow.
+  // Expects that core refuses a descriptor that no later ABI version will allow.
   void refused(const char* word, uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
                const void* attributes, std::vector<uint64_t> scalars = {}) {
     answers(BP_INVALID_ARGUMENT, word, Call(op, std::move(in), std::move(out), attributes, std::move(scalars)));
   }
-  // Checks a descriptor that a later version may allow.
+  // Expects that core refuses a descriptor that a later ABI version may allow.
   void unsupported(const char* word, uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
                    const void* attributes, std::vector<uint64_t> scalars = {}) {
     answers(BP_UNSUPPORTED, word, Call(op, std::move(in), std::move(out), attributes, std::move(scalars)));

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Tests mixed dtypes. Core decomposes composites, and lowers the mixed forms of primitives to their
-// earlier forms.
+// SPDX-License-Identifier: Apache-2.0 Tests mixed dtypes. Core decomposes composites, and lowers
+// the mixed forms of primitives to their original forms.
 #include <bit>
 
 #include "composite_fixture.hpp"
@@ -58,7 +57,7 @@ TEST_F(Mixed, AnIndexOf64BitsIsOneOf32Cast) {
 TEST_F(Mixed, ThePlainFormOfAPrimitiveIsNative) {
   const bp_axis_attributes axis = {sizeof(axis), 1};
   Call call(BP_OP_ARGMAX, {f32({1, 3}, {1, 5, 2})}, {out({1, 1}, BP_I32)}, &axis);
-  // The flag is legal, because argmax has a program for a form that a later ABI version added.
+  // The flag is legal, because core has a program for the i64 form of argmax.
   call.flags = BPH_CALL_NO_NATIVE;
   ASSERT_OK(bph_execute(host.stream, &call, &error));
   EXPECT_EQ(host.stats().decomposed_executions, 0u);
@@ -116,7 +115,7 @@ TEST_F(Mixed, QuantizedWeightsWithAMinimumAndScalesOfTheirOwn) {
        bf16({1, 2}, {-1, 0.25f})},
       {y}, &attributes);
   expect_near(y, {0.5 * 3 - 2 + 2 * 7 + 0.5}, 1e-6);
-  // If `a` is an integer, (a - 1) * 0.5 is computed exactly in integers.
+  // If `a` is an integer, core sums (a - 1) w exactly in integers, and then applies the scale 0.5.
   const auto whole = sized(bp_quantized_matmul_attributes{0, 8, 0, 0});
   const bph_tensor a = host.tensor<uint8_t>(BP_U8, {1, 4}, std::vector<uint8_t>{1, 2, 3, 4});
   const bph_tensor zero = host.tensor<uint8_t>(BP_U8, {1}, std::vector<uint8_t>{1});

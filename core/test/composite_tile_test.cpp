@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Compares problems of many tiles with problems of one tile: 32 equal images, whose unfolded pixels
-// have 75 MB, and a single image. The data are small whole numbers, so every sum is exact.
+// SPDX-License-Identifier: Apache-2.0 Compares a batch that needs several tiles with a single image
+// that needs one. The batch has 32 equal images, whose unfolded pixels occupy 75 MB. The data are
+// small whole numbers, so every sum is exact.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {

@@ -129,7 +129,8 @@ bp_conv_attributes line() {
   attributes.pad_begin[0] = 1;
   return attributes;
 }
-// Calls visit(output channel, position, tap, channel, index in x) for each product.
+// Calls visit(output channel, position, tap, channel, index in x) for each product of the
+// convolution.
 void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_t)>& visit) {
   for (size_t o = 0; o < 4; ++o) {
     for (size_t p = 0; p < kPositions; ++p) {

@@ -270,7 +270,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
 
 TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   const auto [route, flags] = GetParam();
-  if (route.staged != 0) return;  // the copy waits on this path, so no work is pending
+  if (route.staged != 0) return;  // on this path the call waits for its copy, so no work is pending
   FakeOptions options;
   options.import = route.import;
   options.copy_in = options.copy_out = route.slots;
@@ -331,7 +331,7 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
   EXPECT_FAILS(bph_copy(one, own, 0, host, 500, 13, 0, &error), BP_INVALID_ARGUMENT, "do not fit src");
   EXPECT_FAILS(bph_copy(one, host, UINT64_MAX, own, 0, 2, 0, &error), BP_INVALID_ARGUMENT, "do not fit dst");
   ASSERT_OK(bph_copy(one, own, 512, host, 512, 0, 0, &error));
-  // Imports the same memory a second time.
+  // Imports the memory of `host` a second time.
   bph_import_desc desc = import_of(mapped(host), 512);
   bph_buffer* twin = nullptr;
   ASSERT_OK(bph_buffer_import(device, &desc, &twin, &error));

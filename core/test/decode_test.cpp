@@ -48,8 +48,8 @@ namespace backplane::core::test {
 namespace {
 
 constexpr int64_t kHeads = 2, kDepth = 8, kWidth = kHeads * kDepth, kSteps = 512;
-// The capacity of the cache in rows. It exceeds the number of steps, because a full cache would
-// have another plan class.
+// The capacity of the cache in rows. It exceeds the number of steps, because views of a full cache
+// would have a different plan class.
 constexpr int64_t kCapacity = kSteps + 1;
 
 // One layer of a decoder without learned weights. The layer computes the mean of the values so far,
@@ -101,7 +101,8 @@ class Decode {
     run(BP_OP_ADD, {sum, merged}, out, nullptr);
   }
 
-  // Returns the first output after a step of `length`, computed by the same formula in f64.
+  // Returns the expected first output element when the cache has `length` rows. Computes the
+  // layer's formula in f64.
   double expected(int64_t length) const {
     const auto cached = [](int64_t i) { return static_cast<double>(i % 13) / 8 - 0.5; };
     double total = 0, sum = 0;
@@ -161,7 +162,7 @@ TEST_P(DecodeTest, AStepThatWasMadeBeforeAllocatesNothing) {
       status |= bph_stream_wait(decode.host().stream, BP_WAIT_FOREVER, nullptr);
     }
   };
-  steps(300);  // exceeds the maximum number of pending tasks, so that all reusable objects exist
+  steps(300);  // more than the maximum number of pending tasks; all reusable objects exist afterwards
   const uint64_t before = heap_calls.load();
   EXPECT_GT(before, 0u) << "nothing is counted";
   steps(20);

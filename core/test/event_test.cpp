@@ -75,8 +75,8 @@ TEST_F(EventTest, WaitDuringARecordOnAnotherStreamCreditsNoStream) {
   fake->hold();
   use(buffer, one);
   ASSERT_OK(bph_event_record(point, one, &error));
-  // During the plugin call of the wait, the event is recorded again on an idle stream, so the
-  // second record passes at once.
+  // While the plugin waits for the event, the test records the event again on an idle stream, where
+  // the recorded point passes at once.
   bool recorded = false;
   fake->hook = [&](const char* slot) {
     if (recorded || std::string_view(slot) != "event_wait") return;

@@ -31,7 +31,7 @@ class ExhaustionDispatch : public ::testing::Test {
     bph_registry_release(registry_);
   }
 
-  // `most` limits the number of points. A limit of 0 means no limit.
+  // `most` limits the number of points that the sweep makes fail. A limit of 0 means no limit.
   template <class Body>
   fault_points::Result sweep(const char* what, uint32_t fallback, uint64_t most, Body body) {
     return fault_points::sweep(

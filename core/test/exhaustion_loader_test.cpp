@@ -60,7 +60,7 @@ TEST_F(LoaderExhaustion, CreateRegistry) {
 
 TEST_F(LoaderExhaustion, LoadByName) {
   ASSERT_EQ(open_registry(), BP_OK);
-  // All points use one registry, because a failed load must not affect the next load.
+  // All fault points use one registry, because a failed load must not affect the next load.
   for (const unsigned kind : {fault_points::memory, fault_points::files, fault_points::dynamic_linker}) {
     const std::string what = "bph_plugin_load, kind " + std::to_string(kind);
     const auto result = fault_points::sweep(what.c_str(), kind, [&] {

@@ -25,7 +25,7 @@ struct bp_buffer {
 };
 struct EventState {
   bp_stream* stream = nullptr;
-  uint64_t position = 0;  // position of the latest record in its stream
+  uint64_t position = 0;  // position of the latest event_record in its stream
   bool recorded = false, passed = true, failed = false;
   int64_t time = 0;
 };

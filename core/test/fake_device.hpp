@@ -32,7 +32,7 @@ struct FakeOptions {
   bool import = true;
   uint32_t import_kind = BP_MEMORY_SHARED;
   // The DLPack device type of DEVICE memory, and the DLPack device id. The type of other memory is
-  // 1.
+  // 1 (kDLCPU).
   int32_t dlpack_type = 0, dlpack_id = 0;
   bool addresses = true;
   uint64_t address = 0;  // if not 0, replaces the address of every buffer

@@ -45,7 +45,7 @@ Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most 
     result.complaint = std::string(what) + ": point " + std::to_string(index) + (forever ? " and later" : "") + ": " +
                        wrong + " (" + std::to_string(value) + ")";
   };
-  for (int i = 0; i < 3; ++i) {  // the first runs make objects that are made only once
+  for (int i = 0; i < 3; ++i) {  // the first runs create objects that all later runs reuse
     if (const auto status = attempt(); status != 0) complain(0, false, "fails without a failure", status);
   }
   arm(kinds, UINT64_MAX, false);

@@ -62,8 +62,8 @@ uint32_t attribute_bytes(uint32_t op) {
 
 }  // namespace
 
-// These operators are not inlined, because the compiler would then warn about mismatched malloc and
-// delete.
+// These operators must not be inlined. Otherwise the compiler would warn about mismatched malloc
+// and delete.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++heap_allocations;
   if (void* memory = std::malloc(bytes)) return memory;

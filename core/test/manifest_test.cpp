@@ -147,8 +147,8 @@ TEST(Manifest, ForThisMachineAndHost) {
   EXPECT_EQ(rule("abi", R"({"min": "1.0", "max": "2.0"})"), "abi.range host");
 }
 
-// The arguments are the host, the oldest host that the plugin supports, and the version that the
-// plugin was built for.
+// The arguments are the host's version, the oldest host version that the plugin supports, and the
+// version for which the plugin was built.
 TEST(Manifest, Compatibility) {
   constexpr uint32_t v0_1 = 1, v0_2 = 2, v0_3 = 3, v0_5 = 5, v1_0 = 1u << 16, v1_1 = v1_0 + 1, v1_5 = v1_0 + 5,
                      v2_0 = 2u << 16;

@@ -82,8 +82,8 @@ TEST(Scalar, IntegersWrapAndRoundOnce) {
   EXPECT_EQ(bph_scalar_from_i64(BP_I32, -1), 0xFFFFFFFFu);
   EXPECT_EQ(bph_scalar_from_i64(BP_BOOL, 256), 1u);
   EXPECT_EQ(bph_scalar_from_i64(BP_F32, (int64_t{1} << 24) + 1), std::bit_cast<uint32_t>(16777216.0f));
-  // 2^62 + 2^54 is a tie in bf16, and one more must round up. A conversion through f64 would lose
-  // the one and round down.
+  // 2^62 + 2^54 is a tie in bf16, so 2^62 + 2^54 + 1 must round up. A conversion through f64 would
+  // lose the 1, and the tie would round down to even.
   const int64_t above_tie = (int64_t{1} << 62) + (int64_t{1} << 54) + 1;
   EXPECT_EQ(value_of(bph_scalar_from_i64(BP_BF16, above_tie), 7, 8), std::ldexp(1.0 + 1.0 / 128, 62));
   EXPECT_EQ(value_of(bph_scalar_from_i64(BP_BF16, above_tie - 1), 7, 8), std::ldexp(1.0, 62)) << "the tie goes to even";

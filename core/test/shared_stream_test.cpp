@@ -251,7 +251,7 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
   use(buffer, two);  // records the marker
   fake->release();
   EXPECT_EQ(owner.released, 0);
-  // Polls while the stream's lock is held.
+  // This wait polls for releases while it holds the stream's lock.
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(owner.released, 1);
   // Releases a buffer of an idle stream inside an enqueue callback.
@@ -392,7 +392,7 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   bph_buffer* host = create(512, one, BP_MEMORY_HOST);
   const auto first = place(host);
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
-  // The stream has no work that core knows, but other code may have enqueued work on it.
+  // Core knows of no work on the stream, but other code may have enqueued some.
   bph_buffer_release(host);
   bph_buffer* other = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(other), first);

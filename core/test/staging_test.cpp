@@ -175,7 +175,7 @@ TEST_F(StagingTest, APartOfAnExecutionKeepsItsBuffers) {
 TEST_F(StagingTest, WhatACallIgnoresDoesNotHideItsEntry) {
   bph_device_desc desc = {};
   desc.struct_size = sizeof(desc);
-  desc.plan_cache_entries = 1;  // only the stream's cache can hold two entries
+  desc.plan_cache_entries = 1;  // the device's cache holds one entry, so only the stream's cache can hold all entries
   open({}, &desc);
   const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4}), cell = tensor(BP_F32, {}),
                    other = tensor(BP_F32, {});

@@ -52,8 +52,8 @@ TEST(Layout, ExtentCoversNegativeStrides) {
   EXPECT_FALSE(extent_of(view({3, 4}, {INT64_MIN, 1}), 1, &extent));
 }
 
-// Unused strides, and extents next to an extent of 0, may be any numbers. The test matters most
-// under a sanitizer, which reports overflow.
+// Strides that no element uses may be any numbers. So may the other extents of a view that has an
+// extent of 0. The test matters most under a sanitizer, which reports overflow.
 TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
   const int64_t huge = int64_t{1} << 40;
   EXPECT_TRUE(is_dense(view({0, huge, huge, huge}, {1, 2, 3, 4})));

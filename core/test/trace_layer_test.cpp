@@ -299,8 +299,8 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
       const std::string own = path + "." + std::to_string(getpid());
       const bool opened = create("trace", (path + ".%p").c_str(), &error) == BP_OK;
       unlink(own.c_str());
-      // The system call bypasses the thread sanitizer, which reports that the child leaks the
-      // parent's thread.
+      // The system call bypasses the thread sanitizer, which would otherwise report that the child
+      // leaks the parent's thread.
       syscall(SYS_exit_group, told && opened ? 0 : 1);
     }
     int status = 0;

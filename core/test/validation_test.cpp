@@ -224,7 +224,7 @@ TEST_F(ValidationTest, AWaitCoversWhatItsEventsCover) {
   EXPECT_OK(api->event_record(device, between, first, &error));
   EXPECT_OK(api->stream_wait_event(device, second, between, &error));
   EXPECT_OK(api->event_record(device, last, second, &error));
-  // `last` does not cover later work of the first stream.
+  // The event `last` does not cover work that the first stream enqueues after its recording.
   bp_buffer* later = buffer();
   EXPECT_OK(api->copy(device, first, later, 0, later, 512, 256, &error));
   EXPECT_OK(api->stream_wait(device, third, BP_WAIT_FOREVER, &error));
