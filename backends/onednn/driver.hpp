@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The driver of the onednn plugin. Its device is the host's processor and has every primitive.
+// SPDX-License-Identifier: Apache-2.0 The driver of the onednn plugin. Its device is the host's
+// processor and supports every primitive.
 #pragma once
 
 #include <backplane/cpu_kernels/ops.hpp>
@@ -29,7 +29,7 @@ class Device : public kit::HostDevice {
   kit::Result<Stream*> create_stream(const bp_stream_desc&) {
     return make_stream([threads = threads_] { set_team_size(threads); });
   }
-  // When oneDNN creates a primitive, it divides the work by the team size of the creating thread.
+  // When oneDNN creates a primitive, it divides the work for the team size of the creating thread.
   kit::Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
     const TeamSize team(threads_);
     return HostDevice::create_plan(desc, out, info);

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct
-// convolution in the layouts that oneDNN prefers, so operands are reordered into the plan's
-// workspace and back. Winograd is never chosen, because it is less accurate.
+// SPDX-License-Identifier: Apache-2.0 The operators conv, conv_transpose and the gradients of conv.
+// They use oneDNN's direct convolution in the layouts that oneDNN prefers. Inputs are therefore
+// reordered into the plan's workspace, and the output is reordered out of it. Winograd is never
+// chosen, because it is less accurate.
 #include <optional>
 
 #include "ops/operators.hpp"

@@ -29,8 +29,8 @@ constexpr int64_t kReading = 8;
 
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
-// Divides `value` evenly into as few blocks of at most `limit` as possible. Returns the size of a
-// block, rounded up to a multiple of `step`.
+// Divides `value` into equal blocks of at most `limit`, and uses as few blocks as possible. Returns
+// the size of a block, rounded up to a multiple of `step`.
 constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
   return round_up(blocks_of(value, blocks_of(value, limit)), step);
 }
@@ -168,7 +168,7 @@ class Gemm {
       const int64_t depth = std::min(step, depth_ - k);
       const float* a = reinterpret_cast<const float*>(left.at(row, k));
       int64_t a_stride = left.stride;
-      if (!in_place) {  // packs panels of one line, which are contiguous rows
+      if (!in_place) {  // packs each line as a panel of its own, which makes the line a contiguous row
         left.read.pack(left.at(row, k), left.stride, left.depth_stride, rows, depth, 1, buffers.left);
         a = buffers.left;
         a_stride = depth;

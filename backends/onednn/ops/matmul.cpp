@@ -58,8 +58,8 @@ bool is_fast_layout(const Matrices& m) {
          std::all_of(m.strides.begin(), m.strides.end(), [](int64_t s) { return s >= 0; });
 }
 
-// Merges batch dimensions whose strides agree in all three operands, and drops batch dimensions of
-// extent 1.
+// Merges two adjacent batch dimensions if, in every operand, a single stride can replace their
+// strides. Drops batch dimensions of extent 1.
 void merge_batch(Matrices* const (&all)[3]) {
   std::vector<int64_t>& extents = all[2]->batch;
   for (std::size_t d = 0; d < extents.size();) {

@@ -61,7 +61,7 @@ struct Reduction {
     });
     return sum;
   }
-  // Computes `columns` results, whose inputs are contiguous, into `sums`.
+  // Computes `columns` results into `sums`. Adjacent results have adjacent inputs.
   void totals(const LoopNest<1>& reduced, std::byte* at, double* sums, int64_t columns) const {
     std::fill_n(sums, columns, by.start);
     reduced.rows_at({at}, [&](const auto& from, const auto& step, int64_t length) {
@@ -69,7 +69,7 @@ struct Reduction {
     });
   }
 
-  // Computes one output after another.
+  // Computes one output at a time.
   void by_row(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (int64_t k = 0; k < count; ++k) store(total(reduced, at[0] + k * strides[0]), at[1] + k * strides[1]);
@@ -125,7 +125,7 @@ void run(const Call& call) {
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   View from = in, along = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? from : along).shape[i] = 1;
-  // An empty view has no address to advance.
+  // Pointers into an empty view must not advance, so its strides become 0.
   if (elements == 0) std::fill_n(from.strides, from.rank, 0);
   const LoopNest<2> kept({&from, &out});
   const LoopNest<1> reduced({&along});

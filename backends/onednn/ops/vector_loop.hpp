@@ -25,7 +25,8 @@ void fence_stores();
 
 // Creates the plan state for `kernel`. Returns null if `kernel` is null.
 std::shared_ptr<const void> vector_plan(VectorKernel kernel, int64_t grain);
-// Replaces the plain kernel of `op` for `dtypes`. Does nothing if `kernel` is null.
+// Replaces the plain kernel of `op` for `dtypes` with `run`, whose plan state contains `kernel`.
+// Does nothing if `kernel` is null.
 void replace_kernel(kit::Kernels& kernels, uint32_t op, kit::KernelDtypes dtypes, kit::Kernel run, VectorKernel kernel,
                     int64_t grain);
 
@@ -36,8 +37,8 @@ extern template void run_vectorised<2>(const kit::Call&);
 extern template void run_vectorised<3>(const kit::Call&);
 extern template void run_vectorised<4>(const kit::Call&);
 
-// Computes to = f(from) on dense memory, as the epilogue of a contraction. `from` is f32. If `from`
-// and `to` are the same memory, `from` has the dtype of `to`.
+// Computes to = f(from) on dense memory, as the epilogue of a contraction. If `from` and `to` are
+// the same memory, `from` has the dtype of `to`. Otherwise `from` is f32.
 void run_contiguous(const VectorPlan& plan, const std::byte* from, const kit::View& to);
 
 }  // namespace backplane::onednn

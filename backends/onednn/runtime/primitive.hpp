@@ -13,8 +13,8 @@ namespace backplane::onednn {
 // Returns the CPU engine, which lives until the process ends.
 const dnnl::engine& engine();
 
-// Returns attributes that request full precision, and scratch memory from the caller. Environment
-// variables do not affect them.
+// Returns attributes that request full precision, and that make the caller provide scratch memory.
+// Environment variables do not affect these attributes.
 dnnl::primitive_attr strict_attributes();
 
 // Returns the status that a plan slot returns for a oneDNN failure.

@@ -29,8 +29,8 @@ struct GemmInput {
   Skinny by_rows, by_cols;
 };
 
-// Return the functions that are compiled for this processor. The functions of GemmInput are null
-// for unsupported dtypes.
+// Both lookups return functions that are compiled for this processor. The functions of GemmInput
+// are null for unsupported dtypes.
 GemmTile gemm_tile();
 GemmInput gemm_input(uint32_t dtype);
 
