@@ -85,8 +85,8 @@ void sum_varies_with_place(const Call& call) {
   });
 }
 
-// The latest copy. While it is pending, sums are rounded differently, as in a kernel that
-// distributes rows over idle cores.
+// The event of the latest copy. While this copy is pending, sums are rounded differently, as in a
+// kernel that distributes rows over idle cores.
 HostEvent& last_copy() {
   static auto* event = new HostEvent(false);
   return *event;

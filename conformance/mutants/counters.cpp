@@ -107,7 +107,8 @@ bp_status elapsed_narrow(bp_device* device, bp_event* begin, bp_event* end, int6
   return status;
 }
 
-// Truncates the number of units of kUnit nanoseconds in the timeout to 32 bits.
+// Divides the timeout into units of kUnit nanoseconds, and truncates the number of units to 32
+// bits.
 template <uint64_t kUnit>
 uint64_t in_32_bits(uint64_t timeout_ns) {
   if (timeout_ns == BP_WAIT_FOREVER) return timeout_ns;

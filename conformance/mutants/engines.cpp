@@ -158,7 +158,7 @@ struct WritersOnly {
   }
 };
 
-// An event covers only the executions before its record.
+// An event covers only the executions that were enqueued before event_record, and no copies.
 bp_status record_executions(bp_device* device, bp_event* event, bp_stream* stream, bp_error* error) {
   Lane& lane = lane_of(stream);
   if (event_of(event).timed()) return kHonest.event_record(device, event, stream, error);

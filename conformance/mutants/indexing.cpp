@@ -154,7 +154,8 @@ void index_overflow(const Call& call) {
   }
 }
 
-// Kernels are cached by plan class, but near and far views are not distinguished.
+// Kernels are cached by plan class without kClassFar, so a far view may get the kernel for near
+// views.
 Status prepare_by_class(const CheckedDesc& checked, Prepared& prepared) {
   static std::mutex mutex;
   static std::map<std::array<uint64_t, 3>, bool> near_ones;

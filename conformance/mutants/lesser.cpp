@@ -31,7 +31,8 @@ enum Lack : uint32_t {
   kSubnormals = 1u << 16,
   kSort = 1u << 17,  // mandatory, so a device without it does not reach INFER
 };
-// The slots for pageable memory remain, because a device without HOST memory needs them.
+// All optional features except two: a device without HOST memory needs pageable copies, and INFER
+// requires f16 or bf16.
 constexpr uint32_t kAll = 0x1FFFFu & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;

@@ -85,7 +85,8 @@ bp_status unknown_kind_told(bp_device* device, uint32_t kind, bp_memory_info* ou
   return kHonest.memory_info(device, kind < BP_MEMORY_KINDS ? kind : 0, out, error);
 }
 
-// The original addresses of live buffers, which begin 8 bytes after an aligned address.
+// The original, aligned addresses of live buffers. The defect makes each buffer begin 8 bytes after
+// its original address.
 std::map<bp_buffer*, std::byte*> moved;
 std::mutex moved_mutex;
 bp_status misaligned(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
@@ -236,7 +237,7 @@ bp_status address_invented(bp_device* device, bp_buffer* buffer, uint64_t* out, 
   return status;
 }
 
-// After the copy, also writes back the rest of the buffer as it was at the enqueue.
+// After the copy, also writes back the rest of the buffer as it was when the copy was enqueued.
 bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset,
                                    bp_buffer* src, uint64_t src_offset, uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);

@@ -51,7 +51,8 @@ constexpr Mutation on_slot() {
   return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
 }
 
-// Returns the primitives with a shape rule and, unless `inputs` is -1, with this number of inputs.
+// Returns the primitives with the given shape rule and, unless `inputs` is -1, with the given
+// number of inputs.
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
 std::vector<uint32_t> ops_with_inputs();
 

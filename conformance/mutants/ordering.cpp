@@ -124,7 +124,7 @@ void sort_unstable(const Call& call) {
   });
 }
 
-// Compares with `<` only, so a NaN equals every value.
+// Compares with `<` only, so a NaN counts as equal to every value.
 template <class T>
 void merge_sort(const Call& call) {
   const View& in = call.in(0);

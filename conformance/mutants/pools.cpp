@@ -11,8 +11,8 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Live objects in order of creation. `before` returns the object `distance` positions older, or
-// null.
+// Live objects in order of creation. `before` returns the live object that is `distance` positions
+// before `handle`, or null.
 template <class Handle>
 class Living {
  public:
@@ -30,7 +30,8 @@ class Living {
     const auto index = static_cast<std::size_t>(found - handles_.begin());
     return found == handles_.end() || index < distance ? nullptr : handles_[index - distance];
   }
-  // Returns the object `distance` positions newer, which shares this object's pool entry, or null.
+  // Returns the live object that is `distance` positions after `handle`, or null. Both objects
+  // share one pool entry.
   Handle* after(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);

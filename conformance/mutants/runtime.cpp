@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Defects of order and time: records, waits, timeouts, copies.
+// SPDX-License-Identifier: Apache-2.0 Defects of order and time: event records, waits, timeouts,
+// copies.
 #include "runtime.hpp"
 
 #include <chrono>
@@ -44,7 +44,8 @@ bp_status event_wait_unrecorded(bp_device* device, bp_event* event, uint64_t tim
   }
   return BP_TIMEOUT;
 }
-// Queries the latest record repeatedly, instead of waiting for the first one.
+// Polls the event, so an event_record call during the wait delays the wait. The wait should cover
+// only the event_record call that preceded it.
 bp_status event_wait_newest(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error) {
   const auto begin = Clock::now();
   while (true) {

@@ -47,7 +47,8 @@ inline double get(uint32_t dtype, const std::byte* at) {
   with_type(All{}, dtype, [&]<class T>() { out = static_cast<double>(widen(*reinterpret_cast<const T*>(at))); });
   return out;
 }
-// Stores a value. Floats are rounded once. Integers and bool must represent the value.
+// Stores a value. A float dtype rounds `value` a single time. An integer dtype or bool must
+// represent `value` exactly.
 inline void put(uint32_t dtype, std::byte* at, double value) {
   with_type(All{}, dtype, [&]<class T>() {
     if constexpr (Half<T>) {

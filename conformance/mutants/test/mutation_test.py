@@ -116,8 +116,8 @@ def recheck(suite, mutant, known):
     if mutant["name"] not in known:
         return {**mutant, **unmeasured}
     row = known[mutant["name"]]
-    # Load on the machine may once hide a defect that needs pending work. It may hide a race
-    # several times.
+    # Load on the machine may hide a defect that needs pending work in one run, and a race in
+    # several.
     most = 8 if mutant["kind"] == "PROBABILISTIC" else 2
     runs = (suite.certify(mutant["name"], seed, [row["unit"]], timeout=limit_of(row["outcome"])) for seed in range(1, 1 + most))
     failures = next(filter(None, runs), None)
