@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 An event of the host API. It remembers the stream that last
-// recorded it and the point on that stream's timeline, so a wait for the event also advances the
-// timeline.
+// SPDX-License-Identifier: Apache-2.0
+// An event of the host API. It remembers the stream that last recorded it and the point on that
+// stream's timeline, so a wait for the event also advances the timeline.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -3,8 +3,8 @@
 // workspace.
 //
 // Only the caller that holds the stream's lock may use the plugin's stream. Another thread (e.g.
-// one that releases a buffer) may need to know when the stream passes a point. It then requests a
-// marker from the timeline, and the next call on the stream records the marker first.
+// one that releases a buffer) may need to know when the stream passes a point. That thread requests
+// a marker from the timeline, and the next call on the stream first records the marker.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -35,8 +35,8 @@ class StreamLock {
   // Defers a log line until the thread's locks are released. Returns false if there is no memory to
   // store the line.
   static bool defer_log(const Registry& registry, int32_t level, const char* message) noexcept;
-  // Call this function when imported memory could be released. The allocator then polls again after
-  // the thread's locks are released.
+  // Call this function if imported memory must not be released yet because this thread holds a
+  // lock. The allocator polls again after the thread has released its locks.
   static void defer_releases() noexcept { releases_due = true; }
   // The identity of the calling thread, which is stored as the owner of a SHARED stream's lock.
   static const void* thread() noexcept { return &locks_held; }

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Records, polls and recycles markers. A marker is removed from
-// the timeline before a plugin call uses it, so no lock is needed during the call.
+// SPDX-License-Identifier: Apache-2.0
+// Records, polls and recycles markers. A marker is removed from the timeline before a plugin call
+// uses it, so no lock is needed during the call.
 #include "streams/timeline.hpp"
 
 #include <mutex>
