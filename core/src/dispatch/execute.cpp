@@ -72,7 +72,7 @@ inline uint64_t word_at(const void* from) noexcept {
   return shares;
 }
 
-// Whether the outputs alias exactly the inputs that the entry records.
+// Whether the outputs alias or overlay the same inputs as in the entry's descriptor.
 [[gnu::noinline]] bool same_overlays(const PlanEntry& entry, const bph_call& call, const CallCounts& counts) noexcept {
   uint32_t overlaid = 0;
   const bool in_place = works_in_place(*entry.row);

@@ -57,8 +57,8 @@ Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_te
   return Ref<PlanEntry>(&stream.device->plans.get(stream.plan_cache, key));
 }
 
-// A copy to or from a temporary. It is planned before any work is enqueued, so that later steps
-// need no memory.
+// A copy to or from a temporary. The copy is planned before any work is enqueued, so that running
+// it needs no memory.
 class StagingCopy {
  public:
   void plan(Stream& stream, const bp_tensor_desc& from, bp_tensor_desc to) {

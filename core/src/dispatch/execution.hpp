@@ -42,8 +42,8 @@ namespace backplane::core {
 void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                   const bp_operand* scalars);
 
-// Runs a checked entry on its operands. Throws the plugin's failures. If it throws OUT_OF_MEMORY,
-// it has enqueued at most copies into temporaries.
+// Runs a checked entry on its operands. Throws the plugin's failures. If this function throws
+// OUT_OF_MEMORY, it has enqueued nothing except copies into temporaries.
 inline void run_entry(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                       const bp_operand* scalars) {
   if (!entry.direct) [[unlikely]] {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Makes, finds, specializes and evicts plans. Also caches the
-// results of support queries.
+// SPDX-License-Identifier: Apache-2.0
+// Makes, finds, specializes and evicts plans. Also caches the results of support queries.
 #include "dispatch/plan_cache.hpp"
 
 #define XXH_INLINE_ALL

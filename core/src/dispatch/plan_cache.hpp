@@ -71,8 +71,8 @@ class PlanEntry final : public Object {
   std::atomic<bool> superseded{false};
   uint64_t workspace_bytes = 0;
   uint64_t scalar_mask = 0;  // mask of the significant bits of a scalar
-  // The descriptor that the plugin receives. Its views equal the caller's. Only the views of
-  // overlaid inputs are dense, because core first copies these inputs to temporaries.
+  // The descriptor that the plugin receives. Its views equal the caller's, except that overlaid
+  // inputs have dense views, because core first copies these inputs to temporaries.
   bp_op_desc desc = {};
 
   // The fields of a matching bph_call.
@@ -220,8 +220,8 @@ class PlanCache {
   // failures of validation and of the plugin.
   bph_support supports(const Descriptor& key);
 
-  // Call this function at each use of a specializable entry. If the entry recurs, the cache
-  // replaces it by one with specialized plans. Other streams use the new entry after their next use
+  // Call this function at each use of a specializable entry. At the third use, the cache replaces
+  // the entry by one with specialized plans. Other streams use the new entry after their next use
   // of the old one. `entry` stays valid for this use. Throws DEVICE_LOST.
   void used(StreamPlanCache& stream_cache, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
