@@ -38,7 +38,7 @@ inline constexpr size_t kStepAttributeBytes = [] {
   return most;
 }();
 
-// A step before it has a plan.
+// A step of a program that has no plan yet.
 struct Draft {
   const OpRow* row;
   std::array<unsigned char, kStepAttributeBytes> attributes{};  // zero unless the step sets them

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Lowers the mixed-dtype form of matmul, which older plugins
-// lack: casts an f16 or bf16 operand to f32.
+// SPDX-License-Identifier: Apache-2.0
+// Lowers the mixed-dtype form of matmul, which older plugins lack: casts an f16 or bf16 operand to
+// f32.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares what normalisations and their gradients share: the reduced axes, and the shapes of
-// parameters and statistics.
+// Declares the common part of normalisations and their gradients: the reduced axes, and the shapes
+// of parameters and statistics.
 #pragma once
 
 #include "composite/families.hpp"

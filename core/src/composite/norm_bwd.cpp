@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Lowers norm_bwd: the gradients of all four normalisations.
-// The formula assumes that mean and rstd were computed from x, so it does not apply to running
-// statistics.
+// SPDX-License-Identifier: Apache-2.0
+// Lowers norm_bwd: the gradients of all four normalisations. The formula assumes that mean and rstd
+// were computed from x, so it does not apply to running statistics.
 #include "composite/norm.hpp"
 
 namespace backplane::core::composite {

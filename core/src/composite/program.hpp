@@ -35,7 +35,7 @@ class Program final : public Object {
 };
 
 // Returns true if core has a program for the descriptor: for a composite, or for a form of a
-// primitive that plugins for older ABI versions lack. Core runs the program if the plugin returns
+// primitive that plugins of older ABI versions lack. Core runs the program if the plugin returns
 // UNSUPPORTED.
 bool has_program(const OpRow& row, const bp_op_desc& desc);
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Lowers the i64 form of sort, which older plugins lack: casts
-// the i32 index to i64.
+// SPDX-License-Identifier: Apache-2.0
+// Lowers the i64 form of sort, which older plugins lack: casts the i32 index to i64.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {
