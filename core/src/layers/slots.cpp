@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of slots with their names and the statuses that each may return.
+// The table of slots: the name of each slot, and the statuses that the slot may return.
 #include "layers/slots.hpp"
 
 namespace backplane::core::layers {

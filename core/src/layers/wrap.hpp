@@ -13,7 +13,8 @@
 
 namespace backplane::core::layers {
 
-// The first base class of a layer's device.
+// The common base class of the devices of all layers. A layer's device inherits it first, so that
+// inner_device can cast the handle.
 struct WrappedDevice {
   bp_device* inner;
 };

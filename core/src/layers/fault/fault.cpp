@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The layer `fault`: makes calls fail, delays calls, or marks
-// the device as lost, as a schedule specifies.
+// SPDX-License-Identifier: Apache-2.0
+// The layer `fault`: makes calls fail, delays calls, or marks the device as lost, as a schedule
+// specifies.
 #include "layers/fault/fault.hpp"
 
 #include <backplane/backplane.h>

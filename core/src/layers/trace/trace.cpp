@@ -53,7 +53,7 @@ struct Arguments {
 template <Slot>
 struct At {};
 
-// Adds the arguments of a call to its event.
+// Adds the arguments of a call to the call's trace event.
 template <Slot slot, class... Args>
 void add_request(At<slot>, TraceEvent&, const Args&...) {}
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 One call through the layer `validation`: the device and slot
-// that error messages name, the objects that the call uses, and its outcome.
+// SPDX-License-Identifier: Apache-2.0
+// One call through the layer `validation`: the device and slot that error messages name, the
+// objects that the call uses, and its outcome.
 #pragma once
 
 #include <fmt/format.h>

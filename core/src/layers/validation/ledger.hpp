@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Records which work a host knows to have ended. Every stream
-// is a line of numbered points. A successful wait covers points of the stream's own line. If the
-// stream has waited for events of other streams, the wait also covers points of their lines.
+// SPDX-License-Identifier: Apache-2.0
+// Records which work a host knows to have ended. Every stream is a line of numbered points. A
+// successful wait covers points of the stream's own line. If the stream has waited for events of
+// other streams, the wait also covers points of their lines.
 #pragma once
 
 #include <cstddef>

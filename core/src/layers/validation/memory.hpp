@@ -11,8 +11,8 @@ void splice_memory(CheckedPlugin& plugin);
 // Marks the buffers as in use until the call ends, and reserves memory for use_buffers. The caller
 // holds the device's mutex.
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
-// Records that work of `stream` uses the occupied buffers. Cannot fail for lack of memory, because
-// the plugin has already accepted the work. The caller holds the device's mutex.
+// Records that work of `stream` uses the occupied buffers. Allocates nothing, because it must not
+// fail after the plugin has accepted the work. The caller holds the device's mutex.
 void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept;
 
 }  // namespace backplane::core::layers
