@@ -146,7 +146,7 @@ TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
   EXPECT_EQ(about.flags, BPH_BUFFER_ADDRESS_NATIVE);
   EXPECT_EQ(about.address, options.address);
   EXPECT_TRUE(is_reserved(about.address));
-  // Another device reports the same address for its memory.
+  // A second device reports the first device's address for its own memory.
   FakeDevice other(options);
   bph_device* other_device = other.open();
   const bph_buffer_desc desc = desc_of(1u << 20);

@@ -355,7 +355,7 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
   }
 }
 
-// Core computes with these facts of a device, so it first checks them against the rules in
+// Core computes with the facts that a device reports, so it first checks them against the rules in
 // device.h.
 TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
   const auto refused = [](FakeOptions options, const char* text) {

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Tests mixed dtypes. Core decomposes composites, and lowers
-// the mixed forms of primitives to their original forms.
+// SPDX-License-Identifier: Apache-2.0
+// Tests mixed dtypes. Core decomposes composites, and lowers the mixed forms of primitives to their
+// original forms.
 #include <bit>
 
 #include "composite_fixture.hpp"

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Compares a batch that needs several tiles with a single image
-// that needs one. The batch has 32 equal images, whose unfolded pixels occupy 75 MB. The data are
-// small whole numbers, so every sum is exact.
+// SPDX-License-Identifier: Apache-2.0
+// Compares a batch that needs several tiles with a single image that needs one. The batch has 32
+// equal images, whose unfolded pixels occupy 75 MB. The data are small whole numbers, so every sum
+// is exact.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -30,8 +31,8 @@ class Tiles : public Composite {
     }
     return attributes;
   }
-  // Runs `op` on one image and on all images. Each output of the second run must equal the output
-  // of the first.
+  // Runs `op` on one image and on all images. The output for each image of the second run must
+  // equal the output of the first run.
   void check(uint32_t op, const Values& image, int64_t from, int64_t to, const bph_tensor* weight,
              const void* attributes) {
     const bph_tensor one = out({1, to, kSide, kSide}), all = out({kImages, to, kSide, kSide});

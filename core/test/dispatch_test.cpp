@@ -357,7 +357,7 @@ TEST(Dispatch, PlanCacheIsBounded) {
   EXPECT_EQ(host.stats().plans_created, stats.plans_created + 1) << "a trimmed plan is made anew";
 }
 
-// Multiplies a `rows` x 2 matrix of ones by a 2 x 3 matrix of twos, and repeats this `times` times.
+// Multiplies a `rows` x 2 matrix of ones by a 2 x 3 matrix of twos, in `times` executions.
 void multiply(Host& host, int64_t rows, int times, uint64_t flags = 0, uint32_t op = BP_OP_MATMUL) {
   const auto count = static_cast<size_t>(rows);
   const bool linear = op == BP_OP_LINEAR;

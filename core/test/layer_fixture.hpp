@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Fixture of the tests of layers: the puppet plugin wrapped in
-// the layer `validation`, some objects, and an operator to execute.
+// SPDX-License-Identifier: Apache-2.0
+// Fixture of the tests of layers: the puppet plugin wrapped in the layer `validation`, some
+// objects, and an operator to execute.
 #pragma once
 
 #include <gmock/gmock.h>

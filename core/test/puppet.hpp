@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A plugin inside the test. The test sets the result of each
-// slot and counts the slot's calls, so it observes both the results of a layer and the layer's
-// calls.
+// SPDX-License-Identifier: Apache-2.0
+// A plugin inside the test. The test sets the result of each slot and counts the slot's calls, so
+// it observes both the results of a layer and the layer's calls.
 #pragma once
 
 #include <backplane/plugin.h>

@@ -83,8 +83,8 @@ TEST(Table, ItsLengthIsThatOfItsVersion) {
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(2, 0)), 56u);
 }
 
-// A table's struct_size may include private fields of a derived struct. In a table of this version,
-// those fields are not slots.
+// A table's struct_size may include private fields of a derived struct. Those fields are not slots,
+// even if the table has the current ABI version.
 TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
   const Loaded plugin("");
   struct Derived {

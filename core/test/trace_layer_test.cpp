@@ -312,7 +312,8 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   unlink(path.c_str());
 }
 
-// A trace marks the calls that core makes for another operator, such as staging copies.
+// In a trace, a call that core makes for the user's operator, such as a staging copy, names that
+// operator.
 TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
   const std::string path = fresh_path();
   setenv("BACKPLANE_LAYERS", "trace", 1);

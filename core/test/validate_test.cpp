@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that core accepts a legal descriptor per operator, and refuses descriptors that break one
-// rule.
+// Tests that core accepts one legal descriptor per operator, and refuses descriptors that each
+// break one rule.
 #include "dispatch/validate.hpp"
 
 #include <gtest/gtest.h>
