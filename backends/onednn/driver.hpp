@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The driver of the onednn plugin. Its device is the host's
-// processor and supports every primitive.
+// SPDX-License-Identifier: Apache-2.0
+// The driver of the onednn plugin. Its device is the host's processor and supports every primitive.
 #pragma once
 
 #include <backplane/cpu_kernels/ops.hpp>

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 The operators conv, conv_transpose and the gradients of conv.
-// They use oneDNN's direct convolution in the layouts that oneDNN prefers. Inputs are therefore
-// reordered into the plan's workspace, and the output is reordered out of it. Winograd is never
-// chosen, because it is less accurate.
+// SPDX-License-Identifier: Apache-2.0
+// The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct
+// convolution in the layouts that oneDNN prefers. Inputs are therefore reordered into the plan's
+// workspace, and the output is reordered out of it. Winograd is never chosen, because it is less
+// accurate.
 #include <optional>
 
 #include "ops/operators.hpp"
@@ -114,9 +115,10 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const uint32_t op = desc.op;
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
-  // oneDNN gives wrong results for large strides and dilations, so strides and dilations without an
-  // effect are replaced. One tap needs no dilation. One output position needs only the smallest
-  // stride that yields one position, because oneDNN checks the number of positions.
+  // oneDNN computes wrong results for large strides and dilations, so this function replaces those
+  // that have no effect. With one tap, the dilation becomes 0. With one output position, the stride
+  // becomes the smallest stride that yields one position, because oneDNN checks the number of
+  // positions.
   const bp_tensor_desc& positions = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
   const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
   const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
@@ -219,8 +221,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 }  // namespace
 
 void add_conv(Kernels& kernels) {
-  // Only f32 is registered. oneDNN 2.6 multiplies bf16 in pairs whose second element may be
-  // padding. The product of this padding and an infinity is NaN, and it reaches outputs whose
+  // Only f32 is registered, because oneDNN 2.6 multiplies bf16 in pairs whose second element may be
+  // padding. The product of padding and an infinity is NaN, and this NaN reaches outputs whose
   // window does not contain the infinity.
   for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
     kernels.add(op, BP_F32, {.run = run, .dense = true, .prepare = prepare});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator norm_bwd of layer_norm and rms_norm over trailing axes. Core decomposes norm_bwd
-// over other axes and of other norms.
+// The operator norm_bwd for layer_norm and rms_norm over trailing axes. Core decomposes norm_bwd
+// for all other axes and norms.
 #include <backplane/kit/plan.hpp>
 
 #include "ops/dense_rows.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator quantized_matmul of float activations with weights of 4 or 8 bits. Weights are read
-// once and never stored as f32 outside the caches. Core decomposes the operator for integer
-// activations, because an integer matmul is exact and runs in oneDNN.
+// The operator quantized_matmul of float activations with weights of 4 or 8 bits. An execution
+// reads each weight from memory once, and never stores weights as f32 outside the caches. Core
+// decomposes the operator for integer activations, because an integer matmul is exact and runs in
+// oneDNN.
 #include "simd/quantize_matmul.hpp"
 
 #include <backplane/kit/types.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator softmax_bwd along the last axis. Core decomposes it along other axes.
+// The operator softmax_bwd along the last axis. Core decomposes the operator along other axes.
 #include <backplane/kit/plan.hpp>
 
 #include "ops/dense_rows.hpp"

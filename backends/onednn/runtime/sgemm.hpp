@@ -11,7 +11,7 @@
 
 namespace backplane::onednn {
 
-// Any number of threads may call multiply() at once, each within a TeamSize of 1. Call check()
+// Any number of threads may call multiply() concurrently, each within a TeamSize of 1. Call check()
 // after all threads have finished.
 class Sgemm {
  public:

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Copies without arithmetic: non-temporal copies and small
-// transposes.
+// SPDX-License-Identifier: Apache-2.0
+// Copies without arithmetic: non-temporal copies and small transposes.
 #pragma once
 
 #include <cstddef>
