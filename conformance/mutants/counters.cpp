@@ -10,7 +10,8 @@ namespace {
 
 int64_t through_f32(int64_t position) { return static_cast<int64_t>(static_cast<float>(position)); }
 
-// Calls f(element, index) for each element of a view of one dimension. Other views stay honest.
+// Runs the honest kernel. Then calls f(element, index) for each element of the output, if the
+// output has one dimension.
 template <class T, class F>
 void each_of_vector(const Call& call, const F& f) {
   honest_kernel(call)(call);

@@ -72,8 +72,8 @@ bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   return status;
 }
 
-// The honest slots, except that commands of the kinds in kMoved wait only for commands of the kinds
-// in kHonoured.
+// The slots without a defect, except that commands of the kinds in kMoved wait only for commands of
+// the kinds in kHonoured.
 template <uint32_t kMoved, uint32_t kHonoured>
 struct Engine {
   template <class Enqueue>

@@ -7,7 +7,8 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Runs the honest slot, and then `kFinish`, which changes what the caller receives.
+// Runs the slot without a defect, and then `kFinish`, which changes the status or error that the
+// caller receives.
 using Finish = bp_status (*)(bp_status status, bp_error* error);
 template <auto kSlot, Finish kFinish>
 struct Finished;

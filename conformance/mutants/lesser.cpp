@@ -16,7 +16,7 @@ enum Lack : uint32_t {
   kHostMemory = 1u << 1,    // HOST memory, and therefore HOST operands
   kHostOperands = 1u << 2,  // HOST memory exists but is not accepted as an operand
   kPageable = 1u << 3,      // copy_in and copy_out
-  kAlignment = 1u << 4,     // alignments that exceed the device's own
+  kAlignment = 1u << 4,     // alignments of more than 64 bytes
   kTiming = 1u << 5,
   kImport = 1u << 6,
   kAddresses = 1u << 7,

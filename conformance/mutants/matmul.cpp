@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Defects of matmul: wrong formats of operands, products or
-// accumulators, and ignored permissions.
+// SPDX-License-Identifier: Apache-2.0
+// Defects of matmul: wrong formats of operands, products or accumulators, and ignored permissions.
 #include "mutation.hpp"
 #include "views.hpp"
 

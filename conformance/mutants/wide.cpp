@@ -94,8 +94,8 @@ void cut_products(const Call& call) {
   if (table.elements() == 0) return honest_kernel(call)(call);
   const int64_t last = (table.shape[axis] - 1) * table.strides[axis] * size;
   if (last <= INT32_MAX) return honest_kernel(call)(call);
-  // No single stride gives the truncated offsets of all rows. This one gives the truncated offset
-  // of the last row.
+  // No single stride gives the truncated offsets of all rows. The stride below gives the truncated
+  // offset of the last row.
   run_with(call, [&](Altered& altered) {
     View& far = kScatter ? altered.out() : altered.in(0);
     const int64_t cut =
