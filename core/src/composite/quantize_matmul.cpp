@@ -47,7 +47,7 @@ void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t star
   b.store(part_of(weights), steps);
 }
 
-// Dequantises a: (value - zero point) * scale.
+// Dequantises the operand `a`: (value - zero point) * scale.
 Value dequantised_a(Builder& b, const Problem& p) {
   Value a = b.widen(p.a);
   if (b.has_input(5)) a = b.sub(a, of_rows(b, 5, b.number()));

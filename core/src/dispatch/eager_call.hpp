@@ -30,8 +30,7 @@ struct Operands {
 struct CallCounts {
   uint32_t inputs, outputs;
 
-  // Requires non-null arrays, at most BP_MAX_OPERANDS inputs and outputs each, and at least one
-  // output.
+  // Requires non-null arrays, at most BP_MAX_OPERANDS inputs, and 1 to BP_MAX_OPERANDS outputs.
   [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
     using rules::trimmed;
     return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};

@@ -126,7 +126,7 @@ class Stream final : public Object {
   // The lock of a SHARED stream, and the marker that waits share.
   struct Shared {
     std::mutex mutex;
-    // StreamLock::thread() of the thread that holds the lock.
+    // The StreamLock::thread() of the thread that holds the lock, or null.
     std::atomic<const void*> owner{nullptr};
     uint32_t depth = 0;
     // The latest marker. Later waits reuse it until more work is enqueued.

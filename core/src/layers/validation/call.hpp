@@ -167,10 +167,11 @@ class Call {
 
   std::shared_ptr<CheckedDevice> device_;
   const char* slot_;
-  // The first counters that the call has incremented. The array avoids an allocation in waits.
+  // The `calls` counters of objects that this call has incremented. The array avoids an allocation
+  // in waits.
   std::array<uint32_t*, 4> few_ = {};
   size_t few_count_ = 0;
-  std::vector<uint32_t*> occupied_;  // further incremented counters
+  std::vector<uint32_t*> occupied_;  // incremented counters that do not fit into `few_`
 };
 
 // Implements a slot that can fail. `body(call)` returns the status, or throws to refuse the call.
