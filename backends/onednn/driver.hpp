@@ -29,7 +29,8 @@ class Device : public kit::HostDevice {
   kit::Result<Stream*> create_stream(const bp_stream_desc&) {
     return make_stream([threads = threads_] { set_team_size(threads); });
   }
-  // When oneDNN creates a primitive, it divides the work for the team size of the creating thread.
+  // oneDNN creates a primitive for the team size of the creating thread, so the plan is created
+  // with the team size of the streams.
   kit::Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
     const TeamSize team(threads_);
     return HostDevice::create_plan(desc, out, info);

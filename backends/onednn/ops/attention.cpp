@@ -16,7 +16,7 @@ namespace {
 
 using namespace kit;
 
-// Extents of a block; its scores fit into the second-level cache.
+// Extents of a block in queries and keys. The scores of a block fit into the second-level cache.
 constexpr int64_t kQueries = 64, kKeys = 512;
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
