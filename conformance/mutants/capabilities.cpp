@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of a device's declarations.
+// Defects of declarations: a device declares wrong facts, or behaves differently from what it
+// declares.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif

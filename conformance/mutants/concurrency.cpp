@@ -91,7 +91,8 @@ bp_status copied_again_later(bp_device* device, bp_stream* stream, bp_buffer* ds
   return status;
 }
 
-// The plan keeps the operands between the call and the launch.
+// plan_execute stores the operands in the plan and later reads them from there. A concurrent
+// execution of the same plan overwrites them.
 struct Operands {
   std::vector<bp_operand> inputs, outputs;
 };

@@ -71,7 +71,8 @@ void throw_in_kernel(const Call& call) {
   honest_kernel(call)(call);
   throw std::runtime_error("mutant: the kernel failed");
 }
-// write_input changes one byte of the input. write_before changes one byte before the output.
+// write_input changes one byte of the input. write_before changes one byte of memory in front of
+// the output.
 void write_input(const Call& call) {
   honest_kernel(call)(call);
   if (call.in(0).data != nullptr && call.out().data != call.in(0).data) call.in(0).data[0] ^= std::byte{1};

@@ -55,7 +55,7 @@ void add_toward_zero(const Call& call) {
 void fast_exp(const Call& call) {
   map_unary<float, float>(call, [](float x) { return std::exp2(x * 1.44269504f); });
 }
-// Subtracts the period in a single step.
+// Subtracts a multiple of 2 pi that is rounded to f32, so the error grows with |x|.
 void fast_sin(const Call& call) {
   map_unary<float, float>(
       call, [](float x) { return std::isfinite(x) ? std::sin(x - std::rint(x / 6.2831853f) * 6.2831853f) : NAN; });
@@ -81,7 +81,8 @@ void rsqrt_by_estimate(const Call& call) {
     return std::isfinite(x * estimate * estimate) ? estimate * (1.5f - 0.5f * x * estimate * estimate) : root;
   });
 }
-// Rounds twice, although a single rounding is possible.
+// Computes x * (1 / sqrt(x)), which rounds several times. The square root alone rounds a single
+// time.
 void sqrt_by_rsqrt(const Call& call) {
   map_unary<float, float>(call, [](float x) {
     const float inverse = 1.0f / std::sqrt(x), root = x * inverse;
