@@ -107,8 +107,8 @@ struct Matmul {
 };
 
 // The product of i8 and i8 of any depth, computed as a * b = (a + 128) * b - 128 * (ones * b). Both
-// products on the right are exact as products of u8 and i8. A row of ones is appended to a + 128,
-// so that one multiplication gives both products.
+// products on the right multiply u8 by i8, which is exact. A row of ones is appended to a + 128, so
+// that one multiplication gives both products.
 struct Shifted {
   int64_t batches, rows, cols, depth;
   // Bytes of workspace for a + 128 with its row of ones, and for the product.

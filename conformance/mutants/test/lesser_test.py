@@ -3,7 +3,7 @@
 """Certifies honest devices without optional features at TRAIN: lesser_test.py COMMAND PLUGIN LIST [NAME...]
 
 COMMAND is the backplane command, PLUGIN the mutant plugin, LIST the program that prints the table of mutants. Without
-a name it certifies all mutants that the table calls LESSER."""
+a name, the test certifies all mutants of the kind LESSER."""
 import json
 import os
 import subprocess

@@ -76,7 +76,7 @@ class Suite:
 
 
 def search(suite, mutant, cases):
-    """Searches the mutant's filter, then each area. Returns the first case that fails twice, and its units."""
+    """Searches the mutant's filter, then each area. Returns the first case that fails in two runs, and the units that contain it."""
     for family in dict.fromkeys([mutant["filter"], "abi.*", "negative.*", "numeric.*", "runtime.*"]):
         if not fnmatch.filter(cases, family):
             continue
@@ -112,12 +112,12 @@ def measure(suite, mutant, cases):
 
 
 def recheck(suite, mutant, known):
-    """Runs again the unit that the page names for the mutant."""
+    """Repeats the unit that docs/mutants.md names for the mutant."""
     if mutant["name"] not in known:
         return {**mutant, **unmeasured}
     row = known[mutant["name"]]
-    # Load on the machine may hide a defect that needs pending work in one run, and a race in
-    # several.
+    # If the machine is busy, one run may miss a defect that needs pending work, and several runs
+    # may miss a race.
     most = 8 if mutant["kind"] == "PROBABILISTIC" else 2
     runs = (suite.certify(mutant["name"], seed, [row["unit"]], timeout=limit_of(row["outcome"])) for seed in range(1, 1 + most))
     failures = next(filter(None, runs), None)

@@ -266,7 +266,7 @@ bool Builder::redirect(const Value& target, const Value& value) {
   const Storage& place = storages_[target.storage];
   if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
     // This output aliases an input, which the step would overwrite. That is safe only if the step
-    // is the last one and elementwise, and the composite has no other input, which could be the
+    // is the last one and elementwise, and this input is the only one. A second input could be the
     // same memory.
     if (step != drafts_.rbegin() || desc_.input_count != 1 || step->row->shape_rule != BP_SHAPE_ELEMENTWISE)
       return false;

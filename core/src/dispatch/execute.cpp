@@ -91,8 +91,8 @@ inline uint64_t word_at(const void* from) noexcept {
 // cache has no entry or the call is invalid. Sets `shares` to the result of shares_buffers.
 [[gnu::always_inline]] inline PlanEntry* find_entry(Stream& stream, const bph_call& call, Operands& operands,
                                                     bool& shares) {
-  // The comparisons below assume counts in this range. Every entry has at least one output, and
-  // this function reads the first output.
+  // Rejects null arrays and illegal counts, which the comparisons below do not handle. Every entry
+  // has at least one output, and this function reads the first output.
   if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
       ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
       (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {

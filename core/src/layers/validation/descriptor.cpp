@@ -63,7 +63,7 @@ bool is_staged(const bp_tensor_desc& view, uint8_t full_alignment_log2) {
 }
 
 // Returns whether both views have the same dtype, rank and shape. With ANY_SIZE, two extents match
-// if both are 0, both are 1, or both are larger.
+// if both are 0, both are 1, or both are greater than 1.
 bool same_shape(const bp_tensor_desc& a, const bp_tensor_desc& b, bool any_size) {
   if (a.dtype != b.dtype || a.rank != b.rank) return false;
   for (uint32_t d = 0; d < a.rank; ++d) {
