@@ -76,7 +76,8 @@ class Suite:
 
 
 def search(suite, mutant, cases):
-    """Searches the mutant's filter, then each area. Returns the first case that fails in two runs, and the units that contain it."""
+    """Searches the mutant's filter, then each area. Returns the first case that fails in two runs, and its
+    units."""
     for family in dict.fromkeys([mutant["filter"], "abi.*", "negative.*", "numeric.*", "runtime.*"]):
         if not fnmatch.filter(cases, family):
             continue
