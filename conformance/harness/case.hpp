@@ -19,7 +19,7 @@ enum class Outcome : uint8_t {
   fail,
   crash,        // the case's process died or exited, or closed its report channel
   hang,         // the case exceeded its time limit
-  leak,         // the case leaked memory, descriptors or threads, or exceeded the memory limit
+  leak,         // the case leaked memory, file descriptors or threads, or exceeded the memory limit
   not_claimed,  // the plugin does not claim the feature that the case tests
   suspect,      // the test data were too uniform to prove anything; this is a defect of the suite
   not_run,      // the case was skipped; this counts as a failure
@@ -42,13 +42,13 @@ struct Case {
   uint32_t op = 0;
   uint32_t dtype = 0;
   std::vector<std::string_view> requirements{};  // at least one id from docs/requirements.md
-  // Returns if the case passes; otherwise throws CaseEnd.
+  // Runs the case. Returns normally if the case passes, and otherwise throws CaseEnd.
   std::function<void(Context&)> run{};
   // The ABI version that introduced the requirement. The suite skips the case for plugins that were
   // built for an older version.
   uint32_t since = BP_VERSION(0, 2);
-  // Whether the case tests a first use of the plugin. The case then runs in a new process that has
-  // not loaded the plugin. Fresh cases run last.
+  // Whether the case tests how the plugin behaves when a process uses it for the first time. Such a
+  // case runs in a new process that has not loaded the plugin. Fresh cases run last.
   bool fresh = false;
 };
 

@@ -21,7 +21,8 @@ using Json = nlohmann::json;
 
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
-// Queries the plugin and the device until a query fails. Stores the failure's reason in `error`.
+// Queries the plugin and the device until a query fails. The member `error` of the result then
+// contains the reason of the failure.
 Facts gather(const Target& target) {
   Facts facts;
   try {

@@ -15,7 +15,7 @@ class Journal {
  public:
   // `key` identifies the plugin, suite, seed and device of the run. If `resume` is true, keeps the
   // results of an earlier run with an equal key. Throws std::runtime_error if the file cannot be
-  // written, or if a resumed run has another key.
+  // written, or if the earlier run had a different key.
   Journal(std::string path, const std::string& key, bool resume);
 
   // Results of an earlier run, by case id.

@@ -20,10 +20,11 @@ namespace backplane::conformance {
 
 namespace {
 
-// An answer is a 64-bit word. It contains the descriptor's fingerprint, a bit for acceptance, and
-// the index of the first case that requested the descriptor. 0 means no answer.
+// An answer of plan_create is recorded as a 64-bit word. The word contains the fingerprint of the
+// operator descriptor, a bit for acceptance, and the index of the first case that requested the
+// descriptor. 0 means no answer.
 constexpr uint64_t kCaseBits = 18;
-// Mask of the case index. An index with all bits set means that the case is unknown.
+// Mask of the case index. An index with all bits set means that the first case is unknown.
 constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;
 constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
 constexpr uint64_t kPrintShift = kCaseBits + 1;
@@ -31,7 +32,7 @@ constexpr size_t kAnswerCount = size_t{1} << 20;
 // Maximum number of recorded answers. A fuller hash table would need long probe sequences.
 constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;
 
-// An accepted descriptor, which the suite requests again later.
+// An accepted operator descriptor, for which the suite requests a plan again later.
 struct Kept {
   std::atomic<uint32_t> state;  // 0 means free, 1 being written, 2 valid
   uint32_t attribute_bytes;
@@ -46,7 +47,7 @@ struct Shared {
   std::atomic<uint64_t> answers[kAnswerCount];
   std::atomic<uint32_t> answer_total;
   std::atomic<uint32_t> kept_total;
-  std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into `kept`; 0 while being written
+  std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into `kept`; 0 while the entry is being written
   Kept kept[kKeptCount];
 };
 // Processes can share only lock-free atomics.
@@ -55,7 +56,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 Shared* shared = nullptr;  // memory shared by the processes of the current run
 const Catalogue* catalogue = nullptr;
 
-std::mutex mutex;  // guards watched, watchers and first_broken
+std::mutex mutex;  // guards `watched`, `watchers` and `first_broken`
 PlanSupport::Slot watched = nullptr;
 int watchers = 0;
 std::string first_broken;

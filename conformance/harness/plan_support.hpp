@@ -26,13 +26,13 @@ class PlanSupport {
 
   // Must be called at the start of each case.
   static void begin(const Case& which);
-  // Describes the first contradiction since `begin`, or returns an empty string. The description
-  // names the slot, the descriptor and the earlier case.
+  // Describes the first contradiction since the last call of `begin`, or returns an empty string.
+  // The description names the slot, the descriptor and the earlier case.
   static std::string broken();
 
-  // Request plans for accepted descriptors again. One descriptor is kept per operator, flags and
-  // dtypes. query_one requests the kept descriptor that `number` selects, and query_all requests
-  // all.
+  // These functions request plans for accepted descriptors again. One descriptor is kept per
+  // combination of operator, flags and dtypes. query_one requests a plan for the kept descriptor
+  // that `number` selects, and query_all requests a plan for each kept descriptor.
   static void query_one(bp_device* device, uint64_t number);
   static void query_all(bp_device* device);
 

@@ -22,7 +22,8 @@ constexpr std::string_view kStatusNames[] = {"OK",           "INVALID_ARGUMENT",
                                              "NOT_READY",    "TIMEOUT",          "DEVICE_LOST",     "UNAVAILABLE",
                                              "ABI_MISMATCH", "INTERNAL",         "EXECUTION_FAILED"};
 
-// `handle` is a reference because the slot call in another argument sets it.
+// `handle` is a reference, because the slot call in another argument sets the handle, and arguments
+// are evaluated in any order.
 template <typename Handle>
 Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& handle, std::string_view slot) {
   expect_ok(status, error, slot);
@@ -188,8 +189,8 @@ bp_stream* create_stream(Device& device, int32_t priority);
 bp_stream* Device::stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine) {
   if (on != nullptr) return on;
   mine = std::unique_lock(stream_mutex_);
-  // The device's own stream has no number among the streams of a case (count_stream), because any
-  // case may be the first to use it.
+  // Does not call count_stream, because any case may be the first to use the device's own stream.
+  // The numbers of a case's streams must not depend on earlier cases.
   if (stream_ == nullptr) stream_ = create_stream(*this, 0);
   return stream_;
 }
@@ -199,7 +200,7 @@ char* Device::mapped(bp_buffer* buffer) {
   ErrorRecord error;
   void* address = nullptr;
   const bp_status status = slots_->buffer_map(handle_, buffer, &address, &error);
-  // DEVICE memory may have no address.
+  // DEVICE memory may have no host address, so UNSUPPORTED is also correct.
   expect_status(status, error, "buffer_map", {BP_OK, BP_UNSUPPORTED});
   return status == BP_OK ? static_cast<char*>(address) : nullptr;
 }

@@ -73,14 +73,14 @@ class Plugin {
   LogHost host_;
   Library library_;
   const bp_plugin* instance_ = nullptr;
-  bp_device_api slots_{};  // plan_create is the slot that PlanSupport::watch returned
+  bp_device_api slots_{};  // `plan_create` is the slot that PlanSupport::watch returned
   decltype(bp_device_api::plan_create) own_plan_create_ = nullptr;
 };
 
 class Device {
  public:
-  // `slots` is the table to call, which may contain layers. If `slots` is null, the device calls
-  // the plugin's own table.
+  // `slots` is the slot table that the device calls, for example a table that includes layers. If
+  // `slots` is null, the device calls the plugin's own table.
   Device(Plugin& plugin, uint32_t index, const bp_device_api* slots = nullptr);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -94,8 +94,8 @@ class Device {
   bool has(uint64_t capability) const { return (info_.capabilities & capability) != 0; }
   bool offers(uint32_t kind) const { return (info_.memory_kinds >> kind & 1) != 0; }
 
-  // Copy bytes to and from a buffer of any memory kind, by the method that the device offers. Both
-  // functions block until the copy is done. They use `stream`, or the device's own stream if
+  // Copy bytes to and from a buffer of any memory kind, with the slots that the plugin implements.
+  // Both functions block until the copy is done. They use `stream`, or the device's own stream if
   // `stream` is null.
   void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
   void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
@@ -105,11 +105,11 @@ class Device {
 
  private:
   char* mapped(bp_buffer* buffer);  // returns null if the device cannot map the buffer
-  // Returns `on`, or the device's own stream if `on` is null. `mine` then locks stream_mutex_ until
-  // the transfer is done.
+  // Returns `on` if it is not null. Otherwise returns the device's own stream, and `mine` locks
+  // stream_mutex_ until the transfer is done.
   bp_stream* stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine);
-  // Returns a buffer of at least `bytes` bytes. The caller holds staging_mutex_ until it has used
-  // the contents.
+  // Returns a buffer of at least `bytes` bytes. The caller must hold staging_mutex_ until it has
+  // used the contents.
   bp_buffer* staging(uint64_t bytes);
   void drop_objects() noexcept;
 
@@ -186,8 +186,8 @@ inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noe
 
 // A plan and its facts.
 struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
-  // Ends the case as not_claimed if plan_create returns a correct UNSUPPORTED. Any other status but
-  // OK fails the case.
+  // Ends the case as not_claimed if plan_create returns UNSUPPORTED with a complete error record
+  // and without a plan. Any other status but OK fails the case.
   Plan(Device& device, const bp_op_desc& desc);
   bp_plan_info info{};
   void execute(bp_stream* stream, const bp_execution& execution);

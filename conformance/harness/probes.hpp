@@ -9,7 +9,8 @@
 
 namespace backplane::conformance {
 
-// Exit status of a probe that succeeded. No other program or crash uses this status.
+// Exit status of a probe that succeeded. The value is unusual, so that no other exit or crash looks
+// like success.
 inline constexpr int kProbeSucceeded = 87;
 
 struct ProbeRow {

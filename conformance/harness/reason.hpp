@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines the parts of a result's message. The cause comes first. Each mark begins details that
-// belong to a single case.
+// Defines the parts of a result's message. The message begins with the cause. Each mark is a fixed
+// text that precedes details of a single case.
 #pragma once
 
 #include <string_view>
 
 namespace backplane::conformance {
 
-// Precedes the message of the earlier failures, in the message of a case that was not run because
-// of them.
+// Used in the message of a case that was not run because earlier cases of its group failed. The
+// mark precedes the message of those failures.
 inline constexpr std::string_view kGivenUpMark = " before it, each with: ";
 
 // Precedes the output of the case's process.
 inline constexpr std::string_view kOutputMark = "; its last output: ";
-// Precedes the slot that changed the thread's state.
+// Precedes the name of the slot that changed the thread's state.
 inline constexpr std::string_view kChangerMark = "; seen first after ";
 inline constexpr std::string_view kStepsMark = "; step ";  // precedes a list of the latest calls
 // Each mark precedes an operand of a numeric case.

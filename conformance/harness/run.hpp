@@ -18,18 +18,19 @@ struct Target {
 };
 
 struct Limits {
-  // Time limit of a case. A case that exceeds it is a hang. Only a quarter of the time in
-  // plan_create counts, since plan_create may compile kernels.
+  // Time limit of a case. A case that exceeds the limit is a hang. Only a quarter of the time in
+  // plan_create counts towards the limit, since plan_create may compile kernels.
   uint64_t case_ns = 30'000'000'000;
   // Limit of a worker's resident memory. A case that exceeds this limit is a leak.
   uint64_t resident_bytes = uint64_t{4} << 30;
   // Limit of a case's standard output and standard error together.
   uint64_t output_bytes = 64u << 10;
-  // Number of hangs in a group after which its remaining cases are not run. Each hang costs the
-  // whole time limit.
+  // Maximum number of hangs per group. After that many hangs, the remaining cases of the group are
+  // not run, because each hang costs the whole time limit.
   int hangs_per_group = 3;
-  // Number of failures with equal messages in a group after which its remaining cases are not run.
-  // Each failure costs a new process. 0 means no limit.
+  // Maximum number of failures with equal messages per group. After that many failures, the
+  // remaining cases of the group are not run, because each failure costs a new process. 0 means no
+  // limit.
   int alike_per_group = 8;
 };
 
@@ -68,8 +69,8 @@ std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& s
 
 // Facts that the plugin and the device report.
 struct Facts {
-  // Reason why other facts are missing, for example that the plugin did not load or has no such
-  // device. Empty if no fact is missing.
+  // Reason why some of the facts below are missing, for example that the plugin did not load or has
+  // no such device. Empty if no fact is missing.
   std::string error{};
   std::string plugin, version, device, driver;
   uint32_t abi_version = 0, abi_version_min = 0, build_flags = 0, device_count = 0, device_type = 0;

@@ -41,8 +41,8 @@ Result run_case(Session& session, const Case& which) {
   }
   result.nanoseconds = now_ns() - start;
   result.error_ratio = context.error_ratio();
-  // This call of the plugin must precede the check of the thread's state, which covers this call
-  // too.
+  // This call of the plugin precedes the check of the thread's state, so that the check covers the
+  // call.
   if (!is_failure(result.outcome) && session.device != nullptr) {
     const InSlot in(Slot::plan_create);
     PlanSupport::query_one(session.device->get(), context.random()());

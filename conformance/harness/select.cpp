@@ -39,7 +39,7 @@ class Filters {
 
  private:
   std::unordered_set<std::string_view> beginnings_{};
-  std::vector<std::string_view> patterns_{};  // views of null-terminated strings
+  std::vector<std::string_view> patterns_{};  // null-terminated, as fnmatch requires
 };
 
 constexpr std::string_view kNames[] = {"none", "core", "infer", "train"};

@@ -24,7 +24,8 @@ struct Selection {
 // `built_for` is the version for which the plugin was built, or 0 if the plugin did not state it.
 // The result is at most this suite's version.
 constexpr uint32_t measured_version(uint32_t built_for) {
-  // No host loads a plugin older than BP_ABI_VERSION_OLDEST, so the suite runs every case for it.
+  // No host loads a plugin that was built for a version before BP_ABI_VERSION_OLDEST. The suite
+  // does not skip cases for such a plugin.
   return built_for < BP_ABI_VERSION_OLDEST ? BP_ABI_VERSION : std::min(built_for, BP_ABI_VERSION);
 }
 

@@ -11,7 +11,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// Maximum number of checks per case, since each check reads all signal handlers.
+// Maximum number of checks of the thread's state per case. Each check is slow, since it reads all
+// signal handlers.
 constexpr int kMostLooks = 64;
 
 thread_local SlotWatch* watch = nullptr;
@@ -55,7 +56,8 @@ Slot SlotPage::enter(Slot slot) noexcept {
 void report_slots_to(SlotPage* where) noexcept { page = where; }
 
 uint64_t SlotWatch::Numbers::of(const void* object) const {
-  // Searches from the latest object, since an address may be reused.
+  // Searches backwards from the latest object, since a new object may reuse the address of an
+  // earlier object.
   const uint64_t oldest = count - std::min<uint64_t>(count, made.size());
   for (uint64_t number = count; number > oldest; --number) {
     if (made[(number - 1) % made.size()] == object) return number;

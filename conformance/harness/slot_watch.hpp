@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks the slots that a case calls. Messages name the slot that changed the thread's state, and
-// the last steps of a failed case. The supervisor names the slot that does not return.
+// Tracks the slots that a case calls. Failure messages name the slot that changed the thread's
+// state, and list the last steps of the case. The supervisor names a slot that does not return.
 #pragma once
 
 #include <array>
@@ -83,7 +83,7 @@ class SlotWatch {
   Slot changer() const { return changer_; }
   // Returns the latest calls with a stream or an event, such as "; step 7: copy on stream 1,
   // event_record of event 1 on stream 1". Streams and events are numbered in the order in which the
-  // case created them. Empty without such calls.
+  // case created them. Returns an empty string if there were no such calls.
   std::string steps() const;
 
  private:

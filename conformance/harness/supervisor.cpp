@@ -25,7 +25,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// Maximum size of a worker's output file. Workers check the smaller limit per case.
+// Maximum size of a worker's output file. Workers check the smaller limit on the output of each
+// case.
 constexpr uint64_t kMostOutput = 64u << 20;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported as slow
@@ -199,9 +200,9 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// Sends the next range to the worker, or closes the work pipe, after which the worker exits. A
-// worker that uses half of its memory limit must exit too, because a plugin may cache objects such
-// as compiled kernels. A case must not fail because of the caches of earlier cases.
+// Sends the next range to the worker, or closes the work pipe. A worker whose work pipe is closed
+// exits. A worker that uses half of its memory limit must exit, because a plugin may cache objects
+// such as compiled kernels. A case must not fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
   if (queue_.empty() || full) return close_fd(worker.work);
@@ -312,7 +313,8 @@ void Supervisor::count_failure(uint32_t index) {
   if (fresh) queue_ = without_given_up(queue_);
 }
 
-// Returns `parts` without the cases of given-up groups, and records the results of those cases.
+// Returns `parts` without the cases of the groups in `given_up_`, and records the results of those
+// cases.
 std::deque<Work> Supervisor::without_given_up(const std::deque<Work>& parts) {
   std::deque<Work> kept;
   for (const Work& part : parts) {
@@ -418,8 +420,8 @@ void Supervisor::ended(Worker& worker, int status) {
   end(worker);
 }
 
-// Records the outcome of the running case. If no case is running, records it for the last finished
-// case unless that case failed, or else for the next assigned case.
+// Records the outcome of the running case. If no case is running, the outcome belongs to the last
+// finished case. If that case failed, the outcome belongs to the next assigned case.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
     message += std::string(kOutputMark) + tail;
@@ -437,8 +439,8 @@ void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) 
   }
 }
 
-// Kills the worker and its children. The worker's unfinished cases return to the queue, except
-// cases of given-up groups.
+// Kills the worker and its children. The worker's unfinished cases return to the queue, except the
+// cases of groups in `given_up_`.
 void Supervisor::end(Worker& worker) {
   if (worker.pid == 0) return;
   kill(-worker.pid, SIGKILL);

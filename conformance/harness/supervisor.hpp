@@ -82,7 +82,7 @@ class Supervisor {
   std::deque<Worker> workers_;
   // Number of failures per group and message. Hangs are counted per group only.
   std::map<std::pair<std::string, std::string>, int> failures_;
-  // Message for the remaining cases of each given-up group.
+  // Message for the remaining cases of each group whose cases are no longer run.
   std::map<std::string, std::string> given_up_;
   std::set<pid_t> others_;  // child processes that existed before the run
   int was_reaper_ = 0;

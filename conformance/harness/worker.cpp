@@ -13,7 +13,8 @@
 #include "run_case.hpp"
 #include "slot_watch.hpp"
 
-// Reports leaks on standard error. Null unless the program has a leak sanitizer.
+// Reports leaks on standard error. The symbol is null unless the program is built with a leak
+// sanitizer.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" int __lsan_do_recoverable_leak_check() __attribute__((weak));
 
@@ -27,7 +28,7 @@ bool receive(int fd, Work& work) {
   for (;;) {
     const ssize_t count = read(fd, &work, sizeof(work));
     if (count < 0 && errno == EINTR) continue;
-    return count == sizeof(work);  // a write of so few bytes to a pipe is atomic
+    return count == sizeof(work);  // a write of so few bytes to a pipe is atomic, so no read is partial
   }
 }
 

@@ -95,7 +95,8 @@ std::vector<Expected> attention(const Call& call) {
         const auto i = static_cast<size_t>(j);
         const long double value = value_at(v, (key_row + j) * s.width + e);
         if (softmax.y[i] == 0) {
-          // 0 * inf is NaN, but a device may skip masked keys.
+          // A masked key has the weight 0, and 0 * inf is NaN. A device may also skip masked keys,
+          // so any result is accepted if the value is not finite.
           open = open || !std::isfinite(value);
           continue;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a call's attributes, and views a dense tensor along one axis.
+// Reads the attributes of a `Call`, and views a dense tensor along one axis.
 #pragma once
 
 #include <algorithm>

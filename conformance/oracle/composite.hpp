@@ -18,8 +18,8 @@ inline long double unit(uint32_t dtype) { return roundoff(computed_in(dtype)); }
 inline long double unit_ulp(uint32_t dtype, long double value) { return ulp(computed_in(dtype), value); }
 inline long double count_of(int64_t n) { return static_cast<long double>(n); }
 
-// Accepts a result within `bound` of `value`, plus half an ulp for the last rounding. A NaN or an
-// infinity must match exactly. An infinite bound accepts any result.
+// Accepts a result within `bound` of `value`, plus half an ulp for the rounding to `dtype`. A NaN
+// or an infinity must match exactly. An infinite bound accepts any result.
 inline Element near(uint32_t dtype, long double value, long double bound) {
   if (!std::isfinite(value)) return exact_value(dtype, encode(dtype, value));
   if (!std::isfinite(bound)) return anything(dtype, value);
@@ -36,10 +36,11 @@ class RoundedOperands {
     squares_ += term * term;
   }
   // Returns the maximum error. One operand of each product is rounded, to nearest or toward zero.
-  // The factor 4 covers truncation, which reaches 2.8 with few terms.
+  // The factor is 4 because truncation causes errors of up to 2.8 * roundoff_ * magnitude_ in sums
+  // with few terms.
   long double bound() const { return 4 * roundoff_ * magnitude_; }
-  // Returns the root mean square of the errors if their signs are random, including the last
-  // rounding of the result.
+  // Returns the root mean square of the errors if their signs are random, including the error of
+  // the rounding to `dtype`.
   long double deviation(uint32_t dtype, long double value) const {
     return roundoff_ * std::sqrt(squares_) + ulp(dtype, value) / 2;
   }

@@ -13,7 +13,7 @@ namespace backplane::conformance::oracle {
 // roundoff u.
 inline long double dot_factor(int64_t terms) { return 2 * static_cast<long double>(terms + 2); }
 
-// Vectors of equal length, which are decoded once, and properties of each vector.
+// The decoded elements of vectors of equal length, and properties of each vector.
 class Vectors {
  public:
   struct Row {
@@ -43,7 +43,7 @@ Total dot(const Vectors::Row& a, const Vectors::Row& b);
 // Returns the expected element for a sum of products and an optional bias, after the fused
 // activation. `depth` is the number of terms, including the bias.
 Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation);
-// Returns Total::flushable of the dot product of a and b.
+// Returns the value of Total::flushable for the dot product of `a` and `b`.
 long double flushable_part(const Vectors::Row& a, const Vectors::Row& b);
 
 }  // namespace backplane::conformance::oracle

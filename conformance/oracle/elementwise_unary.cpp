@@ -12,7 +12,8 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Returns the roundoff of the computation. 16-bit floats are computed in f32 and rounded once.
+// Returns the roundoff of the dtype in which `dtype` is computed. Results of 16-bit floats are
+// computed in f32 and then rounded.
 long double compute_roundoff(uint32_t dtype) { return roundoff(dtype == BP_F64 ? BP_F64 : BP_F32); }
 
 // Checks sin and cos. The bound is relative for |x| up to pi, and absolute for |x| up to 2^20. For

@@ -7,8 +7,8 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Returns the weighted target distribution of row `n`. The loss multiplies its elements by the log
-// probabilities.
+// Returns the weighted target distribution of row `n`. The loss multiplies each element of the
+// distribution by a log probability.
 std::vector<long double> target_of(const Call& call, int64_t n, int64_t classes) {
   const auto attributes = attributes_of<bp_cross_entropy_attributes>(call);
   const int64_t target = integer_at(call.inputs[1], n);

@@ -84,7 +84,7 @@ namespace {
 Element normalised(uint32_t dtype, long double x, long double mean, long double magnitude, long double r,
                    long double gamma, long double beta, long double loss) {
   const long double straight = (x - mean) * r;
-  // rstd_of explains this case.
+  // The comment of rstd_of explains the case of an infinite rstd.
   if (std::isinf(r) && magnitude != 0) return anything(dtype, straight);
   return near(dtype, straight * gamma + beta,
               loss * (std::fabs(straight) + r * magnitude) * std::fabs(gamma) + 2 * unit(dtype) * std::fabs(beta));
@@ -95,8 +95,8 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
 }
 
 // Without epsilon, a variance of 0 gives an infinite rstd, and y is 0 / 0. The suite tests this
-// case with zeros only. The mean of other equal elements may have a rounding error, and then the
-// variance is not 0.
+// case only with elements that are 0. With other equal elements, a rounding error of the mean can
+// make the computed variance greater than 0.
 //
 // The relative error of the variance is twice the relative error of a distance from the mean, and
 // the square root halves this error.

@@ -54,8 +54,8 @@ std::vector<Expected> norm_bwd(const Call& call) {
     const long double mean = centred ? value_or(means, group, moments.mean) : 0;
     const long double square = moments.variance + (centred ? 0 : moments.mean * moments.mean);
     const long double r = value_or(rstds, group, 1 / std::sqrt(square + static_cast<long double>(attributes.epsilon)));
-    // The bounds are four times the forward bounds, since every term contains the error of the
-    // normalised x.
+    // The bounds are four times the bounds of the forward operators, since every term contains the
+    // error of the normalised x.
     const long double loss = norm_loss(dtype, moments.count), spread = 1 + r * moments.magnitude;
 
     long double mean_g = 0, mean_gx = 0, mean_abs_g = 0, mean_abs_gx = 0;

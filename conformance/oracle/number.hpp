@@ -93,9 +93,9 @@ inline int64_t integer_at(const Tensor& tensor, int64_t index) {
   return decode_integer(tensor.dtype, load(tensor, index));
 }
 
-// Rounds a float once to nearest even, including subnormal numbers. Overflow gives infinity, and
-// every NaN becomes the canonical quiet NaN. An integer dtype or bool must represent `value`
-// exactly.
+// If `dtype` is a float, rounds `value` once to nearest even, including subnormal numbers. Overflow
+// gives infinity, and every NaN becomes the canonical quiet NaN. An integer dtype or bool must
+// represent `value` exactly.
 uint64_t encode(uint32_t dtype, long double value);
 inline uint64_t encode_integer(uint32_t dtype, int64_t value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 
@@ -125,7 +125,7 @@ uint64_t next_down(uint32_t dtype, uint64_t bits);
 // Returns text for messages, for example "1.5 (0x3fc00000)".
 std::string text(uint32_t dtype, uint64_t bits);
 
-// Functions that create an Element with a certain criterion.
+// Each of these functions creates an Element with one criterion.
 inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
 inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
 inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }

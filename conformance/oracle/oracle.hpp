@@ -26,8 +26,8 @@ struct Tensor {
   }
 };
 
-// An operator with its data. `outputs` contains dtypes and shapes. It also contains bytes if the
-// operator reads its outputs, as scatter and adamw do.
+// An operator with its data. Each tensor in `outputs` has a dtype and a shape. It has bytes only if
+// the operator reads its outputs, as scatter and adamw do.
 struct Call {
   uint32_t op = 0;
   std::vector<unsigned char> attributes{};  // the operator's complete attribute struct
@@ -51,7 +51,7 @@ enum class Criterion : uint8_t {
 
 struct Element {
   long double value = 0;  // the exact result, or the nearest long double
-  long double bound = 0;  // absolute error, including half an ulp of the output
+  long double bound = 0;  // maximum absolute error of a result, including half an ulp of the output
   uint64_t bits = 0;      // the result rounded once to the output's dtype
   Criterion criterion = Criterion::value;
 };
@@ -60,9 +60,9 @@ struct Expected {
   std::vector<Element> elements{};  // in row-major order
   // Accepted bits per element, for Criterion::one_of; otherwise empty.
   std::vector<std::vector<uint64_t>> choices{};
-  // Expected deviation of each element if operands may be rounded to 16 bits; otherwise empty. A
-  // deviation includes the rounding of the result. The root mean square of error / deviation
-  // detects errors that are within the bounds.
+  // Expected root mean square error of each element if operands may be rounded to 16 bits;
+  // otherwise empty. A deviation includes the error of the rounding to the output's dtype. The root
+  // mean square of error / deviation detects errors that are within the bounds.
   std::vector<long double> deviations{};
 };
 

@@ -68,7 +68,8 @@ class Product {
     const Accumulator accumulator = accumulator_for(dtype);
     const bool underflows = below_ < std::ldexp(1.0L, accumulator.least_exponent);
     if (nan_ || (infinite_ && zero_)) return exact_value(dtype, quiet_nan_bits(dtype));
-    // A partial product may overflow, or become 0 and then be multiplied by an infinity.
+    // In some order of multiplication, a partial product may overflow, or become 0 before an
+    // infinity multiplies it. Any result is then accepted.
     if (above_ >= accumulator.greatest / 2 || (infinite_ && underflows)) return anything(dtype, product_);
     if (infinite_) return rounded(dtype, product_);
     if (zero_) return {0, 0, 0, Criterion::unsigned_zero};
@@ -83,7 +84,8 @@ class Product {
   long double product_ = 1;
   // Product of the finite magnitudes above 1, and product of the other finite non-zero magnitudes.
   long double above_ = 1, below_ = 1;
-  // Product of the odd parts of all factors; an exact product must represent it.
+  // Product of the odd parts of all factors. The whole product is exact if the accumulator
+  // represents this number and no partial product underflows.
   long double odd_ = 1;
   int64_t count_ = 0;
   bool nan_ = false, infinite_ = false, zero_ = false;
@@ -108,7 +110,8 @@ Expected sum(const Call& call) {
       return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     });
   }
-  // The rounding errors of a zero-mean sum cancel like its terms.
+  // In a zero-mean sum, rounding errors cancel as the terms do, so this factor suffices for any
+  // number of terms.
   constexpr long double zero_mean_factor = 16;
   return floats<Sum>(
       call, [](Sum& state, long double x) { state.add(x); },

@@ -78,7 +78,7 @@ void Sum::add_special(long double term) {
 
 void Sum::note_grid(long double term) {
   if (term == 0) return;
-  // Integers are the common case and need no decomposition.
+  // Most terms are integers, whose lowest bit is found without a decomposition.
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
@@ -91,7 +91,7 @@ Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double f
 
 Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor) {
   if (total.nan || (total.plus && total.minus)) return {Criterion::value, kNotANumber};
-  // A partial sum may overflow.
+  // A partial sum may overflow, so any result is accepted.
   if (total.magnitude >= accumulator.greatest / 2) return {Criterion::any, total.plus ? kInfinity : total.value};
   if (total.plus || total.minus) {
     const bool open = accumulator.open_infinity || (accumulator.flushes && total.flushable != 0);
@@ -106,7 +106,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {Criterion::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
                            static_cast<long double>(total.count + 1) * accumulator.tiny();
-  // A result that rounds to a number below the normal range of f16 may also be flushed.
+  // A device may also flush a result that rounds to a number below the normal range of f16.
   const bool near_flush = accumulator.flushes && std::fabs(total.value) < kLeastNormalF16 + lost + flushed;
   return {Criterion::bound, total.value, lost + flushed + (near_flush ? kLeastNormalF16 : 0)};
 }

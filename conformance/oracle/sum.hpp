@@ -15,7 +15,8 @@ namespace backplane::conformance::oracle {
 struct Accumulator {
   int precision = 24;         // significant bits
   int least_exponent = -126;  // exponent of the minimum normal number
-  // Sums of integers below 2^exact_precision are exact; 0 means no guarantee.
+  // A sum of integers is exact if the sum of their magnitudes is below 2^exact_precision; 0 means
+  // no guarantee.
   int exact_precision = 24;
   long double greatest = 0;    // maximum finite value
   long double narrowed = 0;    // relative error that narrowing of both operands causes in a product
@@ -53,8 +54,8 @@ long double rho(int64_t terms);
 // Returns the exponent e for which a finite non-zero number is an odd multiple of 2^e.
 int lowest_bit(long double value);
 
-// A sum with the data for its error bound. Every finite term is a multiple of 2^grid. INT_MIN means
-// that no such exponent is known.
+// A sum with the data for its error bound. Every finite term is a multiple of 2^grid. The grid
+// INT_MIN means that no such exponent is known.
 struct Total {
   long double value = 0;      // sum of the finite terms
   long double magnitude = 0;  // sum of the magnitudes of the finite terms
@@ -92,7 +93,7 @@ class Sum {
     return {value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, flushable_, nan_, plus_, minus_};
   }
   // Returns the expected element for this sum. The error may be factor * u * magnitude, plus the
-  // last rounding.
+  // rounding to `dtype`.
   Element judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const;
 
  private:
@@ -107,7 +108,7 @@ class Sum {
   bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-// The expected sum before its last rounding.
+// The expected sum before it is rounded to the output's dtype.
 struct Verdict {
   // `value` for an infinity or NaN, `unsigned_zero` for an exact sum, otherwise `any` or `bound`.
   Criterion criterion = Criterion::bound;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aliases of the operator table for the oracle. The accuracy column of the operator table is the
-// only table of tolerances.
+// Aliases of the operator table for the oracle. The oracle reads all tolerances from the table's
+// accuracy column.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
