@@ -52,15 +52,15 @@ std::string masked(std::string_view word) {
   return result;
 }
 
-// Masks a list as one value, so that lists of different lengths are equal, as in "element 3 (0,3)"
-// and "element 0 ()".
+// Replaces each list by one mask, so that lists of different lengths become equal, as in "element 3
+// (0,3)" and "element 0 ()".
 std::string without_lists(const std::string& text) {
   static const std::regex list(R"([(\[][#, ]*[)\]]|#(, ?#)+)");
   return std::regex_replace(text, list, "#");
 }
 
-// Returns the part of the reason that belongs to the failure itself. The message of a case that was
-// not run after equal failures contains the reason of those failures.
+// Returns the part of the reason that describes the failure itself. For a case that was not run
+// after equal failures, this part is the reason of those failures.
 std::string_view own_part(std::string_view reason) {
   if (const size_t at = reason.find(kGivenUpMark); at != std::string_view::npos)
     reason.remove_prefix(at + kGivenUpMark.size());
@@ -70,7 +70,7 @@ std::string_view own_part(std::string_view reason) {
 // Returns the first slot of the ABI that the reason names. "copy" and "close" are also ordinary
 // words, so they count only if "answered" follows.
 std::string_view slot_in(std::string_view reason) {
-  // The list of the latest calls also names slots, so it is removed first.
+  // The list of the latest calls also names slots, so the list is removed first.
   reason = reason.substr(0, reason.find(kStepsMark));
   constexpr std::string_view slots[] = {
       "bp_plugin_query", "device_count",   "device_info",    "device_open",  "get_interface",     "shutdown",
@@ -97,7 +97,7 @@ const std::string& text_of(const Json& each, const char* key) { return each[key]
 bool was_run(const Json& each) { return each["outcome"] != "not_run"; }
 
 // Returns the slot that most cases name. Cases with one cause may name different slots, because a
-// case may notice a change of state only after a later slot.
+// case may notice a change of state only several slots after the slot at fault.
 std::string usual_slot(const std::vector<const Json*>& cases) {
   std::map<std::string_view, size_t> counts;
   for (const Json* each : cases) {
@@ -109,7 +109,8 @@ std::string usual_slot(const std::vector<const Json*>& cases) {
 }
 
 Json cause_from(const std::vector<const Json*>& cases) {
-  // Prefers a case that was run, because its reason is more informative.
+  // Uses the reason of a case that was run and names the usual slot. If no such case exists, uses
+  // the first case.
   const std::string slot = usual_slot(cases);
   const auto told = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
     return was_run(*each) && slot_in(text_of(*each, "reason")) == slot;

@@ -25,7 +25,7 @@ struct Advice {
   std::string_view remedy{};
   std::string_view guide{};
 };
-// Returns the first row whose words occur in the reason.
+// Returns the first row of advice_rows() whose `words` occur in the reason.
 Advice advice_for(std::string_view reason);
 std::span<const Advice> advice_rows();
 

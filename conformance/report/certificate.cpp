@@ -92,15 +92,15 @@ Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
           {"extensions", extensions}};
 }
 
-// Returns the number of cases that the selection omits because they are newer than the measured
-// version.
+// Returns the number of cases that the selection omits because a later ABI version than the
+// measured version introduced them.
 size_t not_asked(const Catalogue& catalogue, Selection selection) {
   const size_t asked = select(catalogue, selection).size();
   selection.abi_version = UINT32_MAX;
   return select(catalogue, selection).size() - asked;
 }
 
-// Returns the names of the groups that were given up.
+// Returns the names of the groups whose remaining cases were not run after repeated failures.
 Json stopped_groups(const Json& non_passes) {
   std::set<std::string> names;
   for (const Json& each : non_passes) {

@@ -21,7 +21,7 @@ size_t bin_of_ratio(double ratio) {
   if (!(ratio <= 1)) return kRatioBinCount - 1;
   int exponent = 0;  // ratio = part * 2^exponent with part in [1/2, 1)
   const double part = std::frexp(ratio, &exponent);
-  // The minimum power with ratio <= 2^power.
+  // The smallest power with ratio <= 2^power.
   const int power = ratio > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;
   return static_cast<size_t>(std::max(0, power + 10));
 }
@@ -87,8 +87,8 @@ class HalfRule {
   std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
 };
 
-// Finds the operators that pass. None of an operator's cases may fail, and in at least one dtype
-// its numeric cases must pass. The plugin may decline only cases of an extension other than the
+// Finds the operators that pass. An operator passes if none of its cases fails and all numeric
+// cases of at least one dtype pass. The plugin may decline cases of an extension other than that
 // dtype.
 class PassingOperators {
  public:

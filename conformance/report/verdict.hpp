@@ -53,8 +53,8 @@ struct Verdict {
   uint32_t level = 0;  // highest profile that is reached (BP_PROFILE_*); 0 for none
   std::string statement{};
   Tally all{};
-  // Number of passed cases divided by the number of selected cases. Composites without a native
-  // version are not counted.
+  // Number of passed cases divided by the number of selected cases. Neither number includes
+  // composites that the plugin does not implement natively.
   double supported_fraction = 0;
   std::map<uint32_t, ProfileState> profiles{};
   std::map<std::string, Tally, std::less<>> extensions{};

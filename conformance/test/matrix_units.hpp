@@ -26,11 +26,12 @@ struct Unit {
   std::string_view name{};
   Adding adding = Adding::nearest;
   int64_t splits = 1;  // split-K: number of parts, whose sums are added in f32
-  // Number of products accumulated in f16 before f32; 0 for none, -1 for all.
+  // Number of products that are accumulated in f16 before their sum is added in f32. 0 means none,
+  // and -1 means all.
   int64_t half_block = 0;
   Operand operand = Operand::nearest;
   // Whether attention divides the weights by their sum before it rounds them. Otherwise attention
-  // divides the results.
+  // divides its results by that sum.
   bool normalises_first = false;
   int64_t key_block = 0;     // keys per block of attention, with a running maximum; 0 for all keys
   bool half_scores = false;  // whether attention rounds its scores to the operands' dtype

@@ -72,8 +72,8 @@ TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
   EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, sigmoid_form)), 1) << "one form is not the other";
 }
 
-// 1 + erf x is a multiple of 2^-24, however precise erf is. A GELU that uses it is therefore 4 %
-// off at x = -5, and 0 below x = -6.
+// In f32, 1 + erf(x) is a multiple of 2^-24, however precise erf is. A GELU that computes 1 +
+// erf(x) is therefore 4 % off at x = -5, and 0 below x = -6.
 TEST(OracleActivation, GelusLeftTailIsRelative) {
   const auto share_at = [](uint32_t form, float x, float y) {
     const Tensor in = of(Floats{x});
@@ -284,7 +284,7 @@ Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_
 }
 
 TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
-  // Scores are equal, so the result of each query is the mean of its visible values.
+  // All scores are equal, so the result of each query is the mean of its visible values.
   const Tensor v = tensor(BP_F32, {1, 1, 4, 1}, {1, 2, 3, 4}), k = tensor(BP_F32, {1, 1, 4, 1});
   EXPECT_THAT(values_of(attention_of(tensor(BP_F32, {1, 1, 2, 1}), k, v, 1, {1, 1, 2, 1})),
               testing::ElementsAre(2, 2.5L));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the suite's cases and checks on simulated matrix units. Honest units must pass every case,
-// and each less precise unit must fail a case. The output shows the maximum ratio of an error to
-// its bound, and the maximum root mean square. The limit of both is 1.
+// and each less precise unit must fail a case. The output shows the maximum of error / bound, and
+// the maximum root mean square of error / deviation. The limit of both is 1.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -24,7 +24,8 @@ using units::Unit;
 // The results of one unit over many cases.
 struct Survey {
   int asked = 0, refused = 0;
-  // Maximum ratio of an error to its bound, and maximum root mean square. The limit of both is 1.
+  // Maximum of error / bound, and maximum root mean square of error / deviation. The limit of both
+  // is 1.
   double worst_ratio = 0, worst_root_mean_square = 0;
   std::string refusals{};  // text of the first three failures
   bool refused_each = true;
@@ -147,7 +148,7 @@ Filter small(uint32_t dtype, uint32_t second) {
            problem.shape.count() * std::max(problem.parameters[0], 1) < 600000 && problem.shape.count() < 20000;
   };
 }
-// Selects cases with quantized weights and float activations, without integer activations.
+// Selects cases of quantized_matmul with float activations.
 Filter weights_only(uint32_t dtype) {
   return [=](const numeric::Problem& problem, const Case& which) {
     return problem.dtype == dtype && which.id.find("weights_") != std::string::npos;

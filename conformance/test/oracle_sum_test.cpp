@@ -88,8 +88,8 @@ TEST(OracleSum, TheBoundIsRhoTimesTheMagnitude) {
   EXPECT_EQ(rho(1000000), 4064);
 }
 
-// Shows the purpose of rho. The sum of a million values of 0.1 exceeds the bound in a single f32
-// chain, but not in 64 partial sums.
+// Shows the purpose of rho. In the sum of a million values of 0.1, the error of a single f32 chain
+// exceeds the bound, but the error of 64 partial sums does not.
 TEST(OracleSum, OneLongChainOfConstantsFails) {
   const std::vector<long double> values(1000000, 0.1L);
   const Element element = sum_of(values);

@@ -74,7 +74,7 @@ TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
                                       "; it supports 100 % of what was asked");
 }
 
-// A newer suite must not take a profile from a plugin of an older ABI.
+// A newer suite must not take a profile from a plugin that was built for an older ABI version.
 TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
   constexpr uint32_t next = BP_ABI_VERSION + 1;
   Catalogue grown = small();

@@ -44,7 +44,7 @@ Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = l
     const std::string& id = catalogue[index].id;
     const auto found = outcomes.find(id);
     Outcome outcome = found == outcomes.end() ? Outcome::pass : found->second;
-    // The plugin lacks this capability.
+    // The reference plugin does not have this capability.
     if (id == "abi.capability.synchronous") outcome = Outcome::not_claimed;
     results.push_back({outcome, outcome == Outcome::pass ? "" : "so it was", 1000});
   }
@@ -96,11 +96,11 @@ std::string part_of(const std::string& place) {
       {std::regex("/(schema|version)"), "form"},
       {std::regex("/suite/.*"), "suite"},
       {std::regex("/plugin/file"), ""},
-      {std::regex("/plugin/(name|version)"), "verdict"},  // the statement contains both fields
+      {std::regex("/plugin/(name|version)"), "verdict"},  // the verdict's statement contains the name and the version
       {std::regex("/plugin/abi/built_for"), "form"},
       {std::regex("/plugin/.*"), "plugin"},
       {std::regex("/device/(driver|max_buffer_bytes)"), ""},
-      // The commands that repeat failures contain the index.
+      // The commands that repeat failures contain the device index.
       {std::regex("/device/index"), "verdict"},
       {std::regex("/device/name"), "verdict"},
       {std::regex("/device/.*"), "device"},
@@ -178,8 +178,8 @@ TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
     if (part.empty()) continue;
     Json changed = certificate;
     changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
-    // The sample always refuses this certificate. The test checks that `verify` also refuses the
-    // edited part.
+    // The certificate lists a failure that does not occur, so the repeated sample of cases always
+    // refuses it. The test checks that `verify` also refuses the edited part.
     const std::vector<std::string> names = refused(verified(sealed(changed).dump(1)));
     EXPECT_THAT(names, testing::Contains(part)) << place;
   }
@@ -220,7 +220,7 @@ TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
   for (int round = 0; round < 25; ++round) {
     std::string damaged = whole;
     damaged[random() % damaged.size()] ^= static_cast<char>(1u << random() % 7);
-    // The damage may have no effect, since 1E5 equals 1e5.
+    // The changed bit may have no effect, for example if it changes 1e5 to 1E5.
     if (Json::parse(damaged, nullptr, false) == certificate) continue;
     EXPECT_FALSE(verified(damaged).verified()) << damaged;
   }
