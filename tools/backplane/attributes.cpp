@@ -73,7 +73,7 @@ AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem) {
   for (const AttributeField& field : fields_) {
     for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(stem_, field), i);
   }
-  // Fills in the spatial arrays. Their entries from spatial_rank on must be zero.
+  // Fills in the spatial arrays. Their entries from index spatial_rank on must be zero.
   if (has("spatial_rank")) {
     for (size_t i = 0; i < 2; ++i) {
       set("stride", 1, i);

@@ -64,8 +64,8 @@ void write_file(const fs::path& path, const std::string& text) {
         fmt::format("certify: {} cannot be written: {}; choose another --output", path.string(), std::strerror(errno)));
 }
 
-// Selects the cases that failed in the certificate at `path`. The certificate's profile and seed
-// apply unless the options set others.
+// Selects the cases that failed in the certificate at `path`. The run uses the profile and seed of
+// the certificate unless the options set others.
 void repeat_failed(const fs::path& path, const CertifyOptions& options, suite::CertifyOptions& run) {
   std::ifstream file(path);
   const Certificate certificate = Certificate::parse(file, nullptr, false);
@@ -117,7 +117,7 @@ int certify(Session& session, const CertifyOptions& options) {
     fail_usage("certify: the directory {} cannot be made: {}; choose another --output", options.output,
                error.message());
   const fs::path whole = directory / fs::path(run.target.path).stem();
-  // A repeated run covers only some cases, so it must not overwrite the certificate.
+  // A run with --only-failed covers only some cases, so it must not overwrite the certificate.
   const fs::path stem = whole.string() + (options.only_failed ? ".only_failed" : "");
   if (options.only_failed) repeat_failed(whole.string() + ".json", options, run);
   if (!options.in_process) run.journal = stem.string() + ".journal";

@@ -53,7 +53,8 @@ double interval_of(CertifyProgress::Manner manner) {
   return kLineIntervalS;
 }
 
-// Returns "; numeric.exp.f32.tail for 12 s, in plan_create for 11 s", or "" if no case is slow.
+// Returns text such as "; numeric.exp.f32.tail for 12 s, in plan_create for 11 s", or "" if no case
+// is slow.
 std::string slow_text(const backplane::conformance::Progress& now) {
   if (now.slow == nullptr) return "";
   return fmt::format("; {} for {}{}", now.slow->id, time_text(now.slow_seconds),

@@ -19,7 +19,8 @@ class DirectPlugin {
   DirectPlugin(const DirectPlugin&) = delete;
   DirectPlugin& operator=(const DirectPlugin&) = delete;
 
-  // Executes the plan once. The status is not checked, because the caller times this call.
+  // Executes the plan once and returns the status. Does not check the status, because the caller
+  // times this call.
   bp_status execute() { return api_->plan_execute(device_, stream_, plan_, &execution_, &error_); }
   bp_status wait() { return api_->stream_wait(device_, stream_, BP_WAIT_FOREVER, &error_); }
   // Creates a plan for `add` at another shape. The caller releases the plan with destroy_plan.

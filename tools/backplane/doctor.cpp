@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `backplane doctor`: shows the environment, the search path, and every candidate with the rule
-// that the candidate satisfies or violates. For a violated rule, also shows the side that must
-// change.
+// that the candidate satisfies or violates. For a violated rule, also shows what must change: the
+// plugin, the host library, the user's settings or the system.
 #include <unistd.h>
 
 #include <cstring>

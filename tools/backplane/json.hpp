@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON document under construction. The command must survive exhausted memory, and nlohmann::json
-// allocates in its destructor, which would then end the process.
+// A JSON document under construction. The command must survive exhausted memory. nlohmann::json is
+// not used, because its destructor allocates, and a failed allocation there would end the process.
 #pragma once
 
 #include <concepts>

@@ -97,8 +97,8 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-// Returns the Meson setup command. It contains the SDK's pkg-config path unless the SDK is in a
-// usual directory.
+// Returns the Meson setup command. The command contains the path of the SDK's pkg-config files,
+// unless `backplane` is in /usr/bin or /usr/local/bin.
 std::string setup_command() {
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error).parent_path();

@@ -31,11 +31,11 @@ struct Operand {
 struct OpRequest {
   // T of the dtype rule. If 0, T is the first of f32, i32, u32, u8 and bool that is legal.
   uint32_t dtype = 0;
-  uint32_t out_dtype = 0;  // used if the rule leaves a choice
+  uint32_t out_dtype = 0;  // output dtype, if the dtype rule allows several
   // Shapes of the inputs, in order. If the operator has no inputs, the list contains the shape of
   // the output.
   std::vector<Extents> shapes;
-  std::vector<Extents> out_shapes;  // used if the inputs' shapes leave a choice
+  std::vector<Extents> out_shapes;  // used if the inputs' shapes do not determine these shapes
   std::vector<std::string> attributes;
 };
 

@@ -99,7 +99,8 @@ MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
         }
       });
     }
-    // If a thread cannot start, ends the threads that did. arrive() counts for the missing threads.
+    // If a thread cannot start, ends the threads that have started. arrive() is called for the
+    // missing threads.
   } catch (...) {
     ended_ = true;
     (void)begin_.arrive(parts_ - static_cast<std::ptrdiff_t>(helpers_.size()));

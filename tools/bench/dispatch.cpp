@@ -194,8 +194,8 @@ class Bench {
     allocations_ = std::max(counted, grown) / count;
   }
 
-  // Measures the host cost of a new shape. The first measurement is of a shape of a known class,
-  // and the second is after all plans were dropped.
+  // Measures the host cost of a new shape in two cases: with a cached plan of the shape's class,
+  // and after all plans were dropped.
   void new_shapes(const std::string& key, const std::string& where) {
     EagerAdd large(eager_device(key), kMostRows, kMostColumns);
     constexpr uint32_t calls = 200;  // keeps the queue of an asynchronous device short

@@ -181,8 +181,8 @@ class ModelBench {
     return row;
   }
 
-  // Counts plans, copies and allocations of a run. Call this after sampling, when recurring sizes
-  // may have their own plans.
+  // Counts plans, copies and allocations of a run. Call this function after sampling, because a
+  // size that recurs may have its own plan by then.
   static void count_calls(const Device& device, DeviceModel& model, ModelRow& row) {
     constexpr uint32_t runs = 3;
     const bph_stats before = device.stats();
@@ -220,7 +220,7 @@ std::optional<double> geometric_mean(const ModelReport& report, const std::strin
 
 int bench_model(Session& session, const BenchModelOptions& options) {
   std::ofstream page;
-  if (!options.html.empty()) {  // opened first, because the measurement takes minutes
+  if (!options.html.empty()) {  // opened before the long measurement, to report an error early
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

@@ -23,8 +23,8 @@ ModelGraph resnet_block(ModelSize size);
 // all earlier tokens.
 ModelGraph gpt_step(ModelSize size, int64_t position, int64_t most);
 
-// Returns the three models. gpt_step is the last step of a cache of 512 tokens, or of 16 tokens if
-// `size` is small.
+// Returns the three models. gpt_step computes the last step that fits into a cache of 512 tokens,
+// or of 16 tokens if `size` is small.
 std::vector<ModelGraph> all_models(ModelSize size);
 
 }  // namespace tool

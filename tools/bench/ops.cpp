@@ -316,7 +316,7 @@ int bench_ops(Session& session, const BenchOpsOptions& options) {
     return kExitOk;
   }
   std::ofstream page;
-  if (!options.html.empty()) {  // opened first, because the measurement takes minutes
+  if (!options.html.empty()) {  // opened before the long measurement, to report an error early
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

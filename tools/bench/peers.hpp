@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that run the same cases. A peer is a library in this process, or a process with a line
-// protocol.
+// Peers run the same cases as the device. A peer is a library in this process, or a process with a
+// line protocol.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ class PeerContestant : public Contestant {
   // Returns the peer's outputs in the order of the case's outputs, or none if the peer does not
   // return outputs.
   virtual const std::vector<HostBlock>& outputs() const = 0;
-  // Returns the time of preparation and first call, if the peer measured this time itself.
+  // Returns the time of preparation and first call in nanoseconds, if the peer itself measures this
+  // time.
   virtual std::optional<double> first_ns() const { return {}; }
 };
 
@@ -45,7 +46,7 @@ class Peer {
 };
 
 // The usable peers of a folder. Libraries come first, sorted by name, and processes follow.
-// `faults` has the reasons why other peers are unusable.
+// `faults` contains the reasons why other peers are unusable.
 struct Peers {
   std::vector<std::unique_ptr<Peer>> usable;
   std::vector<std::string> faults;

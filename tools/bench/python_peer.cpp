@@ -226,8 +226,8 @@ class PythonPeer final : public Peer {
   void set_threads(int threads) override { threads_ = threads; }
 
   std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) override {
-    // The peer reads its inputs before it replies. The constructor of the contestant reads the
-    // outputs.
+    // The folder is needed only in this function. The peer reads its inputs before it replies, and
+    // the constructor of the contestant reads the outputs.
     const TemporaryFolder folder;
     Message request = {{"do", "prepare"}, {"op", op.info.name}, {"threads", threads_}, {"folder", folder.path()}};
     for (const auto& [role, operands] : {std::pair("inputs", &op.inputs), std::pair("outputs", &op.outputs)}) {

@@ -25,7 +25,7 @@ double flops_of(const OpCase& op) {
     case BP_OP_LINEAR:
     case BP_OP_QUANTIZED_MATMUL:  // weights may be packed, two per byte
       return 2 * count(out) * last(in(0));
-    // Each output element is a sum over the channels of its group times the window.
+    // Each output element is a sum over the channels of its group and the elements of the window.
     case BP_OP_CONV:
       return 2 * count(out) * count_each_first(in(1));
     case BP_OP_CONV_TRANSPOSE:
@@ -51,8 +51,8 @@ Work work_of(const OpCase& op) {
   const auto add = [&](const Operand& operand, double times) {
     work.bytes += times * count(operand.shape) * bph_dtype_bytes(operand.dtype);
   };
-  // A gather reads no row of its table twice and skips most rows, so the table counts as no larger
-  // than the result.
+  // Assumes that a gather reads each row of its table at most once, so at most as many bytes as the
+  // result contains.
   const bool selects = op.info.op == BP_OP_GATHER || op.info.op == BP_OP_EMBEDDING;
   for (const Operand& operand : op.inputs) {
     const Operand& result = op.outputs.front();

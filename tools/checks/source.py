@@ -36,9 +36,10 @@ may_include = {
     "tools": ("abi", "core", "conformance"),
     "tools/bench/peers": ("abi",),
 }
-# Each key is a folder, and its value is a folder whose private headers it may include. Mutants are
-# the reference plugin with a defect. A peer of the benchmarks calls its library like the plugin for
-# that library. The growth test rebuilds core with one more function.
+# Each key is a folder, and its value is another folder whose private headers the first folder may
+# include. Mutants are the reference plugin with a defect. A peer of the benchmarks calls its
+# library in the same way as the plugin for that library. The growth test rebuilds core with one
+# more function.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses the exp of the plugin, so that the comparison measures only the cost around it.
+// Uses the plugin's exp function, so that the comparison excludes differences between
+// implementations of exp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require

@@ -169,7 +169,7 @@ class Maker {
   typename Primitive::primitive_desc choose(const Operation&... operation) {
     return keep(dnnl_api::describe<Primitive>(made_->engine, {}, operation...));
   }
-  // Converts the weights once, as a model does when it is loaded.
+  // Converts the weights once per case, as a model does when it is loaded.
   void bind_weights(const memory::desc& layout, const memory::desc& wanted, void* data) {
     memory given = on(layout, data);
     if (layout == wanted) {

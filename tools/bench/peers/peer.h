@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface of a peer of `backplane bench ops`. A peer is a shared library that does the same
- * work without Backplane. Its name is libbackplane_peer_*.so, and it exports one function. It
- * receives operators as descriptors of the plugin ABI. */
+/* The interface of a peer of `backplane bench ops`. A peer is a shared library that computes the
+ * same operators without Backplane. The library has a name of the form libbackplane_peer_*.so and
+ * exports one function. It receives operators as descriptors of the plugin ABI. */
 #ifndef BACKPLANE_BENCH_PEER_H
 #define BACKPLANE_BENCH_PEER_H
 
