@@ -25,7 +25,7 @@ def region(root, file, name):
     marked = re.search(rf"^[^\n]*\[{name}\][^\n]*\n(.*?)^[^\n]*\[/{name}\][^\n]*$", text, re.M | re.S)
     if not marked:
         raise KeyError(f"{file} has no region [{name}]")
-    # Removes markers of regions within this one.
+    # Removes the markers of regions inside this region.
     unmarked = re.sub(r"^\s*(?://|/\*) \[/?\w+\].*\n", "", marked[1], flags=re.M)
     return textwrap.dedent(unmarked).strip("\n") + "\n"
 

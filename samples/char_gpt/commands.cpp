@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands train, write and compare of the program.
+// The commands `train`, `write` and `compare` of the program.
 #include "commands.hpp"
 
 #include <fmt/format.h>

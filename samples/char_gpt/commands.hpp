@@ -29,8 +29,8 @@ struct Options {
   std::vector<std::string> contestants;  // contestants of `compare`: PLUGIN or PLUGIN:decomposed
 };
 
-// If options.load is set, continues that checkpoint, whose model and schedule replace those of the
-// options.
+// If `options.load` names a checkpoint, continues its training run. The checkpoint's model and
+// schedule then replace those in `options`.
 void run_train(Options options);
 void run_write(const Options& options);
 // Returns false if the curves differ by more than loss_bound allows.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates overlapping windows of a text. The loss counts only the later half of a window.
+// Evaluates overlapping windows of a text. Each window after the first predicts only the characters
+// in its later half.
 #include "evaluation.hpp"
 
 #include <algorithm>
@@ -18,14 +19,16 @@ std::vector<int32_t> codes(const std::string& text) {
 
 namespace {
 
-// Waits for the stream before this scope frees memory, even after an exception.
+// The destructor waits for the stream, even after an exception. The memory of the scope is freed
+// only after this wait.
 class Drain {
  public:
   explicit Drain(const bp::Stream& stream) : stream_(stream) {}
   ~Drain() {
     try {
       stream_.wait();
-      // An earlier call reports the error. A failed stream borrows no memory.
+      // Ignores an error of the wait. An earlier call reports the error, and a failed stream no
+      // longer uses borrowed memory.
     } catch (const bp::Error&) {
       return;
     }

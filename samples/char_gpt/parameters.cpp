@@ -91,7 +91,7 @@ void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor
     bp::philox(stream, bits, seed, counter);
     // A philox block has four elements.
     counter += static_cast<uint64_t>((shape.product() + 3) / 4);
-    // f32 represents 24 bits exactly.
+    // Keeps 24 bits, because f32 represents every 24-bit integer exactly.
     bp::shr(stream, bits, bits, bp::Tensor::scalar(BP_U32, 8));
     bp::cast(stream, tensor, bits);
     const bool is_table = tensor.offset() <= weights.positions.offset();

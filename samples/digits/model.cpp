@@ -93,7 +93,7 @@ void Classifier::initialize() {
   for (const Layer& layer : layers_) {
     const bp::Tensor bits = bp::Tensor::empty(stream_, BP_U32, layer.weight.shape());
     random_bits(bits);
-    // f32 represents 24 bits exactly.
+    // Keeps 24 bits, because f32 represents every 24-bit integer exactly.
     bp::shr(stream_, bits, bits, bp::Tensor::scalar(BP_U32, 8));
     bp::cast(stream_, layer.weight, bits);
     const double limit = std::sqrt(6.0 / static_cast<double>(layer.weight.extent(0)));

@@ -53,8 +53,8 @@ class Classifier {
  private:
   struct Layer {
     backplane::Tensor weight, bias, d_weight, d_bias;  // views of parameters_ and gradients_
-    // Tensors of a batch: activations, their gradient, random bits, the dropout mask, and the mask
-    // of gradients that pass.
+    // Tensors of a batch: activations, the gradient of the activations, random bits, the dropout
+    // mask, and the mask of the elements through which gradients pass.
     backplane::Tensor out, delta, bits, drawn, kept;
   };
 

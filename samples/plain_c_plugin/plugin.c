@@ -137,9 +137,10 @@ static bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp
   return *out != NULL ? BP_OK : fail(error, BP_UNSUPPORTED, 0, "plain_c: DEVICE memory is not mapped; copy it");
 }
 
-/* ---- Streams and events. With BP_CAP_SYNCHRONOUS, earlier work is complete when a call begins.
- * ---- */
+/* ---- Streams and events ---- */
 
+/* With BP_CAP_SYNCHRONOUS, all earlier work is complete when a call begins, so streams and events
+ * need no state. */
 static bp_status stream_create(bp_device* device, const bp_stream_desc* given, bp_stream** out, bp_error* error) {
   (void)device;
   *out = NULL;

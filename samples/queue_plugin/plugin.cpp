@@ -76,8 +76,8 @@ class Native {
   }
 
   Result<Program> compile(const Kernel& kernel, const CheckedDesc&, const PlanForm&) { return kernel; }
-  // Passes the inputs, followed by the outputs. All are dense, because core stages others. The
-  // kernel has one item per output element.
+  // Passes the inputs, followed by the outputs. All operands are dense, because core stages strided
+  // operands. The kernel has one item per output element.
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     card_argument arguments[CARD_ARGUMENTS] = {};
     uint32_t count = 0;
