@@ -70,7 +70,8 @@ class Context {
       fail(text, std::forward<Args>(args)...);
   }
 
-  // Records the ratio of an error to its bound. The report shows each case's maximum ratio.
+  // Records the ratio of an error to its bound. The report shows the maximum of the ratios that a
+  // case records.
   void note_error(double ratio) {
     constexpr double most = 1e300;  // the report cannot represent infinity
     if (ratio > error_ratio_) error_ratio_ = std::min(ratio, most);

@@ -15,7 +15,7 @@ struct Selection {
   // A filter is a case's id, a prefix of the id up to a dot, or a pattern with * and ?. Without
   // filters all cases match.
   std::vector<std::string> filters{};
-  // ABI version to measure. Cases with a later `since` are not run.
+  // ABI version against which the plugin is measured. Cases with a later `since` are not run.
   uint32_t abi_version = BP_ABI_VERSION;
   bool cut = false;  // whether the run stopped at its first failure
 };
@@ -40,7 +40,7 @@ bool within(uint32_t profile, uint32_t of);
 // Returns the indices of the selected cases in the catalogue, in ascending order.
 std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection);
 
-// Returns the filters that match no case of the profile, in any ABI version.
+// Returns the filters that match no case of the profile, whatever the `since` of the case.
 std::vector<std::string> without_match(const Catalogue& catalogue, const Selection& selection);
 
 }  // namespace backplane::conformance

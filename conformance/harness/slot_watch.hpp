@@ -13,8 +13,8 @@
 
 namespace backplane::conformance {
 
-// Slots that may be slow or may change the thread's state. A plugin could overwrite the page that
-// contains the current slot, so the value there may be invalid.
+// Slots that may be slow or may change the thread's state. A page that the plugin could overwrite
+// stores the current slot, so a value of this type may be invalid.
 enum class Slot : uint32_t {
   none,
   library,

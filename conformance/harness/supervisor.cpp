@@ -297,8 +297,9 @@ void Supervisor::settle(uint32_t index, Result result) {
   count_failure(index);
 }
 
-// Each hang costs the whole time limit, and each failure costs a new process. After several equal
-// failures, the remaining cases of the group are not run.
+// Counts the failure for its group. After several hangs or several equal failures, the remaining
+// cases of the group are not run, because each hang costs the whole time limit and each failure
+// costs a new process.
 void Supervisor::count_failure(uint32_t index) {
   const Result& result = results_[index];
   const bool hung = result.outcome == Outcome::hang;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oracle of norm_bwd, which computes the gradients of all four normalisations with batch
-// statistics.
+// Oracle of norm_bwd, which computes the gradients of all four normalisations. For batch_norm,
+// these are the gradients with the statistics of the batch.
 #include "norm.hpp"
 #include "operators.hpp"
 

@@ -30,8 +30,7 @@ void Tally::add(const Result& result) {
   ++counts[static_cast<size_t>(result.outcome)];
   nanoseconds += result.nanoseconds;
   if (result.error_ratio < 0) return;  // the case measured no error
-  // JSON has no infinity or NaN, so a large finite number replaces them. Errors with such a ratio
-  // exceed every bound.
+  // JSON has no infinity or NaN, so a large finite number replaces them.
   const double ratio = result.error_ratio < kMostRatio ? result.error_ratio : kMostRatio;
   worst_ratio = std::max(worst_ratio, ratio);
   ++ratio_bins[bin_of_ratio(ratio)];

@@ -54,7 +54,7 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   }
 }
 
-// The sample contains every 61st case, so that it includes each operator.
+// The sample contains every 61st case, which is dense enough to include each operator.
 TEST(Numeric, TheReferencePluginPassesASample) {
   const char* const plugin = std::getenv("BACKPLANE_TEST_REFERENCE");
   ASSERT_NE(plugin, nullptr);

@@ -402,7 +402,8 @@ bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, b
   return answer_of_plan_create;
 }
 
-// Returns a case that requests neg of `count` elements from a plan_create that returns `answer`.
+// Returns a case that calls a plan_create for neg of `count` elements. This plan_create returns
+// `answer`.
 Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};

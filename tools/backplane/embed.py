@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files as a C++ function that returns them, for embedded_file.hpp: embed.py FUNCTION OUT
+"""Writes a C++ function that returns the contents of FILE..., for embedded_file.hpp: embed.py FUNCTION OUT
 FILE..."""
 import os
 import sys

@@ -12,7 +12,7 @@
 namespace tool {
 namespace {
 
-// The names in the columns of ops.def that rules::OpInfo stores as numbers.
+// Names of values that ops.def spells as identifiers and rules::OpInfo stores as numbers.
 struct Names {
   const char *kind, *shape_rule, *dtype_rule, *i64_from, *scalar_dtype, *profile, *family;
 };

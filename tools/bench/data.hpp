@@ -34,8 +34,8 @@ CaseData make_data(const OpCase& op);
 std::vector<HostBlock> make_outputs(const OpCase& op);
 
 // Returns the largest |a - b| divided by the largest finite |b|, or the largest |a - b| if all of b
-// is 0. Returns NaN if only one of two elements is NaN. Returns no value for dtypes
-// that this function cannot compare.
+// is 0. Returns NaN if only one of two elements is NaN. Returns no value for dtypes that this
+// function cannot compare.
 std::optional<double> difference(uint32_t dtype, const HostBlock& a, const HostBlock& b);
 // Returns a generous limit for the difference of two correct implementations. If the difference
 // exceeds the limit, the implementations do not do the same work.

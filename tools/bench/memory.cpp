@@ -66,7 +66,8 @@ class MemoryBench {
   }
 
  private:
-  // If the preparation of a size fails, adds a row with the reason. Other sizes continue.
+  // If the preparation of a size fails, adds a row with the reason, so that the run can continue
+  // with other sizes.
   template <class Body>
   void attempt(const char* what, uint64_t bytes, const Body& body) {
     try {

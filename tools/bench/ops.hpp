@@ -25,7 +25,7 @@ struct OpRow {
   // run. The limit of a call is the longer of two times. The first is the time of the call's
   // operations at the peak rate of their dtype. The second is the time of a copy of as many bytes.
   std::optional<Figure> of_limit;
-  bool memory_bound = false;  // whether the copy is the limit
+  bool memory_bound = false;  // whether the copy takes longer than the operations
 
   bool counts_flops() const { return work.flops > 0; }
   // Returns the rate in GFLOP/s, or in GB/s if operations are not counted.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that docs/dev names only existing files, and the families of ops.def: map.py ROOT.
+"""Checks that docs/dev names only existing files, and that its table of families agrees with ops.def: map.py ROOT.
 
 Text in backticks is a path if it begins with a folder of the repository, or if it is the name of a file without a
 folder. FAMILY, PLUGIN, NAME and TOPIC are placeholders for any word. Files that a build generates are not checked."""

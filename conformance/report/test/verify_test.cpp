@@ -33,7 +33,8 @@ std::string library() {
 
 using Outcomes = std::map<std::string, Outcome>;
 
-// Returns a certificate with `outcomes`, in which all other cases pass.
+// Returns a certificate in which the cases of `outcomes` have these outcomes and all other cases
+// pass.
 Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = library()) {
   static const Catalogue catalogue = enumerate();
   static const Facts facts = query_facts({library(), 0});
@@ -134,8 +135,8 @@ std::vector<std::string> places_of(const Json& certificate) {
   return places;
 }
 
-// A case that passes. If a certificate lists the case as a failure, only the sample refuses the
-// certificate.
+// A case that passes. If a certificate lists the case as a failure, only a repetition of the case
+// detects the false outcome.
 const std::string kPassingCase = "abi.library.loads_and_shuts_down";
 
 class VerifyTest : public testing::Test {
@@ -323,7 +324,7 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
 }  // namespace
 }  // namespace backplane::conformance::test
 
-// Cases that start a process execute this program again.
+// Some cases start a process that executes this program again.
 int main(int argc, char** argv) {
   backplane::conformance::serve_probe(argc, argv);
   testing::InitGoogleTest(&argc, argv);

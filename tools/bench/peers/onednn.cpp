@@ -143,7 +143,7 @@ class Maker {
  private:
   memory on(const memory::desc& layout, void* data) const { return {layout, made_->engine, data}; }
   void bind(int name, const memory::desc& layout, void* data) { made_->arguments.insert({name, on(layout, data)}); }
-  // Declines strided operands. This serves primitives that merge dimensions or use one layout for
+  // Declines strided operands. Called for primitives that merge dimensions or use one layout for
   // source and target.
   void want_dense() const {
     const auto check = [](const bp_tensor_desc* views, uint32_t count) {
