@@ -59,7 +59,8 @@ struct RunOptions {
   // Called in this process for each finished case. Also called about ten times per second with the
   // index SIZE_MAX.
   std::function<void(size_t index, const Result& result)> progress{};
-  // Called about ten times per second for the case that has been running longest, if it is slow.
+  // Called about ten times per second with the case that has been running longest, if that case is
+  // slow.
   std::function<void(const SlowCase&)> slow{};
 };
 

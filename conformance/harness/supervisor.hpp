@@ -38,7 +38,7 @@ class Supervisor {
     bool running = false;  // case `index` is running
     bool any_finished = false;
     bool closing = false;
-    bool foreign = false;  // a process that the plugin created returned from the running case
+    bool foreign = false;  // a process that the plugin forked returned from the case's function
     bool reaped = false;   // waitpid has returned `status`
     int status = 0;
     uint32_t index = 0, last_index = 0;

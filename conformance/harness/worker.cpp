@@ -33,8 +33,8 @@ bool receive(int fd, Work& work) {
 }
 
 // Returns whether the plugin left a child process, running or exited. Such a process would disturb
-// a host that waits for its own children. A forked child that also returned from the case reports
-// itself and exits, so the function waits for it for up to 200 ms.
+// a host that waits for its own children. A forked child may also return from the case's function.
+// That child reports this and exits, so left_a_child waits up to 200 ms for its exit.
 bool left_a_child() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;

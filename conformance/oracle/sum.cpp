@@ -13,7 +13,8 @@ namespace {
 constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 constexpr long double kNotANumber = std::numeric_limits<long double>::quiet_NaN();
 
-// Precision of the widest relevant accumulator. No grid is tracked for sums that need more bits.
+// Precision of the widest accumulator, which is f64. No grid is tracked for sums that need more
+// bits.
 constexpr int kWidestPrecision = 53;
 
 }  // namespace

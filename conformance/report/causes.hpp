@@ -9,9 +9,9 @@
 
 namespace backplane::conformance {
 
-// Returns the common part of reasons that have one cause. Numbers, shapes, dtypes and case ids are
-// masked, and the operands and output of a single case are removed. A case that was not run after
-// equal failures has the cause of those failures.
+// Returns the part of the reason that is equal for all failures with the same cause. Numbers,
+// shapes, dtypes and case ids are masked, and the operands and output of a single case are removed.
+// A case that was not run after equal failures has the cause of those failures.
 std::string cause_of(std::string_view reason);
 
 // Groups the failures of `non_passes` into one object per cause, as the certificate's schema

@@ -92,8 +92,8 @@ Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
           {"extensions", extensions}};
 }
 
-// Returns the number of cases that the selection omits because a later ABI version than the
-// measured version introduced them.
+// Returns the number of cases that the selection omits because their `since` is later than the
+// measured ABI version.
 size_t not_asked(const Catalogue& catalogue, Selection selection) {
   const size_t asked = select(catalogue, selection).size();
   selection.abi_version = UINT32_MAX;

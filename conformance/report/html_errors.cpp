@@ -32,8 +32,8 @@ struct Distribution {
   }
 };
 
-// Draws the bars. Their heights are logarithmic, so that one case near its bound is visible next to
-// ten thousand exact cases.
+// Draws the bars. The heights of the bars are logarithmic, so that one case near its bound is
+// visible next to ten thousand exact cases.
 std::string bars(const Distribution& of) {
   const double most = std::log2(1.0 + static_cast<double>(*std::max_element(of.bins.begin(), of.bins.end())));
   std::string result;

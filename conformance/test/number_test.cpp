@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the oracle's number formats with the host's conversions and with their definition.
+// Compares the oracle's number formats with the host's conversions and with the definitions of the
+// formats.
 #include "oracle/number.hpp"
 
 #include <gtest/gtest.h>

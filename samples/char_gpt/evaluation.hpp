@@ -16,8 +16,8 @@ namespace char_gpt {
 std::vector<int32_t> codes(const std::string& text);
 
 // Returns the number of bits that `text` needs under the model, and waits for the result. The first
-// character counts 8 bits. Each other character is predicted once, from at least half a context of
-// preceding characters, or from all if there are fewer.
+// character counts 8 bits. Each of the other characters is predicted once, from at least half a
+// context of preceding characters, or from all preceding characters if there are fewer.
 double bits(const backplane::Stream& stream, const Model& model, const std::string& text);
 
 }  // namespace char_gpt

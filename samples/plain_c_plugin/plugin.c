@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin in plain C11, without the kit. It has the minimum that the ABI requires, and one
+/* A plugin in plain C11, without the kit. It implements the minimum that the ABI requires, and one
  * operator, `add` for f32. Its device is the host. Every call finishes its work, so that streams
  * and events need no state. */
 #include <backplane/plugin.h>
@@ -139,8 +139,7 @@ static bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp
 
 /* ---- Streams and events ---- */
 
-/* With BP_CAP_SYNCHRONOUS, all earlier work is complete when a call begins, so streams and events
- * need no state. */
+/* With BP_CAP_SYNCHRONOUS, all earlier work is complete when a call begins. */
 static bp_status stream_create(bp_device* device, const bp_stream_desc* given, bp_stream** out, bp_error* error) {
   (void)device;
   *out = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver of a small accelerator, as a vendor might ship it. Only the card can address the
- * card's memory. Each in-order queue has a thread of the card. The card is simulated in the
- * process, and its handles are not host addresses. */
+ * card's memory. The card executes each in-order queue with a separate thread. The card is
+ * simulated in the process, and its handles are not host addresses. */
 #ifndef CARD_H
 #define CARD_H
 

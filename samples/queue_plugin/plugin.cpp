@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin skeleton for a device with its own command queue. It contains a Native class for the
-// kit over the card's driver, the operators, and the symbol that a host loads.
+// The plugin skeleton for a device with its own command queue. It contains a Native class that
+// adapts the card's driver to the kit, the operators, and the symbol that a host loads.
 #include <backplane/kit/queue_device.hpp>
 #include <cmath>
 

@@ -89,8 +89,8 @@ void CertifyProgress::show(const backplane::conformance::Progress& now) {
     fmt::print(file_, "{:3.0f} % {}{}\n", 100 * share, counts, slow_text(now));
   } else {
     const size_t width = columns() > counts.size() + 12 ? std::min<size_t>(columns() - counts.size() - 8, 40) : 0;
-    // If a case is slow, its text replaces the bar. Text that does not fit is cut, so that the
-    // output remains one line.
+    // If a case is slow, text about the case replaces the bar. Text that does not fit is cut, so
+    // that the output remains one line.
     const std::string slow = slow_text(now).substr(0, columns() - std::min(columns(), counts.size() + 8));
     fmt::print(file_, "\r{} {:3.0f} % {}{}\x1b[K", slow.empty() ? bar_of(share, width) : "", 100 * share, counts, slow);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inventory: each plugin that loads, with its devices or the reason why it has none.
+// The inventory: each plugin that loads, with its devices or the reason why there are none.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions over the host API that several verbs share.
+// Helpers for the host API that several verbs share.
 #include "host.hpp"
 
 #include <algorithm>

@@ -26,8 +26,8 @@ struct Operand {
   uint64_t bytes() const;  // number of bytes from the first to the last element, including gaps
 };
 
-// The properties that the user or `info` specifies. All other properties are derived or have a
-// default.
+// The properties that the user or the verb `info` specifies. All other properties are derived or
+// have a default.
 struct OpRequest {
   // T of the dtype rule. If 0, T is the first of f32, i32, u32, u8 and bool that is legal.
   uint32_t dtype = 0;
@@ -35,7 +35,7 @@ struct OpRequest {
   // Shapes of the inputs, in order. If the operator has no inputs, the list contains the shape of
   // the output.
   std::vector<Extents> shapes;
-  std::vector<Extents> out_shapes;  // used if the inputs' shapes do not determine these shapes
+  std::vector<Extents> out_shapes;  // output shapes, if the inputs' shapes do not determine them
   std::vector<std::string> attributes;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries which operators and dtypes a device supports, with one representative descriptor per
-// pair.
+// Queries which operators and dtypes a device supports, with one representative descriptor per pair
+// of operator and dtype.
 #pragma once
 
 #include <map>

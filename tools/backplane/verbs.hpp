@@ -114,7 +114,7 @@ struct VerifyOptions {
   std::string plugin;              // path of a library or name of a plugin
   std::optional<uint32_t> device;  // index of the device; if absent, the index in the certificate
   size_t sample = 200;             // number of cases to run again
-  // Selects the cases and their data. If absent, a random seed is chosen and logged.
+  // Seed that selects the cases and their data. If absent, a random seed is chosen and logged.
   std::optional<uint64_t> seed;
   unsigned jobs = 0;      // 0 means one job per processor
   double timeout_s = 30;  // seconds per case

@@ -13,7 +13,8 @@
 namespace tool {
 namespace {
 
-// Number of random elements, which then repeat. A prime number makes rows different.
+// Number of random elements before the sequence repeats. The number is prime, so that the rows of a
+// matrix differ.
 constexpr int64_t kPatternElements = 65'521;
 
 HostBlock random_block(const Operand& operand, uint64_t seed) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements `backplane bench memory`, which measures the cost of copies and allocations on a
-// device by size.
+// device for several sizes.
 #include <algorithm>
 
 #include "bench/device_contestant.hpp"

@@ -18,7 +18,7 @@ struct ModelRow {
   std::vector<Performance> peers;
   uint64_t operators = 0;    // number of operator calls per run
   uint64_t plans_first = 0;  // number of plans that the plugin created in the first run
-  uint64_t plans_after = 0;  // number of plans that the plugin created in all later runs
+  uint64_t plans_after = 0;  // number of plans that the plugin created in all runs after the first
   double decomposed = 0;     // number of composites per run that ran as primitives
   // Number of operands per run that core copied to or from dense temporaries.
   double staged = 0;
@@ -31,7 +31,7 @@ struct DecodeReport {
   std::string description, reason;  // `reason` says why the decode was not measured; it is empty otherwise
   int64_t steps = 0, warm_steps = 0;
   uint64_t plans_warm = 0;   // number of plans created in the warm-up steps
-  uint64_t plans_after = 0;  // number of plans created in all later steps
+  uint64_t plans_after = 0;  // number of plans created in all steps after the warm-up
   // Number of new descriptors after the warm-up steps that found an any-size plan.
   uint64_t class_hits = 0;
   double heap_allocations = 0;  // calls of operator new per step with a known length
@@ -46,7 +46,7 @@ struct ModelReport : Report {
 };
 
 // Returns the geometric mean of a peer's median ratios over the models that the peer ran. Returns
-// no value if it ran none.
+// no value if the peer ran no model.
 std::optional<double> geometric_mean(const ModelReport& report, const std::string& peer);
 
 Json model_json(const ModelReport& report);

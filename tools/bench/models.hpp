@@ -15,8 +15,9 @@ enum class ModelSize { full, small };
 // One encoder layer of BERT-base with 128 tokens of width 768, 12 heads, and an MLP of width 3072
 // with gelu.
 ModelGraph bert_layer(ModelSize size);
-// A bottleneck block of ResNet-50's first stage. It has an image of 256 x 56 x 56 and convolutions
-// to 64, 64 and 256 channels. Batch norms are folded into the weights, as for inference.
+// A bottleneck block of ResNet-50's first stage. The block processes an image of 256 x 56 x 56 with
+// convolutions to 64, 64 and 256 channels. Batch norms are folded into the weights, as for
+// inference.
 ModelGraph resnet_block(ModelSize size);
 // One decode step of a GPT with 4 blocks (width 768, 12 heads). The step adds the token at
 // `position`, which counts from 0, to a cache of `most` tokens. This token attends to itself and

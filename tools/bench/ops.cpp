@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements `backplane bench ops`, which measures a device's operators in the shapes of models. It
-// also measures peers that do the same work.
+// also measures peers that run the same cases.
 #include "bench/ops.hpp"
 
 #include <unistd.h>
@@ -165,8 +165,8 @@ class OpsBench {
     }
   }
 
-  // Runs core's decomposition of the same composite. If this fails, returns null and stores the
-  // reason in `result`.
+  // Creates a contestant that runs core's decomposition of the case's composite, and calls it once.
+  // If this fails, returns null and stores the reason in `result`.
   std::unique_ptr<Contestant> start_decomposed(const Device& device, const BenchCase& one, const CaseData& data,
                                                const std::vector<HostBlock>& expected, Performance& result) const {
     result.name = kDecomposedName;

@@ -19,11 +19,12 @@ struct OpRow {
   Work work;
   Performance device;
   std::vector<Performance> peers;
-  // Nanoseconds per sample of the device's call, and of a copy of as many bytes.
+  // Nanoseconds per sample: of the device's call, and of a copy that transfers the same number of
+  // bytes.
   std::vector<double> device_ns, copy_ns;
   // The fraction of the machine's limit that the device reaches. The limit is measured in the same
-  // run. The limit of a call is the longer of two times. The first is the time of the call's
-  // operations at the peak rate of their dtype. The second is the time of a copy of as many bytes.
+  // run, and is the longer of two times. The first is the time of the call's operations at the peak
+  // rate of their dtype. The second is the time of a copy that transfers as many bytes as the call.
   std::optional<Figure> of_limit;
   bool memory_bound = false;  // whether the copy takes longer than the operations
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the peers of a folder, and runs peers that are libraries in this process.
+// Finds the peers of a folder. Loads the peers that are libraries, and runs these peers in this
+// process.
 #include "bench/peers.hpp"
 
 #include <dlfcn.h>

@@ -37,7 +37,8 @@ class Peer {
   virtual std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) = 0;
   // Returns whether the peer implements prepare_model.
   virtual bool runs_models() const { return false; }
-  // Does the same as prepare for a model. `data` comes from graph.make_data().
+  // Prepares a model in the same way as `prepare` prepares a case. `data` comes from
+  // graph.make_data().
   virtual std::unique_ptr<PeerContestant> prepare_model(const ModelGraph&, const std::vector<HostBlock>&,
                                                         std::string* why) {
     *why = "the peer runs single operators only";

@@ -26,8 +26,8 @@ struct Performance {
   // Peak of the memory that core reserved on the device, including operands, in bytes. Has no value
   // for peers.
   std::optional<uint64_t> device_bytes;
-  // `ratio` is a peer's time divided by the device's time, sample by sample. If it exceeds 1, the
-  // device is faster. `difference` compares the peer's outputs with the device's outputs.
+  // `ratio` is a peer's time divided by the device's time, sample by sample. A ratio above 1 means
+  // that the device is faster. `difference` compares the peer's outputs with the device's outputs.
   std::optional<Figure> ratio;
   std::optional<double> difference;
 };

@@ -76,7 +76,7 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
         const uint32_t calls = calls_in(plan.sample_s, call_ns[i]);
         if (call_ns[i] < plan.sample_s * 1e9) one.time(calls_in(plan.warm_s, call_ns[i]), false);
         samples[i].latency.push_back(one.time(calls, true) / calls);
-        // With one call per sample, both measurements are the same.
+        // With one call per sample, the latency and the throughput are equal.
         samples[i].throughput.push_back(calls == 1 ? samples[i].latency.back() : one.time(calls, false) / calls);
       });
     }

@@ -23,8 +23,8 @@ Figure ratio_of(const std::vector<double>& a, const std::vector<double>& b);
 class Contestant {
  public:
   virtual ~Contestant() = default;
-  // Returns the nanoseconds of `calls` calls, until all work is done. If `wait_each` is true, waits
-  // after every call.
+  // Returns the time of `calls` calls in nanoseconds, including the wait until all work is done. If
+  // `wait_each` is true, waits after every call.
   virtual double time(uint32_t calls, bool wait_each) = 0;
 };
 
@@ -42,7 +42,8 @@ struct SamplingPlan {
   // Idle time before each contestant's samples, because threads of another contestant may still
   // spin.
   double rest_s = 0.003;
-  // Time of unmeasured work before each sample, because another contestant used the CPU caches.
+  // Time of unmeasured work before each sample. The work refills the CPU caches, which another
+  // contestant has used.
   double warm_s = 0.0005;
   uint32_t least_rounds = 5;
   uint32_t most_rounds = 101;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peer oneDNN in its usual form. It creates one primitive per case, and keeps weights in the
-// layout that oneDNN prefers.
+// The peer oneDNN, used as applications normally use the library. The peer creates one primitive
+// per case, and keeps weights in the layout that oneDNN prefers.
 #include <omp.h>
 
 #include <backplane/ops.h>

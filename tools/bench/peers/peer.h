@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 typedef struct bench_peer {
-  const char* name;    /* for example "oneDNN"; static, like all strings of this struct */
+  const char* name;    /* for example "oneDNN"; every string of this struct is static */
   const char* version; /* for example "2.6.3" */
   /* Sets the number of host threads for later calls. */
   void (*set_threads)(int threads);

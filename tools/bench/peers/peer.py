@@ -203,7 +203,7 @@ class OnnxRuntime:
         model.ir_version = 8
         options = self.options(case["threads"])
         session = self.runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        # The values are bound once, so that a run copies no data.
+        # Binds the values when the case is prepared, so that a run copies no data.
         binding = session.io_binding()
         values = []
         for name, (dtype, shape, path) in zip(names[0], case["inputs"]):
@@ -304,8 +304,8 @@ class OnnxRuntime:
         made.ir_version = 8
         return self.bound(made, arrays, outputs, model["threads"])
 
-    # Threads spin during a run, which is the default. They do not spin after a run, when other
-    # contestants are measured.
+    # The runtime's threads spin during a run, which is the default. They do not spin after a run,
+    # when other contestants are measured.
     def options(self, threads):
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads = threads
