@@ -34,7 +34,7 @@ constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;
 
 // An accepted operator descriptor, for which the suite requests a plan again later.
 struct Kept {
-  std::atomic<uint32_t> state;  // 0 means free, 1 being written, 2 valid
+  std::atomic<uint32_t> state;  // 0 means free, 1 means being written, and 2 means valid
   uint32_t attribute_bytes;
   bp_op_desc desc;
   // Inputs, outputs and attributes, in this order.

@@ -45,7 +45,7 @@ struct Result {
 struct SlowCase {
   size_t index = 0;
   uint64_t nanoseconds = 0;
-  std::string_view slot{};        // empty if the case is in no watched slot
+  std::string_view slot{};        // empty if the case is not calling a watched slot
   uint64_t slot_nanoseconds = 0;  // duration of the current call
 };
 

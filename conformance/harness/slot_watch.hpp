@@ -58,7 +58,7 @@ void report_slots_to(SlotPage* page) noexcept;
 void count_stream(const void* stream) noexcept;
 void count_event(const void* event) noexcept;
 
-// Marks a scope in which the calling thread executes the slot.
+// Marks a scope in which the calling thread executes one slot.
 class InSlot {
  public:
   explicit InSlot(Slot slot, const void* stream = nullptr, const void* event = nullptr) noexcept;
@@ -79,7 +79,8 @@ class SlotWatch {
   SlotWatch(const SlotWatch&) = delete;
   SlotWatch& operator=(const SlotWatch&) = delete;
   ~SlotWatch();
-  // Returns the slot after which the thread's state first differed from `before`.
+  // Returns the slot after which the thread's state first differed from `before`, which the
+  // constructor received.
   Slot changer() const { return changer_; }
   // Returns the latest calls with a stream or an event, such as "; step 7: copy on stream 1,
   // event_record of event 1 on stream 1". Streams and events are numbered in the order in which the

@@ -19,7 +19,7 @@ class Vectors {
   struct Row {
     const long double* values;
     int64_t length;
-    int grid;     // every finite value is a multiple of 2^grid; INT_MAX if all are 0
+    int grid;     // every finite value is a multiple of 2^grid; INT_MAX if all values are 0
     bool finite;  // whether every value is finite
   };
   Vectors(std::vector<long double> values, int64_t length);

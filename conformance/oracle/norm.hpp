@@ -13,8 +13,8 @@ struct Grouping {
   std::vector<std::vector<int64_t>> members{};  // indices into x per group, in row-major order
   std::vector<int64_t> parameter{};             // index into gamma and beta per element of x
 };
-// Groups for layer_norm and rms_norm. Each index of the dimensions outside `axes` has one group,
-// and gamma and beta extend along `axes`.
+// Groups for layer_norm and rms_norm. There is one group per index of the dimensions outside
+// `axes`, and gamma and beta extend along `axes`.
 Grouping group_axes(const std::vector<int64_t>& shape, uint32_t axes);
 // Groups for group_norm. x has the shape [N,C,..], and gamma and beta have the shape [C].
 Grouping group_channels(const std::vector<int64_t>& shape, int64_t groups);

@@ -59,7 +59,7 @@ std::vector<Expected> avg_pool(const Call& call) {
   const Tensor& x = call.inputs[0];
   const Extents image = spatial(x);
   const uint32_t dtype = call.outputs[0].dtype;
-  constexpr long double division = 5;  // error of the division, which is 2.5 ulp, in units of u
+  constexpr long double division = 5;  // error of the division (2.5 ulp), in units of u
   std::vector<Expected> expected = outputs_of(call);
   each_window(call, [&](size_t out, int64_t plane, const Extents& at) {
     Sum sum;

@@ -28,8 +28,8 @@ std::vector<Expected> rope(const Call& call) {
         std::pow(static_cast<long double>(attributes.base), -2 * count_of(pair) / count_of(rotated));
     const long double mine = value_at(x, i), other = value_at(x, partner);
     const long double value = mine * std::cos(angle) + (second ? other : -other) * std::sin(angle);
-    // The relative bound is 2^-20 in f32, because a device may read sines from a table. In f64 the
-    // bound covers one rounding of the angle.
+    // The relative bound is 2^-20 in f32, because a device may compute sines from a table of
+    // limited precision. In f64 the bound covers one rounding of the angle.
     const long double relative = computed_in(out.dtype) == BP_F64 ? (16 + std::fabs(angle)) * unit(BP_F64) : 0x1p-20L;
     element = near(out.dtype, value, relative * (std::fabs(mine) + std::fabs(other)));
   }

@@ -21,8 +21,8 @@ struct Options {
 
   Config config;
   Schedule schedule;
-  int64_t stop = 0;         // last step; 0 means schedule.steps
-  int64_t evaluations = 8;  // number of held-out evaluations, evenly spaced
+  int64_t stop = 0;         // step after which training stops; 0 means schedule.steps
+  int64_t evaluations = 8;  // number of evaluations on the held-out text, evenly spaced
   std::string load, save;   // checkpoint files; no checkpoint if empty
 
   Writing writing;

@@ -44,7 +44,7 @@ struct Gradients {
 class Model {
  public:
   // Borrows the stream. Shares the parameters, a vector of count_parameters(config).all elements of
-  // f32, or of f64 if the device supports that. Owns the gradients.
+  // f32, or of f64 if the device supports f64. Owns the gradients.
   Model(const backplane::Stream& stream, const Config& config, const backplane::Tensor& parameters);
 
   const Config& config() const { return config_; }

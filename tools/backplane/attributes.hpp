@@ -20,7 +20,7 @@ using rules::AttributeField;
 // One attribute struct with its struct_size set.
 class AttributeBlock {
  public:
-  // Sets each field to a default that is legal for operators of small shapes.
+  // Sets each field to a default that is legal for operators on small shapes.
   explicit AttributeBlock(std::string_view stem);
 
   // Parses "name=value" or "name=value,value" and sets the field. Throws a Failure that lists the

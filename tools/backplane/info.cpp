@@ -42,7 +42,7 @@ Facts gather(const Device& device) {
   return facts;
 }
 
-// Returns every dtype that at least one operator takes, floats first.
+// Returns every dtype that at least one operator accepts, floats first.
 std::vector<uint32_t> dtype_columns() {
   std::vector<uint32_t> columns = {BP_F32, BP_F16, BP_BF16, BP_F64};
   for (const uint32_t dtype : dtypes_of(BP_SET_ALL & ~BP_SET_FLOATS)) columns.push_back(dtype);

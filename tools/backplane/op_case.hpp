@@ -55,7 +55,7 @@ void make_composite(OpCase& op, const OpRequest& request);
 
 // Returns the dtypes of a mask, in order of id.
 std::vector<uint32_t> dtypes_of(uint64_t mask);
-// Returns the legal output dtypes for T. There are several if the rule leaves a choice.
+// Returns the output dtypes that the dtype rule allows for T.
 std::vector<uint32_t> output_dtypes(const bph_op_info& info, uint32_t dtype);
 // Returns the group under which lists show the operator, for example "unary" or "reduction".
 const char* group_of(const bph_op_info& info);

@@ -97,7 +97,7 @@ struct CertifyOptions {
   unsigned jobs = 0;             // 0 means one job per processor
   double timeout_s = 30;         // seconds per case
   uint64_t memory_mib = 4096;    // MiB per worker process
-  // Number of equal failures after which a group's other cases are skipped. 0 means no limit.
+  // Number of equal failures after which a group's remaining cases are skipped. 0 means no limit.
   int equal_failures = 8;
   std::string output = "certificates";
   bool list = false, resume = false, only_failed = false, in_process = false, fail_fast = false, quiet = false;

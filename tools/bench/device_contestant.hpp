@@ -43,7 +43,8 @@ class CopyContestant final : public Contestant {
   Buffer from_, to_;
 };
 
-// Copies with memcpy on the host. Large copies use `threads` threads, and small copies use one.
+// Copies with memcpy on the host. Large copies use `threads` threads, and small copies use one
+// thread.
 class MemcpyContestant final : public Contestant {
  public:
   explicit MemcpyContestant(uint64_t bytes, int threads = 1);

@@ -46,7 +46,7 @@ void DeviceModel::use_nodes(const ModelGraph& graph) {
     step.call = sized<bph_call>();
     step.call.op = node.op.op;
   }
-  for (Step& step : steps_) {  // the steps do not move any more, so pointers stay valid
+  for (Step& step : steps_) {  // the steps no longer move, so pointers into them stay valid
     step.call.attributes = step.attributes.data();
     step.call.inputs = step.inputs.data();
     step.call.outputs = step.outputs.data();

@@ -151,7 +151,7 @@ class ModelBench {
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<PeerContestant>> started;
-    std::vector<size_t> peer_at;  // index in row.peers of each contestant except the device
+    std::vector<size_t> peer_at;  // for each contestant except the device, its index in row.peers
     for (const auto& peer : peers_) {
       auto contestant = start_peer(*peer, graph, data, expected, row.peers.emplace_back());
       if (contestant == nullptr) continue;

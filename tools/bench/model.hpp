@@ -22,7 +22,7 @@ struct ModelRow {
   double decomposed = 0;     // number of composites per run that ran as primitives
   // Number of operands per run that core copied to or from dense temporaries.
   double staged = 0;
-  double heap_allocations = 0;  // calls of operator new in the process per run, after the first runs
+  double heap_allocations = 0;  // calls of operator new in the process per run, counted after sampling
 };
 
 // A decode whose length grows by one per step. Each new length is compared with a run of the same
@@ -32,7 +32,7 @@ struct DecodeReport {
   int64_t steps = 0, warm_steps = 0;
   uint64_t plans_warm = 0;   // number of plans created in the warm-up steps
   uint64_t plans_after = 0;  // number of plans created in all steps after the warm-up
-  // Number of new descriptors after the warm-up steps that found an any-size plan.
+  // Number of descriptors that were new after the warm-up steps and found an any-size plan.
   uint64_t class_hits = 0;
   double heap_allocations = 0;  // calls of operator new per step with a known length
   Figure growing_ns, known_ns;  // time per step after the warm-up

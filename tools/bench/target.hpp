@@ -11,7 +11,7 @@
 namespace tool {
 
 struct TargetOptions {
-  std::string plugin;  // path of a library or name of a plugin, whose first device is used
+  std::string plugin;  // path of a library or name of a plugin; its first device is used
   std::string device;  // "plugin:index"; if empty, the library chooses
   // Number of threads of the plugin and of the peers. 0 means every processor that this process may
   // use.

@@ -8,7 +8,7 @@ namespace backplane::conformance::test {
 
 enum class Kind {
   passing,  // every mandatory case passes; some extensions are not claimed
-  failing,  // some operators fail with every outcome; messages contain markup and invalid UTF-8
+  failing,  // some operators fail, with all kinds of failures; messages contain markup and invalid UTF-8
   broken,   // 20 000 cases fail
   silent,   // the plugin does not load
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests `verify` on certificates of the reference plugin. The certificates are intact, edited,
-// truncated, of another plugin, or have false outcomes.
+// Tests `verify` on certificates of the reference plugin. The certificates are intact, edited or
+// truncated, belong to another plugin, or contain false outcomes.
 #include "verify.hpp"
 
 #include <gmock/gmock.h>

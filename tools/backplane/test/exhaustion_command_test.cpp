@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes every allocation, file call, dlopen and thread creation of each verb fail in turn. The verb
-// must report an error, and must work afterwards.
+// must report an error, and must succeed when it runs again without a failure.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
