@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes every allocation, file call, dlopen and thread creation of each verb fail in turn. The verb
-// must report an error, and must succeed when it runs again without a failure.
+// Makes every allocation, file call, dlopen and thread creation of each verb fail in turn. A run
+// with a failure may return an error, but must not leak, and the next run must succeed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
