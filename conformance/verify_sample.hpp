@@ -24,7 +24,7 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
 
 // Runs failed cases with the certificate's seed, and all other cases with `options.seed`. Returns
 // the cases whose outcome differs.
-std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
+std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& positions, const Target& target,
                                    const VerifyOptions& options);
 
 }  // namespace backplane::conformance

@@ -209,9 +209,9 @@ def ungated(old, new):
     wanted = {}  # {row: the change that needs the row}
     for identity, was in old["op"].items():
         now = new["op"].get(identity, was)
-        for place, kind in ((3, "inputs"), (4, "outputs"), (5, "scalars")):
-            if span(now[place])[1] > span(was[place])[1]:
-                wanted[f"{kind}.{was[0]}.{span(was[place])[1]}"] = f"{kind} of {was[1]}"
+        for column, kind in ((3, "inputs"), (4, "outputs"), (5, "scalars")):
+            if span(now[column])[1] > span(was[column])[1]:
+                wanted[f"{kind}.{was[0]}.{span(was[column])[1]}"] = f"{kind} of {was[1]}"
         if now[10] != was[10]:
             wanted[f"operator.{was[0]}"] = f"dtypes of {was[1]}"
         if now[7] != was[7] and now[7] in {row[7] for row in old["op"].values()}:

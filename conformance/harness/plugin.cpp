@@ -40,9 +40,9 @@ std::string_view status_name(bp_status status) {
 
 ErrorRecord::ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
 
-std::string ErrorRecord::text(bp_status answered) const {
+std::string ErrorRecord::text(bp_status returned) const {
   const std::string_view text(message, strnlen(message, sizeof(message)));
-  return fmt::format("{} ({}){}{}", status_name(answered), answered, text.empty() ? "" : ": ", text);
+  return fmt::format("{} ({}){}{}", status_name(returned), returned, text.empty() ? "" : ": ", text);
 }
 
 void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot) {

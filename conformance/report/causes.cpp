@@ -111,10 +111,10 @@ std::string usual_slot(const std::vector<const Json*>& cases) {
 Json cause_from(const std::vector<const Json*>& cases) {
   // Prefers a case that was run, because its reason is more informative.
   const std::string slot = usual_slot(cases);
-  const auto told = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
+  const auto with_message = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
     return was_run(*each) && slot_in(text_of(*each, "reason")) == slot;
   });
-  const Json& first = told == cases.end() ? *cases.front() : **told;
+  const Json& first = with_message == cases.end() ? *cases.front() : **with_message;
   const std::string& reason = text_of(first, "reason");
   Json outcomes = Json::object(), groups = Json::object();
   for (const Json* each : cases) {
@@ -159,12 +159,12 @@ std::string cause_of(std::string_view reason) {
 
 Json causes_of(const Json& non_passes) {
   std::vector<std::vector<const Json*>> causes;
-  std::map<std::string, size_t> places;
+  std::map<std::string, size_t> indices;
   for (const Json& each : non_passes) {
     if (each["outcome"] == "not_claimed") continue;
-    const auto [place, fresh] = places.try_emplace(cause_of(text_of(each, "reason")), causes.size());
+    const auto [entry, fresh] = indices.try_emplace(cause_of(text_of(each, "reason")), causes.size());
     if (fresh) causes.emplace_back();
-    causes[place->second].push_back(&each);
+    causes[entry->second].push_back(&each);
   }
   std::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   Json result = Json::array();

@@ -94,10 +94,10 @@ Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
 
 // Returns the number of cases that the selection omits because they are newer than the measured
 // version.
-size_t not_asked(const Catalogue& catalogue, Selection selection) {
-  const size_t asked = select(catalogue, selection).size();
+size_t not_requested(const Catalogue& catalogue, Selection selection) {
+  const size_t requested = select(catalogue, selection).size();
   selection.abi_version = UINT32_MAX;
-  return select(catalogue, selection).size() - asked;
+  return select(catalogue, selection).size() - requested;
 }
 
 // Returns the names of the groups that were given up.
@@ -166,7 +166,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
         {"error", facts.error},
         {"seed", run.seed},
         {"cases", selection.size()},
-        {"not_asked", not_asked(catalogue, run.selection)},
+        {"not_asked", not_requested(catalogue, run.selection)},
         {"not_reached", run.not_reached},
         {"jobs", run.jobs},
         {"started", run.started},

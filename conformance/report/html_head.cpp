@@ -67,9 +67,9 @@ std::string list(const Json& names) {
 std::string head(const Json& certificate) {
   const Json& verdict = certificate["verdict"];
   const auto level = verdict["level"].get<std::string>();
-  const auto asked = certificate["run"]["profile"].get<std::string>();
+  const auto requested = certificate["run"]["profile"].get<std::string>();
   const double fraction = verdict["supported_fraction"];
-  const bool reached = level == asked;
+  const bool reached = level == requested;
   const std::string title =
       level == "none" ? "Not certified" : fmt::format("Certified at {} of ABI {}", upper(level), text(verdict["abi"]));
   return fmt::format(

@@ -67,8 +67,8 @@ std::string matrix(const Json& certificate) {
   if (cells.empty()) return "";
   std::vector<std::string> dtypes;
   for (const std::string_view name : dtype_names()) {
-    for (const auto& [place, tally] : cells) {
-      if (place.second != name) continue;
+    for (const auto& [key, tally] : cells) {
+      if (key.second != name) continue;
       dtypes.emplace_back(name);
       break;
     }
@@ -76,8 +76,8 @@ std::string matrix(const Json& certificate) {
   std::string columns;
   for (const std::string& dtype : dtypes) columns += fmt::format("<th scope=\"col\">{}</th>", dtype);
   // Adds a column if some cases have an operator but no dtype.
-  for (const auto& [place, tally] : cells) {
-    if (!place.second.empty()) continue;
+  for (const auto& [key, tally] : cells) {
+    if (!key.second.empty()) continue;
     dtypes.emplace_back();
     columns += "<th scope=\"col\">any</th>";
     break;

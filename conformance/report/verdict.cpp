@@ -188,12 +188,12 @@ std::string statement_of(const Verdict& verdict, const Facts& facts, const Selec
 }  // namespace
 
 Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, const std::vector<Result>& results,
-              const Selection& asked, const Facts& facts) {
+              const Selection& requested, const Facts& facts) {
   Verdict verdict;
   HalfRule half;
   PassingOperators operators;
-  uint64_t asked_for = 0;
-  for (uint32_t profile = BP_PROFILE_CORE; profile <= asked.profile; ++profile) verdict.profiles[profile] = {};
+  uint64_t requested_cases = 0;
+  for (uint32_t profile = BP_PROFILE_CORE; profile <= requested.profile; ++profile) verdict.profiles[profile] = {};
   for (size_t index = 0; index < selection.size(); ++index) {
     const Case& which = catalogue[selection[index]];
     const Result& result = results[index];
@@ -204,7 +204,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     // Core's decomposition replaces a composite without a native version, so the plugin lacks
     // nothing.
     const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
-    asked_for += decomposed ? 0 : 1;
+    requested_cases += decomposed ? 0 : 1;
     if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);
     if (which.op != 0) verdict.matrix[{which.op, which.dtype}].add(result);
     const bool mandatory = is_mandatory(which);
@@ -216,14 +216,15 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     }
   }
   verdict.supported_fraction =
-      asked_for == 0 ? 0 : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(asked_for);
+      requested_cases == 0 ? 0
+                           : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(requested_cases);
   for (auto& [profile, state] : verdict.profiles) {
-    state.complete = asked.filters.empty() && !asked.cut && facts.error.empty();
+    state.complete = requested.filters.empty() && !requested.cut && facts.error.empty();
     state.reasons = reasons_of(state, profile, verdict.level, half.holds(), facts.error);
     state.reached = state.reasons.empty();
     if (state.reached) verdict.level = profile;
   }
-  verdict.statement = statement_of(verdict, facts, asked, operators.names());
+  verdict.statement = statement_of(verdict, facts, requested, operators.names());
   return verdict;
 }
 

@@ -137,15 +137,15 @@ TEST(Supervisor, ASlowCaseIsToldWithItsSlotWhileItRuns) {
                                  std::this_thread::sleep_for(std::chrono::seconds(4));
                                })};
   RunOptions options;
-  std::vector<SlowCase> told;
-  options.slow = [&](const SlowCase& slow) { told.push_back(slow); };
+  std::vector<SlowCase> reports;
+  options.slow = [&](const SlowCase& slow) { reports.push_back(slow); };
   const std::vector<Result> results = run(catalogue, {0, 1}, options);
   EXPECT_EQ(name_of(results[1].outcome), "pass");
-  ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told[0].index, 1u);
-  EXPECT_EQ(told[0].slot, "plan_create");
-  EXPECT_GE(told[0].nanoseconds, 3'000'000'000u);
-  EXPECT_GE(told[0].slot_nanoseconds, 2'000'000'000u);
+  ASSERT_FALSE(reports.empty());
+  EXPECT_EQ(reports[0].index, 1u);
+  EXPECT_EQ(reports[0].slot, "plan_create");
+  EXPECT_GE(reports[0].nanoseconds, 3'000'000'000u);
+  EXPECT_GE(reports[0].slot_nanoseconds, 2'000'000'000u);
 }
 
 TEST(Supervisor, ARuntimeFailureNamesItsSteps) {
@@ -397,13 +397,11 @@ TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
   }
 }
 
-bp_status answer_of_plan_create = BP_OK;
-bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) {
-  return answer_of_plan_create;
-}
+bp_status plan_create_status = BP_OK;
+bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) { return plan_create_status; }
 
-// Returns a case that requests neg of `count` elements from a plan_create that returns `answer`.
-Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
+// Returns a case that requests neg of `count` elements from a plan_create that returns `status`.
+Case plan_case(std::string id, int64_t count, bp_status status, bool fresh) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};
     view.dtype = BP_F32;
@@ -415,8 +413,8 @@ Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
     desc.op = BP_OP_NEG;
     desc.inputs = desc.outputs = &view;
     desc.input_count = desc.output_count = 1;
-    answer_of_plan_create = answer;
-    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), answer);
+    plan_create_status = status;
+    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), status);
     PlanSupport::unwatch(plan_create);
   });
   made.fresh = fresh;
@@ -428,12 +426,12 @@ TEST(Supervisor, AnAnswerOfPlanCreateStaysForAllProcesses) {
   for (const bool fresh : {false, true}) {
     const std::string where = fresh ? "group.fresh." : "group.plain.";
     const int64_t first = fresh ? 100 : 1;
-    catalogue.push_back(asks(where + "takes_one", first, BP_OK, fresh));
-    catalogue.push_back(asks(where + "takes_it_again", first, BP_OK, fresh));
-    catalogue.push_back(asks(where + "declines_two", first + 1, BP_UNSUPPORTED, fresh));
-    catalogue.push_back(asks(where + "declines_one", first, BP_UNSUPPORTED, fresh));
-    catalogue.push_back(asks(where + "lacks_memory_for_one", first, BP_OUT_OF_MEMORY, fresh));
-    catalogue.push_back(asks(where + "takes_two", first + 1, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "takes_one", first, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "takes_it_again", first, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "declines_two", first + 1, BP_UNSUPPORTED, fresh));
+    catalogue.push_back(plan_case(where + "declines_one", first, BP_UNSUPPORTED, fresh));
+    catalogue.push_back(plan_case(where + "lacks_memory_for_one", first, BP_OUT_OF_MEMORY, fresh));
+    catalogue.push_back(plan_case(where + "takes_two", first + 1, BP_OK, fresh));
   }
   std::vector<size_t> selection(catalogue.size());
   for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;

@@ -194,9 +194,9 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     // Shows the help of the verb that was named last.
-    const CLI::App* asked = &app;
-    while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
-    options.session.out = asked->help();
+    const CLI::App* command_app = &app;
+    while (!command_app->get_subcommands().empty()) command_app = command_app->get_subcommands().back();
+    options.session.out = command_app->help();
     return kExitOk;
   } catch (const CLI::ParseError& error) {
     fail_usage("{}; see: backplane --help", error.what());

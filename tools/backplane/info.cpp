@@ -38,7 +38,7 @@ Facts gather(const Device& device) {
   for (uint32_t kind = 0; kind < BP_MEMORY_KINDS; ++kind) {
     if ((facts.device.memory_kinds >> kind & 1) != 0) facts.memory.push_back({kind, device.memory_info(kind)});
   }
-  facts.operators = ask_support(device.get());
+  facts.operators = query_support(device.get());
   return facts;
 }
 

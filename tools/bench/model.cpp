@@ -159,7 +159,7 @@ class ModelBench {
       peer_at.push_back(row.peers.size() - 1);
       started.push_back(std::move(contestant));
     }
-    const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
+    const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
     const auto take = [](const Samples& from, Performance& performance) {
       performance.reason = from.reason;
       performance.latency = figure_of(from.latency);

@@ -271,7 +271,7 @@ class OpsBench {
     } catch (const std::exception& failure) {
       note_no_copy(one, failure.what());
     }
-    const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
+    const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
     take(samples[0], row.device);
     for (size_t i = 0; i < peer_at.size(); ++i) {
       Performance& peer = row.peers[peer_at[i]];

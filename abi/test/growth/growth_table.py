@@ -98,10 +98,10 @@ def check_combinations(style):
 def check_function():
     """A framework links to a later bph_ function without looking it up."""
     outcomes = {c: run("grown_direct", libraries[c]) for c in (0, 1)}
-    told = {c: "does not start" if status == 127 else "".join(cells.values()) for c, (status, cells, _) in outcomes.items()}
-    print(f"# bph_ function, not looked up: F1C0 {told[0]}, F1C1 {told[1]}")
+    results = {c: "does not start" if status == 127 else "".join(cells.values()) for c, (status, cells, _) in outcomes.items()}
+    print(f"# bph_ function, not looked up: F1C0 {results[0]}, F1C1 {results[1]}")
     tap.check("a later bph_ function that is not looked up needs the later library",
-              told == {0: "does not start", 1: "INVALID_ARGUMENT"} and "bph_device_later" in outcomes[0][2], outcomes)
+              results == {0: "does not start", 1: "INVALID_ARGUMENT"} and "bph_device_later" in outcomes[0][2], outcomes)
 
 
 def check_majors():

@@ -35,12 +35,12 @@ void report(const char* name, const Catalogue& catalogue, const char* plugin) {
   const Target target = {plugin, 0};
   const Facts facts = query_facts(target);
   // A suite of the next minor version knows plugins of that version.
-  const Selection asked = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
-  const std::vector<size_t> selection = select(catalogue, asked);
+  const Selection requested = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
+  const std::vector<size_t> selection = select(catalogue, requested);
   RunOptions options;
   options.target = target;
   const std::vector<Result> results = run(catalogue, selection, options);
-  const Verdict verdict = judge(catalogue, selection, results, asked, facts);
+  const Verdict verdict = judge(catalogue, selection, results, requested, facts);
   std::printf("%s\t%s; %zu of %zu cases asked\n", name, verdict.statement.c_str(), selection.size(), catalogue.size());
 }
 

@@ -236,41 +236,44 @@ TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
 }
 
 TEST_F(KitTest, DescriptorsAreChecked) {
-  const auto answer = [&](uint32_t op, const auto& change) {
+  const auto plan_status = [&](uint32_t op, const auto& change) {
     Op made;
     made.in.assign(find_op(op)->inputs_min, view({4}));
     made.out.assign(1, view({4}));
     change(made);
     return prepare(op, made);
   };
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.pop_back(); }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = BP_F64; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = 31; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].rank = 9; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = 1; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = -4; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in.pop_back(); }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].dtype = BP_F64; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].dtype = 31; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].rank = 9; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = 1; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = -4; }), BP_INVALID_ARGUMENT);
   const auto vast = [](Op& op) {
     for (bp_tensor_desc* each : {&op.in[0], &op.in[1], &op.out[0]}) *each = view({4, INT64_MAX / 2});
   };
-  EXPECT_EQ(answer(BP_OP_MUL, vast), BP_UNSUPPORTED) << "elements beyond 63 bits";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].dtype = 0; }), BP_INVALID_ARGUMENT) << "absent";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].flags = BP_DESC_PACKED; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.out[0].alias = 3; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.flags = BP_OP_FLAGS_ALL + 1; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.hints = UINT32_MAX, op.in[0].flags = BP_DESC_HINTS; }), BP_OK);
+  EXPECT_EQ(plan_status(BP_OP_MUL, vast), BP_UNSUPPORTED) << "elements beyond 63 bits";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[1].dtype = 0; }), BP_INVALID_ARGUMENT) << "absent";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].flags = BP_DESC_PACKED; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.out[0].alias = 3; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.desc.flags = BP_OP_FLAGS_ALL + 1; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.desc.hints = UINT32_MAX, op.in[0].flags = BP_DESC_HINTS; }), BP_OK);
   const bp_no_attributes nothing{sizeof(nothing), 0}, something{sizeof(something), 1};
-  EXPECT_EQ(answer(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &nothing; }), BP_OK);
-  EXPECT_EQ(answer(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &something; }), BP_UNSUPPORTED) << "a later field";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.push_back(bp_tensor_desc{}); }), BP_OK) << "an absent operand more";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.push_back(view({4})); }), BP_UNSUPPORTED) << "a later operand";
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [](Op&) {}), BP_INVALID_ARGUMENT) << "no attributes";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &nothing; }), BP_OK);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &something; }), BP_UNSUPPORTED)
+      << "a later field";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in.push_back(bp_tensor_desc{}); }), BP_OK)
+      << "an absent operand more";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in.push_back(view({4})); }), BP_UNSUPPORTED) << "a later operand";
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [](Op&) {}), BP_INVALID_ARGUMENT) << "no attributes";
   const bp_reduce_attributes beyond{sizeof(beyond), 2}, kept{sizeof(kept), 0}, range{sizeof(range), 256};
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &beyond; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &range; }), BP_UNSUPPORTED) << "a later value";
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &kept; }), BP_UNSUPPORTED) << "no kernel";
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &beyond; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &range; }), BP_UNSUPPORTED)
+      << "a later value";
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &kept; }), BP_UNSUPPORTED) << "no kernel";
   const bp_axis_attributes first{sizeof(first), 0}, second{sizeof(second), 1};
-  EXPECT_EQ(answer(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &first; }), BP_UNSUPPORTED) << "no kernel";
-  EXPECT_EQ(answer(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &second; }), BP_INVALID_ARGUMENT)
+  EXPECT_EQ(plan_status(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &first; }), BP_UNSUPPORTED) << "no kernel";
+  EXPECT_EQ(plan_status(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &second; }), BP_INVALID_ARGUMENT)
       << "an axis that is not below the rank";
 }
 

@@ -59,9 +59,9 @@ class Driver : public HostDriver {
     }
     // Writes the number of present operands to every element.
     kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {
-      const auto there =
+      const auto present =
           std::count_if(call.inputs.begin(), call.inputs.end(), [](const View& in) { return in.dtype != 0; });
-      std::fill_n(call.out().as<float>(), call.out().elements(), static_cast<float>(there));
+      std::fill_n(call.out().as<float>(), call.out().elements(), static_cast<float>(present));
     });
     set_memory_limit(1 << 20);
   }
@@ -163,7 +163,7 @@ class KitTest : public testing::Test {
     bp_plan_info info{};
     bp_plan* plan = nullptr;
   };
-  bp_status prepare(uint32_t op, Op& made, bool answer_only = false) {
+  bp_status prepare(uint32_t op, Op& made, bool check_only = false) {
     const uint32_t inputs = find_op(op)->inputs_min;
     if (made.in.empty()) made.in.assign(inputs, view({4}));
     if (made.out.empty()) made.out.assign(1, view({4}));
@@ -175,7 +175,7 @@ class KitTest : public testing::Test {
     made.desc.scalar_count = find_op(op)->scalars_max;
     made.info.struct_size = sizeof(bp_plan_info);
     const bp_status status =
-        api->plan_create(device, &made.desc, answer_only ? nullptr : &made.plan, &made.info, &error);
+        api->plan_create(device, &made.desc, check_only ? nullptr : &made.plan, &made.info, &error);
     if (made.plan != nullptr) plans_.push_back(made.plan);
     return status;
   }

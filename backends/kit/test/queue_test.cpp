@@ -147,10 +147,10 @@ TEST_F(QueueTest, AFailureTravelsWithEvents) {
   ASSERT_TRUE(device->record(of_c, *c).ok());
   EXPECT_EQ(device->wait(of_c, 0).code(), BP_TIMEOUT);
   for (std::size_t i = 0; i < 3; ++i) run(i);
-  const Status told = device->wait(of_c, 0);
-  EXPECT_EQ(told.code(), BP_EXECUTION_FAILED);
-  EXPECT_EQ(told.vendor_code(), 7);
-  EXPECT_THAT(told.message(), HasSubstr("a planted failure"));
+  const Status waited = device->wait(of_c, 0);
+  EXPECT_EQ(waited.code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(waited.vendor_code(), 7);
+  EXPECT_THAT(waited.message(), HasSubstr("a planted failure"));
   EXPECT_TRUE(device->wait(early, 0).ok());
   EXPECT_EQ(device->wait(*b, 0).code(), BP_EXECUTION_FAILED);
   EXPECT_EQ(device->wait(*c, 0).code(), BP_EXECUTION_FAILED);
@@ -172,13 +172,13 @@ TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
 TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
   auto a = stream(), b = stream();
   Device::Event event(false);
-  for (int turn = 0; turn < 1000; ++turn) {
-    auto& from = turn % 2 == 0 ? a : b;
-    auto& to = turn % 2 == 0 ? b : a;
+  for (int round = 0; round < 1000; ++round) {
+    auto& from = round % 2 == 0 ? a : b;
+    auto& to = round % 2 == 0 ? b : a;
     ASSERT_TRUE(command(*from).ok());
     ASSERT_TRUE(device->record(event, *from).ok());
     ASSERT_TRUE(device->wait_event(*to, event).ok());
-    if (turn % 100 == 99) run(0), run(1);
+    if (round % 100 == 99) run(0), run(1);
   }
   run(0), run(1);
   event.set({});

@@ -199,13 +199,13 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
 }
 
 void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> families) {
-  constexpr VkQueueFlags kBeside = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  constexpr VkQueueFlags kIgnoredFlags = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
   int best = -1;
   for (uint32_t i = 0; i < families.size(); ++i) {
     const VkQueueFamilyProperties& family = families[i];
     // Chooses a family only for transfers, although other families, such as video families, also
     // support copies.
-    if ((family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
+    if ((family.queueFlags & ~kIgnoredFlags) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
       copy_family = i;
       copy_count = family.queueCount;
     }

@@ -37,10 +37,10 @@ void main() {
     uint rest = which / across / down;
     uint64_t to = params.operands[0].address, from = params.operands[1].address;
     for (uint d = last - 1u; d-- > 0u;) {
-      const int64_t along = int64_t(rest % params.shape[d]);
+      const int64_t index = int64_t(rest % params.shape[d]);
       rest /= params.shape[d];
-      to += uint64_t(params.operands[0].strides[d] * along);
-      from += uint64_t(params.operands[1].strides[d] * along);
+      to += uint64_t(params.operands[0].strides[d] * index);
+      from += uint64_t(params.operands[1].strides[d] * index);
     }
     from += uint64_t(row + x) * BYTES;
     to += uint64_t(column + x) * BYTES;

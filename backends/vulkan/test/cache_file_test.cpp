@@ -175,7 +175,7 @@ TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {
     }
     bool good = true;
     for (int round = 0; round < 50; ++round) {
-      const CacheFile::Lock turn(file);
+      const CacheFile::Lock lock(file);
       std::string said;
       good = good && !file.load(said).empty() && file.store(bytes_of(50000, child)).empty();
     }

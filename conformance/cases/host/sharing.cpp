@@ -71,7 +71,7 @@ void host_buffer_of_another_open(Context& context) {
   need_kind(context, BP_MEMORY_HOST);
   HostSide side(context);
   const backplane::Device other = side.plugin.open(context.device_index());
-  const backplane::Stream there(other);
+  const backplane::Stream other_stream(other);
   constexpr uint64_t bytes = 70000;
   const backplane::Buffer host = make(other, nullptr, bytes, BP_MEMORY_HOST);
   const backplane::Buffer own = make(side.device, &side.stream, bytes);
@@ -92,9 +92,9 @@ void host_buffer_of_another_open(Context& context) {
 void across(Context& context, uint64_t bytes, bool one_device) {
   HostSide side(context);
   const backplane::Device other = one_device ? backplane::Device() : side.plugin.open(context.device_index());
-  const backplane::Device& there = one_device ? side.device : other;
-  const backplane::Stream stream(there);
-  const backplane::Buffer source = make(there, &stream, bytes), target = make(side.device, &side.stream, bytes);
+  const backplane::Device& other_stream = one_device ? side.device : other;
+  const backplane::Stream stream(other_stream);
+  const backplane::Buffer source = make(other_stream, &stream, bytes), target = make(side.device, &side.stream, bytes);
   for (int round = 0; round < 4; ++round) {
     const Bytes data = noise(context, bytes);
     put(stream, source, data, BPH_COPY_SOURCE_FREE);

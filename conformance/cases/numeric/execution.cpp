@@ -41,14 +41,14 @@ Execution::Execution(Context& context, Setup& setup, Layout layout)
     std::string label = fmt::format("{} {}", input ? "input" : "output", input ? i : i - call.inputs.size());
     const oracle::Tensor& tensor = input ? call.inputs[i] : call.outputs[i - call.inputs.size()];
     if (views_[i].same_as >= 0) {
-      regions_.push_back(arena_.place_same(std::move(label), regions_[static_cast<size_t>(views_[i].same_as)]));
+      regions_.push_back(arena_.share(std::move(label), regions_[static_cast<size_t>(views_[i].same_as)]));
       views_[i] = [&] {
         View same = views_[static_cast<size_t>(views_[i].same_as)];
         same.same_as = views_[i].same_as;
         return same;
       }();
     } else {
-      regions_.push_back(arena_.place(std::move(label), tensor.dtype, views_[i], input || reads_outputs()));
+      regions_.push_back(arena_.allocate(std::move(label), tensor.dtype, views_[i], input || reads_outputs()));
     }
     if (input || reads_outputs()) arena_.put(regions_[i], tensor);
   }

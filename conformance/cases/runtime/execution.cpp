@@ -292,22 +292,22 @@ void deterministic(Context& context, const bph_op_info& op) {
   // All operands exist at once, so that their addresses differ.
   std::vector<std::unique_ptr<Operands>> elsewhere;
   std::vector<Buffer> between;
-  for (uint64_t place = 1; place <= 4; ++place) {
-    between.emplace_back(device, place * device.info().alignment);
+  for (uint64_t round = 1; round <= 4; ++round) {
+    between.emplace_back(device, round * device.info().alignment);
     elsewhere.push_back(std::make_unique<Operands>(context, operands));
-    require_results(context, run(*elsewhere.back(), place * device.info().alignment), first,
+    require_results(context, run(*elsewhere.back(), round * device.info().alignment), first,
                     "a run with BP_OP_FLAG_DETERMINISTIC whose buffers and workspace lie elsewhere");
   }
   Delay delay(context);
   Stream busy(device);
   // Repeats the run until two runs overlap other work. Each attempt uses a longer delay, because a
   // busy machine may prevent the overlap.
-  unsigned beside = 0;
-  for (unsigned attempt = 0; attempt < 5 && beside < 2; ++attempt) {
+  unsigned concurrent = 0;
+  for (unsigned attempt = 0; attempt < 5 && concurrent < 2; ++attempt) {
     delay.enqueue(busy, 3000u << attempt);
     require_results(context, run(operands, 0), first,
                     "a run with BP_OP_FLAG_DETERMINISTIC beside another stream's work");
-    beside += busy.wait_for(0) == BP_TIMEOUT ? 1 : 0;
+    concurrent += busy.wait_for(0) == BP_TIMEOUT ? 1 : 0;
     busy.wait();
   }
 }

@@ -54,7 +54,7 @@ class Mapped {
 };
 
 // After other work, the device writes its parts. Meanwhile the host writes the host's parts.
-void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
+void device_writes_adjacent(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
   const Halves halves{grain, 24};
@@ -85,7 +85,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
 }
 
 // After other work, the device reads its parts. Meanwhile the host writes the host's parts.
-void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
+void device_reads_adjacent(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
   const Halves halves{grain, 24};
@@ -125,8 +125,8 @@ void add_neighbour_cases(Catalogue& catalogue) {
           {"BP-BUF-018"}, [=](Context& context) { body(context, kind, grain); },
           imported ? "IMPORT" : kind_extension(kind));
     };
-    add_one("written", device_writes_beside);
-    add_one("read", device_reads_beside);
+    add_one("written", device_writes_adjacent);
+    add_one("read", device_reads_adjacent);
   };
   for (const uint64_t grain : {256u, 4096u}) add(BP_MEMORY_HOST, grain);
   for (const uint64_t grain : {1u, 7u, 256u, 4096u}) add(BP_MEMORY_SHARED, grain);

@@ -16,13 +16,13 @@ void need_timing(Context& context) {
   if (!context.device().has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
 }
 
-bp_status ask(Device& device, const Event& begin, const Event& end, int64_t& ns, ErrorRecord& error) {
+bp_status elapsed_status(Device& device, const Event& begin, const Event& end, int64_t& ns, ErrorRecord& error) {
   return device->event_elapsed(device.get(), begin.get(), end.get(), &ns, &error);
 }
 int64_t elapsed(const Event& begin, const Event& end) {
   ErrorRecord error;
   int64_t ns = 0;
-  expect_status(ask(begin.device(), begin, end, ns, error), error, "event_elapsed", {BP_OK});
+  expect_status(elapsed_status(begin.device(), begin, end, ns, error), error, "event_elapsed", {BP_OK});
   return ns;
 }
 
@@ -63,10 +63,10 @@ void negative_if_end_came_first(Context& context) {
   delay.enqueue(stream, 3000);
   stream.record(second.get());
   stream.wait();
-  const int64_t there = elapsed(first, second), back = elapsed(second, first);
-  context.require(there > 0 && back < 0, "from first to second event_elapsed gave {}, from second to first {}", there,
-                  back);
-  context.require(there == -back, "event_elapsed gave {} one way and {} the other", there, back);
+  const int64_t forward = elapsed(first, second), back = elapsed(second, first);
+  context.require(forward > 0 && back < 0, "from first to second event_elapsed gave {}, from second to first {}",
+                  forward, back);
+  context.require(forward == -back, "event_elapsed gave {} one way and {} the other", forward, back);
   context.require(elapsed(first, first) == 0, "event_elapsed from an event to itself is not 0");
 }
 
@@ -108,7 +108,7 @@ void not_ready_while_pending(Context& context) {
     stream.record(end.get());
     ErrorRecord error;
     int64_t ns = 0;
-    const bp_status status = ask(device, begin, end, ns, error);
+    const bp_status status = elapsed_status(device, begin, end, ns, error);
     const bool pending = end.wait_for(0) == BP_TIMEOUT;
     expect_status(status, error, "event_elapsed", {BP_OK, BP_NOT_READY});
     context.require(!pending || status == BP_NOT_READY, "event_elapsed answered {} before both events had passed",
@@ -138,7 +138,7 @@ void across_streams(Context& context) {
   const auto host = static_cast<int64_t>(now_ns() - from);
   ErrorRecord error;
   int64_t ns = 0;
-  const bp_status status = ask(device, begin, end, ns, error);
+  const bp_status status = elapsed_status(device, begin, end, ns, error);
   expect_status(status, error, "event_elapsed", {BP_OK, BP_UNSUPPORTED});
   if (status == BP_OK)
     context.require(ns > 0 && ns <= host + host / 10 + 1'000'000, "across streams event_elapsed gave {} ns of {} ns",

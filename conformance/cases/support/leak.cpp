@@ -157,8 +157,8 @@ class Rounds {
     const uint32_t threads = Footprint::now().threads;
     for (size_t sample = 0; sample < kSamples; ++sample) {
       for (size_t at = count_ * sample / kSamples; at < count_ * (sample + 1) / kSamples; ++at) cycle_();
-      const Floors here = floors_of(settled(threads));
-      for (size_t i = 0; i < kFigureCount; ++i) floors[i] = std::min(floors[i], here[i]);
+      const Floors current = floors_of(settled(threads));
+      for (size_t i = 0; i < kFigureCount; ++i) floors[i] = std::min(floors[i], current[i]);
     }
     return floors;
   }

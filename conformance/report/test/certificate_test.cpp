@@ -119,15 +119,15 @@ TEST(Differences, AreFoundWhereverTheyAre) {
 TEST(Form, EachFieldIsNeededAndOfItsKind) {
   const Json certificate = realistic_run(Kind::failing, kAnyFile).certificate;
   ASSERT_EQ(form_fault(certificate), "");
-  for (const char* place :
+  for (const char* path :
        {"/schema", "/version", "/digest", "/suite/cases", "/plugin/sha256", "/device/index", "/run/seed",
         "/run/profile", "/run/resumed", "/verdict/level", "/matrix", "/groups", "/non_passes"}) {
-    const Json::json_pointer pointer(place);
+    const Json::json_pointer pointer(path);
     Json edited = certificate;
     edited[pointer] = nullptr;
-    EXPECT_NE(form_fault(edited), "") << place;
+    EXPECT_NE(form_fault(edited), "") << path;
     edited[pointer.parent_pointer()].erase(pointer.back());
-    EXPECT_NE(form_fault(edited), "") << place;
+    EXPECT_NE(form_fault(edited), "") << path;
   }
   Json edited = certificate;
   edited["groups"]["runtime.event"]["counts"]["pass"] = -1;

@@ -260,8 +260,8 @@ bool Builder::redirect(const Value& target, const Value& value) {
   };
   if (std::any_of(drafts_.rbegin(), step, touches))
     return false;  // a later step would read the value from `target`, or overwrite the value
-  const Storage& place = storages_[target.storage];
-  if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
+  const Storage& written = storages_[target.storage];
+  if (written.kind == Location::Kind::output && desc_.outputs[written.index].alias != 0) {
     // The step would overwrite the composite's input. If the composite has several inputs, two of
     // them may be the same memory.
     if (step != drafts_.rbegin() || desc_.input_count != 1 || step->row->shape_rule != BP_SHAPE_ELEMENTWISE)

@@ -391,7 +391,7 @@ void PlanCache::specialized_plan(PlanEntry& entry) {
 
 // A deterministic call keeps its first plan. If a specialized plan cannot be made, the call also
 // keeps its first plan, which still works. Only a lost device is reported.
-void PlanCache::specialise(PlanEntry& entry) {
+void PlanCache::specialize(PlanEntry& entry) {
   if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
   const Descriptor key(*entry.row, entry.block);
   Ref<PlanEntry> better;

@@ -57,9 +57,9 @@ std::string read_link(const std::string& path, const FileRuleNames& rules) {
 
 std::string absolute(std::string_view path, const FileRuleNames& rules) {
   if (path.substr(0, 1) == "/") return std::string(path);
-  char here[PATH_MAX];
-  if (getcwd(here, sizeof(here)) == nullptr) fail_open(std::string(path), rules, errno);
-  return std::string(here).append("/").append(path);
+  char directory[PATH_MAX];
+  if (getcwd(directory, sizeof(directory)) == nullptr) fail_open(std::string(path), rules, errno);
+  return std::string(directory).append("/").append(path);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ Ref<Registry> Registry::create(const bph_registry_desc* given) {
   state.log_context = desc.log_context;
   registry->read_layers(desc);
   state.config = read_config(desc.config_file);
-  state.places = search_places(desc.search_path, (desc.flags & BPH_REGISTRY_NO_DEFAULT_PATHS) == 0);
+  state.search_paths = search_places(desc.search_path, (desc.flags & BPH_REGISTRY_NO_DEFAULT_PATHS) == 0);
   if (runs_privileged()) {
     registry->log(BP_LOG_INFO,
                   "backplane: the program is privileged (set-uid): environment and user places do not count");
@@ -128,7 +128,7 @@ layers::TraceFile* Registry::trace_file() const { return state_->trace_file; }
 std::shared_ptr<const layers::FaultSchedule> Registry::faults() const { return state_->faults; }
 
 void Registry::search() {
-  for (const Place& place : state_->places) {
+  for (const Place& place : state_->search_paths) {
     try {
       for (const std::string& path : list_manifests(place)) add_manifest(path, place.origin);
     } catch (const Refusal& refusal) {
@@ -234,7 +234,7 @@ Ref<Plugin> Registry::load(const char* name_or_path) {
   }
   if (candidate == nullptr) {
     throw Error(BP_UNAVAILABLE, "no plugin is named \"{:.64}\"; found: {:.120}; searched: {}", wanted, found(),
-                places());
+                searched_paths());
   }
   return load_candidate(*candidate);
 }

@@ -92,7 +92,7 @@ Registry::Choice Registry::choose_first() {
       reasons += fmt::format("; {:.100}", error.what());
     }
   }
-  throw Error(BP_UNAVAILABLE, "no plugin has a device; found: {:.100}; searched: {:.200}{}", found(), places(),
+  throw Error(BP_UNAVAILABLE, "no plugin has a device; found: {:.100}; searched: {:.200}{}", found(), searched_paths(),
               reasons);
 }
 
@@ -116,9 +116,9 @@ std::string Registry::found() const {
   return text;
 }
 
-std::string Registry::places() const {
+std::string Registry::searched_paths() const {
   std::string text;
-  for (const Place& place : state_->places) text.append(text.empty() ? "" : ", ").append(place.path);
+  for (const Place& place : state_->search_paths) text.append(text.empty() ? "" : ", ").append(place.path);
   return text.empty() ? "nowhere: set BACKPLANE_PLUGIN_PATH" : text;
 }
 

@@ -49,7 +49,7 @@ struct Registry::State {
   // Null without the layer `trace`; lives as long as the process.
   layers::TraceFile* trace_file = nullptr;
   Config config;
-  std::vector<Place> places;
+  std::vector<Place> search_paths;
 
   mutable std::mutex mutex;  // never held while a plugin is called or a file is read
   std::condition_variable loaded;

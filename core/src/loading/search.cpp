@@ -38,7 +38,7 @@ std::string xdg_base(const char* variable, const char* fallback) {
   return home != nullptr && home[0] == '/' ? std::string(home) + fallback : std::string();
 }
 
-std::string beside_this_library() {
+std::string manifests_of_this_library() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&runs_privileged), &info) == 0 || info.dli_fname == nullptr) return {};
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(info.dli_fname, nullptr), &std::free);
@@ -69,8 +69,8 @@ std::vector<Place> search_places(const char* search_path, bool default_paths) {
   if (default_paths) {
     const std::string data_home = xdg_base("XDG_DATA_HOME", "/.local/share");
     if (!data_home.empty()) places.push_back({data_home + kSubfolder, "user"});
-    const std::string beside = beside_this_library();
-    if (!beside.empty()) places.push_back({beside, "system"});
+    const std::string library_manifests = manifests_of_this_library();
+    if (!library_manifests.empty()) places.push_back({library_manifests, "system"});
     const char* data_directories = trusted_environment("XDG_DATA_DIRS");
     split(data_directories != nullptr ? data_directories : "/usr/local/share:/usr/share", kSubfolder, "system", places);
   }
@@ -94,7 +94,7 @@ std::vector<std::string> list_manifests(const Place& place) {
       place.origin == std::string_view("search_path")) {
     return {place.path};
   }
-  const std::string resolved = resolve_trusted(place.path, kPlaceRules);
+  const std::string resolved = resolve_trusted(place.path, kDirectoryRules);
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(resolved.c_str()), &closedir);
   if (directory == nullptr) {
     if (errno == ENOMEM) throw std::bad_alloc();

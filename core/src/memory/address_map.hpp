@@ -59,7 +59,7 @@ class AddressMap {
   static AddressMap& instance() noexcept;
 
  private:
-  bool meets(uint64_t address, uint64_t bytes) const noexcept;  // call with the lock held
+  bool overlaps(uint64_t address, uint64_t bytes) const noexcept;  // call with the lock held
 
   std::mutex mutex_;
   std::map<uint64_t, Placement*> apart_;        // ranges that do not overlap

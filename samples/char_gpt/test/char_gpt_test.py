@@ -112,14 +112,14 @@ likely = run("write", "--plugin", plugin, "--load", path("whole"), "--write", "2
 tap.check("without a prompt it begins a line", likely.returncode == 0 and len(likely.stdout) == 21, likely.stdout + likely.stderr)
 
 # Every device must produce the same curve, both natively and decomposed.
-ways = [way for name in plugins for way in (name, name + ":decomposed")]
-compared = run("compare", "--plugins", ",".join(ways), "--text", text, *MODEL, "--steps", "25", "--html", path("c.html"), "--json",
+variants = [variant for name in plugins for variant in (name, name + ":decomposed")]
+compared = run("compare", "--plugins", ",".join(variants), "--text", text, *MODEL, "--steps", "25", "--html", path("c.html"), "--json",
                path("c.json"))
 tap.check("native, decomposed and every plugin: one curve", compared.returncode == 0, compared.stdout + compared.stderr)
 report = json.loads(read_file("c.json"))
-tap.check("the report says so", report["agrees"] and len(report["differences"]) == len(ways) - 1 == len(report["curves"]) - 1, report)
+tap.check("the report says so", report["agrees"] and len(report["differences"]) == len(variants) - 1 == len(report["curves"]) - 1, report)
 page = Page("c.html")
-tap.check("its page draws each", not page.faults and not page.open and page.polylines == len(ways), f"{page.faults} {page.open}")
+tap.check("its page draws each", not page.faults and not page.open and page.polylines == len(variants), f"{page.faults} {page.open}")
 if len(plugins) > 1:
     off = run("train", "--plugin", plugins[1], "--native", "off", "--text", text, *MODEL, "--steps", "2", "--write", "0", "--json",
               path("off.json"))

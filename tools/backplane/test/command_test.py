@@ -376,15 +376,15 @@ def new():
 
 def new_on_a_full_disk():
     """Simulates a full disk with a limit on file sizes. A write that exceeds the limit fails in the same way."""
-    place = work + "/new/full"
+    folder = work + "/new/full"
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
-    process = subprocess.run([command, "new", "acme", "--dir", place], preexec_fn=limit, capture_output=True, text=True, check=False)
+    process = subprocess.run([command, "new", "acme", "--dir", folder], preexec_fn=limit, capture_output=True, text=True, check=False)
     tap.check("new on a full disk names the file, and leaves nothing",
-              process.returncode == 1 and place in process.stderr and "too large" in process.stderr and not os.path.exists(place),
+              process.returncode == 1 and folder in process.stderr and "too large" in process.stderr and not os.path.exists(folder),
               shown(process))
 
 

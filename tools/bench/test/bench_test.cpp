@@ -186,7 +186,7 @@ TEST(Sampling, ContestantsTakeTurnsAndEachBeginsAsOften) {
   plan.sample_s = 0.004;
   plan.warm_s = 0.001;
   plan.most_rounds = 4;
-  const auto samples = tool::sample_in_turns({&a, &b}, plan);
+  const auto samples = tool::sample_interleaved({&a, &b}, plan);
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_THAT(samples[0].latency, ElementsAre(2e6, 2e6, 2e6, 2e6));
   EXPECT_THAT(samples[0].throughput, ElementsAre(1e6, 1e6, 1e6, 1e6));
@@ -213,12 +213,12 @@ TEST(Sampling, WhatFailsIsOutAndCostsNobodyElseATurn) {
   tool::SamplingPlan plan;
   plan.sample_s = 0.001;
   plan.most_rounds = 4;
-  plan.rest_s = 0;
+  plan.pause_s = 0;
   for (const int calls : {0, 1, 3}) {
     std::string order;
     Pretender good('g', 1e6, order), other('o', 1e6, order);
     Failing bad(calls);
-    const auto samples = tool::sample_in_turns({&good, &bad, &other}, plan);
+    const auto samples = tool::sample_interleaved({&good, &bad, &other}, plan);
     EXPECT_EQ(samples[1].reason, "out of memory");
     EXPECT_TRUE(samples[1].latency.empty());
     EXPECT_TRUE(samples[1].throughput.empty());
@@ -232,7 +232,7 @@ TEST(Sampling, WhatFailsIsOutAndCostsNobodyElseATurn) {
 TEST(Sampling, WhatTakesVeryLongIsMeasuredOnce) {
   std::string order;
   Pretender slow('s', 60e9, order);
-  const auto samples = tool::sample_in_turns({&slow}, {});
+  const auto samples = tool::sample_interleaved({&slow}, {});
   EXPECT_EQ(samples[0].latency.size(), 1u);
   EXPECT_EQ(order, "SS");
 }
