@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(OracleGather, TakesAlongTheAxisAndGivesZeroOutside) {
+TEST(OracleGather, GathersAlongTheAxisAndGivesZeroOutside) {
   const Call call = call_of(BP_OP_GATHER, bp_axis_attributes{0, 0},
                             {tensor(BP_F32, {2, 2}, {1, 2, 3, 4}), tensor(BP_I32, {3, 2}, {1, 0, -1, 1, 2, 0})},
                             {tensor(BP_F32, {3, 2})});
@@ -31,7 +31,7 @@ Expected scatter_row(uint32_t mode, const Tensor& io, const std::vector<long dou
   return scatter(call_of(BP_OP_SCATTER, bp_scatter_attributes{0, 0, mode, 0}, {row(BP_I32, index), source}, {io}))[0];
 }
 
-TEST(OracleScatter, SetTakesOneOfTheDuplicatesAndDropsWhatIsOutside) {
+TEST(OracleScatter, SetKeepsOneOfTheDuplicatesAndDropsIndicesOutside) {
   const Expected out =
       scatter_row(BP_SCATTER_SET, row(BP_I32, {9, 8, 7}), {1, 1, 0, 3, -1, 1}, row(BP_I32, {1, 2, 3, 4, 5, 1}));
   EXPECT_EQ(out.elements[0].bits, 3u);
@@ -78,7 +78,7 @@ std::vector<Expected> sort_row(const std::vector<long double>& values, uint32_t 
   return sort(call_of(BP_OP_SORT, bp_sort_attributes{0, 0, descending, 0}, {x}, {x, tensor(BP_I32, x.shape)}));
 }
 
-TEST(OracleSort, IsStableBothWaysWithNanTheGreatest) {
+TEST(OracleSort, IsStableInBothDirectionsWithNanTheGreatest) {
   const std::vector<long double> values{2, kNanValue, 0, -0.0L, kInf, 2, -kInf};
   EXPECT_THAT(values_of(sort_row(values, 0)[1]), ElementsAre(6, 2, 3, 0, 5, 4, 1));
   EXPECT_THAT(values_of(sort_row(values, 1)[1]), ElementsAre(1, 4, 0, 5, 2, 3, 6));

@@ -61,7 +61,7 @@ Result among_others(std::function<void(Context&)> body, unsigned jobs = 1, uint6
     EXPECT_THAT(got.message, HasSubstr(text));                   \
   } while (false)
 
-TEST(Supervisor, ACasePassesOrSaysWhyNot) {
+TEST(Supervisor, ACasePassesOrStatesAReason) {
   EXPECT_OUTCOME(among_others(nothing), pass, "");
   EXPECT_OUTCOME(among_others([](Context& context) { context.fail("{} is wrong", 7); }), fail, "7 is wrong");
   EXPECT_OUTCOME(among_others([](Context& context) { context.not_claimed("no such op"); }), not_claimed, "no such op");
@@ -131,7 +131,7 @@ TEST(Supervisor, ACompilerIsNoHang) {
                  hang, "stream_wait");
 }
 
-TEST(Supervisor, ASlowCaseIsToldWithItsSlotWhileItRuns) {
+TEST(Supervisor, ASlowCaseIsReportedWithItsSlotWhileItRuns) {
   const Catalogue catalogue = {named("a.b.quick", nothing), named("a.b.slow", [](Context&) {
                                  const InSlot in(Slot::plan_create);
                                  std::this_thread::sleep_for(std::chrono::seconds(4));
@@ -230,7 +230,7 @@ TEST(Supervisor, EqualFailuresOfAGroupAreBounded) {
   EXPECT_EQ(failed(results, 0, 140), 140);
 }
 
-TEST(Supervisor, WhatIsOfOneCaseAloneMakesNoFailureAnother) {
+TEST(Supervisor, DetailsOfOneCaseDoNotSeparateEqualFailures) {
   Catalogue catalogue;
   for (int index = 0; index < 40; ++index)
     catalogue.push_back(named("group.crashes.n" + std::to_string(index), [index](Context&) {
@@ -251,7 +251,7 @@ TEST(Supervisor, AForkIsSeenAndEnds) {
   EXPECT_OUTCOME(among_others([](Context&) { static_cast<void>(!fork()); }), fail, "forked");
 }
 
-TEST(Supervisor, ProcessesLeftBehindAreEnded) {
+TEST(Supervisor, RemainingProcessesAreEnded) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const Result result = among_others([&](Context&) {
@@ -271,7 +271,7 @@ TEST(Supervisor, ProcessesLeftBehindAreEnded) {
   close(ends[0]);
 }
 
-TEST(Supervisor, AChildLeftBehindIsAFailure) {
+TEST(Supervisor, ARemainingChildIsAFailure) {
   EXPECT_OUTCOME(among_others([](Context&) {
                    if (fork() == 0) execl("/bin/true", "true", nullptr);
                  }),
@@ -304,7 +304,7 @@ TEST(Supervisor, MemoryIsBounded) {
                  leak, "MiB");
 }
 
-TEST(Supervisor, WhatCasesLeaveBehindIsNotALaterCasesFailure) {
+TEST(Supervisor, RemainsOfACaseDoNotFailALaterCase) {
   Catalogue catalogue;
   constexpr size_t bytes = 4 << 20;
   for (int index = 0; index < 256; ++index)
@@ -322,7 +322,7 @@ TEST(Supervisor, WhatCasesLeaveBehindIsNotALaterCasesFailure) {
   }
 }
 
-TEST(Supervisor, WhatASlotChangesInTheThreadIsAFailureAndUndone) {
+TEST(Supervisor, AChangedThreadStateIsAFailureAndRestored) {
   EXPECT_OUTCOME(among_others([](Context&) { std::fesetround(FE_UPWARD); }), fail, "rounding mode");
   EXPECT_OUTCOME(among_others([](Context&) {
                    sigset_t all;
@@ -421,7 +421,7 @@ Case plan_case(std::string id, int64_t count, bp_status status, bool fresh) {
   return made;
 }
 
-TEST(Supervisor, AnAnswerOfPlanCreateStaysForAllProcesses) {
+TEST(Supervisor, AResultOfPlanCreateStaysForAllProcesses) {
   Catalogue catalogue;
   for (const bool fresh : {false, true}) {
     const std::string where = fresh ? "group.fresh." : "group.plain.";

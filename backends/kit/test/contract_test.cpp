@@ -73,7 +73,7 @@ TEST_F(KitTest, CompositesHaveDtypesOfTheirOwnAndOperandsThatAreAbsent) {
   EXPECT_EQ(map(out)[0], 4);
 }
 
-TEST_F(KitTest, InputStructsRejectWhatIsNotKnown) {
+TEST_F(KitTest, InputStructsRejectUnknownFields) {
   for (const auto& [size, tail, expected] :
        {std::tuple{BP_BUFFER_DESC_MIN_SIZE - 4, 0, BP_INVALID_ARGUMENT}, std::tuple{BP_BUFFER_DESC_MIN_SIZE, 0, BP_OK},
         std::tuple{BP_BUFFER_DESC_MIN_SIZE + 64, 0, BP_OK},
@@ -106,7 +106,7 @@ TEST_F(KitTest, OutputStructsAreWrittenToTheirEndAndNoFurther) {
   EXPECT_EQ(api->memory_info(device, BP_MEMORY_DEVICE, &info, &error), BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, AnOlderHostIsToldToUpdate) {
+TEST_F(KitTest, AnOlderHostMustUpdate) {
   bp_host old = *host();
   old.abi_version = 0;
   const bp_plugin* out = plugin;
@@ -135,7 +135,7 @@ TEST_F(KitTest, AnOlderHostIsToldToUpdate) {
   EXPECT_EQ(query<Driver>(nullptr, &out, &error), BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, DevicesAreOpenedAsAsked) {
+TEST_F(KitTest, DevicesAreOpenedWithTheRequestedOptions) {
   bp_device* out = nullptr;
   EXPECT_EQ(plugin->device_open(plugin, 1, nullptr, &out, &error), BP_INVALID_ARGUMENT);
   bp_device_desc desc{sizeof(desc), 0, "speed=11"};
@@ -145,7 +145,7 @@ TEST_F(KitTest, DevicesAreOpenedAsAsked) {
   EXPECT_EQ(plugin->device_open(plugin, 0, &desc, &out, &error), BP_UNSUPPORTED);
 }
 
-TEST_F(KitTest, AnAnswerNeedsNoPlan) {
+TEST_F(KitTest, SupportIsReportedWithoutAPlan) {
   Op op, missing;
   EXPECT_EQ(prepare(BP_OP_COPY, op, true), BP_OK);
   EXPECT_EQ(op.info.flags, BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC);
@@ -155,7 +155,7 @@ TEST_F(KitTest, AnAnswerNeedsNoPlan) {
   EXPECT_EQ(error.op, uint32_t{BP_OP_SUB});
 }
 
-TEST_F(KitTest, ADenseKernelHasTheRestStaged) {
+TEST_F(KitTest, ADenseKernelHasOtherOperandsStaged) {
   Op op;
   op.in = {view({4}), view({4})};
   op.in[0].strides[0] = 2;
@@ -200,7 +200,7 @@ TEST_F(KitTest, APreparedKernelServesItsSizesAlone) {
   EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, WhatAKernelPreparedLivesUntilItsLastRun) {
+TEST_F(KitTest, PreparedStateLivesUntilTheLastRun) {
   bp_buffer *x = buffer(), *workspace = buffer(256);
   Op op;
   ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK);

@@ -96,7 +96,7 @@ TEST_F(PlanClass, ReachIsCheckedWithoutOverflow) {
             BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
+TEST_F(KitTest, ADenseKernelReceivesOnlyDenseOperands) {
   bp_buffer *x = buffer(64), *workspace = buffer(256);
   Op op;
   op.in = {view({4}), view({4})}, op.out = {view({4})};
@@ -114,7 +114,7 @@ TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "packed when the plan was made";
 }
 
-TEST_F(KitTest, OperandsAreThereWhereThePlanHasThem) {
+TEST_F(KitTest, PresenceOfOperandsMatchesThePlan) {
   Op op;
   ASSERT_EQ(prepare_quantized_matmul(op), BP_OK) << error.message;
   bp_buffer* x = buffer(64);

@@ -21,7 +21,7 @@ KernelSpec marked(int mark, uint32_t mixed = 0) {
 }
 int mark_of(const KernelSpec* spec) { return spec == nullptr ? 0 : *static_cast<const int*>(spec->state.get()); }
 
-TEST(Kernels, OperatorsAndDtypesDoNotMeetInOneKey) {
+TEST(Kernels, KeysOfOperatorsAndDtypesDiffer) {
   Kernels kernels;
   constexpr uint32_t kVendor = 0x80000000u, kLater = BP_DTYPE_LIMIT;
   kernels.add(2, kLater + 1, marked(1));
@@ -130,7 +130,7 @@ class MixedDtypes : public testing::Test {
   bp_error error{};
 };
 
-TEST_F(MixedDtypes, AreServedWhereTheKernelSaysSoOnly) {
+TEST_F(MixedDtypes, AreServedOnlyIfTheKernelDeclaresThem) {
   for (const Departure& one : departures()) {
     const std::string what = text(find_op(one.op)->name, ", ", one.word);
     EXPECT_EQ(plan_status(one, 0), BP_UNSUPPORTED) << what;
@@ -141,7 +141,7 @@ TEST_F(MixedDtypes, AreServedWhereTheKernelSaysSoOnly) {
 }
 
 // For f16 and bf16, statistics must be f32. Parameters must be T or f32, and all of the same dtype.
-TEST_F(MixedDtypes, WhatIsNoMixtureIsRefused) {
+TEST_F(MixedDtypes, OtherCombinationsAreRefused) {
   const Departure good = departures()[0];
   const auto refused = [&](const auto& change, const char* word) {
     Departure bad = good;
@@ -160,7 +160,7 @@ TEST_F(MixedDtypes, WhatIsNoMixtureIsRefused) {
   EXPECT_THAT(error.message, testing::HasSubstr("input 2 is bf16; it may be one of f16"));
 }
 
-TEST_F(MixedDtypes, ThePlainFormIsFoundWithoutAWord) {
+TEST_F(MixedDtypes, TheUnmixedFormNeedsNoFlag) {
   Departure plain = departures()[0];
   plain.in[1].dtype = plain.in[2].dtype = BP_BF16;
   EXPECT_EQ(plan_status(plain, 0), BP_OK) << error.message;

@@ -111,7 +111,7 @@ TEST_F(QueueTest, ARefusedEnqueueLeavesTheStreamAndAPartialOneFailsIt) {
   EXPECT_EQ(device->wait(*a, 0).code(), BP_EXECUTION_FAILED);
 }
 
-TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndOneBehindItFails) {
+TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndALaterEventFails) {
   auto a = stream();
   Device::Event before(false), behind(false), never(false), late(false);
   ASSERT_TRUE(command(*a).ok());
@@ -132,7 +132,7 @@ TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndOneBehindItFails) {
 }
 
 // Stream a fails. b waits for a, and c waits for b. The host never waits for a.
-TEST_F(QueueTest, AFailureTravelsWithEvents) {
+TEST_F(QueueTest, EventsPropagateAFailure) {
   auto a = stream(), b = stream(), c = stream();
   Device::Event of_a(false), of_b(false), of_c(false), early(false);
   ManualNative::outcome = broken();
@@ -156,7 +156,7 @@ TEST_F(QueueTest, AFailureTravelsWithEvents) {
   EXPECT_EQ(device->wait(*c, 0).code(), BP_EXECUTION_FAILED);
 }
 
-TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
+TEST_F(QueueTest, WaitingForFailedWorkFailsAtOnce) {
   auto a = stream(), b = stream();
   Device::Event of_a(false);
   ManualNative::outcome = broken();
@@ -169,7 +169,7 @@ TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
 
 // Tests two streams that alternately wait for each other. They must keep neither a chain of records
 // nor each other alive.
-TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
+TEST_F(QueueTest, AlternatingStreamsKeepNothing) {
   auto a = stream(), b = stream();
   Device::Event event(false);
   for (int round = 0; round < 1000; ++round) {
@@ -256,7 +256,7 @@ TEST_F(QueueTest, DenseKernelsHaveImmediatesStaged) {
   EXPECT_EQ(info.stage_inputs, 2u);
 }
 
-TEST_F(QueueTest, ScalarsOfTheDeviceAreAskedForByName) {
+TEST_F(QueueTest, ScalarsInDeviceMemoryAreRequestedByName) {
   auto a = stream();
   const std::unique_ptr<Device::Plan> fill(plan(BP_OP_FILL, {}, BP_OP_FLAG_DEVICE_SCALARS, 1));
   ASSERT_NE(fill, nullptr) << status.message();
@@ -274,7 +274,7 @@ TEST_F(QueueTest, ScalarsOfTheDeviceAreAskedForByName) {
   EXPECT_THAT(status.message(), HasSubstr("DEVICE_SCALARS"));
 }
 
-TEST_F(QueueTest, BadRequestsAreToldApart) {
+TEST_F(QueueTest, BadRequestsAreDistinguished) {
   auto a = stream();
   const auto create = [&](uint32_t kind, uint64_t bytes, uint64_t alignment) {
     return device->create_buffer({sizeof(bp_buffer_desc), kind, bytes, alignment}).status().code();

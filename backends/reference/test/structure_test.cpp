@@ -67,7 +67,7 @@ TEST(Gather, AlongAnyAxis) {
 
 bp_scatter_attributes scatter_mode(uint32_t mode) { return {sizeof(bp_scatter_attributes), 0, mode, 0}; }
 
-TEST(Scatter, OutsideIsDroppedAndTheRestStays) {
+TEST(Scatter, IndicesOutsideAreDroppedAndOthersStay) {
   for (const uint32_t dtype : kAll) {
     for (const uint32_t index : kIndexes) {
       for (uint32_t mode = 0; mode < (dtype == BP_BOOL ? 1u : 4u); ++mode) {
@@ -146,7 +146,7 @@ TEST(Reduce, EmptyGivesTheStartValue) {
   }
 }
 
-TEST(Reduce, MaxAndMinPropagateNanFromAnyPlace) {
+TEST(Reduce, MaxAndMinPropagateNanFromAnyPosition) {
   for (const uint32_t dtype : kFloats) {
     for (int64_t position = 0; position < 21; ++position) {
       Tensor x = small_numbers(dtype, {21, 3}, 1);

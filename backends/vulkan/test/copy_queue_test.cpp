@@ -223,7 +223,7 @@ TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
 }
 
 // Another stream waits for an event that was recorded after a copy.
-TEST_F(CopyQueue, EventsStandBehindCopies) {
+TEST_F(CopyQueue, EventsFollowCopies) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
   Device::Stream* other = need(rig.device->create_stream({}));

@@ -192,11 +192,11 @@ TEST_F(Faults, WithoutOneAllIsWell) {
   EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";
 }
 
-TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsToldAndComesBack) {
+TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsReportedAndRecovered) {
   exhaust_each(VK_ERROR_OUT_OF_HOST_MEMORY, "VK_ERROR_OUT_OF_HOST_MEMORY");
 }
 
-TEST_F(Faults, DeviceMemoryThatRunsOutAnywhereIsToldAndComesBack) {
+TEST_F(Faults, DeviceMemoryThatRunsOutAnywhereIsReportedAndRecovered) {
   exhaust_each(VK_ERROR_OUT_OF_DEVICE_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY");
 }
 
@@ -218,7 +218,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
 }
 
 // If a call fails during enumeration, there is no device. The error states the reason.
-TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
+TEST_F(Faults, FailuresBeforeADeviceExistsAreReported) {
   for (const VkResult result : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST}) {
     std::set<std::string> names;
     for (int64_t after = 0;; ++after) {
@@ -240,7 +240,7 @@ TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
 
 // After a device is closed, only the objects that the process keeps are left, no matter how often
 // the device was opened.
-TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
+TEST_F(Faults, AClosedDeviceKeepsOnlyDocumentedObjects) {
   using testing::Pair;
   works_again("before");
   std::map<std::string, int> before;

@@ -115,7 +115,7 @@ std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint
   return requested;
 }
 
-TEST_F(Features, SubgroupsAreAskedForTheLanesThatKernelsHaveRegistersFor) {
+TEST_F(Features, SubgroupSizesFitTheRegistersOfKernels) {
   if (!instance->devices()[0].full_subgroups) GTEST_SKIP() << "the device has no full subgroups";
   EXPECT_THAT(required_subgroup_sizes(64, 32, 64), testing::ElementsAre(32));
   EXPECT_THAT(required_subgroup_sizes(64, 64, 64), testing::ElementsAre(0));

@@ -112,7 +112,7 @@ TEST_F(Layouts, AddressesNeedNotBeAligned) {
   }
 }
 
-TEST_F(Layouts, PackedOperandsOfAnyLength) {
+TEST_F(Layouts, DenseOperandsOfAnyLength) {
   for (int64_t count = 1; count <= 70; ++count) add({kLayouts[0], kLayouts[0], kLayouts[0]}, 1, count, 0);
   for (const int64_t count : {511, 513, 2047, 2050, 4093}) {
     add({kLayouts[0], kLayouts[7], kLayouts[0]}, 1, count, 0);

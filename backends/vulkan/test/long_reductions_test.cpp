@@ -199,7 +199,7 @@ TEST_F(LongReductions, Softmax) {
 
 // The softmax of a row is NaN if the row is all -inf, or contains +inf or NaN. Other rows are
 // unaffected.
-TEST_F(LongReductions, SoftmaxOfWhatIsNoNumber) {
+TEST_F(LongReductions, SoftmaxOfNonFiniteValues) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
     Tensor x{BP_F32, {4, width}, Numbers(static_cast<std::size_t>(4 * width), 1.0)};
@@ -237,7 +237,7 @@ TEST_F(LongReductions, SoftmaxBackward) {
 }
 
 // A softmax along an axis other than the last has interleaved rows. The last workgroup is partial.
-TEST_F(LongReductions, SoftmaxSideBySide) {
+TEST_F(LongReductions, SoftmaxAlongAnOuterAxis) {
   constexpr int64_t kOuter = 2, kInner = 35;
   for (const uint32_t dtype : {BP_F32, BP_BF16}) {
     for (const int64_t length : {9, 256, 257, 1025, 3000}) {

@@ -60,7 +60,7 @@ int query_in_child(const char* name) {
   return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
 }
 
-TEST(Mutants, NamesAreUniqueAndEveryNumberOfTheDesignIsThere) {
+TEST(Mutants, NamesAreUniqueAndNumbersAreComplete) {
   std::set<std::string> names;
   std::set<int> numbers;
   int last = 0;
@@ -130,7 +130,7 @@ struct Results {
   }
 };
 
-TEST(Mutants, WithoutAChoiceThePluginAnswersAsTheReference) {
+TEST(Mutants, WithoutAChoiceThePluginBehavesLikeTheReference) {
   unsetenv("BACKPLANE_MUTANT");
   const Results mutant("MUTANT_PLUGIN"), reference("REFERENCE_PLUGIN");
   EXPECT_EQ(mutant.name, "reference");

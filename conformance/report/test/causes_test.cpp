@@ -116,7 +116,7 @@ bool has_heading(const std::string& text, std::string_view anchor) {
   return false;
 }
 
-TEST(Advice, NamesRulesAndPagesThatAreThere) {
+TEST(Advice, NamesExistingRulesAndPages) {
   const std::string requirements = content("docs/requirements.md");
   ASSERT_FALSE(requirements.empty()) << "BACKPLANE_TEST_SOURCE names no source tree";
   for (const Advice& row : advice_rows()) {

@@ -58,7 +58,7 @@ TEST(Certificate, ListsEveryCaseThatDidNotPass) {
   EXPECT_GT(failures, 0u);
 }
 
-TEST(Certificate, SaysNamesForBits) {
+TEST(Certificate, WritesNamesOfBits) {
   const Json device = realistic_run(Kind::passing, kAnyFile).certificate["device"];
   EXPECT_EQ(device["type"], "npu");
   EXPECT_EQ(device["memory_kinds"], Json({"device", "host"}));
@@ -137,7 +137,7 @@ TEST(Form, EachFieldIsNeededAndOfItsKind) {
   EXPECT_THAT(form_fault(edited), testing::HasSubstr("version is 2"));
 }
 
-TEST(Form, IsReadOnlyIfItSaysOneThing) {
+TEST(Form, IsReadOnlyIfItIsUnambiguous) {
   EXPECT_NO_THROW(read_certificate("{\"a\": {\"b\": 1}, \"b\": [{\"a\": 1}, {\"a\": 2}]}"));
   EXPECT_THROW(read_certificate("{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}}"), std::runtime_error) << "a key twice";
   EXPECT_THROW(read_certificate("{\"a\": 1"), std::runtime_error);

@@ -66,7 +66,7 @@ Verdict judged(const Changes& changes, Selection requested = {BP_PROFILE_TRAIN, 
   return judge(catalogue, selection, results, requested, of);
 }
 
-TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
+TEST(Verdict, APassingRunReachesTheRequestedProfile) {
   EXPECT_EQ(judged({}).level, BP_PROFILE_TRAIN);
   EXPECT_EQ(judged({}, {BP_PROFILE_INFER, {}}).level, BP_PROFILE_INFER);
   EXPECT_EQ(judged({}, {BP_PROFILE_CORE, {}}).level, BP_PROFILE_CORE);
@@ -75,7 +75,7 @@ TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
 }
 
 // A newer suite must not take a profile from a plugin of an older ABI.
-TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
+TEST(Verdict, ANewerSuiteInvalidatesNoCertificate) {
   constexpr uint32_t next = BP_ABI_VERSION + 1;
   Catalogue grown = small();
   grown.insert(grown.begin() + 1, one("abi.growth.of_core"));
@@ -194,7 +194,7 @@ TEST(Verdict, AnOperatorPassesOnlyByItsNumericCases) {
   EXPECT_EQ(operators({pass, pass, pass, pass, pass, not_claimed}), "2 operators pass: add (i32, f32), mul (f32)");
 }
 
-TEST(Verdict, APluginThatDoesNotLoadIsToldWhy) {
+TEST(Verdict, APluginThatDoesNotLoadHasAReason) {
   Facts broken;
   broken.error = "it did not load";
   const Verdict verdict = judged({{"numeric", Outcome::not_run}}, {BP_PROFILE_TRAIN, {}}, broken);

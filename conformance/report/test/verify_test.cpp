@@ -143,7 +143,7 @@ class VerifyTest : public testing::Test {
   void SetUp() override { ASSERT_FALSE(library().empty()) << "BACKPLANE_TEST_PLUGIN names no library"; }
 };
 
-TEST_F(VerifyTest, AcceptsWhatIsSo) {
+TEST_F(VerifyTest, AcceptsATrueCertificate) {
   const Verification verification = verified(certificate_with().dump(1), library(), 40);
   EXPECT_THAT(refused(verification), testing::IsEmpty())
       << message_of(verification, refused(verification).empty() ? "" : refused(verification)[0]);
@@ -250,7 +250,7 @@ TEST_F(VerifyTest, APartOfARunIsRefused) {
   EXPECT_THAT(refused(verified(sealed(part).dump(1))), testing::Contains("run"));
 }
 
-TEST_F(VerifyTest, AnotherDriverIsSaidAndAnotherDeviceRefused) {
+TEST_F(VerifyTest, AnotherDriverIsReportedAndAnotherDeviceRefused) {
   Json other = certificate_with();
   other["device"]["driver"] = "driver 9.9";
   other["device"]["capabilities"].push_back("bit 60");
@@ -280,7 +280,7 @@ uint64_t seed_that_chooses(const std::string& id, size_t sample) {
 }
 
 // One case has a false outcome. A sample that contains the case detects the false outcome.
-TEST_F(VerifyTest, ASampleFindsWhatIsNotSo) {
+TEST_F(VerifyTest, ASampleFindsFalseResults) {
   for (const Outcome outcome : {Outcome::fail, Outcome::not_claimed}) {
     const Verification verification = verified(certificate_with({{kPassingCase, outcome}}).dump(), library(), 60,
                                                seed_that_chooses(kPassingCase, 60));
