@@ -220,7 +220,7 @@ void Verifier::check_device() {
   std::string other;
   const auto compare = [&](const char* what, const Json& own) {
     if (other.empty() && device[what] != own)
-      other = fmt::format("{} is {} in the certificate and {} here", what, device[what].dump(), own.dump());
+      other = fmt::format("{} is {} in the certificate and {} now", what, device[what].dump(), own.dump());
   };
   compare("alignment", facts.alignment);
   compare("memory_kinds", memory_kind_names(facts.memory_kinds));
@@ -231,7 +231,7 @@ void Verifier::check_device() {
                 fmt::format("{} with driver {}", facts.device, facts.driver.empty() ? "unnamed" : facts.driver));
   }
   warn("device",
-       fmt::format("{} with driver {}, and the certificate is of driver {}: what follows is about the driver here{}{}",
+       fmt::format("{} with driver {}, and the certificate is of driver {}: the results below are of this driver{}{}",
                    facts.device, facts.driver, device["driver"].get<std::string>(), other.empty() ? "" : "; ", other));
 }
 

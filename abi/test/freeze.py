@@ -49,7 +49,7 @@ def faults_of(root, version):
     if os.path.exists(record):
         with open(record, encoding="utf-8") as file:
             same = file.read().strip() == digest_of(copy)
-        return [] if same else [f"{version} is finished, and its copy was edited: take the edit back"]
+        return [] if same else [f"{version} is finished, and its copy was edited: undo the edit"]
     if version != version_of(root):
         return [f"{version} is past and was never finished: abi/test/freeze.py finish belongs to its last commit"]
     files = public_files(root)
@@ -121,7 +121,7 @@ def check(root):
 
     plants = {"the tree moved on": lambda folder: change(os.path.join(folder, tree), "frozen", "thawed"),
               "a header is new": lambda folder: shutil.copy(os.path.join(folder, tree), os.path.join(folder, "abi/include/new.h")),
-              "the copy has what the tree has not": lambda folder: os.remove(os.path.join(folder, "abi/include/backplane/rules/text.hpp")),
+              "the copy has files that the tree lacks": lambda folder: os.remove(os.path.join(folder, "abi/include/backplane/rules/text.hpp")),
               "a finished copy was edited": edited_when_finished, "a version was left unfinished": left_unfinished}
     for name, plant in plants.items():
         tap.check(f"caught: {name}", caught(root, current, plant), "unseen")

@@ -179,7 +179,7 @@ def compare_struct(name, old, new):
     if new_size != old_size and old_fields[0][0] != "struct_size":
         return [f"{name}: no struct_size, so it never grows ({old_size} to {new_size} bytes)"]
     if len(new_fields) > len(old_fields) and new_fields[len(old_fields)][1] < old_size:
-        return [f"{name}.{new_fields[len(old_fields)][0]}: not behind the old end, {old_size}"]
+        return [f"{name}.{new_fields[len(old_fields)][0]}: not after the old end, {old_size}"]
     return []
 
 
@@ -233,7 +233,7 @@ def ungated(old, new):
     flags = "BP_OP_FLAGS_ALL"
     if flags in old["constant"] and new["constant"].get(flags) != old["constant"][flags]:
         wanted[f"flags.{old['constant'][flags][0]}"] = "flags"
-    return [f"{what}: no row in rules/growth.def keeps older plugins from being asked ({row})" for row, what in wanted.items()
+    return [f"{what}: no row in rules/growth.def keeps the value from older plugins ({row})" for row, what in wanted.items()
             if row not in new["grown"]]
 
 

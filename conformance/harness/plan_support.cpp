@@ -125,7 +125,7 @@ void note_broken(const bp_op_desc& desc, bool accepted, uint64_t first_case) {
   if (!first_broken.empty()) return;
   first_broken =
       accepted
-          ? fmt::format("plan_create accepted {}, which it declined {}: its answer depends on the descriptor alone",
+          ? fmt::format("plan_create accepted {}, which it declined {}: its result must depend on the descriptor alone",
                         described(desc), where)
           : fmt::format(
                 "plan_create declined {}, which it accepted {}: what it accepted once it may not "

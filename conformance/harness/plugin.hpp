@@ -193,7 +193,7 @@ struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
   void execute(bp_stream* stream, const bp_execution& execution);
 };
 
-// Fails the case unless `status` is OK. The message is, for example, "copy answered UNSUPPORTED
+// Fails the case unless `status` is OK. The message is, for example, "copy returned UNSUPPORTED
 // (2): message; expected OK".
 void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot);
 // Fails the case unless `status` is one of `expected`. If `status` is an error, `error` must

@@ -128,7 +128,7 @@ const char* refusal(const bp_op_desc& desc) {
     return std::any_of(views, views + count,
                        [&](const bp_tensor_desc& view) { return rules::in_set(absent, view.dtype); });
   };
-  if (any(desc.inputs, desc.input_count) || any(desc.outputs, desc.output_count)) return "a dtype is not there";
+  if (any(desc.inputs, desc.input_count) || any(desc.outputs, desc.output_count)) return "a dtype is absent";
   return nullptr;
 }
 

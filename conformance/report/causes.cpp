@@ -68,7 +68,7 @@ std::string_view own_part(std::string_view reason) {
 }
 
 // Returns the first slot of the ABI that the reason names. "copy" and "close" are also ordinary
-// words, so they count only if "answered" follows.
+// words, so they count only if "returned" follows.
 std::string_view slot_in(std::string_view reason) {
   // The list of the latest calls also names slots, so it is removed first.
   reason = reason.substr(0, reason.find(kStepsMark));
@@ -84,7 +84,7 @@ std::string_view slot_in(std::string_view reason) {
         std::find_if_not(reason.begin() + static_cast<ptrdiff_t>(at), reason.end(), is_word) - reason.begin());
     const std::string_view word = reason.substr(at, end - at);
     if (std::find(std::begin(slots), std::end(slots), word) != std::end(slots)) return word;
-    if (reason.substr(end).starts_with(" answered") &&
+    if (reason.substr(end).starts_with(" returned") &&
         std::find(std::begin(also_words), std::end(also_words), word) != std::end(also_words))
       return word;
     at = end + 1;

@@ -86,7 +86,7 @@ std::string matrix(const Json& certificate) {
       "<section id=\"matrix\"><h2>Operators and dtypes</h2>\n"
       "<p class=\"small\">{} every case passes, with their number · {} some failed, of how many · {} some pass, the "
       "others are not "
-      "claimed · {} nothing is claimed · blank: not asked. Point at a cell, or tap it, for counts and the worst "
+      "claimed · {} nothing is claimed · blank: not requested. Point at a cell, or tap it, for counts and the worst "
       "error.</p>\n"
       "<p id=\"detail\" class=\"t\" role=\"status\" hidden></p>\n"
       "<div class=\"wide\"><table class=\"matrix\"><thead><tr><td></td>{}</tr></thead>\n{}{}</table></div></section>\n",

@@ -133,7 +133,7 @@ std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile,
   if (state.failures != 0) reasons.push_back(fmt::format("{} of its cases failed", state.failures));
   if (state.absent != 0)
     reasons.push_back(fmt::format("{} of its {} mandatory cases are not claimed", state.absent, state.mandatory));
-  if (state.mandatory == 0) reasons.push_back("no mandatory case was asked");
+  if (state.mandatory == 0) reasons.push_back("no mandatory case was requested");
   if (profile >= BP_PROFILE_INFER && !half && state.complete)
     reasons.push_back("neither f16 nor bf16 passes everywhere in copy, cast and matmul");
   if (reasons.empty() && level + 1 < profile)
@@ -177,7 +177,7 @@ std::string statement_of(const Verdict& verdict, const Facts& facts, const Selec
         at(requested), verdict.all.of(Outcome::pass), verdict.all.failures(), verdict.all.of(Outcome::not_claimed),
         passing_text(operators));
   }
-  const std::string claims = fmt::format("it supports {} of what was asked", percent(verdict.supported_fraction));
+  const std::string claims = fmt::format("it supports {} of the requested cases", percent(verdict.supported_fraction));
   if (verdict.level == requested) return fmt::format("{} is certified at {}; {}", subject, at(requested), claims);
   const std::string reached = verdict.level == 0 ? "" : fmt::format("certified at {}, and ", at(verdict.level));
   return fmt::format("{} is {}not certified at {}: {}; {}, {}", subject, reached,

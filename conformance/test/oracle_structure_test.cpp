@@ -46,7 +46,7 @@ TEST(OracleScatter, IntegersWrapAndFloatsHaveTheBoundOfASum) {
   EXPECT_THAT(values_of(bytes), ElementsAre(1, 1));
   const Expected floats = scatter_row(BP_SCATTER_ADD, row(BP_F32, {0.1L, 0.1L}), {0, 0}, row(BP_F32, {0.1L, -0.3L}));
   EXPECT_EQ(floats.elements[0].criterion, Criterion::bound);
-  EXPECT_EQ(floats.elements[1].criterion, Criterion::bits) << "nobody wrote there";
+  EXPECT_EQ(floats.elements[1].criterion, Criterion::bits) << "no update wrote this element";
   // The bound is 2n u (.1 + .1 + .3) with n = 3, plus half an ulp of .1.
   EXPECT_NEAR(static_cast<double>(floats.elements[0].bound), 6 * 0x1p-24 * .5 + 0x1p-28, 0x1p-40);
 }
@@ -82,7 +82,7 @@ TEST(OracleSort, IsStableInBothDirectionsWithNanTheGreatest) {
   const std::vector<long double> values{2, kNanValue, 0, -0.0L, kInf, 2, -kInf};
   EXPECT_THAT(values_of(sort_row(values, 0)[1]), ElementsAre(6, 2, 3, 0, 5, 4, 1));
   EXPECT_THAT(values_of(sort_row(values, 1)[1]), ElementsAre(1, 4, 0, 5, 2, 3, 6));
-  EXPECT_EQ(sort_row(values, 0)[0].elements[2].bits, sign_bit(BP_F32)) << "-0 stays behind 0";
+  EXPECT_EQ(sort_row(values, 0)[0].elements[2].bits, sign_bit(BP_F32)) << "-0 stays after 0";
 }
 
 TEST(OracleSort, WorksAlongAnyAxis) {

@@ -138,7 +138,7 @@ TEST(OracleProduct, BoundsAndCorners) {
   EXPECT_TRUE(std::isnan(product_of({kInf, 0}).value));
   EXPECT_EQ(product_of({kInf, -2}).value, -kInf);
   EXPECT_EQ(product_of({0, 5, 0.3L}).criterion, Criterion::unsigned_zero);
-  EXPECT_EQ(product_of({1e-30L, 1e-30L, kInf}).criterion, Criterion::any) << "0 may meet the infinity";
+  EXPECT_EQ(product_of({1e-30L, 1e-30L, kInf}).criterion, Criterion::any) << "0 may be multiplied by infinity";
   const Element small = product_of({1e-30L, 1e-30L, 1e30L});
   EXPECT_TRUE(allows(small, 0)) << "a partial product may underflow";
 }

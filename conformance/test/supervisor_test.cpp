@@ -264,7 +264,7 @@ TEST(Supervisor, RemainingProcessesAreEnded) {
     char byte;
     static_cast<void>(!read(ends[0], &byte, 1));
   });
-  EXPECT_THAT(result.message, HasSubstr("left behind"));
+  EXPECT_THAT(result.message, HasSubstr("a child process remains"));
   close(ends[1]);
   char byte;
   EXPECT_EQ(read(ends[0], &byte, 1), 0) << "the stray process still holds the pipe";
@@ -275,7 +275,7 @@ TEST(Supervisor, ARemainingChildIsAFailure) {
   EXPECT_OUTCOME(among_others([](Context&) {
                    if (fork() == 0) execl("/bin/true", "true", nullptr);
                  }),
-                 fail, "left behind");
+                 fail, "a child process remains");
 }
 
 TEST(Supervisor, ClosedDescriptorsAreACrashOfThatCase) {

@@ -130,7 +130,7 @@ std::string confusion_matrix(const Images& test, const Result& result) {
                             share, count);
     }
   }
-  return html + R"(</tr></table><p class="note">Rows: the true digit. Columns: the answer.</p></section>)"
+  return html + R"(</tr></table><p class="note">Rows: the true digit. Columns: the prediction.</p></section>)"
                 "\n";
 }
 

@@ -28,7 +28,7 @@ Device open_named(const Registry& registry, const std::string& name) {
     return registry.open(name.c_str());
   } catch (const backplane::Error& failure) {
     throw Failure(kExitFinding, bph_status_name(failure.status()),
-                  fmt::format("device '{}' cannot be opened: {}; devices here: {}", name, failure.what(),
+                  fmt::format("device '{}' cannot be opened: {}; available devices: {}", name, failure.what(),
                               take_inventory(registry).device_names()));
   }
 }

@@ -120,7 +120,7 @@ class ModelBench {
     if (contestant == nullptr) return nullptr;
     result.first_ns = contestant->first_ns().value_or(0);
     if (contestant->outputs().size() != expected.size()) {
-      result.reason = fmt::format("it gave {} of {} outputs: nobody knows that it does the same work",
+      result.reason = fmt::format("it gave {} of {} outputs: so its work cannot be compared",
                                   contestant->outputs().size(), expected.size());
       return nullptr;
     }

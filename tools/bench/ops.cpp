@@ -187,7 +187,7 @@ class OpsBench {
   static bool same_work(const OpCase& op, const std::vector<HostBlock>& made, const std::vector<HostBlock>& expected,
                         Performance& result) {
     if (made.empty()) {
-      result.reason = "it gives no output: nobody knows that it does the same work";
+      result.reason = "it gives no output: so its work cannot be compared";
       return false;
     }
     for (size_t i = 0; i < std::min(made.size(), expected.size()); ++i) {

@@ -101,7 +101,7 @@ class LineProcess {
       pollfd ready{out_, POLLIN, 0};
       const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
       if (polled < 0 && errno == EINTR) continue;
-      if (polled == 0) give_up(fmt::format("no answer within {} s", limit.count()));
+      if (polled == 0) give_up(fmt::format("no reply within {} s", limit.count()));
       std::array<char, 4096> bytes;
       const ssize_t count = ::read(out_, bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
@@ -188,7 +188,7 @@ class PythonContestant final : public PeerContestant {
       file.read(reinterpret_cast<char*>(outputs_[i].data()), static_cast<std::streamsize>(outputs_[i].bytes()));
       if (!file || file.peek() != std::ifstream::traits_type::eof()) {
         throw Failure(kExitFinding, "INTERNAL",
-                      fmt::format("a peer's output {} has not the {} bytes that the case has", i, outputs_[i].bytes()));
+                      fmt::format("a peer's output {} does not have the {} bytes of the case", i, outputs_[i].bytes()));
       }
     }
   }
@@ -234,7 +234,7 @@ class PythonPeer final : public Peer {
       request[role] = Message::array();
       for (const Operand& operand : *operands) {
         if (!operand.dense()) {
-          *why = "the peer is asked with dense operands only";
+          *why = "the peer is measured with dense operands only";
           return nullptr;
         }
         request[role].push_back({bph_dtype_name(operand.dtype), operand.shape});

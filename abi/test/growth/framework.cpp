@@ -89,7 +89,7 @@ int main(int count, char** arguments) {
   report("enumerator, given", run_gelu(session, 2, gelu_quick));
   report("host struct, given", run_add(session, call_with(0, 0, 1)));
   report("operator, given", run_square(session));
-  report("slot, behind a bph_ function", report_later(session));
+  report("slot, called by a bph_ function", report_later(session));
   report("interface slot, given", report_interface(session));
   report("output field, read", report_info(session));
   return 0;

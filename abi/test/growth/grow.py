@@ -152,7 +152,7 @@ def main(root, out, stamp, what, *sources):
                     untouched.remove(name)
                 edit(kind, copies[name], pattern, replacement)
             elif what == "minor":
-                sys.exit(f"grow.py: {kind}: {file} is edited and not asked for")
+                sys.exit(f"grow.py: {kind}: {file} is edited without a request")
     if untouched:
         sys.exit(f"grow.py: no edit is of {', '.join(untouched)}")
     digest = hashlib.sha256()

@@ -26,7 +26,7 @@ Case later_case(const char* id, bool passes) {
   later.requirements = {"BP-VER-001"};
   later.since = BP_ABI_VERSION + 1;
   later.run = [passes](Context&) {
-    if (!passes) end_case(Outcome::fail, "the plugin has not what came later");
+    if (!passes) end_case(Outcome::fail, "the plugin lacks later additions");
   };
   return later;
 }
@@ -41,7 +41,8 @@ void report(const char* name, const Catalogue& catalogue, const char* plugin) {
   options.target = target;
   const std::vector<Result> results = run(catalogue, selection, options);
   const Verdict verdict = judge(catalogue, selection, results, requested, facts);
-  std::printf("%s\t%s; %zu of %zu cases asked\n", name, verdict.statement.c_str(), selection.size(), catalogue.size());
+  std::printf("%s\t%s; %zu of %zu cases requested\n", name, verdict.statement.c_str(), selection.size(),
+              catalogue.size());
 }
 
 }  // namespace

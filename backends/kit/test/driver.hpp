@@ -78,7 +78,7 @@ class Driver : public HostDriver {
   };
   static Status prepare_div(const CheckedDesc& checked, Prepared& prepared) {
     const bp_tensor_desc& out = checked.desc.outputs[0];
-    if (out.shape[0] > 8) return unsupported("div: more than 8 rows are not here; take fewer");
+    if (out.shape[0] > 8) return unsupported("div: more than 8 rows are not supported; use fewer");
     int64_t count = 1;
     for (uint32_t i = 0; i < out.rank; ++i) count *= out.shape[i];
     prepared.state = std::make_shared<Div>(count);

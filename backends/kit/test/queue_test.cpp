@@ -128,7 +128,7 @@ TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndALaterEventFails) {
   EXPECT_TRUE(device->wait(never, 0).ok());
   EXPECT_EQ(device->record(late, *a).code(), BP_EXECUTION_FAILED);
   EXPECT_EQ(device->wait(late, BP_WAIT_FOREVER).code(), BP_EXECUTION_FAILED)
-      << "a record on a failed stream stands for it";
+      << "a record on a failed stream carries its failure";
 }
 
 // Stream a fails. b waits for a, and c waits for b. The host never waits for a.

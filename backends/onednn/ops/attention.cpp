@@ -199,7 +199,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   prepared.any_size = true;
   if (desc.input_count < 4 || desc.inputs[3].dtype != BP_F64) return {};
-  return unsupported(checked.op->name, ": a mask of f64 is not here; let core decompose it");
+  return unsupported(checked.op->name, ": a mask of f64 is not supported; let core decompose it");
 }
 
 }  // namespace

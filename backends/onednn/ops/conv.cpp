@@ -182,7 +182,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const char* name = checked.op->name;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
   const auto unsupported_here = [&](const char* what) {
-    return unsupported(name, ": ", what, " is not here; let core decompose it");
+    return unsupported(name, ": ", what, " is not supported; let core decompose it");
   };
   const auto views = [&](const auto& test) {
     return std::any_of(desc.inputs, desc.inputs + desc.input_count, test) ||

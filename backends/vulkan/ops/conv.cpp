@@ -54,7 +54,7 @@ class Convolution : public Gemm {
     const auto& attributes = checked.attributes.as<bp_conv_attributes>();
     for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
       if (attributes.pad_begin[i] < kMaxPadding && attributes.pad_end[i] < kMaxPadding) continue;
-      return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not here; let core decompose it");
+      return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not supported; let core decompose it");
     }
     return Gemm::prepare(checked, needs);
   }

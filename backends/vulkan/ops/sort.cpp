@@ -22,7 +22,7 @@ class Sort : public Operator {
     uint64_t bytes = sizeof(int32_t);
     for (uint32_t i = 0; i < desc.inputs[0].rank; ++i) {
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(desc.inputs[0].shape[i]), &bytes))
-        return kit::unsupported("sort: the indices of this input are more than memory holds; divide it");
+        return kit::unsupported("sort: the indices of this input exceed the memory; divide it");
     }
     needs.workspace_bytes = bytes;
     return {};

@@ -33,7 +33,7 @@ struct Header {
   uint64_t data_bytes;
   uint64_t digest;  // XXH3 hash of the data that follows the header
 };
-static_assert(sizeof(Header) == 72, "no padding: it is written as it lies");
+static_assert(sizeof(Header) == 72, "no padding: the struct is written byte by byte");
 
 std::string reason() { return std::generic_category().message(errno); }
 

@@ -118,7 +118,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   api.vkGetPhysicalDeviceProperties2(handle, &properties);
   out.properties = properties.properties;
   if (out.properties.apiVersion < VK_API_VERSION_1_2) {
-    out.missing = kit::text("Vulkan 1.2 (it speaks ", VK_API_VERSION_MAJOR(out.properties.apiVersion), ".",
+    out.missing = kit::text("Vulkan 1.2 (it has ", VK_API_VERSION_MAJOR(out.properties.apiVersion), ".",
                             VK_API_VERSION_MINOR(out.properties.apiVersion), ")");
     return out;
   }

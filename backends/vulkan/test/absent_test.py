@@ -56,5 +56,5 @@ with tempfile.TemporaryDirectory() as folder:
     installed = glob.glob("/usr/share/vulkan/icd.d/*.json") if "vulkan:0" in certified.listing(command, folders) else []
     for how in ("instance", "none"):
         said = certified.listing(command, folders, {**drivers(fails, *installed), "FAILING_DRIVER": how})
-        tap.check(f"beside a driver that fails ({how}) others work", "vulkan:0" in said or not installed, said)
+        tap.check(f"with a driver that fails ({how}) others work", "vulkan:0" in said or not installed, said)
 tap.done()

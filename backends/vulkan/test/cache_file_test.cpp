@@ -68,7 +68,7 @@ TEST_F(CacheFiles, StoredDataIsLoaded) {
     EXPECT_EQ(file.load(said), data);
     EXPECT_EQ(said, "");
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder + "/made/when/needed"), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder + "/made/when/needed"), {}), 1) << "no other file remains";
   struct stat about {};
   ASSERT_EQ(::stat((folder + "/made").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777u, 0700u);
@@ -121,7 +121,7 @@ TEST_F(CacheFiles, FilesThatOthersMayWriteAreNotUsed) {
   fs::create_directory(file.path());
   EXPECT_NE(objection(file), "");
   EXPECT_NE(file.store(bytes_of(100, 1)), "");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "no other file remains";
 }
 
 TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsLogged) {
@@ -160,7 +160,7 @@ TEST_F(CacheFiles, AFullDiskIsLoggedAndTheOldFileStays) {
   EXPECT_EQ(why, std::strerror(EFBIG));
   std::string said;
   EXPECT_EQ(file.load(said), bytes_of(100, 1)) << said;
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "no other file remains";
 }
 
 TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {

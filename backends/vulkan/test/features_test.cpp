@@ -69,7 +69,7 @@ TEST_F(Features, OneThatIsNeededAndAbsentIsNamed) {
 
 TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
   watched::change_properties = [](VkPhysicalDeviceProperties2& out) { out.properties.apiVersion = VK_API_VERSION_1_1; };
-  refused_for("Vulkan 1.2 (it speaks 1.1)");
+  refused_for("Vulkan 1.2 (it has 1.1)");
 }
 
 // Returns the subgroup sizes that attention's pipelines require on a device. The device has the

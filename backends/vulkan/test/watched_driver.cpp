@@ -53,7 +53,7 @@ void note_made(const char* by, const void* owner, std::type_index type, const vo
 void note_ended(const char* by, std::type_index type, const void* handle) {
   if (handle == nullptr) return;
   passed.erase(handle);
-  if (objects.erase({type, handle}) == 0) complaints += std::string(by) + " of what is not there\n";
+  if (objects.erase({type, handle}) == 0) complaints += std::string(by) + " of an absent object\n";
   for (auto at = objects.begin(); at != objects.end();) {
     if (at->second.owner != handle) {
       ++at;

@@ -135,11 +135,12 @@ void deterministic(Context& context, const bph_op_info& op) {
   if (status == BP_OK && (info.flags & BP_PLAN_FACTS_UNKNOWN) != 0) info = Plan(device, deterministic.get()).info;
   if (device.has(BP_CAP_DETERMINISTIC)) {
     expect_status(status, error, "plan_create with BP_OP_FLAG_DETERMINISTIC", {BP_OK});
-    context.require((info.flags & BP_PLAN_DETERMINISTIC) != 0, "a plan asked to be deterministic does not say it is");
+    context.require((info.flags & BP_PLAN_DETERMINISTIC) != 0,
+                    "a plan requested as deterministic lacks BP_PLAN_DETERMINISTIC");
   } else {
     expect_status(status, error, "plan_create with BP_OP_FLAG_DETERMINISTIC", {BP_OK, BP_UNSUPPORTED});
     context.require(status != BP_OK || (info.flags & BP_PLAN_DETERMINISTIC) != 0,
-                    "a plan asked to be deterministic does not say it is");
+                    "a plan requested as deterministic lacks BP_PLAN_DETERMINISTIC");
   }
 }
 

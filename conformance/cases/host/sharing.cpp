@@ -157,7 +157,8 @@ void addresses_lead_back(Context& context, uint32_t kind) {
     context.require(device == side.device.get() && buffer == all.back().get() && offset == within,
                     "the address {:#x} of a buffer at {:#x} leads elsewhere", info.address + within, info.address);
     if (kind != BP_MEMORY_DEVICE)
-      context.require(info.address == reinterpret_cast<uint64_t>(all.back().map()), "a mapped buffer lies elsewhere");
+      context.require(info.address == reinterpret_cast<uint64_t>(all.back().map()),
+                      "a mapped buffer is at another address");
   }
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i)

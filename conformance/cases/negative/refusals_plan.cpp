@@ -23,7 +23,7 @@ bp_status create(Context& context, const bp_op_desc& desc, bp_error* error) {
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
   // A query with a null output must return the same status.
   const bp_status without_plan = device->plan_create(device.get(), &desc, nullptr, &info, nullptr);
-  context.require(without_plan == status, "plan_create answered {} with a place for the plan and {} without",
+  context.require(without_plan == status, "plan_create returned {} with a pointer for the plan and {} without",
                   status_name(status), status_name(without_plan));
   return require_null(context, status, plan, "plan_create");
 }

@@ -178,7 +178,7 @@ std::string Arena::location_text(size_t image, uint64_t byte) const {
   }
   if (nearest == nullptr) return fmt::format("at byte {}", byte);
   if (byte < nearest->begin) return fmt::format("{} bytes before {}", least, nearest->label);
-  if (byte >= nearest->end) return fmt::format("{} bytes behind the last of {}", least, nearest->label);
+  if (byte >= nearest->end) return fmt::format("{} bytes after the last of {}", least, nearest->label);
   return fmt::format("at byte {} from element 0 of {}", static_cast<int64_t>(byte - nearest->element_0),
                      nearest->label);
 }

@@ -160,7 +160,7 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
   const bp_plan_info& info = prepared.plan.info;
   const bool must_not_stage = setup_.call.op == BP_OP_COPY || setup_.call.op == BP_OP_FILL;
   context_.require(!must_not_stage || (info.stage_inputs | info.stage_outputs) == 0,
-                   "the plan asks to stage operands of {}, which must take any strides itself",
+                   "the plan requests staging of operands of {}, which must accept any strides itself",
                    oracle::operator_of(setup_.call.op)->name);
   RunState state{.arena = arena_, .regions = regions_};
   stage(state, info);

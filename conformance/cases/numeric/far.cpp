@@ -75,7 +75,7 @@ class Sparse {
     for (const uint64_t at : offsets_)
       if (at != kNowhere) std::memset(byte_at(at), 0, size_);
     for (size_t i = 0; i < windows_.size(); ++i)
-      context.require(before[i].bytes == windows_[i].bytes, "a byte beside an element of {} changed, near byte {}",
+      context.require(before[i].bytes == windows_[i].bytes, "a byte between elements of {} changed, near byte {}",
                       label, windows_[i].begin);
     return dense;
   }
@@ -96,7 +96,7 @@ class Sparse {
     for (Window& window : windows_)
       if (at >= window.begin && at < window.begin + window.bytes.size())
         return window.bytes.data() + (at - window.begin);
-    throw std::logic_error("an element lies in no window");
+    throw std::logic_error("an element is in no window");
   }
 
   Device& device_;
@@ -168,7 +168,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
     operands.push_back(sparse[i].operand());
   }
   Plan plan(device, desc.get());
-  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan asks for staged operands");
+  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan requests staged operands");
   std::vector<bp_operand> scalars;
   for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
   bp_execution execution = {};

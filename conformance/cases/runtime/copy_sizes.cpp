@@ -162,7 +162,7 @@ void sparse_copy(Context& context, Route route, Memory& to, uint64_t to_offset, 
     require_same(context, to.read(to_offset + edge - kWindow, 2 * kWindow), data(edge),
                  fmt::format("{}, the bytes from {} on", what, edge - kWindow));
   require_same(context, to.read(to_offset - kWindow, kWindow), margin, "the bytes before " + what);
-  require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes behind " + what);
+  require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes after " + what);
 }
 
 // Tests a copy of `count` bytes. Only the edges of each mebibyte are written and checked.

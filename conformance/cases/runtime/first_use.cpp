@@ -33,7 +33,7 @@ void instances(Context& context) {
     stream.wait();
     Words got(1024);
     device.read(to.get(), 0, got.data(), 4096);
-    require_same(context, got, data, "the first copy of an instance beside those of seven others");
+    require_same(context, got, data, "the first copy of an instance, concurrent with seven others");
   });
 }
 

@@ -61,7 +61,7 @@ void check_plan(Context& context, const bph_op_info& op, uint32_t dtype) {
   context.require((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || has_slot,
                   "a plan has BP_PLAN_SIZED_WORKSPACE and there is no plan_workspace");
   context.require(op.op != BP_OP_COPY || (info.stage_inputs == 0 && info.stage_outputs == 0),
-                  "copy asks for staging, which is done by copy");
+                  "copy requests staging, which uses copy itself");
 }
 
 // Checks that repeated queries (plan_create with a null output) return the same status and facts as
@@ -77,11 +77,11 @@ void question(Context& context, const bph_op_info& op, uint32_t dtype) {
   expect_status(status, error, "plan_create", {BP_OK, BP_UNSUPPORTED});
   ErrorRecord of_question, of_second;
   const bp_status without_plan = create(device, desc.get(), nullptr, checked, of_question);
-  context.require(without_plan == status, "with a place for the plan plan_create answered {}, without one {}",
+  context.require(without_plan == status, "plan_create returned {} with a pointer for the plan, and {} without one",
                   status_name(status), status_name(without_plan));
   create(device, desc.get(), nullptr, again, of_second);
   if (status != BP_OK) context.not_claimed("{}", error.message);
-  context.require(agrees_with(checked, made), "plan_create fills other facts when it is only asked");
+  context.require(agrees_with(checked, made), "plan_create fills other facts if its output is null");
   context.require(same_facts(checked, again), "plan_create fills other facts for an equal descriptor");
 }
 
@@ -124,7 +124,7 @@ void check_class(Context& context, const bph_op_info& op) {
   uint64_t stated = 0;
   expect_status(device->plan_workspace(device.get(), plan.get(), &large.get(), &stated, &error), error,
                 "plan_workspace", {BP_OK});
-  context.require(stated == other.info.workspace_bytes, "plan_workspace told {} bytes, plan_create {}", stated,
+  context.require(stated == other.info.workspace_bytes, "plan_workspace returned {} bytes, plan_create {}", stated,
                   other.info.workspace_bytes);
   OpDesc foreign = elementwise(op.op == BP_OP_NEG ? BP_OP_ABS : BP_OP_NEG, BP_F32, 8);
   uint64_t none = 0;
@@ -144,7 +144,7 @@ void by_threads(Context& context) {
       ErrorRecord error;
       bp_plan* plan = nullptr;
       const bp_status status = create(device, desc.get(), &plan, info, error);
-      context.require(status == BP_OK || status == BP_UNSUPPORTED, "plan_create of {} answered {}", op.name,
+      context.require(status == BP_OK || status == BP_UNSUPPORTED, "plan_create of {} returned {}", op.name,
                       error.text(status));
       if (plan != nullptr) device->plan_destroy(device.get(), plan);
     }
@@ -180,7 +180,7 @@ void specialize(Context& context, const bph_op_info& op) {
   expect_status(status, error, "plan_create with BP_OP_FLAG_SPECIALIZE", {BP_OK, BP_UNSUPPORTED});
   context.require(
       (plain.info.flags & BP_PLAN_SPECIALIZABLE) == 0 || status != BP_OK || (info.flags & BP_PLAN_ANY_SIZE) == 0,
-      "a plan asked to serve one size says that it serves any");
+      "a plan requested for one size states that it serves any");
 }
 
 // Checks that the operator supports operands of rank `rank`.
@@ -214,14 +214,14 @@ void check_copy(Context& context, const Layout& layout, uint32_t dtype) {
   desc.input(view);
   const Plan plan(device, desc.get());
   context.require(plan.info.stage_inputs == 0 && plan.info.stage_outputs == 0,
-                  "copy from a {} view asks for staging, which is done by copy", layout.name);
+                  "copy from a {} view requests staging, which uses copy itself", layout.name);
   // Strides that repeat an address are illegal for an output.
   if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;
   OpDesc back(BP_OP_COPY);
   back.input(dense_view(dtype, {6, 6})).output(view);
   const Plan other(device, back.get());
   context.require(other.info.stage_inputs == 0 && other.info.stage_outputs == 0,
-                  "copy to a {} view asks for staging, which is done by copy", layout.name);
+                  "copy to a {} view requests staging, which uses copy itself", layout.name);
 }
 
 }  // namespace

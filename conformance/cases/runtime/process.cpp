@@ -205,8 +205,8 @@ void two_hosts(Context& context) {
     of_other.copy(d.get(), 0, c.get(), 0, bytes);
     of_other.wait();
     of_one.wait();
-    require_same(context, download<unsigned char>(b, bytes), left, "the first host's work beside the second's");
-    require_same(context, download<unsigned char>(d, bytes), right, "the second host's work beside the first's");
+    require_same(context, download<unsigned char>(b, bytes), left, "the first host's work during the second's");
+    require_same(context, download<unsigned char>(d, bytes), right, "the second host's work during the first's");
   }
 }
 

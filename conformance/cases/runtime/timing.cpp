@@ -85,7 +85,7 @@ void adds_up(Context& context) {
   int64_t sum = 0;
   for (size_t i = 1; i < events.size(); ++i) {
     const int64_t part = elapsed(events[i - 1], events[i]);
-    context.require(part >= 0, "event {} lies {} ns before the one recorded before it", i, -part);
+    context.require(part >= 0, "event {} is {} ns before the one recorded before it", i, -part);
     sum += part;
   }
   const int64_t whole = elapsed(events.front(), events.back());
@@ -111,13 +111,13 @@ void not_ready_while_pending(Context& context) {
     const bp_status status = elapsed_status(device, begin, end, ns, error);
     const bool pending = end.wait_for(0) == BP_TIMEOUT;
     expect_status(status, error, "event_elapsed", {BP_OK, BP_NOT_READY});
-    context.require(!pending || status == BP_NOT_READY, "event_elapsed answered {} before both events had passed",
+    context.require(!pending || status == BP_NOT_READY, "event_elapsed returned {} before both events had passed",
                     status_name(status));
     seen = seen || pending;
     stream.wait();
     context.require(elapsed(begin, end) > 0, "event_elapsed gave nothing once both events had passed");
   }
-  if (!seen) context.suspect("the events had always passed when they were asked");
+  if (!seen) context.suspect("the events had always passed at the query");
 }
 
 void across_streams(Context& context) {

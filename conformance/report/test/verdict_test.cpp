@@ -71,7 +71,7 @@ TEST(Verdict, APassingRunReachesTheRequestedProfile) {
   EXPECT_EQ(judged({}, {BP_PROFILE_INFER, {}}).level, BP_PROFILE_INFER);
   EXPECT_EQ(judged({}, {BP_PROFILE_CORE, {}}).level, BP_PROFILE_CORE);
   EXPECT_EQ(judged({}).statement, "acme 1.0 on Acme 9000 is certified at TRAIN of ABI " + version_text(BP_ABI_VERSION) +
-                                      "; it supports 100 % of what was asked");
+                                      "; it supports 100 % of the requested cases");
 }
 
 // A newer suite must not take a profile from a plugin of an older ABI.

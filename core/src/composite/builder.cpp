@@ -107,8 +107,8 @@ Value Builder::scalar(uint32_t index, uint32_t rank) {
 Value Builder::temporary(uint32_t dtype, const Extents& shape) {
   int64_t bytes = 0;
   if (__builtin_mul_overflow(count_of(shape), int64_t{dtype_bytes(dtype)}, &bytes)) {
-    throw Error(BP_OUT_OF_MEMORY, "{}: its decomposition needs a temporary that no memory holds; use smaller operands",
-                row_.name)
+    throw Error(BP_OUT_OF_MEMORY,
+                "{}: its decomposition needs a temporary that exceeds the memory; use smaller operands", row_.name)
         .with_op(row_.id);
   }
   const Value made = value_of(Location::Kind::temporary, 0, dense_view(dtype, shape));

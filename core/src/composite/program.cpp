@@ -99,7 +99,7 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
 Error failed_step(const Error& error, const Device& device, const OpRow& composite, const Draft& draft) {
   const uint32_t dtype = draft.operands[0].dtype();
   if (error.status() == BP_UNSUPPORTED) {
-    return Error(BP_UNSUPPORTED, "{}: {} is not native here, and its decomposition needs {} of {}: {}", device.name,
+    return Error(BP_UNSUPPORTED, "{}: {} is not native, and its decomposition needs {} of {}: {}", device.name,
                  composite.name, draft.row->name, dtype_name(dtype), error.what())
         .with_op(composite.id);
   }

@@ -60,7 +60,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
   Error error(
       BP_UNSUPPORTED,
-      "{}: plan_create of {} answered INVALID_ARGUMENT to a descriptor that core has checked, which is a defect of "
+      "{}: plan_create of {} returned INVALID_ARGUMENT for a descriptor that core has checked, which is a defect of "
       "the plugin and counts as UNSUPPORTED; report it to the plugin's author. It said: {}",
       device.name, row.name, static_cast<const char*>(reported.message));
   if (device.plugin->registry && !device.warned_of_refusal[row.id].exchange(true)) {

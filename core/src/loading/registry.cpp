@@ -75,7 +75,7 @@ Ref<Registry> Registry::create(const bph_registry_desc* given) {
   state.search_paths = search_places(desc.search_path, (desc.flags & BPH_REGISTRY_NO_DEFAULT_PATHS) == 0);
   if (runs_privileged()) {
     registry->log(BP_LOG_INFO,
-                  "backplane: the program is privileged (set-uid): environment and user places do not count");
+                  "backplane: the program is privileged (set-uid): environment and user directories do not count");
   }
   registry->search();
   return registry;
@@ -102,7 +102,7 @@ void Registry::read_faults(const bph_registry_desc& desc, bool wanted) {
   if (wanted == (text != nullptr)) return;
   if (wanted) {
     throw Error(BP_INVALID_ARGUMENT,
-                "bph_registry_create: the layer fault is named and not told what to do; set BACKPLANE_FAULT, as \"fail "
+                "bph_registry_create: the layer fault is named without a schedule; set BACKPLANE_FAULT, as \"fail "
                 "copy 3 OUT_OF_MEMORY\"");
   }
   log(BP_LOG_WARNING,
@@ -116,7 +116,7 @@ void Registry::read_trace(const bph_registry_desc& desc, bool wanted) {
   if (wanted == (path != nullptr)) return;
   if (wanted) {
     throw Error(BP_INVALID_ARGUMENT,
-                "bph_registry_create: the layer trace is named and not told where to write; set BACKPLANE_TRACE to a "
+                "bph_registry_create: the layer trace is named without a file; set BACKPLANE_TRACE to a "
                 "file, as \"trace.json\"");
   }
   log(BP_LOG_WARNING,

@@ -66,11 +66,11 @@ Registry::Choice Registry::choose_configured() {
       return choose_named(device);
     } catch (const Error& error) {
       log(BP_LOG_INFO,
-          Error(BP_OK, "{}: {} is not there: {}", shown(state_->config.path), device, error.what()).what());
+          Error(BP_OK, "{}: {} is not available: {}", shown(state_->config.path), device, error.what()).what());
       reasons += fmt::format("; {}: {:.100}", device, error.what());
     }
   }
-  throw Error(BP_UNAVAILABLE, "{}: none of its devices is there{}", shown(state_->config.path), reasons);
+  throw Error(BP_UNAVAILABLE, "{}: none of its devices is available{}", shown(state_->config.path), reasons);
 }
 
 Registry::Choice Registry::choose_first() {

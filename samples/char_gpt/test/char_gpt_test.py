@@ -100,11 +100,11 @@ rest = run("train", "--plugin", plugin, "--text", text, "--write", "0", "--load"
 tap.check("training goes on from a checkpoint, to the same bits", weights(rest) == weights(whole) and weights(half) != weights(whole),
           half.stdout + rest.stdout + rest.stderr)
 tap.check("the same training leaves the same checkpoint", read_file("rest") == read_file("whole"))
-tap.check("nothing is left beside it", not [name for name in os.listdir(folder.name) if name.endswith(".tmp")], os.listdir(folder.name))
+tap.check("no other file remains", not [name for name in os.listdir(folder.name) if name.endswith(".tmp")], os.listdir(folder.name))
 
 wrote = [run("write", "--plugin", plugin, "--load", path("whole"), "--write", "40", "--prompt", "the ", "--write-seed", seed)
          for seed in ("1", "1", "2")]
-tap.check("it writes as much as asked, behind the prompt", wrote[0].returncode == 0 and len(wrote[0].stdout) == 4 + 40 + 1
+tap.check("it writes the requested number of characters after the prompt", wrote[0].returncode == 0 and len(wrote[0].stdout) == 4 + 40 + 1
           and wrote[0].stdout.startswith("the "), wrote[0].stdout + wrote[0].stderr)
 tap.check("the same seed writes the same", wrote[0].stdout == wrote[1].stdout, wrote[1].stdout)
 tap.check("another seed something else", wrote[0].stdout != wrote[2].stdout, wrote[2].stdout)
@@ -150,7 +150,7 @@ refuses("no verb", 2, "subcommand", "--plugin", plugin)
 refuses("no such plugin", 1, "no such library", "train", "--plugin", "/nowhere/plugin.so", "--text", text)
 refuses("no steps", 2, "--steps", "train", "--steps", "0")
 refuses("neither on nor off", 2, "--native", "train", "--native", "maybe")
-refuses("one way to compare", 1, "at least two", "compare", "--plugins", plugin, "--text", text, *MODEL)
+refuses("one variant to compare", 1, "at least two", "compare", "--plugins", plugin, "--text", text, *MODEL)
 refuses_training("no such text", "no file or directory", "--text", "/nowhere/text")
 refuses_training("a directory without documents", "no *.md", "--text", os.path.dirname(char_gpt))
 refuses_training("an empty text", "is empty", "--text", write_file("empty.txt", ""))
@@ -168,7 +168,7 @@ refuses_checkpoint("another kind of file", "no checkpoint of char_gpt", read_fil
 refuses_checkpoint("an empty checkpoint", "no checkpoint of char_gpt", b"")
 refuses_checkpoint("a checkpoint cut short in its header", "cut short", good[:50])
 refuses_checkpoint("a checkpoint cut short", "cut short", good[:-1])
-refuses_checkpoint("a checkpoint with bytes behind its end", "behind its end", good + b"?")
+refuses_checkpoint("a checkpoint with bytes after its end", "after its end", good + b"?")
 refuses_checkpoint("a checkpoint of a later version", "version 2", good[:8] + b"\2" + good[9:])
 refuses_checkpoint("a damaged header", "damaged", good[:20] + b"?" + good[21:])
 refuses_checkpoint("damaged numbers", "damaged", good[:-100] + bytes([good[-100] ^ 1]) + good[-99:])

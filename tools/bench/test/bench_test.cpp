@@ -81,10 +81,10 @@ TEST(ShapeFile, ErrorsNameTheLineAndLegalValues) {
   EXPECT_THAT(complaint("add f32 4 4 4"), HasSubstr("2 operand(s)"));
   EXPECT_THAT(complaint("exp i32 4"), HasSubstr("exp takes no i32"));
   EXPECT_THAT(complaint("add f32 4 axis=1"), HasSubstr("there is no attribute 'axis'"));
-  EXPECT_THAT(complaint("add f32 4 -> 4 -> 4"), HasSubstr("'->' stands twice"));
+  EXPECT_THAT(complaint("add f32 4 -> 4 -> 4"), HasSubstr("'->' appears twice"));
   EXPECT_THAT(complaint("add f32 100000x100000"), HasSubstr("more than 4294967296 elements"));
   EXPECT_THAT(complaint("matmul f32 100000x1 1x100000"), HasSubstr("more than 2^32 elements"));
-  EXPECT_THAT(complaint("add f32 4\n\nadd  f32 4 # again"), HasSubstr(":3: 'add f32 4' stands in the file already"));
+  EXPECT_THAT(complaint("add f32 4\n\nadd  f32 4 # again"), HasSubstr(":3: 'add f32 4' appears in the file already"));
   EXPECT_THAT(complaint("# nothing\n"), HasSubstr("dir/model.txt: there is no case in it"));
   EXPECT_THROW(tool::read_shapes("/nowhere/shapes.txt"), tool::Failure);
   EXPECT_THROW(tool::read_shapes("/"), tool::Failure);

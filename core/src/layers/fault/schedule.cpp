@@ -135,7 +135,7 @@ class Parser {
         return std::chrono::nanoseconds(static_cast<int64_t>(value) * unit.nanoseconds);
       }
     }
-    refuse(text, "is no time; write a whole number with ns, us, ms or s behind, at most 60s");
+    refuse(text, "is no time; write a whole number with ns, us, ms or s, at most 60s");
   }
 
   std::string_view text_;

@@ -59,8 +59,8 @@ class ExecutionCheck {
     CheckedBuffer& buffer = call_.object(operand.buffer, role);
     if (buffer.kind == BP_MEMORY_HOST && (call_.device().info.capabilities & BP_CAP_HOST_OPERANDS) == 0) {
       call_.refuse(rule::kOperandMemory,
-                   "{} {} lies in HOST memory and the device has no BP_CAP_HOST_OPERANDS; copy it to DEVICE memory",
-                   role, index);
+                   "{} {} is in HOST memory and the device has no BP_CAP_HOST_OPERANDS; copy it to DEVICE memory", role,
+                   index);
     }
     used_.push_back(&buffer);
     return buffer;
@@ -155,7 +155,7 @@ class ExecutionCheck {
     for (const Placed& operand : placed_) {
       const auto at = static_cast<int64_t>(operand.operand->offset);
       if (operand.operand->buffer == e.workspace && at + operand.extent.lo < end && at + operand.extent.hi > begin) {
-        call_.refuse(rule::kWorkspace, "{} {} lies in the workspace; use other memory", operand.role, operand.index);
+        call_.refuse(rule::kWorkspace, "{} {} is in the workspace; use other memory", operand.role, operand.index);
       }
     }
   }
@@ -175,7 +175,7 @@ class ExecutionCheck {
       const bp_operand& scalar = execution_.scalars[i];
       if ((desc_.flags & BP_OP_FLAG_DEVICE_SCALARS) == 0) {
         if (scalar.buffer != nullptr) {
-          call_.refuse(rule::kScalars, "scalar {} lies in a buffer; pass an immediate, or plan with DEVICE_SCALARS", i);
+          call_.refuse(rule::kScalars, "scalar {} is in a buffer; pass an immediate, or plan with DEVICE_SCALARS", i);
         }
         continue;
       }

@@ -39,7 +39,7 @@ bp_status buffer_create(bp_device* handle, const bp_buffer_desc* desc, bp_buffer
     const bp_buffer_desc known = call.input(desc, BP_BUFFER_DESC_MIN_SIZE, "bp_buffer_desc");
     check_kind(call, known.kind);
     if (known.bytes == 0 || (known.alignment != 0 && !std::has_single_bit(known.alignment))) {
-      call.refuse(rule::kBufferSize, "{} bytes aligned to {} are asked for; ask for at least 1, and for a power of two",
+      call.refuse(rule::kBufferSize, "{} bytes aligned to {} are requested; request at least 1, and a power of two",
                   known.bytes, known.alignment);
     }
     bp_buffer* made = nullptr;
@@ -224,7 +224,7 @@ bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t ds
                     bytes, src_offset, dst_offset);
       }
       if (to.kind == BP_MEMORY_HOST && from.kind == BP_MEMORY_HOST) {
-        call.refuse(rule::kCopyHost, "both buffers lie in HOST memory; copy there with memcpy, behind a wait");
+        call.refuse(rule::kCopyHost, "both buffers are in HOST memory; copy there with memcpy, after a wait");
       }
       line = &call.occupy_stream(stream);
       buffers = {&to, &from};

@@ -59,8 +59,8 @@ bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, 
     if (outcome.status == BP_INVALID_ARGUMENT) {
       call.blame(
           outcome, rule::kCheckedDescriptor,
-          "answered INVALID_ARGUMENT to a descriptor that keeps the rules; it counts as a refusal without this layer: "
-          "answer UNSUPPORTED, or report it to the plugin's author");
+          "returned INVALID_ARGUMENT for a descriptor that keeps the rules; it counts as a refusal without this layer: "
+          "return UNSUPPORTED, or report it to the plugin's author");
     }
     if (out != nullptr) {
       state.info = facts;

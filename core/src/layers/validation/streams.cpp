@@ -87,7 +87,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
           return next.stream_wait(inner, stream, timeout_ns, record);
         });
     if (outcome.status == BP_TIMEOUT && timeout_ns == BP_WAIT_FOREVER) {
-      call.blame(outcome, rule::kEndlessWait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
+      call.blame(outcome, rule::kEndlessWait, "returned TIMEOUT for BP_WAIT_FOREVER; report it to the plugin's author");
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
@@ -229,7 +229,7 @@ bp_status event_wait(bp_device* handle, bp_event* event, uint64_t timeout_ns, bp
           return next.event_wait(inner, event, timeout_ns, record);
         });
     if (outcome.status == BP_TIMEOUT && timeout_ns == BP_WAIT_FOREVER) {
-      call.blame(outcome, rule::kEndlessWait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
+      call.blame(outcome, rule::kEndlessWait, "returned TIMEOUT for BP_WAIT_FOREVER; report it to the plugin's author");
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, nullptr);

@@ -176,8 +176,8 @@ Status check_scalars(const PlanForm& plan, const bp_op_desc& desc, const bp_oper
   for (uint32_t i = 0; i < count; ++i) {
     if ((scalars[i].buffer != nullptr) != on_device) {
       return invalid_argument(op.name, ": scalar ", i,
-                              on_device ? " has no buffer, though DEVICE_SCALARS asks for one"
-                                        : " lies in a buffer, which needs the flag DEVICE_SCALARS");
+                              on_device ? " has no buffer, which the flag DEVICE_SCALARS requires"
+                                        : " is in a buffer, which requires the flag DEVICE_SCALARS");
     }
     if (!on_device) continue;
     const Span span = span_of(scalars[i].buffer);
