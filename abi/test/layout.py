@@ -151,15 +151,15 @@ def dump(header, includes, compiler="gcc", flags=()):
 def parse(lines):
     facts = {"constant": {}, "string": {}, "function": {}, "struct": {}, "range": {}, "dtype": {}, "op": {}, "grown": {}}
     for line in lines:
-        kind, name, *rest = line.split(" ")
+        kind, name, *fields = line.split(" ")
         if kind == "field":
             struct, field = name.split(".")
-            declaration = " ".join(rest[2:]).replace("( ", "(")  # the formatter may break the line after "("
-            facts["struct"][struct][1].append((field, int(rest[0]), int(rest[1]), declaration))
+            declaration = " ".join(fields[2:]).replace("( ", "(")  # the formatter may break the line after "("
+            facts["struct"][struct][1].append((field, int(fields[0]), int(fields[1]), declaration))
         elif kind == "struct":
-            facts[kind][name] = (int(rest[0]), [])
+            facts[kind][name] = (int(fields[0]), [])
         else:
-            facts[kind][name] = rest
+            facts[kind][name] = fields
     return facts
 
 

@@ -40,11 +40,11 @@ inline std::vector<Position> positions_of(const View& view, uint32_t axes) {
   std::vector<Position> out;
   for (int64_t n = 0, count = view.elements(); n < count; ++n) {
     Position position{0, 0};
-    int64_t rest = n, row_step = 1, column_step = 1;
-    for (uint32_t d = view.rank; d-- > 0; rest /= view.shape[d]) {
+    int64_t remaining = n, row_step = 1, column_step = 1;
+    for (uint32_t d = view.rank; d-- > 0; remaining /= view.shape[d]) {
       const bool reduced = (axes >> d & 1u) != 0;
       int64_t& step = reduced ? column_step : row_step;
-      (reduced ? position.column : position.row) += rest % view.shape[d] * step;
+      (reduced ? position.column : position.row) += remaining % view.shape[d] * step;
       step *= view.shape[d];
     }
     out.push_back(position);

@@ -126,9 +126,9 @@ std::string repro_line(const Target& target, uint64_t seed, std::string_view id,
 }
 
 std::string digest_of(const Json& certificate) {
-  Json rest = certificate;
-  rest.erase("digest");
-  return sha256(canonical(rest));
+  Json remaining = certificate;
+  remaining.erase("digest");
+  return sha256(canonical(remaining));
 }
 
 Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selection,

@@ -67,14 +67,14 @@ class HalfRule {
     for (size_t half = 0; half < kDtypes.size(); ++half) {
       for (size_t op = 0; op < kOps.size(); ++op) {
         if (which.dtype != kDtypes[half] || which.op != kOps[op] || which.extension != kNames[half]) continue;
-        ++(outcome == Outcome::pass ? passed_ : rest_)[half][op];
+        ++(outcome == Outcome::pass ? passed_ : others_)[half][op];
       }
     }
   }
   bool holds() const {
     for (size_t half = 0; half < kDtypes.size(); ++half) {
       bool all = true;
-      for (size_t op = 0; op < kOps.size(); ++op) all = all && passed_[half][op] != 0 && rest_[half][op] == 0;
+      for (size_t op = 0; op < kOps.size(); ++op) all = all && passed_[half][op] != 0 && others_[half][op] == 0;
       if (all) return true;
     }
     return false;
@@ -84,7 +84,7 @@ class HalfRule {
   static constexpr std::array<uint32_t, 2> kDtypes = {BP_F16, BP_BF16};
   static constexpr std::array<std::string_view, 2> kNames = {"f16", "bf16"};
   static constexpr std::array<uint32_t, 3> kOps = {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL};
-  std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
+  std::array<std::array<uint64_t, 3>, 2> passed_{}, others_{};
 };
 
 // Finds the operators that pass. None of an operator's cases may fail, and in at least one dtype

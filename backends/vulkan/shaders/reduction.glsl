@@ -94,14 +94,14 @@ bool assign_row(uint round) {
   begin = has_row ? min(split * params.split_length, params.extent) : 0u;
   end = has_row ? min(begin + params.split_length, params.extent) : 0u;
   [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] = params.operands[k].address;
-  uint rest = row;
+  uint remaining = row;
   for (uint d = params.outer_rank; d-- > 1u;) {
-    const uint extent = params.shape[d], quotient = rest / extent;
-    const int64_t coordinate = int64_t(rest - quotient * extent);
-    rest = quotient;
+    const uint extent = params.shape[d], quotient = remaining / extent;
+    const int64_t coordinate = int64_t(remaining - quotient * extent);
+    remaining = quotient;
     [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[d] * coordinate);
   }
-  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[0] * int64_t(rest));
+  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[0] * int64_t(remaining));
   return true;
 }
 #define FOR_EACH_ROW for (uint round_ = gl_WorkGroupID.x; assign_row(round_); round_ += gl_NumWorkGroups.x)
