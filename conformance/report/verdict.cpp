@@ -156,10 +156,10 @@ std::string upper(std::string_view text) {
 // Returns text such as "2 operators pass: add (f32), mul (f32)".
 std::string passing_text(const std::vector<std::string>& operators) {
   const std::span<const std::string> shown(operators.data(), std::min(operators.size(), kMostOperatorsShown));
-  const size_t rest = operators.size() - shown.size();
+  const size_t hidden = operators.size() - shown.size();
   return fmt::format("{} operator{} pass{}{}{}{}", operators.size(), operators.size() == 1 ? "" : "s",
                      operators.size() == 1 ? "es" : "", shown.empty() ? "" : ": ", fmt::join(shown, ", "),
-                     rest == 0 ? "" : fmt::format(" and {} more", rest));
+                     hidden == 0 ? "" : fmt::format(" and {} more", hidden));
 }
 
 std::string statement_of(const Verdict& verdict, const Facts& facts, const Selection& selection,

@@ -128,16 +128,16 @@ layers::TraceFile* Registry::trace_file() const { return state_->trace_file; }
 std::shared_ptr<const layers::FaultSchedule> Registry::faults() const { return state_->faults; }
 
 void Registry::search() {
-  for (const Place& place : state_->search_paths) {
+  for (const Place& searched : state_->search_paths) {
     try {
-      for (const std::string& path : list_manifests(place)) add_manifest(path, place.origin);
+      for (const std::string& path : list_manifests(searched)) add_manifest(path, searched.origin);
     } catch (const Refusal& refusal) {
       // Default directories may be missing; directories that the user named may not.
-      if (std::string_view(refusal.rule) == "place.missing" && std::string_view(place.origin) != "search_path")
+      if (std::string_view(refusal.rule) == "place.missing" && std::string_view(searched.origin) != "search_path")
         continue;
       auto candidate = std::make_unique<Candidate>();
-      candidate->origin = place.origin;
-      candidate->manifest_path = place.path;
+      candidate->origin = searched.origin;
+      candidate->manifest_path = searched.path;
       candidate->refused = refusal;
       state_->candidates.push_back(std::move(candidate));
       log(BP_LOG_WARNING, refusal.what());

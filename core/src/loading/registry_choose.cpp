@@ -118,7 +118,7 @@ std::string Registry::found() const {
 
 std::string Registry::searched_paths() const {
   std::string text;
-  for (const Place& place : state_->search_paths) text.append(text.empty() ? "" : ", ").append(place.path);
+  for (const Place& searched : state_->search_paths) text.append(text.empty() ? "" : ", ").append(searched.path);
   return text.empty() ? "nowhere: set BACKPLANE_PLUGIN_PATH" : text;
 }
 

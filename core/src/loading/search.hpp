@@ -29,8 +29,8 @@ std::vector<Place> search_places(const char* search_path, bool default_paths);
 // $XDG_CONFIG_HOME/backplane/config.json, empty if there is no home.
 std::string default_config_file();
 
-// The manifests of a place, sorted by name: the *.json files of a directory, or the place itself if
-// it is a manifest. Throws Refusal "place.*".
-std::vector<std::string> list_manifests(const Place& place);
+// Returns the manifests of a searched path, sorted by name: the *.json files of a directory, or the
+// path itself if it is a manifest. Throws Refusal "place.*".
+std::vector<std::string> list_manifests(const Place& searched);
 
 }  // namespace backplane::core

@@ -96,9 +96,9 @@ tap.check("gzip's figure is that of gzip -9", abs(report["gzip_bits_per_characte
 
 # Checkpoints
 half = train("--steps", "200", "--rate", "1e-2", "--stop", "90", "--save", path("half"))
-rest = run("train", "--plugin", plugin, "--text", text, "--write", "0", "--load", path("half"), "--save", path("rest"))
-tap.check("training goes on from a checkpoint, to the same bits", weights(rest) == weights(whole) and weights(half) != weights(whole),
-          half.stdout + rest.stdout + rest.stderr)
+resumed = run("train", "--plugin", plugin, "--text", text, "--write", "0", "--load", path("half"), "--save", path("rest"))
+tap.check("training goes on from a checkpoint, to the same bits", weights(resumed) == weights(whole) and weights(half) != weights(whole),
+          half.stdout + resumed.stdout + resumed.stderr)
 tap.check("the same training leaves the same checkpoint", read_file("rest") == read_file("whole"))
 tap.check("no other file remains", not [name for name in os.listdir(folder.name) if name.endswith(".tmp")], os.listdir(folder.name))
 
