@@ -78,14 +78,14 @@ nlohmann::json certify(const CertifyOptions& options) {
   const std::string started = utc_now();
   const Clock::time_point start = Clock::now();
   const Facts facts = query_facts(options.target);
-  Selection asked = options.selection;
-  asked.abi_version = measured_version(facts.abi_version);
-  std::vector<size_t> selection = select(catalogue, asked);
+  Selection requested = options.selection;
+  requested.abi_version = measured_version(facts.abi_version);
+  std::vector<size_t> selection = select(catalogue, requested);
   if (selection.empty())
     throw std::runtime_error(
         fmt::format("the plugin was built for ABI {}, and every case that matches the filters is of a later version",
                     version_text(facts.abi_version)));
-  RunFacts run_facts{options.target, asked, options.seed, options.jobs, started};
+  RunFacts run_facts{options.target, requested, options.seed, options.jobs, started};
 
   std::unique_ptr<Journal> journal;
   if (!options.journal.empty()) journal = std::make_unique<Journal>(options.journal, key_of(options), options.resume);
@@ -102,7 +102,7 @@ nlohmann::json certify(const CertifyOptions& options) {
     progress.absent += result.outcome == Outcome::not_claimed ? 1 : 0;
   }
   std::vector<size_t> cases;
-  for (const size_t place : open) cases.push_back(selection[place]);
+  for (const size_t index : open) cases.push_back(selection[index]);
   RunOptions run_options{options.target, options.seed,      options.jobs,
                          options.limits, options.fail_fast, options.in_process};
   run_options.slow = [&](const SlowCase& slow) {
@@ -123,25 +123,25 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.latest = &catalogue[cases[index]];
       progress.result = &result;
     }
-    const size_t done_here = progress.done - begun_with;
-    if (done_here > 16)
+    const size_t newly_done = progress.done - begun_with;
+    if (newly_done > 16)
       progress.seconds_left =
-          progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
+          progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(newly_done);
     if (options.progress) options.progress(progress);
     if (index == SIZE_MAX) progress.slow = nullptr;  // a slow case is reported again
   };
   if (!facts.error.empty()) {
-    for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};
+    for (const size_t index : open) results[index] = {Outcome::not_run, facts.error};
   } else {
     std::vector<Result> fresh = run(catalogue, cases, run_options);
     for (size_t index = 0; index < open.size(); ++index) results[open[index]] = std::move(fresh[index]);
   }
   if (options.fail_fast && facts.error.empty()) {
     run_facts.not_reached = leave_out_not_reached(selection, results);
-    asked.cut = run_facts.not_reached != 0;
+    requested.cut = run_facts.not_reached != 0;
   }
   run_facts.seconds = seconds_since(start);
-  const Verdict verdict = judge(catalogue, selection, results, asked, facts);
+  const Verdict verdict = judge(catalogue, selection, results, requested, facts);
   nlohmann::json certificate = certificate_of(catalogue, selection, results, verdict, facts, run_facts);
   if (journal != nullptr) journal->remove();
   return certificate;

@@ -15,8 +15,8 @@ files = ("conformance/report/verdict.cpp", "conformance/report/verdict.hpp")
 version, out, depfile, root = sys.argv[1:]
 names = list(files)
 for folder in folders:
-    for place, _, found in os.walk(os.path.join(root, folder)):
-        names += [os.path.relpath(os.path.join(place, name), root) for name in found if name.endswith((".cpp", ".hpp", ".h", ".def"))]
+    for directory, _, found in os.walk(os.path.join(root, folder)):
+        names += [os.path.relpath(os.path.join(directory, name), root) for name in found if name.endswith((".cpp", ".hpp", ".h", ".def"))]
 digest = hashlib.sha256()
 for name in sorted(name.replace(os.sep, "/") for name in names):
     with open(os.path.join(root, name), "rb") as file:

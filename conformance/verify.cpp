@@ -68,7 +68,7 @@ class Verifier {
   Verification verification_{};
   Json certificate_{};
   Catalogue catalogue_{};
-  Selection asked_{};
+  Selection requested_{};
   std::vector<size_t> selection_{};
   std::vector<Result> listed_{};  // results that the certificate lists, one per entry of selection_
   Target target_{};
@@ -125,25 +125,25 @@ void Verifier::check_run() {
     return refuse("run", fmt::format("it is of {} cases, and the profile has {}", run["cases"].get<uint64_t>(),
                                      selection_.size()));
   good("run", fmt::format("all {} cases of {} of ABI {}, seed {}", selection_.size(), run["profile"].get<std::string>(),
-                          version_text(asked_.abi_version), run["seed"].get<uint64_t>()));
+                          version_text(requested_.abi_version), run["seed"].get<uint64_t>()));
 }
 
 // Reads the results of the cases that did not pass, and marks all other cases as passed. Returns
 // the error in the list, or "".
 std::string Verifier::take_results() {
-  std::map<std::string_view, size_t> places;
-  for (size_t place = 0; place < selection_.size(); ++place) places[catalogue_[selection_[place]].id] = place;
+  std::map<std::string_view, size_t> indices;
+  for (size_t index = 0; index < selection_.size(); ++index) indices[catalogue_[selection_[index]].id] = index;
   listed_.assign(selection_.size(), {Outcome::pass});
   for (const Json& each : certificate_["non_passes"]) {
     const auto& id = each["id"].get_ref<const std::string&>();
     const std::optional<Outcome> outcome = outcome_named(each["outcome"].get<std::string>());
-    const auto place = places.find(id);
-    if (place == places.end()) return fmt::format("it lists {}, which is no case of the run, or lists it twice", id);
+    const auto entry = indices.find(id);
+    if (entry == indices.end()) return fmt::format("it lists {}, which is no case of the run, or lists it twice", id);
     if (!outcome || *outcome == Outcome::pass)
       return fmt::format("{} is listed as \"{}\", which is no outcome of a case that did not pass", id,
                          each["outcome"].get<std::string>());
-    listed_[place->second] = {*outcome, each["reason"].get<std::string>()};
-    places.erase(place);
+    listed_[entry->second] = {*outcome, each["reason"].get<std::string>()};
+    indices.erase(entry);
   }
   return "";
 }
@@ -156,9 +156,9 @@ Json Verifier::derive() const {
   facts.version = certificate_["plugin"]["version"];
   facts.device = certificate_["device"]["name"];
   facts.error = certificate_["run"]["error"];
-  RunFacts run{{options_.library, certificate_["device"]["index"].get<uint32_t>()}, asked_};
+  RunFacts run{{options_.library, certificate_["device"]["index"].get<uint32_t>()}, requested_};
   run.seed = certificate_["run"]["seed"];
-  const Verdict verdict = judge(catalogue_, selection_, listed_, asked_, facts);
+  const Verdict verdict = judge(catalogue_, selection_, listed_, requested_, facts);
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
@@ -177,9 +177,9 @@ Json Verifier::derive() const {
 void Verifier::check_verdict() {
   if (std::string fault = take_results(); !fault.empty()) return refuse("verdict", std::move(fault));
   std::string fault = first_difference(derive(), certificate_, "");
-  const auto look = [&](const Json& tally, const std::string& place) {
+  const auto look = [&](const Json& tally, const std::string& path) {
     const std::string found = error_fault(tally);
-    if (fault.empty() && !found.empty()) fault = fmt::format("{}/error {}", place, found);
+    if (fault.empty() && !found.empty()) fault = fmt::format("{}/error {}", path, found);
   };
   for (const auto& [name, tally] : certificate_["groups"].items()) look(tally, "/groups/" + name);
   for (const auto& [name, tally] : certificate_["verdict"]["extensions"].items())
@@ -218,9 +218,9 @@ void Verifier::check_device() {
                                         device["name"].get<std::string>(), device["type"].get<std::string>(),
                                         target_.device_index, facts.device, device_type_name(facts.device_type)));
   std::string other;
-  const auto compare = [&](const char* what, const Json& here) {
-    if (other.empty() && device[what] != here)
-      other = fmt::format("{} is {} in the certificate and {} here", what, device[what].dump(), here.dump());
+  const auto compare = [&](const char* what, const Json& own) {
+    if (other.empty() && device[what] != own)
+      other = fmt::format("{} is {} in the certificate and {} now", what, device[what].dump(), own.dump());
   };
   compare("alignment", facts.alignment);
   compare("memory_kinds", memory_kind_names(facts.memory_kinds));
@@ -231,12 +231,12 @@ void Verifier::check_device() {
                 fmt::format("{} with driver {}", facts.device, facts.driver.empty() ? "unnamed" : facts.driver));
   }
   warn("device",
-       fmt::format("{} with driver {}, and the certificate is of driver {}: what follows is about the driver here{}{}",
+       fmt::format("{} with driver {}, and the certificate is of driver {}: the results below are of this driver{}{}",
                    facts.device, facts.driver, device["driver"].get<std::string>(), other.empty() ? "" : "; ", other));
 }
 
 void Verifier::check_sample() {
-  const Listed listed{catalogue_, selection_, listed_, asked_.profile, certificate_["run"]["seed"]};
+  const Listed listed{catalogue_, selection_, listed_, requested_.profile, certificate_["run"]["seed"]};
   const std::vector<size_t> chosen = choose_sample(listed, options_.sample, options_.seed);
   if (chosen.empty()) return refuse("sample", "no case was run again; use --sample 1 or more");
   verification_.differences = run_sample(listed, chosen, target_, options_);
@@ -265,10 +265,10 @@ Verification Verifier::run() {
   good("form", "a certificate, version 1");
   verification_.statement = certificate_["verdict"]["statement"];
   catalogue_ = enumerate();
-  asked_ = {profile_of(certificate_["run"]["profile"].get<std::string>()),
-            certificate_["run"]["filters"].get<std::vector<std::string>>(),
-            measured_version(*version_number(certificate_["plugin"]["abi"]["built_for"].get<std::string>()))};
-  selection_ = select(catalogue_, asked_);
+  requested_ = {profile_of(certificate_["run"]["profile"].get<std::string>()),
+                certificate_["run"]["filters"].get<std::vector<std::string>>(),
+                measured_version(*version_number(certificate_["plugin"]["abi"]["built_for"].get<std::string>()))};
+  selection_ = select(catalogue_, requested_);
   target_ = {options_.library, options_.device.value_or(certificate_["device"]["index"].get<uint32_t>())};
   check_digest();
   check_suite();

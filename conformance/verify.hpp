@@ -57,7 +57,7 @@ nlohmann::json read_certificate(const std::string& text);
 std::string form_fault(const nlohmann::json& certificate);
 // Returns the first difference between two documents, or "". Free fields such as times, reasons and
 // errors are not compared. `place` is the path of the documents in the certificate.
-std::string first_difference(const nlohmann::json& derived, const nlohmann::json& given, const std::string& place);
+std::string first_difference(const nlohmann::json& derived, const nlohmann::json& given, const std::string& path);
 // Returns the reason why the error statistics in `tally` are contradictory, or "". For example, a
 // ratio above the bound requires a failure.
 std::string error_fault(const nlohmann::json& tally);

@@ -78,9 +78,9 @@ bool is(const Json& json, Type type) {
 
 // Whether comparisons ignore a field. Other checks compare the digests. The other ignored fields
 // are measurements, messages, and settings that do not affect results.
-bool is_free(const std::string& key, const std::string& place) {
+bool is_free(const std::string& key, const std::string& path) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
-         key == "error" || key == "max_buffer_bytes" || (key == "reason" && place.starts_with("/non_passes"));
+         key == "error" || key == "max_buffer_bytes" || (key == "reason" && path.starts_with("/non_passes"));
 }
 
 std::string shown(const Json& json) {
@@ -143,11 +143,11 @@ std::string form_fault(const Json& certificate) {
                                                      {"/matrix", Type::cells},
                                                      {"/groups", Type::tallies},
                                                      {"/non_passes", Type::cases}};
-  for (const auto& [place, type] : fields) {
-    const Json::json_pointer pointer(place);
-    if (!certificate.contains(pointer)) return fmt::format("{} is missing", place);
+  for (const auto& [path, type] : fields) {
+    const Json::json_pointer pointer(path);
+    if (!certificate.contains(pointer)) return fmt::format("{} is missing", path);
     if (!is(certificate[pointer], type))
-      return fmt::format("{} is {}, which is of another kind", place, shown(certificate[pointer]));
+      return fmt::format("{} is {}, which is of another kind", path, shown(certificate[pointer]));
   }
   if (profile_of(certificate["run"]["profile"].get<std::string>()) == 0)
     return fmt::format("/run/profile is {}, and there is no such profile", shown(certificate["run"]["profile"]));
@@ -157,28 +157,28 @@ std::string form_fault(const Json& certificate) {
   return "";
 }
 
-std::string first_difference(const Json& derived, const Json& given, const std::string& place) {
+std::string first_difference(const Json& derived, const Json& given, const std::string& path) {
   if (derived.is_object() && given.is_object()) {
     for (const auto& [key, value] : derived.items()) {
-      if (is_free(key, place)) continue;
-      if (!given.contains(key)) return fmt::format("{}/{} is missing", place, key);
-      if (std::string found = first_difference(value, given[key], fmt::format("{}/{}", place, key)); !found.empty())
+      if (is_free(key, path)) continue;
+      if (!given.contains(key)) return fmt::format("{}/{} is missing", path, key);
+      if (std::string found = first_difference(value, given[key], fmt::format("{}/{}", path, key)); !found.empty())
         return found;
     }
     for (const auto& [key, value] : given.items()) {
-      if (!is_free(key, place) && !derived.contains(key)) return fmt::format("{}/{} does not belong there", place, key);
+      if (!is_free(key, path) && !derived.contains(key)) return fmt::format("{}/{} does not belong there", path, key);
     }
     return "";
   }
   if (derived.is_array() && given.is_array() && derived.size() == given.size()) {
     for (size_t index = 0; index < derived.size(); ++index) {
-      if (std::string found = first_difference(derived[index], given[index], fmt::format("{}/{}", place, index));
+      if (std::string found = first_difference(derived[index], given[index], fmt::format("{}/{}", path, index));
           !found.empty())
         return found;
     }
     return "";
   }
-  return derived == given ? "" : fmt::format("{} is {}; what is listed gives {}", place, shown(given), shown(derived));
+  return derived == given ? "" : fmt::format("{} is {}; what is listed gives {}", path, shown(given), shown(derived));
 }
 
 std::string error_fault(const Json& tally) {

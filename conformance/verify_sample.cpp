@@ -22,11 +22,11 @@ class Again {
       : listed_(listed), target_(target), options_(options) {
     progress_.total = total;
   }
-  void run(const std::vector<size_t>& places, uint64_t seed);
+  void run(const std::vector<size_t>& positions, uint64_t seed);
   std::vector<Difference> take() { return std::move(differences_); }
 
  private:
-  void tell(const Case* latest, const Result* result);
+  void report(const Case* latest, const Result* result);
 
   const Listed& listed_;
   const Target& target_;
@@ -36,7 +36,7 @@ class Again {
   std::vector<Difference> differences_{};
 };
 
-void Again::tell(const Case* latest, const Result* result) {
+void Again::report(const Case* latest, const Result* result) {
   progress_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   progress_.latest = latest;
   progress_.result = result;
@@ -51,20 +51,20 @@ void Again::tell(const Case* latest, const Result* result) {
   if (options_.progress) options_.progress(progress_);
 }
 
-void Again::run(const std::vector<size_t>& places, uint64_t seed) {
-  if (places.empty()) return;
+void Again::run(const std::vector<size_t>& positions, uint64_t seed) {
+  if (positions.empty()) return;
   std::vector<size_t> cases;
-  for (const size_t place : places) cases.push_back(listed_.selection[place]);
+  for (const size_t position : positions) cases.push_back(listed_.selection[position]);
   RunOptions run_options{target_, seed, options_.jobs, options_.limits};
   // Disables the limit on equal failures, because the sample needs a result for every case.
   run_options.limits.alike_per_group = 0;
   run_options.progress = [&](size_t index, const Result& result) {
-    if (index == SIZE_MAX) return tell(nullptr, nullptr);
-    tell(&listed_.catalogue[cases[index]], &result);
+    if (index == SIZE_MAX) return report(nullptr, nullptr);
+    report(&listed_.catalogue[cases[index]], &result);
   };
   std::vector<Result> results = conformance::run(listed_.catalogue, cases, run_options);
-  for (size_t index = 0; index < places.size(); ++index) {
-    const Outcome then = listed_.results[places[index]].outcome, now = results[index].outcome;
+  for (size_t index = 0; index < positions.size(); ++index) {
+    const Outcome then = listed_.results[positions[index]].outcome, now = results[index].outcome;
     // A failure of another kind is not a difference, because the kind may vary between runs.
     if (then == now || (is_failure(then) && is_failure(now) && now != Outcome::not_run)) continue;
     const std::string& id = listed_.catalogue[cases[index]].id;
@@ -78,39 +78,40 @@ void Again::run(const std::vector<size_t>& places, uint64_t seed) {
 std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::map<std::string, std::vector<size_t>> groups;
-  for (size_t place = 0; place < listed.results.size(); ++place) {
-    if (listed.results[place].outcome != Outcome::not_run)
-      groups[group_of(listed.catalogue[listed.selection[place]].id)].push_back(place);
+  for (size_t position = 0; position < listed.results.size(); ++position) {
+    if (listed.results[position].outcome != Outcome::not_run)
+      groups[group_of(listed.catalogue[listed.selection[position]].id)].push_back(position);
   }
   // The first case of each group gets a negative key, so that it precedes the other cases of all
   // groups. Within a group, the keys of the other cases are evenly spaced in (0, 1).
   std::vector<std::pair<double, size_t>> order;
-  for (auto& [name, places] : groups) {
-    std::shuffle(places.begin(), places.end(), random);
+  for (auto& [name, positions] : groups) {
+    std::shuffle(positions.begin(), positions.end(), random);
     const double offset = static_cast<double>(random() >> 11) * 0x1p-53;
-    const auto size = static_cast<double>(places.size());
-    for (size_t rank = 0; rank < places.size(); ++rank)
-      order.emplace_back(rank == 0 ? offset - 1 : (static_cast<double>(rank) - offset) / size, places[rank]);
+    const auto size = static_cast<double>(positions.size());
+    for (size_t rank = 0; rank < positions.size(); ++rank)
+      order.emplace_back(rank == 0 ? offset - 1 : (static_cast<double>(rank) - offset) / size, positions[rank]);
   }
   std::sort(order.begin(), order.end());
   std::vector<size_t> chosen;
   size_t failures = 0, hangs = 0;
-  for (const auto& [key, place] : order) {
+  for (const auto& [key, position] : order) {
     if (chosen.size() == count) break;
-    const Outcome outcome = listed.results[place].outcome;
+    const Outcome outcome = listed.results[position].outcome;
     if (is_failure(outcome) && ++failures > kMostFailures) continue;
     if (outcome == Outcome::hang && ++hangs > kMostHangs) continue;
-    chosen.push_back(place);
+    chosen.push_back(position);
   }
   std::sort(chosen.begin(), chosen.end());
   return chosen;
 }
 
-std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
+std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& positions, const Target& target,
                                    const VerifyOptions& options) {
   std::vector<size_t> fresh, same;
-  for (const size_t place : places) (is_failure(listed.results[place].outcome) ? same : fresh).push_back(place);
-  Again again(listed, target, options, places.size());
+  for (const size_t position : positions)
+    (is_failure(listed.results[position].outcome) ? same : fresh).push_back(position);
+  Again again(listed, target, options, positions.size());
   again.run(fresh, options.seed);
   again.run(same, listed.seed);
   return again.take();

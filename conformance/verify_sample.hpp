@@ -25,7 +25,7 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
 
 // Runs the cases that failed in the certificate with the certificate's seed, and all other cases
 // with `options.seed`. Returns the cases whose outcome differs from the certificate.
-std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
+std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& positions, const Target& target,
                                    const VerifyOptions& options);
 
 }  // namespace backplane::conformance

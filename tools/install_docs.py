@@ -28,11 +28,11 @@ def installed(path, doc, include, schemas):
 
 def relinked(text, page, folders):
     """Returns the text of the source file PAGE with links that work after installation."""
-    here = os.path.dirname(installed(page, *folders))
+    directory = os.path.dirname(installed(page, *folders))
 
     def replace(match):
         target = installed(os.path.normpath(os.path.join(os.path.dirname(page), match[2])), *folders)
-        return f"[{match[1]}]({os.path.relpath(target, here)}{match[3] or ''})" if target else match[1]
+        return f"[{match[1]}]({os.path.relpath(target, directory)}{match[3] or ''})" if target else match[1]
 
     return "".join(part if part.startswith("```") else link.sub(replace, part) for part in fence.split(text))
 

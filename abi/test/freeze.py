@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 sources = ("abi/include", "core/include", "backends/kit/include")
-here = "abi/test/frozen"
+copies = "abi/test/frozen"
 
 
 def version_of(root):
@@ -26,7 +26,7 @@ def version_of(root):
 
 
 def files_below(folder):
-    return sorted(os.path.relpath(os.path.join(place, name), folder) for place, _, names in os.walk(folder) for name in names)
+    return sorted(os.path.relpath(os.path.join(directory, name), folder) for directory, _, names in os.walk(folder) for name in names)
 
 
 def public_files(root):
@@ -44,12 +44,12 @@ def digest_of(folder):
 
 def faults_of(root, version):
     """Returns the problems of a version's copy as sentences."""
-    folder = os.path.join(root, here, version)
+    folder = os.path.join(root, copies, version)
     copy, record = os.path.join(folder, "include"), os.path.join(folder, "digest")
     if os.path.exists(record):
         with open(record, encoding="utf-8") as file:
             same = file.read().strip() == digest_of(copy)
-        return [] if same else [f"{version} is finished, and its copy was edited: take the edit back"]
+        return [] if same else [f"{version} is finished, and its copy was edited: undo the edit"]
     if version != version_of(root):
         return [f"{version} is past and was never finished: abi/test/freeze.py finish belongs to its last commit"]
     files = public_files(root)
@@ -61,7 +61,7 @@ def faults_of(root, version):
 
 
 def copy_headers(root, version):
-    folder = os.path.join(root, here, version)
+    folder = os.path.join(root, copies, version)
     if os.path.exists(os.path.join(folder, "digest")):
         sys.exit(f"{version} is finished: a change belongs into the next minor (BP_ABI_VERSION_MINOR)")
     shutil.rmtree(os.path.join(folder, "include"), ignore_errors=True)
@@ -75,8 +75,8 @@ def finish(root, version):
     faults = faults_of(root, version)
     if faults:
         sys.exit("\n".join(faults))
-    with open(os.path.join(root, here, version, "digest"), "w", encoding="utf-8") as file:
-        file.write(digest_of(os.path.join(root, here, version, "include")) + "\n")
+    with open(os.path.join(root, copies, version, "digest"), "w", encoding="utf-8") as file:
+        file.write(digest_of(os.path.join(root, copies, version, "include")) + "\n")
 
 
 def change(path, old, new):
@@ -90,10 +90,10 @@ def change(path, old, new):
 def caught(root, version, plant):
     """Returns True if the check finds a defect that `plant` puts into a copy of the tree."""
     with tempfile.TemporaryDirectory() as folder:
-        for source in (*sources, here):
+        for source in (*sources, copies):
             shutil.copytree(os.path.join(root, source), os.path.join(folder, source))
-        if os.path.exists(os.path.join(folder, here, version, "digest")):
-            os.remove(os.path.join(folder, here, version, "digest"))
+        if os.path.exists(os.path.join(folder, copies, version, "digest")):
+            os.remove(os.path.join(folder, copies, version, "digest"))
         copy_headers(folder, version)
         clean = not faults_of(folder, version)
         plant(folder)
@@ -103,13 +103,13 @@ def caught(root, version, plant):
 def check(root):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/checks"))
     import tap
-    versions = sorted(os.listdir(os.path.join(root, here)))
+    versions = sorted(os.listdir(os.path.join(root, copies)))
     current = version_of(root)
     tap.check(f"there is a copy of {current}", current in versions, "run abi/test/freeze.py copy")
     for version in versions:
         faults = faults_of(root, version)
         tap.check(f"the copy of {version} is as it must be", not faults, "\n".join(faults))
-    copy = os.path.join(here, current, "include/backplane/base.h")
+    copy = os.path.join(copies, current, "include/backplane/base.h")
     tree = "abi/include/backplane/base.h"
 
     def edited_when_finished(folder):
@@ -121,7 +121,7 @@ def check(root):
 
     plants = {"the tree moved on": lambda folder: change(os.path.join(folder, tree), "frozen", "thawed"),
               "a header is new": lambda folder: shutil.copy(os.path.join(folder, tree), os.path.join(folder, "abi/include/new.h")),
-              "the copy has what the tree has not": lambda folder: os.remove(os.path.join(folder, "abi/include/backplane/rules/text.hpp")),
+              "the copy has files that the tree lacks": lambda folder: os.remove(os.path.join(folder, "abi/include/backplane/rules/text.hpp")),
               "a finished copy was edited": edited_when_finished, "a version was left unfinished": left_unfinished}
     for name, plant in plants.items():
         tap.check(f"caught: {name}", caught(root, current, plant), "unseen")

@@ -153,15 +153,15 @@ def dump(header, includes, compiler="gcc", flags=()):
 def parse(lines):
     facts = {"constant": {}, "string": {}, "function": {}, "struct": {}, "range": {}, "dtype": {}, "op": {}, "grown": {}}
     for line in lines:
-        kind, name, *rest = line.split(" ")
+        kind, name, *fields = line.split(" ")
         if kind == "field":
             struct, field = name.split(".")
-            declaration = " ".join(rest[2:]).replace("( ", "(")  # the formatter may break the line after "("
-            facts["struct"][struct][1].append((field, int(rest[0]), int(rest[1]), declaration))
+            declaration = " ".join(fields[2:]).replace("( ", "(")  # the formatter may break the line after "("
+            facts["struct"][struct][1].append((field, int(fields[0]), int(fields[1]), declaration))
         elif kind == "struct":
-            facts[kind][name] = (int(rest[0]), [])
+            facts[kind][name] = (int(fields[0]), [])
         else:
-            facts[kind][name] = rest
+            facts[kind][name] = fields
     return facts
 
 
@@ -181,7 +181,7 @@ def compare_struct(name, old, new):
     if new_size != old_size and old_fields[0][0] != "struct_size":
         return [f"{name}: no struct_size, so it never grows ({old_size} to {new_size} bytes)"]
     if len(new_fields) > len(old_fields) and new_fields[len(old_fields)][1] < old_size:
-        return [f"{name}.{new_fields[len(old_fields)][0]}: not behind the old end, {old_size}"]
+        return [f"{name}.{new_fields[len(old_fields)][0]}: not after the old end, {old_size}"]
     return []
 
 
@@ -211,9 +211,9 @@ def ungated(old, new):
     wanted = {}  # {row: the change that needs the row}
     for identity, was in old["op"].items():
         now = new["op"].get(identity, was)
-        for place, kind in ((3, "inputs"), (4, "outputs"), (5, "scalars")):
-            if span(now[place])[1] > span(was[place])[1]:
-                wanted[f"{kind}.{was[0]}.{span(was[place])[1]}"] = f"{kind} of {was[1]}"
+        for column, kind in ((3, "inputs"), (4, "outputs"), (5, "scalars")):
+            if span(now[column])[1] > span(was[column])[1]:
+                wanted[f"{kind}.{was[0]}.{span(was[column])[1]}"] = f"{kind} of {was[1]}"
         if now[10] != was[10]:
             wanted[f"operator.{was[0]}"] = f"dtypes of {was[1]}"
         if now[7] != was[7] and now[7] in {row[7] for row in old["op"].values()}:
@@ -235,7 +235,7 @@ def ungated(old, new):
     flags = "BP_OP_FLAGS_ALL"
     if flags in old["constant"] and new["constant"].get(flags) != old["constant"][flags]:
         wanted[f"flags.{old['constant'][flags][0]}"] = "flags"
-    return [f"{what}: no row in rules/growth.def keeps older plugins from being asked ({row})" for row, what in wanted.items()
+    return [f"{what}: no row in rules/growth.def keeps the value from older plugins ({row})" for row, what in wanted.items()
             if row not in new["grown"]]
 
 

@@ -156,7 +156,7 @@ TEST(Attributes, OfMissingFieldsAreZero) {
 
 // Reading a shorter struct must return the same status as reading the whole struct with a zero
 // tail, even if zero is illegal.
-TEST(Attributes, OfAnySizeAreAsTheWholeStructWithItsTailZero) {
+TEST(Attributes, AShortStructEqualsTheWholeStructWithAZeroTail) {
   for (const OpInfo& row : op_rows()) {
     if (row.attributes->bytes == 0) continue;
     for (uint32_t size = 8; size <= row.attributes->bytes; size += 8) {
@@ -273,7 +273,7 @@ bp_status check_binary(const std::function<void(Made&)>& change) {
   return status_of([&] { check(op(BP_OP_ADD), desc, nullptr); });
 }
 
-TEST(Check, SaysWhatNoLaterVersionAllowsAndWhatOneMay) {
+TEST(Check, SeparatesPermanentErrorsFromLaterExtensions) {
   EXPECT_EQ(check_binary([](Made&) {}), BP_OK);
   EXPECT_EQ(check_binary([](Made& m) { m.inputs.push_back({}); }), BP_OK);
   EXPECT_EQ(check_binary([](Made& m) { m.desc.hints = UINT32_MAX, m.inputs[0].flags = BP_DESC_HINTS; }), BP_OK);
@@ -311,7 +311,7 @@ TEST(Check, SaysWhatNoLaterVersionAllowsAndWhatOneMay) {
   }
 }
 
-TEST(Check, ReadsNoOutputThatIsNotThere) {
+TEST(Check, DoesNotReadAbsentOutputs) {
   OpInfo sort = op(BP_OP_SORT);
   sort.outputs_min = 1;
   const bp_sort_attributes attributes{sizeof(attributes), 0, 0, 0};

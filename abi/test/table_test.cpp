@@ -78,7 +78,7 @@ TEST(HasField, NeedsTheWholeField) {
   EXPECT_FALSE(BP_HAS_FIELD(0, bp_device_api, struct_size));
 }
 
-TEST(HasField, MinimumHoldsWhatCameFirst) {
+TEST(HasField, MinimumContainsTheFirstFields) {
   EXPECT_TRUE(BP_HAS_FIELD(BP_DEVICE_API_MIN_SIZE, bp_device_api, plan_execute));
   EXPECT_TRUE(BP_HAS_FIELD(BP_PLUGIN_MIN_SIZE, bp_plugin, shutdown));
   EXPECT_TRUE(BP_HAS_FIELD(BP_HOST_MIN_SIZE, bp_host, get_interface));

@@ -61,13 +61,13 @@ void iota(const Call& call) {
   const View& out = call.out();
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   const T start = call.scalar<T>(0), step = call.scalar<T>(1);
-  const int64_t length = out.shape[axis], along = byte_stride(out, axis);
+  const int64_t length = out.shape[axis], axis_stride = byte_stride(out, axis);
   if (out.elements() == 0) return;
   const View lane = lanes(out, axis);
   const LoopNest<1> across({&lane});
   for (int64_t i = 0; i < length; ++i) {
     const T value = iota_value(start, step, i);
-    across.rows_at({out.data + i * along}, [&](const auto& at, const auto& strides, int64_t count) {
+    across.rows_at({out.data + i * axis_stride}, [&](const auto& at, const auto& strides, int64_t count) {
       for (int64_t k = 0; k < count; ++k) *reinterpret_cast<T*>(at[0] + k * strides[0]) = value;
     });
   }

@@ -34,7 +34,7 @@ Facts gather(const Target& target) {
     facts.build_flags = plugin->build_flags;
     facts.device_count = plugin.device_count();
     if (target.device_index >= facts.device_count) {
-      facts.error = fmt::format("the plugin has {} devices, and device {} was asked; use --device 0..{}",
+      facts.error = fmt::format("the plugin has {} devices, and device {} was requested; use --device 0..{}",
                                 facts.device_count, target.device_index, facts.device_count - 1);
       return facts;
     }
@@ -127,7 +127,7 @@ Facts query_facts(const Target& target) {
   if (message) {
     facts = unpack(message->result.message);
   } else {
-    facts.error = "asked what it is, the plugin crashed or did not answer within 30 s";
+    facts.error = "the plugin crashed or did not return within 30 s when its properties were queried";
   }
   if (pid > 0) {
     kill(-pid, SIGKILL);

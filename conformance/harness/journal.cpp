@@ -39,7 +39,7 @@ void Journal::read(const std::string& key) {
   const std::string found = head.is_object() ? head.value("key", "") : "";
   if (found != key)
     throw std::runtime_error(
-        fmt::format("{} is of another run ({}), and this one is {}; run without --resume to begin anew", path_,
+        fmt::format("{} is of another run ({}), and this one is {}; run without --resume to start again", path_,
                     found.empty() ? "it cannot be read" : found, key));
   while (std::getline(file, line)) {
     const Json json = Json::parse(line, nullptr, false);

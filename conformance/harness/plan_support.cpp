@@ -28,9 +28,9 @@ constexpr uint64_t kCaseBits = 18;
 constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;
 constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
 constexpr uint64_t kPrintShift = kCaseBits + 1;
-constexpr size_t kAnswerCount = size_t{1} << 20;
+constexpr size_t kResultCount = size_t{1} << 20;
 // Maximum number of recorded answers. A fuller hash table would need long probe sequences.
-constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;
+constexpr size_t kMostResults = kResultCount / 4 * 3;
 
 // An accepted operator descriptor, for which the suite requests a plan again later.
 struct Kept {
@@ -44,8 +44,8 @@ static_assert(sizeof(Kept) == 2048);
 constexpr size_t kKeptCount = 4096;
 
 struct Shared {
-  std::atomic<uint64_t> answers[kAnswerCount];
-  std::atomic<uint32_t> answer_total;
+  std::atomic<uint64_t> results[kResultCount];
+  std::atomic<uint32_t> result_total;
   std::atomic<uint32_t> kept_total;
   std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into `kept`; 0 while the entry is being written
   Kept kept[kKeptCount];
@@ -118,15 +118,15 @@ std::string described(const bp_op_desc& desc) {
   return desc.flags == 0 ? text : text + fmt::format(" with flags {:#x}", desc.flags);
 }
 
-void note_broken(const bp_op_desc& desc, bool accepted, uint64_t asked_first) {
-  const std::string where = asked_first == running            ? "earlier in this case"
-                            : asked_first < catalogue->size() ? "in case " + (*catalogue)[asked_first].id
-                                                              : "in another case of this run";
+void note_broken(const bp_op_desc& desc, bool accepted, uint64_t first_case) {
+  const std::string where = first_case == running            ? "earlier in this case"
+                            : first_case < catalogue->size() ? "in case " + (*catalogue)[first_case].id
+                                                             : "in another case of this run";
   const std::lock_guard lock(mutex);
   if (!first_broken.empty()) return;
   first_broken =
       accepted
-          ? fmt::format("plan_create accepted {}, which it declined {}: its answer depends on the descriptor alone",
+          ? fmt::format("plan_create accepted {}, which it declined {}: its result must depend on the descriptor alone",
                         described(desc), where)
           : fmt::format(
                 "plan_create declined {}, which it accepted {}: what it accepted once it may not "
@@ -150,8 +150,8 @@ void keep(const Parts& parts) {
   if (outputs != 0) std::memcpy(kept.bytes + inputs, desc.outputs, outputs);
   if (parts.attribute_bytes != 0) std::memcpy(kept.bytes + inputs + outputs, desc.attributes, parts.attribute_bytes);
   kept.state.store(2, std::memory_order_release);
-  const uint32_t place = shared->kept_total.fetch_add(1);
-  shared->kept_order[place].store(static_cast<uint32_t>(index) + 1, std::memory_order_release);
+  const uint32_t position = shared->kept_total.fetch_add(1);
+  shared->kept_order[position].store(static_cast<uint32_t>(index) + 1, std::memory_order_release);
 }
 
 void note(const bp_op_desc* desc, bool accepted) {
@@ -160,12 +160,12 @@ void note(const bp_op_desc* desc, bool accepted) {
   const uint64_t hash = fingerprint(parts);
   const uint64_t print = std::max<uint64_t>(hash >> kPrintShift, 1) << kPrintShift;
   const uint64_t entry = print | (accepted ? kAcceptedBit : 0) | running.load(std::memory_order_relaxed);
-  for (size_t at = hash % kAnswerCount;; at = (at + 1) % kAnswerCount) {
-    uint64_t found = shared->answers[at].load(std::memory_order_relaxed);
+  for (size_t at = hash % kResultCount;; at = (at + 1) % kResultCount) {
+    uint64_t found = shared->results[at].load(std::memory_order_relaxed);
     if (found == 0) {
-      if (shared->answer_total.load(std::memory_order_relaxed) >= kMostAnswers) return;
-      if (shared->answers[at].compare_exchange_strong(found, entry)) {
-        shared->answer_total.fetch_add(1, std::memory_order_relaxed);
+      if (shared->result_total.load(std::memory_order_relaxed) >= kMostResults) return;
+      if (shared->results[at].compare_exchange_strong(found, entry)) {
+        shared->result_total.fetch_add(1, std::memory_order_relaxed);
         break;
       }
     }
@@ -182,8 +182,8 @@ bp_status plan_create(bp_device* device, const bp_op_desc* desc, bp_plan** out, 
   return status;
 }
 
-void ask(bp_device* device, uint32_t place) {
-  const uint32_t index = shared->kept_order[place].load(std::memory_order_acquire);
+void check_again(bp_device* device, uint32_t position) {
+  const uint32_t index = shared->kept_order[position].load(std::memory_order_acquire);
   if (index == 0) return;  // another process is still writing the entry
   const Kept& kept = shared->kept[index - 1];
   bp_op_desc desc = kept.desc;
@@ -199,7 +199,7 @@ void ask(bp_device* device, uint32_t place) {
   plan_create(device, &desc, nullptr, &info, &error);
 }
 
-bool can_ask() { return shared != nullptr && own_slot.load() != nullptr; }
+bool can_check() { return shared != nullptr && own_slot.load() != nullptr; }
 
 }  // namespace
 
@@ -225,8 +225,8 @@ PlanSupport::Slot PlanSupport::watch(Slot own) {
   const std::lock_guard lock(mutex);
   if (shared == nullptr || own == nullptr || (watchers != 0 && watched != own)) return own;
   // Touches every page now. A page that is first touched during a case would look like a leak.
-  for (size_t at = 0; own_slot == nullptr && at < kAnswerCount; at += 512)
-    static_cast<void>(shared->answers[at].load(std::memory_order_relaxed));
+  for (size_t at = 0; own_slot == nullptr && at < kResultCount; at += 512)
+    static_cast<void>(shared->results[at].load(std::memory_order_relaxed));
   watched = own;
   ++watchers;
   own_slot = own;
@@ -253,15 +253,15 @@ std::string PlanSupport::broken() {
 }
 
 void PlanSupport::query_one(bp_device* device, uint64_t number) {
-  if (!can_ask()) return;
+  if (!can_check()) return;
   const uint32_t total = shared->kept_total.load(std::memory_order_acquire);
-  if (total != 0) ask(device, static_cast<uint32_t>(number % total));
+  if (total != 0) check_again(device, static_cast<uint32_t>(number % total));
 }
 
 void PlanSupport::query_all(bp_device* device) {
-  if (!can_ask()) return;
+  if (!can_check()) return;
   const uint32_t total = shared->kept_total.load(std::memory_order_acquire);
-  for (uint32_t place = 0; place < total; ++place) ask(device, place);
+  for (uint32_t position = 0; position < total; ++position) check_again(device, position);
 }
 
 }  // namespace backplane::conformance

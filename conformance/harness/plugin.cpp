@@ -27,7 +27,7 @@ constexpr std::string_view kStatusNames[] = {"OK",           "INVALID_ARGUMENT",
 template <typename Handle>
 Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& handle, std::string_view slot) {
   expect_ok(status, error, slot);
-  if (handle == nullptr) fail(fmt::format("{} answered OK with a null output", slot));
+  if (handle == nullptr) fail(fmt::format("{} returned OK with a null output", slot));
   return handle;
 }
 
@@ -41,14 +41,14 @@ std::string_view status_name(bp_status status) {
 
 ErrorRecord::ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
 
-std::string ErrorRecord::text(bp_status answered) const {
+std::string ErrorRecord::text(bp_status returned) const {
   const std::string_view text(message, strnlen(message, sizeof(message)));
-  return fmt::format("{} ({}){}{}", status_name(answered), answered, text.empty() ? "" : ": ", text);
+  return fmt::format("{} ({}){}{}", status_name(returned), returned, text.empty() ? "" : ": ", text);
 }
 
 void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot) {
   if (status != BP_OK) [[unlikely]]
-    fail(fmt::format("{} answered {}; expected OK", slot, error.text(status)));
+    fail(fmt::format("{} returned {}; expected OK", slot, error.text(status)));
 }
 
 void expect_status(bp_status status, const ErrorRecord& error, std::string_view slot,
@@ -59,20 +59,20 @@ void expect_status(bp_status status, const ErrorRecord& error, std::string_view 
     found = found || each == status;
     names += fmt::format("{}{}", names.empty() ? "" : " or ", status_name(each));
   }
-  if (!found) fail(fmt::format("{} answered {}; expected {}", slot, error.text(status), names));
+  if (!found) fail(fmt::format("{} returned {}; expected {}", slot, error.text(status), names));
   if (status == BP_OK || status == BP_NOT_READY || status == BP_TIMEOUT) {
     if (error.status != 0 || error.message_length != 0 || error.message[0] != 0)
-      fail(fmt::format("{} answered {} and wrote to the error record all the same", slot, status_name(status)));
+      fail(fmt::format("{} returned {} and wrote to the error record all the same", slot, status_name(status)));
     return;
   }
   if (error.status != status)
-    fail(fmt::format("{} answered {} and left status {} in the error record", slot, status_name(status), error.status));
+    fail(fmt::format("{} returned {} and left status {} in the error record", slot, status_name(status), error.status));
   const size_t length = strnlen(error.message, sizeof(error.message));
   if (length == sizeof(error.message))
-    fail(fmt::format("{} answered {} with a message that no NUL ends", slot, status_name(status)));
-  if (length == 0) fail(fmt::format("{} answered {} without a message", slot, status_name(status)));
+    fail(fmt::format("{} returned {} with a message that no NUL ends", slot, status_name(status)));
+  if (length == 0) fail(fmt::format("{} returned {} without a message", slot, status_name(status)));
   if (error.message_length != length)
-    fail(fmt::format("{} answered {} with message_length {} for a message of {} bytes", slot, status_name(status),
+    fail(fmt::format("{} returned {} with message_length {} for a message of {} bytes", slot, status_name(status),
                      error.message_length, length));
 }
 
@@ -316,7 +316,7 @@ bp_plan* create_plan(Device& device, const bp_op_desc& desc, bp_plan_info& info)
   const bp_status status = device->plan_create(device.get(), &desc, &plan, &info, &error);
   if (status == BP_UNSUPPORTED) {
     expect_status(status, error, "plan_create", {BP_UNSUPPORTED});
-    if (plan != nullptr) fail("plan_create answered UNSUPPORTED with a plan");
+    if (plan != nullptr) fail("plan_create returned UNSUPPORTED with a plan");
     end_case(Outcome::not_claimed, error.message);
   }
   return require_made(status, error, plan, "plan_create");

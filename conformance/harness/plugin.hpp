@@ -174,14 +174,14 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// Returns whether `asked`, the facts that plan_create returned for a null output, equals `made`,
-// the facts of a created plan. Unknown facts in `asked` are accepted too.
-inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noexcept {
-  if ((asked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
-    return asked.stage_inputs == 0 && asked.stage_outputs == 0 && asked.workspace_bytes == BP_WORKSPACE_UNKNOWN;
+// Returns whether `checked`, the facts that plan_create returned for a null output, equals `made`,
+// the facts of a created plan. Unknown facts in `checked` are accepted too.
+inline bool agrees_with(const bp_plan_info& checked, const bp_plan_info& made) noexcept {
+  if ((checked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
+    return checked.stage_inputs == 0 && checked.stage_outputs == 0 && checked.workspace_bytes == BP_WORKSPACE_UNKNOWN;
   }
-  return asked.flags == made.flags && asked.stage_inputs == made.stage_inputs &&
-         asked.stage_outputs == made.stage_outputs && asked.workspace_bytes == made.workspace_bytes;
+  return checked.flags == made.flags && checked.stage_inputs == made.stage_inputs &&
+         checked.stage_outputs == made.stage_outputs && checked.workspace_bytes == made.workspace_bytes;
 }
 
 // A plan and its facts.
@@ -193,7 +193,7 @@ struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
   void execute(bp_stream* stream, const bp_execution& execution);
 };
 
-// Fails the case unless `status` is OK. The message is, for example, "copy answered UNSUPPORTED
+// Fails the case unless `status` is OK. The message is, for example, "copy returned UNSUPPORTED
 // (2): message; expected OK".
 void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot);
 // Fails the case unless `status` is one of `expected`. If `status` is an error, `error` must

@@ -51,7 +51,7 @@ Result run_case(Session& session, const Case& which) {
     before.restore();
     if (!is_failure(result.outcome))
       result = {Outcome::fail,
-                fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
+                fmt::format("a slot did not restore the state of the thread: {}{}{}", change,
                             watch.changer() == Slot::none ? "" : kChangerMark, name_of(watch.changer()))};
   }
   if (is_failure(result.outcome)) return result;

@@ -81,11 +81,11 @@ std::vector<std::string> without_match(const Catalogue& catalogue, const Selecti
         return false;
       });
   }
-  std::vector<std::string> rest;
+  std::vector<std::string> remaining;
   for (const std::string& filter : selection.filters) {
-    if (!matched.contains(filter)) rest.push_back(filter);
+    if (!matched.contains(filter)) remaining.push_back(filter);
   }
-  return rest;
+  return remaining;
 }
 
 }  // namespace backplane::conformance

@@ -208,11 +208,11 @@ void Supervisor::give_work(Worker& worker) {
   if (queue_.empty() || full) return close_fd(worker.work);
   if (worker.any_finished && (is_fresh(worker.last_index) || is_fresh(queue_.front().first)))
     return close_fd(worker.work);
-  worker.rest = queue_.front();
+  worker.remaining = queue_.front();
   queue_.pop_front();
-  worker.has_rest = true;
+  worker.has_remaining = true;
   // The write fails if the worker has died. wait_for_news() or look_for_end() detects the death.
-  if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
+  if (write(worker.work, &worker.remaining, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
 }
 
 void Supervisor::wait_for_news() {
@@ -274,7 +274,7 @@ void Supervisor::finish(Worker& worker, Message& message) {
     result.message = "a call returned in a second process: the plugin forked";
   }
   worker.running = false;
-  worker.rest.first = worker.index + 1;
+  worker.remaining.first = worker.index + 1;
   worker.last_index = worker.index;
   worker.any_finished = true;
   worker.since = now_ns();
@@ -283,8 +283,8 @@ void Supervisor::finish(Worker& worker, Message& message) {
   settle(worker.index, std::move(result));
   if (leaves) return;
   if (failed) return end(worker);
-  if (worker.rest.first < worker.rest.last) return;
-  worker.has_rest = false;
+  if (worker.remaining.first < worker.remaining.last) return;
+  worker.has_remaining = false;
   give_work(worker);
 }
 
@@ -428,15 +428,15 @@ void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) 
     message += std::string(kOutputMark) + tail;
   if (worker.running) {
     worker.running = false;
-    worker.rest.first = worker.index + 1;
+    worker.remaining.first = worker.index + 1;
     settle(worker.index, {outcome, std::move(message), now_ns() - worker.since});
   } else if (worker.any_finished && !is_failure(results_[worker.last_index].outcome)) {
     settle(worker.last_index,
            {outcome, (worker.closing ? "while the plugin was shut down after it: " : "after it ended: ") + message,
             now_ns() - worker.since});
-  } else if (worker.has_rest && worker.rest.first < worker.rest.last) {
-    settle(worker.rest.first, {outcome, "before it began: " + message, now_ns() - worker.since});
-    ++worker.rest.first;
+  } else if (worker.has_remaining && worker.remaining.first < worker.remaining.last) {
+    settle(worker.remaining.first, {outcome, "before it began: " + message, now_ns() - worker.since});
+    ++worker.remaining.first;
   }
 }
 
@@ -451,9 +451,9 @@ void Supervisor::end(Worker& worker) {
   close_fd(worker.work);
   close_fd(worker.report);
   close_fd(worker.output);
-  if (worker.has_rest && worker.rest.first < worker.rest.last) {
-    const std::deque<Work> rest = without_given_up({worker.rest});
-    queue_.insert(queue_.begin(), rest.begin(), rest.end());
+  if (worker.has_remaining && worker.remaining.first < worker.remaining.last) {
+    const std::deque<Work> remaining = without_given_up({worker.remaining});
+    queue_.insert(queue_.begin(), remaining.begin(), remaining.end());
   }
   if (worker.page != nullptr) munmap(worker.page, sizeof(SlotPage));
   worker.page = nullptr;

@@ -33,8 +33,8 @@ class Supervisor {
     int work = -1, report = -1;
     int output = -1;  // in-memory file with the output of the running case
     MessageReader reader{};
-    Work rest{};  // unfinished part of the assigned range
-    bool has_rest = false;
+    Work remaining{};  // unfinished part of the assigned range
+    bool has_remaining = false;
     bool running = false;  // case `index` is running
     bool any_finished = false;
     bool closing = false;

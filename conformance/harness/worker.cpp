@@ -53,33 +53,33 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
   const pid_t self = getpid();
   report_slots_to(ends.page);
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
-  const auto tell = [&](const Message& message) {
+  const auto notify = [&](const Message& message) {
     if (!send(ends.report, message)) _exit(3);
   };
   Work part;
   while (receive(ends.work, part)) {
     for (uint32_t index = part.first; index < part.last; ++index) {
       if (file_bytes(ends.output) != 0 && ftruncate(ends.output, 0) != 0) _exit(3);
-      tell({Message::Kind::started, index});
+      notify({Message::Kind::started, index});
       Result result = run_case(session, catalogue[selection[index]]);
       if (getpid() != self) {
-        tell({Message::Kind::foreign, index});
+        notify({Message::Kind::foreign, index});
         _exit(0);
       }
       const uint64_t printed = file_bytes(ends.output);
       if (!is_failure(result.outcome) && left_a_child()) {
-        result = {Outcome::fail, "a child process was left behind, which a host that waits for its own would meet"};
+        result = {Outcome::fail, "a child process remains, which a host that waits for its own children would find"};
       } else if (!is_failure(result.outcome) && printed > options.limits.output_bytes) {
         result = {Outcome::fail, fmt::format("the plugin wrote {} bytes to standard output or error; the limit is {} a "
                                              "case. There is a log slot",
                                              printed, options.limits.output_bytes)};
       }
-      tell({Message::Kind::finished, index, result});
+      notify({Message::Kind::finished, index, result});
       // The supervisor starts a new process for the remaining cases.
       if (is_failure(result.outcome)) _exit(0);
     }
   }
-  tell({Message::Kind::closing, 0});
+  notify({Message::Kind::closing, 0});
   session.close();
   // The leak sanitizer checks for leaks at a normal exit, but a worker ends with _exit.
   if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(kExitLeaked);

@@ -60,7 +60,7 @@ bp_status host_operands_refused(bp_device* device, bp_stream* stream, bp_plan* p
   for (uint32_t i = 0; i < execution->desc->input_count; ++i) {
     bp_buffer* buffer = execution->inputs[i].buffer;
     if (buffer != nullptr && buffer_of(buffer).kind == BP_MEMORY_HOST) {
-      return report(error, BP_INVALID_ARGUMENT, "mutant: an operand lies in HOST memory");
+      return report(error, BP_INVALID_ARGUMENT, "mutant: an operand is in HOST memory");
     }
   }
   return kHonest.plan_execute(device, stream, plan, execution, error);

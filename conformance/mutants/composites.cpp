@@ -86,23 +86,24 @@ void layer_norm(const Call& call) {
   };
   const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
-  const std::vector<Place> places = places_of(in, attributes.axes);
+  const std::vector<Position> positions = positions_of(in, attributes.axes);
   std::size_t count = 1;  // number of rows, which may be empty
   for (uint32_t d = 0; d < in.rank; ++d)
     count *= (attributes.axes >> d & 1u) != 0 ? 1 : static_cast<std::size_t>(in.shape[d]);
   std::vector<std::vector<double>> rows(count);
-  for (std::size_t n = 0; n < places.size(); ++n) {
-    rows[static_cast<std::size_t>(places[n].row)].push_back(x[static_cast<int64_t>(n)]);
+  for (std::size_t n = 0; n < positions.size(); ++n) {
+    rows[static_cast<std::size_t>(positions[n].row)].push_back(x[static_cast<int64_t>(n)]);
   }
   std::vector<double> mean, rstd;
   for (const std::vector<double>& row : rows) {
     const Moments found = moments<kFlaw>(row, attributes.epsilon);
     mean.push_back(found.mean), rstd.push_back(found.rstd);
   }
-  for (std::size_t n = 0; n < places.size(); ++n) {
-    const auto row = static_cast<std::size_t>(places[n].row);
+  for (std::size_t n = 0; n < positions.size(); ++n) {
+    const auto row = static_cast<std::size_t>(positions[n].row);
     const auto at = static_cast<int64_t>(n);
-    y[at] = (x[at] - mean[row]) * rstd[row] * gamma.or_else(places[n].column, 1) + beta.or_else(places[n].column, 0);
+    y[at] =
+        (x[at] - mean[row]) * rstd[row] * gamma.or_else(positions[n].column, 1) + beta.or_else(positions[n].column, 0);
   }
   y.store();
   if constexpr (kFlaw == NormFlaw::kStatisticsOfData) {

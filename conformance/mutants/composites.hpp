@@ -32,22 +32,22 @@ class Values {
 
 // The position of an element. `row` is its index in the dimensions that are kept, and `column` its
 // index in the dimensions that `axes` reduces.
-struct Place {
+struct Position {
   int64_t row;
   int64_t column;
 };
-inline std::vector<Place> places_of(const View& view, uint32_t axes) {
-  std::vector<Place> out;
+inline std::vector<Position> positions_of(const View& view, uint32_t axes) {
+  std::vector<Position> out;
   for (int64_t n = 0, count = view.elements(); n < count; ++n) {
-    Place place{0, 0};
-    int64_t rest = n, row_step = 1, column_step = 1;
-    for (uint32_t d = view.rank; d-- > 0; rest /= view.shape[d]) {
+    Position position{0, 0};
+    int64_t remaining = n, row_step = 1, column_step = 1;
+    for (uint32_t d = view.rank; d-- > 0; remaining /= view.shape[d]) {
       const bool reduced = (axes >> d & 1u) != 0;
       int64_t& step = reduced ? column_step : row_step;
-      (reduced ? place.column : place.row) += rest % view.shape[d] * step;
+      (reduced ? position.column : position.row) += remaining % view.shape[d] * step;
       step *= view.shape[d];
     }
-    out.push_back(place);
+    out.push_back(position);
   }
   return out;
 }

@@ -40,17 +40,17 @@ void arg_in_f32(const Call& call) {
   });
 }
 
-// Runs the kernel with indices that are rounded to f32. `place` is the number of the operand that
+// Runs the kernel with indices that are rounded to f32. `input` is the number of the operand that
 // contains the indices.
-void run_with_rounded(const Call& call, uint32_t place) {
-  const View& index = call.in(place);
+void run_with_rounded(const Call& call, uint32_t input) {
+  const View& index = call.in(input);
   if (is_immediate(index) || index.elements() == 0) return honest_kernel(call)(call);
   std::vector<std::byte> rounded = save(index);
   const int64_t size = bytes_of(index);
   Altered altered(call);
-  altered.in(place).data = rounded.data();
-  make_dense(altered.in(place));
-  each(altered.in(place), [&](std::byte* at, int64_t) {
+  altered.in(input).data = rounded.data();
+  make_dense(altered.in(input));
+  each(altered.in(input), [&](std::byte* at, int64_t) {
     if (size == 8) {
       int64_t& value = *reinterpret_cast<int64_t*>(at);
       if (std::abs(value) < (int64_t{1} << 40)) value = through_f32(value);

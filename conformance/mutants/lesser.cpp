@@ -129,7 +129,7 @@ const char* refusal(const bp_op_desc& desc) {
     return std::any_of(views, views + count,
                        [&](const bp_tensor_desc& view) { return rules::in_set(absent, view.dtype); });
   };
-  if (any(desc.inputs, desc.input_count) || any(desc.outputs, desc.output_count)) return "a dtype is not there";
+  if (any(desc.inputs, desc.input_count) || any(desc.outputs, desc.output_count)) return "a dtype is absent";
   return nullptr;
 }
 
@@ -188,17 +188,17 @@ bp_status says_synchronous(const bp_plugin* plugin, uint32_t index, bp_device_in
 
 // All streams feed one queue, so each command waits for all earlier commands on any stream.
 template <auto kSlot>
-struct InTurn;
-std::mutex turn_mutex;
-bp_event* the_turn() {
-  static auto* const turn = new HostEvent(false);
-  return reinterpret_cast<bp_event*>(turn);
+struct InOneQueue;
+std::mutex queue_mutex;
+bp_event* queue_event() {
+  static auto* const event = new HostEvent(false);
+  return reinterpret_cast<bp_event*>(event);
 }
 template <class... A, bp_status (*bp_device_api::*kSlot)(bp_device*, bp_stream*, A...)>
-struct InTurn<kSlot> {
+struct InOneQueue<kSlot> {
   static bp_status run(bp_device* device, bp_stream* stream, A... arguments) {
-    static bp_event* const event = the_turn();
-    const std::lock_guard lock(turn_mutex);
+    static bp_event* const event = queue_event();
+    const std::lock_guard lock(queue_mutex);
     bp_status status = kHonest.stream_wait_event(device, stream, event, nullptr);
     if (status == BP_OK) status = (kHonest.*kSlot)(device, stream, arguments...);
     if (status == BP_OK) status = kHonest.event_record(device, event, stream, nullptr);
@@ -252,9 +252,9 @@ struct Pooled<kSlot, kGrow> {
 };
 // Keeps the library loaded, like a driver whose pools outlive the plugin.
 void stay() {
-  Dl_info here{};
-  if (dladdr(reinterpret_cast<void*>(&stay), &here) != 0)
-    (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  Dl_info library{};
+  if (dladdr(reinterpret_cast<void*>(&stay), &library) != 0)
+    (void)dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 void keep_pools(bp_device_api& api) {
   stay();
@@ -273,7 +273,7 @@ void keep_pools(bp_device_api& api) {
 
 const Mutation defect::serial{.plugin = [](bp_plugin& plugin) { plugin.device_info = says_synchronous; },
                               .api = replace_enqueues<AtOnce>};
-const Mutation defect::one_queue{.api = replace_enqueues<InTurn>};
+const Mutation defect::one_queue{.api = replace_enqueues<InOneQueue>};
 const Mutation defect::keeps_pools{.api = keep_pools};
 const Mutation defect::without_shared_memory = without<kShared>();
 const Mutation defect::without_host_memory = without<kHostMemory>();

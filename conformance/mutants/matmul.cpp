@@ -15,10 +15,10 @@ void matmul(const Call& call) {
   if (out.elements() == 0) return;
   const int64_t rows = out.shape[out.rank - 2], cols = out.shape[out.rank - 1];
   const int64_t depth = call.in(0).shape[out.rank - 1];
-  View turned = call.in(1);  // transposed, so that columns of b become contiguous rows
-  std::swap(turned.shape[out.rank - 1], turned.shape[out.rank - 2]);
-  std::swap(turned.strides[out.rank - 1], turned.strides[out.rank - 2]);
-  const std::vector<double> a = read(call.in(0)), b = read(turned);
+  View transposed = call.in(1);  // transposed, so that columns of b become contiguous rows
+  std::swap(transposed.shape[out.rank - 1], transposed.shape[out.rank - 2]);
+  std::swap(transposed.strides[out.rank - 1], transposed.strides[out.rank - 2]);
+  const std::vector<double> a = read(call.in(0)), b = read(transposed);
   each(out, [&](std::byte* at, int64_t n) {
     const int64_t batch = n / (rows * cols), row = n / cols % rows, col = n % cols;
     put(out.dtype, at, kDot(a.data() + (batch * rows + row) * depth, b.data() + (batch * cols + col) * depth, depth));
@@ -123,8 +123,8 @@ void permissions_as_one(const Call& call) {
 }
 bp_status permission_refused(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                              bp_error* error) {
-  const bool asked = desc != nullptr && desc->op == BP_OP_MATMUL && desc->attributes != nullptr;
-  if (asked && (static_cast<const bp_matmul_attributes*>(desc->attributes)->precision >> 5) != 0) {
+  const bool has_attributes = desc != nullptr && desc->op == BP_OP_MATMUL && desc->attributes != nullptr;
+  if (has_attributes && (static_cast<const bp_matmul_attributes*>(desc->attributes)->precision >> 5) != 0) {
     if (out != nullptr) *out = nullptr;
     return report(error, BP_UNSUPPORTED, "matmul: precision has bits that this plugin does not know");
   }

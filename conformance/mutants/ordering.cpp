@@ -95,15 +95,15 @@ void each_lane(const Call& call, const Lane& lane) {
   each(to_index, [&](std::byte* at, int64_t) { index_lane.push_back(at); });
   each(to, [&](std::byte* at, int64_t n) {
     std::byte* at_index = index_lane[static_cast<std::size_t>(n)];
-    const int64_t along = byte_stride(values, axis), along_index = byte_stride(indices, axis);
+    const int64_t value_stride = byte_stride(values, axis), index_stride = byte_stride(indices, axis);
     for (std::size_t i = 0; i < length; ++i) {
-      value[i] = *reinterpret_cast<T*>(at + static_cast<int64_t>(i) * along);
-      index[i] = *reinterpret_cast<int32_t*>(at_index + static_cast<int64_t>(i) * along_index);
+      value[i] = *reinterpret_cast<T*>(at + static_cast<int64_t>(i) * value_stride);
+      index[i] = *reinterpret_cast<int32_t*>(at_index + static_cast<int64_t>(i) * index_stride);
     }
     lane(value, index);
     for (std::size_t i = 0; i < length; ++i) {
-      *reinterpret_cast<T*>(at + static_cast<int64_t>(i) * along) = value[i];
-      *reinterpret_cast<int32_t*>(at_index + static_cast<int64_t>(i) * along_index) = index[i];
+      *reinterpret_cast<T*>(at + static_cast<int64_t>(i) * value_stride) = value[i];
+      *reinterpret_cast<int32_t*>(at_index + static_cast<int64_t>(i) * index_stride) = index[i];
     }
   });
 }

@@ -19,8 +19,8 @@ bp_status key_without_attributes(bp_device* device, const bp_op_desc* desc, bp_p
   const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
   if (op == nullptr || desc->attributes == nullptr || out == nullptr)
     return kHonest.plan_create(device, desc, out, info, error);
-  const bp_status asked = kHonest.plan_create(device, desc, nullptr, info, error);
-  if (asked != BP_OK) return *out = nullptr, asked;
+  const bp_status supported = kHonest.plan_create(device, desc, nullptr, info, error);
+  if (supported != BP_OK) return *out = nullptr, supported;
   bp_op_desc cached = *desc;
   {
     const std::lock_guard lock(mutex);

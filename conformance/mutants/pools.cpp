@@ -104,17 +104,17 @@ bp_status execute_changed(bp_stream* stream, bp_plan* handle, const bp_execution
   return status.ok() ? BP_OK : report(error, status.code(), status.message());
 }
 
-std::atomic<std::size_t> next_place{0};
+std::atomic<std::size_t> next_slot{0};
 
 bp_status scalars_in_ring(bp_device*, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                           bp_error* error) {
   static std::array<std::array<uint64_t, Call::kMaxScalars>, 64> ring;
   return execute_changed(stream, plan, execution, error, [](Call& call) {
-    std::array<uint64_t, Call::kMaxScalars>& place = ring[next_place++ % ring.size()];
+    std::array<uint64_t, Call::kMaxScalars>& slot = ring[next_slot++ % ring.size()];
     for (uint32_t i = 0; i < call.op->scalars_max; ++i) {
       if (call.scalar_at[i] != nullptr) continue;
-      place[i] = call.scalar_bits[i];
-      call.scalar_at[i] = reinterpret_cast<const std::byte*>(&place[i]);
+      slot[i] = call.scalar_bits[i];
+      call.scalar_at[i] = reinterpret_cast<const std::byte*>(&slot[i]);
     }
   });
 }
@@ -125,12 +125,12 @@ bp_status operands_in_ring(bp_device*, bp_stream* stream, bp_plan* plan, const b
   return execute_changed(stream, plan, execution, error, [](Call& call) {
     if (std::any_of(call.inputs.begin(), call.inputs.end(), is_immediate)) return;
     const std::lock_guard lock(mutex);
-    std::vector<View>& place = ring[next_place++ % ring.size()];
-    place.reserve(16);  // the vector's memory must not move
-    place.assign(call.inputs.begin(), call.inputs.end());
-    place.insert(place.end(), call.outputs.begin(), call.outputs.end());
-    call.outputs = {place.data() + call.inputs.size(), call.outputs.size()};
-    call.inputs = {place.data(), call.inputs.size()};
+    std::vector<View>& slot = ring[next_slot++ % ring.size()];
+    slot.reserve(16);  // the vector's memory must not move
+    slot.assign(call.inputs.begin(), call.inputs.end());
+    slot.insert(slot.end(), call.outputs.begin(), call.outputs.end());
+    call.outputs = {slot.data() + call.inputs.size(), call.outputs.size()};
+    call.inputs = {slot.data(), call.inputs.size()};
   });
 }
 bp_status staged_in_ring(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, const void* src,
@@ -138,9 +138,9 @@ bp_status staged_in_ring(bp_device* device, bp_stream* stream, bp_buffer* dst, u
   static std::array<std::array<std::byte, 4096>, 64> ring;
   if (src == nullptr || bytes == 0 || bytes > ring[0].size())
     return kHonest.copy_in(device, stream, dst, dst_offset, src, bytes, error);
-  std::byte* const place = ring[next_place++ % ring.size()].data();
-  std::memcpy(place, src, bytes);
-  return kHonest.copy_in(device, stream, dst, dst_offset, place, bytes, error);
+  std::byte* const slot = ring[next_slot++ % ring.size()].data();
+  std::memcpy(slot, src, bytes);
+  return kHonest.copy_in(device, stream, dst, dst_offset, slot, bytes, error);
 }
 
 // ---- Plans
@@ -247,7 +247,7 @@ bp_status own_workspaces(bp_device*, bp_stream* stream, bp_plan* plan, const bp_
   static std::array<std::array<std::byte, 4096>, 8> workspaces;
   return execute_changed(stream, plan, execution, error, [](Call& call) {
     if (call.workspace != nullptr && call.workspace_bytes <= workspaces[0].size())
-      call.workspace = workspaces[next_place++ % workspaces.size()].data();
+      call.workspace = workspaces[next_slot++ % workspaces.size()].data();
   });
 }
 

@@ -53,13 +53,13 @@ struct Window {
   void taps(const Extents& at, const Extents& image, const Visit& visit) const {
     for (int64_t t = 0; t < volume(kernel); ++t) {
       const Extents tap = split(t, kernel);
-      Extents place;
+      Extents position;
       bool inside = true;
       for (int d = 0; d < kDims; ++d) {
-        place[d] = at[d] * stride[d] - pad[d] + tap[d] * dilation[d];
-        inside = inside && place[d] >= 0 && place[d] < image[d];
+        position[d] = at[d] * stride[d] - pad[d] + tap[d] * dilation[d];
+        inside = inside && position[d] >= 0 && position[d] < image[d];
       }
-      visit(t, inside ? linear(place, image) : -1);
+      visit(t, inside ? linear(position, image) : -1);
     }
   }
 };

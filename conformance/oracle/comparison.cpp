@@ -114,7 +114,7 @@ std::string difference_text(const Expected& expected, const Tensor& got, int64_t
   if (!bound || !std::isfinite(element.value))
     return fmt::format("expected {}, got {}", text(got.dtype, element.bits), had);
   const auto value = static_cast<double>(element.value);
-  return fmt::format("expected {:.17g} ({}) within {:.3g}, got {}, which is off by {:.3g}", value,
+  return fmt::format("expected {:.17g}, rounded {}, within {:.3g}, got {}, which is off by {:.3g}", value,
                      text(got.dtype, element.bits), static_cast<double>(element.bound), had,
                      static_cast<double>(std::fabs(value_at(got, index) - element.value)));
 }

@@ -18,7 +18,7 @@ Comparison compare(const Expected& expected, const Tensor& got, bool flushes);
 
 // Returns the coordinates of a flat index, for example "(1,2)".
 std::string index_text(const std::vector<int64_t>& shape, int64_t flat);
-// Describes a wrong element, for example "expected 3 (3 (0x..)) within 1e-07, got 4 (0x..), which
+// Describes a wrong element, for example "expected 3, rounded 3 (0x..), within 1e-07, got 4 (0x..), which
 // is off by 1".
 std::string difference_text(const Expected& expected, const Tensor& got, int64_t index);
 

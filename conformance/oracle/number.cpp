@@ -48,8 +48,8 @@ uint64_t encode_float(uint32_t dtype, const Format& format, long double value) {
   // the exponent.
   const long double scaled = std::ldexp(magnitude, format.precision - 1 - exponent);
   auto units = static_cast<uint64_t>(scaled);
-  const long double rest = scaled - static_cast<long double>(units);
-  if (rest > 0.5L || (rest == 0.5L && (units & 1) != 0)) ++units;
+  const long double remainder = scaled - static_cast<long double>(units);
+  if (remainder > 0.5L || (remainder == 0.5L && (units & 1) != 0)) ++units;
   const uint64_t field = static_cast<uint64_t>(exponent - format.least_exponent) << (format.precision - 1);
   return sign | std::min(infinity, field + units);
 }

@@ -30,8 +30,8 @@ Accumulator accumulator_for(uint32_t dtype) {
 
 Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   Accumulator accumulator = accumulator_for(dtype);
-  const auto allows = [&](uint32_t speaks_of, uint32_t permission) {
-    return dtype == speaks_of && (precision & permission) != 0;
+  const auto allows = [&](uint32_t permitted_dtype, uint32_t permission) {
+    return dtype == permitted_dtype && (precision & permission) != 0;
   };
   // Each of the two operands is rounded or truncated, with an error of at most twice the roundoff.
   // The roundoff is 2^-11 for TF32 and 2^-8 for BF16.

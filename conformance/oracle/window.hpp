@@ -38,9 +38,9 @@ struct Window {
     const Extents offset = position_of(tap, kernel);
     int64_t index = 0;
     for (size_t d = 0; d < 3; ++d) {
-      const int64_t place = at[d] * stride[d] - pad[d] + offset[d] * dilation[d];
-      if (place < 0 || place >= image[d]) return -1;
-      index = index * image[d] + place;
+      const int64_t position = at[d] * stride[d] - pad[d] + offset[d] * dilation[d];
+      if (position < 0 || position >= image[d]) return -1;
+      index = index * image[d] + position;
     }
     return index;
   }

@@ -68,7 +68,7 @@ std::string_view own_part(std::string_view reason) {
 }
 
 // Returns the first slot of the ABI that the reason names. "copy" and "close" are also ordinary
-// words, so they count only if "answered" follows.
+// words, so they count only if "returned" follows.
 std::string_view slot_in(std::string_view reason) {
   // The list of the latest calls also names slots, so the list is removed first.
   reason = reason.substr(0, reason.find(kStepsMark));
@@ -84,7 +84,7 @@ std::string_view slot_in(std::string_view reason) {
         std::find_if_not(reason.begin() + static_cast<ptrdiff_t>(at), reason.end(), is_word) - reason.begin());
     const std::string_view word = reason.substr(at, end - at);
     if (std::find(std::begin(slots), std::end(slots), word) != std::end(slots)) return word;
-    if (reason.substr(end).starts_with(" answered") &&
+    if (reason.substr(end).starts_with(" returned") &&
         std::find(std::begin(also_words), std::end(also_words), word) != std::end(also_words))
       return word;
     at = end + 1;
@@ -112,10 +112,10 @@ Json cause_from(const std::vector<const Json*>& cases) {
   // Uses the reason of a case that was run and names the usual slot. If no such case exists, uses
   // the first case.
   const std::string slot = usual_slot(cases);
-  const auto told = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
+  const auto with_message = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
     return was_run(*each) && slot_in(text_of(*each, "reason")) == slot;
   });
-  const Json& first = told == cases.end() ? *cases.front() : **told;
+  const Json& first = with_message == cases.end() ? *cases.front() : **with_message;
   const std::string& reason = text_of(first, "reason");
   Json outcomes = Json::object(), groups = Json::object();
   for (const Json* each : cases) {
@@ -160,12 +160,12 @@ std::string cause_of(std::string_view reason) {
 
 Json causes_of(const Json& non_passes) {
   std::vector<std::vector<const Json*>> causes;
-  std::map<std::string, size_t> places;
+  std::map<std::string, size_t> indices;
   for (const Json& each : non_passes) {
     if (each["outcome"] == "not_claimed") continue;
-    const auto [place, fresh] = places.try_emplace(cause_of(text_of(each, "reason")), causes.size());
+    const auto [entry, fresh] = indices.try_emplace(cause_of(text_of(each, "reason")), causes.size());
     if (fresh) causes.emplace_back();
-    causes[place->second].push_back(&each);
+    causes[entry->second].push_back(&each);
   }
   std::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   Json result = Json::array();

@@ -94,10 +94,10 @@ Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
 
 // Returns the number of cases that the selection omits because their `since` is later than the
 // measured ABI version.
-size_t not_asked(const Catalogue& catalogue, Selection selection) {
-  const size_t asked = select(catalogue, selection).size();
+size_t not_requested(const Catalogue& catalogue, Selection selection) {
+  const size_t requested = select(catalogue, selection).size();
   selection.abi_version = UINT32_MAX;
-  return select(catalogue, selection).size() - asked;
+  return select(catalogue, selection).size() - requested;
 }
 
 // Returns the names of the groups whose remaining cases were not run after repeated failures.
@@ -126,9 +126,9 @@ std::string repro_line(const Target& target, uint64_t seed, std::string_view id,
 }
 
 std::string digest_of(const Json& certificate) {
-  Json rest = certificate;
-  rest.erase("digest");
-  return sha256(canonical(rest));
+  Json remaining = certificate;
+  remaining.erase("digest");
+  return sha256(canonical(remaining));
 }
 
 Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selection,
@@ -166,7 +166,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
         {"error", facts.error},
         {"seed", run.seed},
         {"cases", selection.size()},
-        {"not_asked", not_asked(catalogue, run.selection)},
+        {"not_asked", not_requested(catalogue, run.selection)},
         {"not_reached", run.not_reached},
         {"jobs", run.jobs},
         {"started", run.started},

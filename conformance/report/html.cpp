@@ -101,7 +101,7 @@ std::string html_of(const nlohmann::json& certificate) {
       page::text(certificate["plugin"]["version"]), failures == 0 ? "certificate" : "failures", page::style(),
       page::head(certificate), page::profiles(certificate), page::causes(certificate), page::failures(certificate),
       page::matrix(certificate), page::errors(certificate), page::groups(certificate), page::mandatory(certificate),
-      page::absences(certificate), page::facts(certificate), "The JSON file beside it", page::script());
+      page::absences(certificate), page::facts(certificate), "The JSON file next to it", page::script());
 }
 
 }  // namespace backplane::conformance

@@ -28,14 +28,14 @@ struct Group {
 
 std::vector<Group> groups_of(const Json& non_passes, bool absent) {
   std::vector<Group> groups;
-  std::map<std::string, size_t> places;
+  std::map<std::string, size_t> indices;
   for (const Json& each : non_passes) {
     if ((each["outcome"] == "not_claimed") != absent) continue;
     const std::string& id = each["id"].get_ref<const std::string&>();
     const std::string name = id.substr(0, id.find('.', id.find('.') + 1));
-    const auto [place, fresh] = places.try_emplace(name, groups.size());
+    const auto [entry, fresh] = indices.try_emplace(name, groups.size());
     if (fresh) groups.push_back({name});
-    Group& group = groups[place->second];
+    Group& group = groups[entry->second];
     group.cases.push_back(&each);
     ++group.outcomes[each["outcome"].get<std::string>()];
   }
@@ -71,21 +71,21 @@ std::string failures(const Json& certificate) {
   const std::vector<Group> groups = groups_of(certificate["non_passes"], false);
   if (groups.empty()) return "";
   std::string parts;
-  size_t total = 0, shown = 0, place = 0;
+  size_t total = 0, shown = 0, rank = 0;
   for (const Group& group : groups) {
     total += group.cases.size();
-    const size_t here = std::min({group.cases.size(), kMostPerGroup, kMostFailures - shown});
+    const size_t listed = std::min({group.cases.size(), kMostPerGroup, kMostFailures - shown});
     std::string articles;
-    for (size_t index = 0; index < here; ++index) {
+    for (size_t index = 0; index < listed; ++index) {
       if (index == kFirstOfGroup)
-        articles += fmt::format("<details><summary>{} more</summary>\n", number(here - kFirstOfGroup));
+        articles += fmt::format("<details><summary>{} more</summary>\n", number(listed - kFirstOfGroup));
       articles += failure(*group.cases[index]);
     }
-    if (here > kFirstOfGroup) articles += "</details>\n";
-    shown += here;
+    if (listed > kFirstOfGroup) articles += "</details>\n";
+    shown += listed;
     parts += fmt::format("<details{}><summary><strong>{}</strong> <span>{}</span></summary>\n{}{}</details>\n",
-                         place++ < kOpenGroups ? " open" : "", text(Json(group.name)), outcomes_text(group), articles,
-                         more(group.cases.size() - here, "failure"));
+                         rank++ < kOpenGroups ? " open" : "", text(Json(group.name)), outcomes_text(group), articles,
+                         more(group.cases.size() - listed, "failure"));
   }
   return fmt::format(
       "<section id=\"failures\"><h2>Failures <span class=\"count\">{}</span></h2>\n"
@@ -125,13 +125,13 @@ std::string absences(const Json& certificate) {
   size_t total = 0, shown = 0;
   for (const Group& group : groups) {
     total += group.cases.size();
-    const size_t here = std::min({group.cases.size(), kMostPerGroup, kMostAbsences - shown});
+    const size_t listed = std::min({group.cases.size(), kMostPerGroup, kMostAbsences - shown});
     std::string rows;
-    for (size_t index = 0; index < here; ++index) rows += absence(*group.cases[index]);
-    shown += here;
-    parts +=
-        fmt::format("<h3>{} <span class=\"small\">{}</span></h3>\n<ul class=\"absent\">{}</ul>{}",
-                    text(Json(group.name)), number(group.cases.size()), rows, more(group.cases.size() - here, "case"));
+    for (size_t index = 0; index < listed; ++index) rows += absence(*group.cases[index]);
+    shown += listed;
+    parts += fmt::format("<h3>{} <span class=\"small\">{}</span></h3>\n<ul class=\"absent\">{}</ul>{}",
+                         text(Json(group.name)), number(group.cases.size()), rows,
+                         more(group.cases.size() - listed, "case"));
   }
   return fmt::format(
       "<section id=\"absent\"><h2>Not claimed <span class=\"count\">{}</span></h2>\n"

@@ -67,16 +67,16 @@ std::string list(const Json& names) {
 std::string head(const Json& certificate) {
   const Json& verdict = certificate["verdict"];
   const auto level = verdict["level"].get<std::string>();
-  const auto asked = certificate["run"]["profile"].get<std::string>();
+  const auto requested = certificate["run"]["profile"].get<std::string>();
   const double fraction = verdict["supported_fraction"];
-  const bool reached = level == asked;
+  const bool reached = level == requested;
   const std::string title =
       level == "none" ? "Not certified" : fmt::format("Certified at {} of ABI {}", upper(level), text(verdict["abi"]));
   return fmt::format(
       "<header>\n<p class=\"kind\">Backplane conformance certificate</p>\n<div class=\"verdict {}\">\n"
       "<div><h1><b aria-hidden=\"true\">{}</b> {}</h1>\n<p class=\"who t\">{} {} <span>on</span> {}</p>\n"
       "<p class=\"small t\">{}</p></div>\n"
-      "<div class=\"fraction\"><strong>{}</strong><span>supported of what is asked; native composites are "
+      "<div class=\"fraction\"><strong>{}</strong><span>of the requested cases supported; native composites are "
       "optional</span></div>\n</div>\n"
       "{}\n<p class=\"statement t\">{}.</p>\n</header>\n",
       level == "none" ? "fail"
@@ -125,7 +125,7 @@ std::string facts(const Json& certificate) {
       list(Json(run["filters"].begin(), run["filters"].begin() + static_cast<ptrdiff_t>(shown))) +
       (shown == all ? "" : fmt::format(" and {} more", number(all - shown)));
   const std::string newer =
-      run["not_asked"] == 0 ? "" : fmt::format("; {} of a later ABI not asked", plural(run["not_asked"], "case"));
+      run["not_asked"] == 0 ? "" : fmt::format("; {} of a later ABI not requested", plural(run["not_asked"], "case"));
   const std::string left = run["not_reached"] == 0
                                ? ""
                                : fmt::format("; {} not reached: the run stopped at its first failure",

@@ -67,8 +67,8 @@ std::string matrix(const Json& certificate) {
   if (cells.empty()) return "";
   std::vector<std::string> dtypes;
   for (const std::string_view name : dtype_names()) {
-    for (const auto& [place, tally] : cells) {
-      if (place.second != name) continue;
+    for (const auto& [key, tally] : cells) {
+      if (key.second != name) continue;
       dtypes.emplace_back(name);
       break;
     }
@@ -76,8 +76,8 @@ std::string matrix(const Json& certificate) {
   std::string columns;
   for (const std::string& dtype : dtypes) columns += fmt::format("<th scope=\"col\">{}</th>", dtype);
   // Adds a column if some cases have an operator but no dtype.
-  for (const auto& [place, tally] : cells) {
-    if (!place.second.empty()) continue;
+  for (const auto& [key, tally] : cells) {
+    if (!key.second.empty()) continue;
     dtypes.emplace_back();
     columns += "<th scope=\"col\">any</th>";
     break;
@@ -86,7 +86,7 @@ std::string matrix(const Json& certificate) {
       "<section id=\"matrix\"><h2>Operators and dtypes</h2>\n"
       "<p class=\"small\">{} every case passes, with their number · {} some failed, of how many · {} some pass, the "
       "others are not "
-      "claimed · {} nothing is claimed · blank: not asked. Point at a cell, or tap it, for counts and the worst "
+      "claimed · {} nothing is claimed · blank: not requested. Point at a cell, or tap it, for counts and the worst "
       "error.</p>\n"
       "<p id=\"detail\" class=\"t\" role=\"status\" hidden></p>\n"
       "<div class=\"wide\"><table class=\"matrix\"><thead><tr><td></td>{}</tr></thead>\n{}{}</table></div></section>\n",

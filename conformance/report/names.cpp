@@ -77,9 +77,9 @@ std::optional<uint32_t> version_number(const std::string& text) {
   const char* at = text.data();
   const char* const end = at + text.size();
   for (uint32_t& part : parts) {
-    const auto [rest, error] = std::from_chars(at, end, part);
+    const auto [parsed_end, error] = std::from_chars(at, end, part);
     if (error != std::errc() || part > 0xffff) return std::nullopt;
-    at = rest;
+    at = parsed_end;
     if (&part == &parts[0] && (at == end || *at++ != '.')) return std::nullopt;
   }
   const uint32_t version = parts[0] << 16 | parts[1];

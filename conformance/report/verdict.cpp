@@ -66,14 +66,14 @@ class HalfRule {
     for (size_t half = 0; half < kDtypes.size(); ++half) {
       for (size_t op = 0; op < kOps.size(); ++op) {
         if (which.dtype != kDtypes[half] || which.op != kOps[op] || which.extension != kNames[half]) continue;
-        ++(outcome == Outcome::pass ? passed_ : rest_)[half][op];
+        ++(outcome == Outcome::pass ? passed_ : others_)[half][op];
       }
     }
   }
   bool holds() const {
     for (size_t half = 0; half < kDtypes.size(); ++half) {
       bool all = true;
-      for (size_t op = 0; op < kOps.size(); ++op) all = all && passed_[half][op] != 0 && rest_[half][op] == 0;
+      for (size_t op = 0; op < kOps.size(); ++op) all = all && passed_[half][op] != 0 && others_[half][op] == 0;
       if (all) return true;
     }
     return false;
@@ -83,7 +83,7 @@ class HalfRule {
   static constexpr std::array<uint32_t, 2> kDtypes = {BP_F16, BP_BF16};
   static constexpr std::array<std::string_view, 2> kNames = {"f16", "bf16"};
   static constexpr std::array<uint32_t, 3> kOps = {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL};
-  std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
+  std::array<std::array<uint64_t, 3>, 2> passed_{}, others_{};
 };
 
 // Finds the operators that pass. An operator passes if none of its cases fails and all numeric
@@ -132,7 +132,7 @@ std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile,
   if (state.failures != 0) reasons.push_back(fmt::format("{} of its cases failed", state.failures));
   if (state.absent != 0)
     reasons.push_back(fmt::format("{} of its {} mandatory cases are not claimed", state.absent, state.mandatory));
-  if (state.mandatory == 0) reasons.push_back("no mandatory case was asked");
+  if (state.mandatory == 0) reasons.push_back("no mandatory case was requested");
   if (profile >= BP_PROFILE_INFER && !half && state.complete)
     reasons.push_back("neither f16 nor bf16 passes everywhere in copy, cast and matmul");
   if (reasons.empty() && level + 1 < profile)
@@ -155,10 +155,10 @@ std::string upper(std::string_view text) {
 // Returns text such as "2 operators pass: add (f32), mul (f32)".
 std::string passing_text(const std::vector<std::string>& operators) {
   const std::span<const std::string> shown(operators.data(), std::min(operators.size(), kMostOperatorsShown));
-  const size_t rest = operators.size() - shown.size();
+  const size_t hidden = operators.size() - shown.size();
   return fmt::format("{} operator{} pass{}{}{}{}", operators.size(), operators.size() == 1 ? "" : "s",
                      operators.size() == 1 ? "es" : "", shown.empty() ? "" : ": ", fmt::join(shown, ", "),
-                     rest == 0 ? "" : fmt::format(" and {} more", rest));
+                     hidden == 0 ? "" : fmt::format(" and {} more", hidden));
 }
 
 std::string statement_of(const Verdict& verdict, const Facts& facts, const Selection& selection,
@@ -176,7 +176,7 @@ std::string statement_of(const Verdict& verdict, const Facts& facts, const Selec
         at(requested), verdict.all.of(Outcome::pass), verdict.all.failures(), verdict.all.of(Outcome::not_claimed),
         passing_text(operators));
   }
-  const std::string claims = fmt::format("it supports {} of what was asked", percent(verdict.supported_fraction));
+  const std::string claims = fmt::format("it supports {} of the requested cases", percent(verdict.supported_fraction));
   if (verdict.level == requested) return fmt::format("{} is certified at {}; {}", subject, at(requested), claims);
   const std::string reached = verdict.level == 0 ? "" : fmt::format("certified at {}, and ", at(verdict.level));
   return fmt::format("{} is {}not certified at {}: {}; {}, {}", subject, reached,
@@ -187,12 +187,12 @@ std::string statement_of(const Verdict& verdict, const Facts& facts, const Selec
 }  // namespace
 
 Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, const std::vector<Result>& results,
-              const Selection& asked, const Facts& facts) {
+              const Selection& requested, const Facts& facts) {
   Verdict verdict;
   HalfRule half;
   PassingOperators operators;
-  uint64_t asked_for = 0;
-  for (uint32_t profile = BP_PROFILE_CORE; profile <= asked.profile; ++profile) verdict.profiles[profile] = {};
+  uint64_t requested_cases = 0;
+  for (uint32_t profile = BP_PROFILE_CORE; profile <= requested.profile; ++profile) verdict.profiles[profile] = {};
   for (size_t index = 0; index < selection.size(); ++index) {
     const Case& which = catalogue[selection[index]];
     const Result& result = results[index];
@@ -203,7 +203,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     // Core's decomposition replaces a composite without a native version, so the plugin lacks
     // nothing.
     const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
-    asked_for += decomposed ? 0 : 1;
+    requested_cases += decomposed ? 0 : 1;
     if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);
     if (which.op != 0) verdict.matrix[{which.op, which.dtype}].add(result);
     const bool mandatory = is_mandatory(which);
@@ -215,14 +215,15 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     }
   }
   verdict.supported_fraction =
-      asked_for == 0 ? 0 : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(asked_for);
+      requested_cases == 0 ? 0
+                           : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(requested_cases);
   for (auto& [profile, state] : verdict.profiles) {
-    state.complete = asked.filters.empty() && !asked.cut && facts.error.empty();
+    state.complete = requested.filters.empty() && !requested.cut && facts.error.empty();
     state.reasons = reasons_of(state, profile, verdict.level, half.holds(), facts.error);
     state.reached = state.reasons.empty();
     if (state.reached) verdict.level = profile;
   }
-  verdict.statement = statement_of(verdict, facts, asked, operators.names());
+  verdict.statement = statement_of(verdict, facts, requested, operators.names());
   return verdict;
 }
 

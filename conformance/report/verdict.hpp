@@ -63,6 +63,6 @@ struct Verdict {
 };
 
 Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, const std::vector<Result>& results,
-              const Selection& asked, const Facts& facts);
+              const Selection& requested, const Facts& facts);
 
 }  // namespace backplane::conformance

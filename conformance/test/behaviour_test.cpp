@@ -78,7 +78,7 @@ class Harness : public testing::Test {
   bp_device_api slots;
 };
 
-TEST_F(Harness, AMapThatFailsIsSaidAndNotGoneAround) {
+TEST_F(Harness, AFailingMapIsReportedAndNotAvoided) {
   slots.buffer_map = [](bp_device*, bp_buffer*, void**, bp_error*) -> bp_status { return BP_INTERNAL; };
   Device device(plugin, 0, &slots);
   const Buffer buffer(device, 16);

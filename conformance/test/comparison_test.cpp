@@ -50,7 +50,7 @@ TEST(Compare, OnlyAnUnsignedZeroMayHaveEitherSign) {
   EXPECT_FALSE(allowed(zero, 1e-45f));
 }
 
-TEST(Compare, ABoundEndsWhereItSays) {
+TEST(Compare, ABoundIsExact) {
   const Element element = bounded(BP_F32, 1, 0x1p-22L);
   EXPECT_TRUE(allowed(element, 1 + 0x1p-22f));
   EXPECT_FALSE(allowed(element, 1 + 0x1.8p-22f));
@@ -79,7 +79,7 @@ TEST(Compare, ASignedBoundKeepsTheSignOfAZero) {
   EXPECT_TRUE(allowed(tiny, -0.0f));
 }
 
-TEST(Compare, FlushingIsForWhoDeclaredItAndBelowTheLeastNormal) {
+TEST(Compare, FlushingNeedsADeclarationAndASubnormal) {
   const Element subnormal = rounded(BP_F32, 0x1p-130L);
   EXPECT_FALSE(allowed(subnormal, 0.0f));
   EXPECT_TRUE(allowed(subnormal, 0.0f, true));
@@ -100,7 +100,7 @@ TEST(Compare, OneOfIsOneOfItsChoices) {
   EXPECT_EQ(compare(expected, got, false).bad, 1);
 }
 
-TEST(Compare, TheFirstBadElementAndTheirNumberAreTold) {
+TEST(Compare, TheFirstBadElementAndTheCountAreReported) {
   Expected expected;
   for (int i = 0; i < 6; ++i) expected.elements.push_back(exact_bits(BP_U8, static_cast<uint64_t>(i)));
   const Tensor got{BP_U8, {2, 3}, {0, 1, 2, 3, 9, 9}};

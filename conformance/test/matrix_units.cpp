@@ -134,12 +134,12 @@ Tensor matmul(const Unit& unit, const Call& call) {
   const Tensor &b = call.inputs[1], &out = call.outputs[0];
   const int64_t depth = call.inputs[0].shape.back(), cols = out.shape.back();
   const Doubles right = decoded(b);
-  Doubles turned(right.size());
+  Doubles transposed(right.size());
   for (int64_t i = 0; i < b.count(); ++i) {
     const int64_t batch = i / (depth * cols), k = i / cols % depth, n = i % cols;
-    turned[static_cast<size_t>((batch * cols + n) * depth + k)] = right[static_cast<size_t>(i)];
+    transposed[static_cast<size_t>((batch * cols + n) * depth + k)] = right[static_cast<size_t>(i)];
   }
-  return products(unit, out, decoded(call.inputs[0]), turned, depth, depth == 0 ? 0 : b.count() / depth, nullptr);
+  return products(unit, out, decoded(call.inputs[0]), transposed, depth, depth == 0 ? 0 : b.count() / depth, nullptr);
 }
 
 Tensor linear(const Unit& unit, const Call& call) {

@@ -136,7 +136,7 @@ TEST(OracleSoftmax, TheDecompositionIsWithinTheBoundAndTheMaximumIsNeeded) {
   }
 }
 
-TEST(OracleSoftmax, RowsThatAreOdd) {
+TEST(OracleSoftmax, UnusualRows) {
   const auto row_of = [](const std::vector<long double>& x) {
     return values_of(first_of(BP_OP_SOFTMAX, bp_axis_attributes{}, {row(BP_F32, x)}, {row(BP_F32, x)}));
   };
@@ -298,7 +298,7 @@ TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
       testing::ElementsAre(7, 7, 8, 8));
 }
 
-TEST(OracleRope, TurnsHalvesAndPairs) {
+TEST(OracleRope, RotatesHalvesAndPairs) {
   const Tensor x = tensor(BP_F32, {1, 4}, {1, 2, 3, 4}), position = row(BP_I32, {1});
   const auto rope_of = [&](uint32_t pairs) {
     return values_of(first_of(BP_OP_ROPE, bp_rope_attributes{0, pairs, 10000, 0}, {x, position}, {x}));
@@ -367,7 +367,7 @@ TEST(OracleQuantizedMatmul, IntegersThatCancelGiveZeroWhateverTheScales) {
   EXPECT_EQ(out.elements[0].criterion, Criterion::unsigned_zero);
 }
 
-TEST(OracleLoss, MeanOverWhatCounts) {
+TEST(OracleLoss, MeanOverCountedRows) {
   const Tensor logits = tensor(BP_F32, {3, 2}, {0, 0, 5, 5, 1, 1});
   const auto out = evaluate(call_of(BP_OP_CROSS_ENTROPY, bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0, 0},
                                     {logits, row(BP_I32, {0, -1, 1})}, {tensor(BP_F32, {}), logits}));

@@ -23,14 +23,14 @@ using units::Unit;
 
 // The results of one unit over many cases.
 struct Survey {
-  int asked = 0, refused = 0;
+  int judged = 0, refused = 0;
   // Maximum of error / bound, and maximum root mean square of error / deviation. The limit of both
   // is 1.
   double worst_ratio = 0, worst_root_mean_square = 0;
   std::string refusals{};  // text of the first three failures
   bool refused_each = true;
   std::string text() const {
-    return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, asked,
+    return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, judged,
                        worst_ratio, worst_root_mean_square, refusals);
   }
 };
@@ -44,7 +44,7 @@ void judge(const Case& which, const numeric::Setup& setup, const std::vector<ora
     fault = fmt::format("{} elements, {}", found.bad, oracle::difference_text(expected[0], got, found.first));
   if (fault.empty() && setup.check_whole) fault = setup.check_whole(setup, expected, {got});
   const numeric::Deviations deviations = numeric::deviations_of(expected[0], got);
-  ++survey.asked;
+  ++survey.judged;
   survey.worst_ratio = std::max(survey.worst_ratio, found.worst_ratio);
   if (deviations.count >= 1000)
     survey.worst_root_mean_square = std::max(survey.worst_root_mean_square, deviations.root_mean_square);
@@ -59,7 +59,7 @@ using Filter = std::function<bool(const numeric::Problem&, const Case&)>;
 
 // Runs every unit on every case that `wanted` selects. The layout does not affect a unit's
 // arithmetic, so only dense layouts run.
-std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
+std::vector<Survey> judge_units(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
   static const Catalogue catalogue = enumerate();
   std::vector<Survey> surveys(list.size());
   for (const Case& which : catalogue) {
@@ -68,7 +68,7 @@ std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter
                        problem->mode == numeric::Mode::once && problem->precision == BP_PRECISION_FULL;
     if (!usual || which.id.ends_with(".decomposed") || problem->shape.count() == 0 || !wanted(*problem, which))
       continue;
-    numeric::Random random(7919 + static_cast<uint64_t>(surveys[0].asked));
+    numeric::Random random(7919 + static_cast<uint64_t>(surveys[0].judged));
     numeric::Setup setup = problem->make(*problem, random);
     setup.call.outputs.resize(1);
     const std::vector<oracle::Expected> expected = oracle::evaluate(setup.call);
@@ -84,10 +84,10 @@ void expect(const std::vector<Unit>& passing, const std::vector<Unit>& failing, 
             bool each = false) {
   std::vector<Unit> list = passing;
   list.insert(list.end(), failing.begin(), failing.end());
-  const std::vector<Survey> surveys = ask(list, op, wanted);
+  const std::vector<Survey> surveys = judge_units(list, op, wanted);
   for (size_t i = 0; i < list.size(); ++i) {
     const Survey& survey = surveys[i];
-    EXPECT_GT(survey.asked, 0) << list[i].name;
+    EXPECT_GT(survey.judged, 0) << list[i].name;
     if (i < passing.size()) {
       EXPECT_EQ(survey.refused, 0) << list[i].name << ": " << survey.text();
     } else {

@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(OracleGather, TakesAlongTheAxisAndGivesZeroOutside) {
+TEST(OracleGather, GathersAlongTheAxisAndGivesZeroOutside) {
   const Call call = call_of(BP_OP_GATHER, bp_axis_attributes{0, 0},
                             {tensor(BP_F32, {2, 2}, {1, 2, 3, 4}), tensor(BP_I32, {3, 2}, {1, 0, -1, 1, 2, 0})},
                             {tensor(BP_F32, {3, 2})});
@@ -31,7 +31,7 @@ Expected scatter_row(uint32_t mode, const Tensor& io, const std::vector<long dou
   return scatter(call_of(BP_OP_SCATTER, bp_scatter_attributes{0, 0, mode, 0}, {row(BP_I32, index), source}, {io}))[0];
 }
 
-TEST(OracleScatter, SetTakesOneOfTheDuplicatesAndDropsWhatIsOutside) {
+TEST(OracleScatter, SetKeepsOneOfTheDuplicatesAndDropsIndicesOutside) {
   const Expected out =
       scatter_row(BP_SCATTER_SET, row(BP_I32, {9, 8, 7}), {1, 1, 0, 3, -1, 1}, row(BP_I32, {1, 2, 3, 4, 5, 1}));
   EXPECT_EQ(out.elements[0].bits, 3u);
@@ -46,7 +46,7 @@ TEST(OracleScatter, IntegersWrapAndFloatsHaveTheBoundOfASum) {
   EXPECT_THAT(values_of(bytes), ElementsAre(1, 1));
   const Expected floats = scatter_row(BP_SCATTER_ADD, row(BP_F32, {0.1L, 0.1L}), {0, 0}, row(BP_F32, {0.1L, -0.3L}));
   EXPECT_EQ(floats.elements[0].criterion, Criterion::bound);
-  EXPECT_EQ(floats.elements[1].criterion, Criterion::bits) << "nobody wrote there";
+  EXPECT_EQ(floats.elements[1].criterion, Criterion::bits) << "no update wrote this element";
   // The bound is 2n u (.1 + .1 + .3) with n = 3, plus half an ulp of .1.
   EXPECT_NEAR(static_cast<double>(floats.elements[0].bound), 6 * 0x1p-24 * .5 + 0x1p-28, 0x1p-40);
 }
@@ -78,11 +78,11 @@ std::vector<Expected> sort_row(const std::vector<long double>& values, uint32_t 
   return sort(call_of(BP_OP_SORT, bp_sort_attributes{0, 0, descending, 0}, {x}, {x, tensor(BP_I32, x.shape)}));
 }
 
-TEST(OracleSort, IsStableBothWaysWithNanTheGreatest) {
+TEST(OracleSort, IsStableInBothDirectionsWithNanTheGreatest) {
   const std::vector<long double> values{2, kNanValue, 0, -0.0L, kInf, 2, -kInf};
   EXPECT_THAT(values_of(sort_row(values, 0)[1]), ElementsAre(6, 2, 3, 0, 5, 4, 1));
   EXPECT_THAT(values_of(sort_row(values, 1)[1]), ElementsAre(1, 4, 0, 5, 2, 3, 6));
-  EXPECT_EQ(sort_row(values, 0)[0].elements[2].bits, sign_bit(BP_F32)) << "-0 stays behind 0";
+  EXPECT_EQ(sort_row(values, 0)[0].elements[2].bits, sign_bit(BP_F32)) << "-0 stays after 0";
 }
 
 TEST(OracleSort, WorksAlongAnyAxis) {

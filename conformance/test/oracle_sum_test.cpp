@@ -138,7 +138,7 @@ TEST(OracleProduct, BoundsAndCorners) {
   EXPECT_TRUE(std::isnan(product_of({kInf, 0}).value));
   EXPECT_EQ(product_of({kInf, -2}).value, -kInf);
   EXPECT_EQ(product_of({0, 5, 0.3L}).criterion, Criterion::unsigned_zero);
-  EXPECT_EQ(product_of({1e-30L, 1e-30L, kInf}).criterion, Criterion::any) << "0 may meet the infinity";
+  EXPECT_EQ(product_of({1e-30L, 1e-30L, kInf}).criterion, Criterion::any) << "0 may be multiplied by infinity";
   const Element small = product_of({1e-30L, 1e-30L, 1e30L});
   EXPECT_TRUE(allows(small, 0)) << "a partial product may underflow";
 }
@@ -157,7 +157,7 @@ TEST(OracleCumsum, ExclusiveAndReverse) {
   EXPECT_THAT(cumsum_of({0, 0, 0, 0}, tensor(BP_F32, {2, 2}, {1, 2, 3, 4})), ElementsAre(1, 2, 4, 6));
 }
 
-TEST(OracleCumsum, WhatIsNotFiniteStays) {
+TEST(OracleCumsum, NonFiniteValuesStay) {
   const Expected out = cumsum(call_of(BP_OP_CUMSUM, bp_cumsum_attributes{}, {row(BP_F32, {1, kInf, 2, -kInf, 1})},
                                       {row(BP_F32, {0, 0, 0, 0, 0})}))[0];
   EXPECT_EQ(out.elements[0].value, 1);
@@ -187,7 +187,7 @@ TEST(OracleMatmul, IntegersAreExactModulo32Bits) {
   EXPECT_EQ(out.elements[0].value, static_cast<int32_t>(static_cast<uint32_t>(-255ll * 128 * depth)));
 }
 
-TEST(OracleMatmul, NanWhereInfinityMeetsZero) {
+TEST(OracleMatmul, InfinityTimesZeroIsNan) {
   const Expected out =
       matmul_of(tensor(BP_F32, {2, 2}, {kInf, 1, 2, 1}), tensor(BP_F32, {2, 2}, {0, 3, 1, -1}), BP_F32);
   EXPECT_TRUE(std::isnan(out.elements[0].value));

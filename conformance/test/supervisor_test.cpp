@@ -61,7 +61,7 @@ Result among_others(std::function<void(Context&)> body, unsigned jobs = 1, uint6
     EXPECT_THAT(got.message, HasSubstr(text));                   \
   } while (false)
 
-TEST(Supervisor, ACasePassesOrSaysWhyNot) {
+TEST(Supervisor, ACasePassesOrStatesAReason) {
   EXPECT_OUTCOME(among_others(nothing), pass, "");
   EXPECT_OUTCOME(among_others([](Context& context) { context.fail("{} is wrong", 7); }), fail, "7 is wrong");
   EXPECT_OUTCOME(among_others([](Context& context) { context.not_claimed("no such op"); }), not_claimed, "no such op");
@@ -131,21 +131,21 @@ TEST(Supervisor, ACompilerIsNoHang) {
                  hang, "stream_wait");
 }
 
-TEST(Supervisor, ASlowCaseIsToldWithItsSlotWhileItRuns) {
+TEST(Supervisor, ASlowCaseIsReportedWithItsSlotWhileItRuns) {
   const Catalogue catalogue = {named("a.b.quick", nothing), named("a.b.slow", [](Context&) {
                                  const InSlot in(Slot::plan_create);
                                  std::this_thread::sleep_for(std::chrono::seconds(4));
                                })};
   RunOptions options;
-  std::vector<SlowCase> told;
-  options.slow = [&](const SlowCase& slow) { told.push_back(slow); };
+  std::vector<SlowCase> reports;
+  options.slow = [&](const SlowCase& slow) { reports.push_back(slow); };
   const std::vector<Result> results = run(catalogue, {0, 1}, options);
   EXPECT_EQ(name_of(results[1].outcome), "pass");
-  ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told[0].index, 1u);
-  EXPECT_EQ(told[0].slot, "plan_create");
-  EXPECT_GE(told[0].nanoseconds, 3'000'000'000u);
-  EXPECT_GE(told[0].slot_nanoseconds, 2'000'000'000u);
+  ASSERT_FALSE(reports.empty());
+  EXPECT_EQ(reports[0].index, 1u);
+  EXPECT_EQ(reports[0].slot, "plan_create");
+  EXPECT_GE(reports[0].nanoseconds, 3'000'000'000u);
+  EXPECT_GE(reports[0].slot_nanoseconds, 2'000'000'000u);
 }
 
 TEST(Supervisor, ARuntimeFailureNamesItsSteps) {
@@ -230,7 +230,7 @@ TEST(Supervisor, EqualFailuresOfAGroupAreBounded) {
   EXPECT_EQ(failed(results, 0, 140), 140);
 }
 
-TEST(Supervisor, WhatIsOfOneCaseAloneMakesNoFailureAnother) {
+TEST(Supervisor, DetailsOfOneCaseDoNotSeparateEqualFailures) {
   Catalogue catalogue;
   for (int index = 0; index < 40; ++index)
     catalogue.push_back(named("group.crashes.n" + std::to_string(index), [index](Context&) {
@@ -251,7 +251,7 @@ TEST(Supervisor, AForkIsSeenAndEnds) {
   EXPECT_OUTCOME(among_others([](Context&) { static_cast<void>(!fork()); }), fail, "forked");
 }
 
-TEST(Supervisor, ProcessesLeftBehindAreEnded) {
+TEST(Supervisor, RemainingProcessesAreEnded) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const Result result = among_others([&](Context&) {
@@ -264,18 +264,18 @@ TEST(Supervisor, ProcessesLeftBehindAreEnded) {
     char byte;
     static_cast<void>(!read(ends[0], &byte, 1));
   });
-  EXPECT_THAT(result.message, HasSubstr("left behind"));
+  EXPECT_THAT(result.message, HasSubstr("a child process remains"));
   close(ends[1]);
   char byte;
   EXPECT_EQ(read(ends[0], &byte, 1), 0) << "the stray process still holds the pipe";
   close(ends[0]);
 }
 
-TEST(Supervisor, AChildLeftBehindIsAFailure) {
+TEST(Supervisor, ARemainingChildIsAFailure) {
   EXPECT_OUTCOME(among_others([](Context&) {
                    if (fork() == 0) execl("/bin/true", "true", nullptr);
                  }),
-                 fail, "left behind");
+                 fail, "a child process remains");
 }
 
 TEST(Supervisor, ClosedDescriptorsAreACrashOfThatCase) {
@@ -304,7 +304,7 @@ TEST(Supervisor, MemoryIsBounded) {
                  leak, "MiB");
 }
 
-TEST(Supervisor, WhatCasesLeaveBehindIsNotALaterCasesFailure) {
+TEST(Supervisor, RemainsOfACaseDoNotFailALaterCase) {
   Catalogue catalogue;
   constexpr size_t bytes = 4 << 20;
   for (int index = 0; index < 256; ++index)
@@ -322,7 +322,7 @@ TEST(Supervisor, WhatCasesLeaveBehindIsNotALaterCasesFailure) {
   }
 }
 
-TEST(Supervisor, WhatASlotChangesInTheThreadIsAFailureAndUndone) {
+TEST(Supervisor, AChangedThreadStateIsAFailureAndRestored) {
   EXPECT_OUTCOME(among_others([](Context&) { std::fesetround(FE_UPWARD); }), fail, "rounding mode");
   EXPECT_OUTCOME(among_others([](Context&) {
                    sigset_t all;
@@ -397,14 +397,12 @@ TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
   }
 }
 
-bp_status answer_of_plan_create = BP_OK;
-bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) {
-  return answer_of_plan_create;
-}
+bp_status plan_create_status = BP_OK;
+bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) { return plan_create_status; }
 
 // Returns a case that calls a plan_create for neg of `count` elements. This plan_create returns
 // `answer`.
-Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
+Case plan_case(std::string id, int64_t count, bp_status status, bool fresh) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};
     view.dtype = BP_F32;
@@ -416,25 +414,25 @@ Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
     desc.op = BP_OP_NEG;
     desc.inputs = desc.outputs = &view;
     desc.input_count = desc.output_count = 1;
-    answer_of_plan_create = answer;
-    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), answer);
+    plan_create_status = status;
+    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), status);
     PlanSupport::unwatch(plan_create);
   });
   made.fresh = fresh;
   return made;
 }
 
-TEST(Supervisor, AnAnswerOfPlanCreateStaysForAllProcesses) {
+TEST(Supervisor, AResultOfPlanCreateStaysForAllProcesses) {
   Catalogue catalogue;
   for (const bool fresh : {false, true}) {
     const std::string where = fresh ? "group.fresh." : "group.plain.";
     const int64_t first = fresh ? 100 : 1;
-    catalogue.push_back(asks(where + "takes_one", first, BP_OK, fresh));
-    catalogue.push_back(asks(where + "takes_it_again", first, BP_OK, fresh));
-    catalogue.push_back(asks(where + "declines_two", first + 1, BP_UNSUPPORTED, fresh));
-    catalogue.push_back(asks(where + "declines_one", first, BP_UNSUPPORTED, fresh));
-    catalogue.push_back(asks(where + "lacks_memory_for_one", first, BP_OUT_OF_MEMORY, fresh));
-    catalogue.push_back(asks(where + "takes_two", first + 1, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "takes_one", first, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "takes_it_again", first, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "declines_two", first + 1, BP_UNSUPPORTED, fresh));
+    catalogue.push_back(plan_case(where + "declines_one", first, BP_UNSUPPORTED, fresh));
+    catalogue.push_back(plan_case(where + "lacks_memory_for_one", first, BP_OUT_OF_MEMORY, fresh));
+    catalogue.push_back(plan_case(where + "takes_two", first + 1, BP_OK, fresh));
   }
   std::vector<size_t> selection(catalogue.size());
   for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;

@@ -18,7 +18,7 @@ constexpr size_t kLineStyles = 8;  // number of line styles in the page; further
 struct Axis {
   double low, high, step;  // `low` and `high` are the ends of the data; ticks are multiples of `step`
 
-  double place(double value, double begin, double end) const {
+  double map(double value, double begin, double end) const {
     return begin + (end - begin) * (std::clamp(value, low, high) - low) / (high - low);
   }
   double first_tick() const { return std::ceil(low / step - 1e-9) * step; }
@@ -69,8 +69,8 @@ std::string line_chart(const std::string& label, const std::string& x_name, cons
   if (y_range.low > y_range.high) y_range = {0, 1};
   const double room = (y_range.high - y_range.low) * 0.04;
   const Axis x_axis = make_axis(x_range.low, x_range.high, 6), y_axis = make_axis(y_range.low - room, y_range.high, 6);
-  const auto px = [&](double x) { return x_axis.place(x, kLeft, kWidth - kRight); };
-  const auto py = [&](double y) { return y_axis.place(y, kHeight - kBottom, kTop); };
+  const auto px = [&](double x) { return x_axis.map(x, kLeft, kWidth - kRight); };
+  const auto py = [&](double y) { return y_axis.map(y, kHeight - kBottom, kTop); };
 
   std::string svg = fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth,
                                 kHeight, escape_html(label));

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file is written as memory lies");
+static_assert(std::endian::native == std::endian::little, "the file is written in the byte order of memory");
 
 constexpr char kMagic[8] = {'B', 'P', 'C', 'H', 'R', 'G', 'P', 'T'};
 constexpr uint32_t kFormatVersion = 1;
@@ -101,7 +101,7 @@ void check_header(const fs::path& file, const Header& header, uint64_t file_byte
     fail("{} is damaged: the checksum of its header is not that of its bytes", file.string());
   const uint64_t whole = sizeof(Header) + header.payload_bytes;
   if (file_bytes < whole) fail("{} is cut short: {} bytes of {}", file.string(), file_bytes, whole);
-  if (file_bytes > whole) fail("{} is damaged: {} bytes behind its end", file.string(), file_bytes - whole);
+  if (file_bytes > whole) fail("{} is damaged: {} bytes after its end", file.string(), file_bytes - whole);
 }
 
 }  // namespace

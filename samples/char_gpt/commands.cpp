@@ -84,7 +84,7 @@ Course run_steps(Trainer& trainer, const Options& options, int64_t stop, const s
 void load_training(Trainer& trainer, const Checkpoint& checkpoint, uint64_t text_hash, const std::string& file) {
   if (checkpoint.text_hash != text_hash)
     throw std::runtime_error(fmt::format(
-        "checkpoint: {} has learned from another text, of which the held-out part may be; name that text with --text",
+        "checkpoint: {} has learned from another text, which may contain the held-out part; name that text with --text",
         file));
   trainer.set_state(checkpoint.state);
 }
@@ -109,7 +109,7 @@ void run_train(Options options) {
   check(options.config), check(options.schedule);
   const int64_t stop = options.stop > 0 ? std::min(options.stop, options.schedule.steps) : options.schedule.steps;
   if (checkpoint.state.steps_done >= stop)
-    throw std::runtime_error(fmt::format("training: {} is at step {} already; this training ends behind step {}",
+    throw std::runtime_error(fmt::format("training: {} is at step {} already; this training ends after step {}",
                                          options.load, checkpoint.state.steps_done, stop));
   const Corpus corpus = corpus_of(options);
   const uint64_t text_hash = XXH3_64bits(corpus.train.data(), corpus.train.size());
@@ -135,9 +135,9 @@ void run_train(Options options) {
   }
 
   const double known = course.known.back().second;
-  progress.line(fmt::format(
-      "held-out text: {:.4f} bits per character; gzip -9 {:.4f}; gzip -9 behind the text learned from {:.4f}", known,
-      gzip, gzip_behind));
+  progress.line(
+      fmt::format("held-out text: {:.4f} bits per character; gzip -9 {:.4f}; gzip -9 after the training text {:.4f}",
+                  known, gzip, gzip_behind));
   progress.line(fmt::format("{} steps, {:.1f} s, {:.1f} s of processors", course.curve.losses.size(),
                             course.curve.seconds, course.processor_seconds));
   progress.line(fmt::format("weights {}{}", hash, target.repeats ? "" : " (the device promises no repetition)"));
@@ -188,7 +188,7 @@ bool run_compare(const Options& options) {
   check_writable(options.html), check_writable(options.json);
   check(options.config), check(options.schedule);
   if (options.contestants.size() < 2)
-    throw std::runtime_error("compare: one way alone; name at least two in --plugins");
+    throw std::runtime_error("compare: only one variant; name at least two in --plugins");
   const Corpus corpus = corpus_of(options);
   const bp::Registry registry;
   Progress progress;
@@ -212,7 +212,7 @@ bool run_compare(const Options& options) {
                               curve.losses.size(), curve.seconds));
     if (report.curves.size() == 1) continue;
     const Difference worst = report.differences.emplace_back(compare(report.curves.front(), curve));
-    progress.line(fmt::format("  beside {}: {} by {:.1e} of the loss at step {}, where {:.1e} are allowed",
+    progress.line(fmt::format("  against {}: {} by {:.1e} of the loss at step {}, where {:.1e} are allowed",
                               report.curves.front().name, worst.share <= 1 ? "agrees, differs" : "DIFFERS",
                               worst.relative, worst.step + 1, loss_bound(worst.step)));
   }

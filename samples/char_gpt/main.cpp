@@ -22,7 +22,7 @@ void add_device(CLI::App* verb, Options* options) {
 void add_plugin(CLI::App* verb, Options* options) {
   verb->add_option(
       "--plugin", options->plugin,
-      "Plugin by name, or path of its library or manifest; \":INDEX\" behind it picks a device (default: as "
+      "Plugin by name, or path of its library or manifest; \":INDEX\" after it selects a device (default: as "
       "BACKPLANE_DEVICE and the configuration say)");
   verb->add_option("--native", options->native, "on, or off: composites as primitives, even where the plugin has them")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}))
@@ -38,7 +38,7 @@ void add_training(CLI::App* verb, Options* options) {
   verb->add_option("--streams", options->schedule.streams, "Streams that share a batch")
       ->check(positive)
       ->capture_default_str();
-  verb->add_option("--rate", options->schedule.peak_rate, "Learning rate behind the warm-up")
+  verb->add_option("--rate", options->schedule.peak_rate, "Learning rate after the warm-up")
       ->check(CLI::Range(1e-9, 1.0))
       ->capture_default_str();
   verb->add_option("--seed", options->schedule.seed, "Draws the weights, and what each step reads")
@@ -82,7 +82,7 @@ int main(int argc, char** argv) try {
   train->add_option("--save", training.save, "Where to write a checkpoint at the end");
   train->add_option("--load", training.load,
                     "Checkpoint to go on from: its model and schedule count, not the command line's");
-  train->add_option("--stop", training.stop, "Ends behind this step, to go on later")->check(CLI::PositiveNumber);
+  train->add_option("--stop", training.stop, "Ends after this step, to continue later")->check(CLI::PositiveNumber);
   train->add_option("--evaluations", training.evaluations, "How often the held-out text is measured")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

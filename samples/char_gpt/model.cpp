@@ -90,9 +90,9 @@ Gradients::Gradients(const bp::Stream& stream, const Config& config, uint32_t dt
   for (bp::Tensor* tensor : {&scores, &weights})
     *tensor = bp::Tensor::empty(stream, dtype, {batch, config.heads, length, length});
   causal = bp::Tensor::empty(stream, BP_BOOL, {length, length});
-  const bp::Tensor place = bp::Tensor::empty(stream, BP_I32, {length});
-  bp::iota(stream, place, 0, 0, 1);
-  bp::compare(stream, causal, place.unsqueeze(0), place.unsqueeze(1), BP_COMPARE_LE);
+  const bp::Tensor positions = bp::Tensor::empty(stream, BP_I32, {length});
+  bp::iota(stream, positions, 0, 0, 1);
+  bp::compare(stream, causal, positions.unsqueeze(0), positions.unsqueeze(1), BP_COMPARE_LE);
 }
 
 Model::Model(const bp::Stream& stream, const Config& config, const bp::Tensor& parameters)

@@ -99,7 +99,7 @@ std::string to_html(const TrainingReport& report) {
   html += fmt::format(
       "<header><h1>char_gpt on Backplane</h1><div class=\"figure\">{:.3f} bits per character</div><p>of text that the "
       "model has "
-      "not seen. <code>gzip -9</code> needs {:.3f}; behind the text that the model learned from, "
+      "not seen. <code>gzip -9</code> needs {:.3f}; after the text that the model learned from, "
       "{:.3f}.</p></header>\n",
       bits, report.gzip, report.gzip_behind_training);
   html += fmt::format(
@@ -112,11 +112,12 @@ std::string to_html(const TrainingReport& report) {
 }
 
 std::string to_html(const ComparisonReport& report) {
-  std::string html = head("char_gpt: the same training, several ways");
+  std::string html = head("char_gpt: the same training, several variants");
   const size_t steps = report.curves.front().losses.size();
   html += fmt::format(
-      "<header><h1>char_gpt: the same training, several ways</h1><div class=\"figure {}\">{}</div><p>Loss of {} steps "
-      "from the same seed on {} ways to compute them.</p></header>\n",
+      "<header><h1>char_gpt: the same training, several variants</h1><div class=\"figure {}\">{}</div><p>Loss of {} "
+      "steps "
+      "from the same seed, computed by {} variants.</p></header>\n",
       report.agrees() ? "good" : "bad", report.agrees() ? "The curves agree" : "The curves differ", steps,
       report.curves.size());
   std::vector<Line> lines;
@@ -132,7 +133,7 @@ std::string to_html(const ComparisonReport& report) {
     const Curve& curve = report.curves[i];
     html += fmt::format("<tr><td>{}</td>", escape_html(curve.name));
     if (i == 0) {
-      html += "<td colspan=\"4\">the others beside this</td>";
+      html += "<td colspan=\"4\">the others compared with this</td>";
     } else {
       const Difference& worst = report.differences[i - 1];
       const bool agrees = worst.share <= 1;

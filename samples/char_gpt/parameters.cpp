@@ -19,33 +19,33 @@ void check_range(const char* name, int64_t value, int64_t most) {
     throw std::runtime_error(fmt::format("model: {} is {}; it must be 1 to {}", name, value, most));
 }
 
-// Calls `place(tensor, shape)` for each matrix, in the order of the vector.
-template <class Place>
-void for_each_matrix(const Config& config, Weights& weights, const Place& place) {
+// Calls `visit(tensor, shape)` for each matrix, in the order of the vector.
+template <class Visit>
+void for_each_matrix(const Config& config, Weights& weights, const Visit& visit) {
   const int64_t c = config.width;
-  place(weights.tokens, {kVocabulary, c});
-  place(weights.positions, {config.context, c});
+  visit(weights.tokens, {kVocabulary, c});
+  visit(weights.positions, {config.context, c});
   for (Block& block : weights.blocks) {
-    place(block.qkv_weight, {3 * c, c});
-    place(block.mix_weight, {c, c});
-    place(block.up_weight, {4 * c, c});
-    place(block.down_weight, {c, 4 * c});
+    visit(block.qkv_weight, {3 * c, c});
+    visit(block.mix_weight, {c, c});
+    visit(block.up_weight, {4 * c, c});
+    visit(block.down_weight, {c, 4 * c});
   }
 }
 
-template <class Place>
-void for_each_vector(const Config& config, Weights& weights, const Place& place) {
+template <class Visit>
+void for_each_vector(const Config& config, Weights& weights, const Visit& visit) {
   const int64_t c = config.width;
   for (Block& block : weights.blocks) {
-    place(block.qkv_bias, {3 * c});
-    place(block.mix_bias, {c});
-    place(block.up_bias, {4 * c});
-    place(block.down_bias, {c});
+    visit(block.qkv_bias, {3 * c});
+    visit(block.mix_bias, {c});
+    visit(block.up_bias, {4 * c});
+    visit(block.down_bias, {c});
     for (bp::Tensor* tensor : {&block.norm1_gain, &block.norm1_bias, &block.norm2_gain, &block.norm2_bias})
-      place(*tensor, {c});
+      visit(*tensor, {c});
   }
-  place(weights.norm_gain, {c});
-  place(weights.norm_bias, {c});
+  visit(weights.norm_gain, {c});
+  visit(weights.norm_bias, {c});
 }
 
 }  // namespace

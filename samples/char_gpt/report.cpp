@@ -78,8 +78,8 @@ void check_writable(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   if (std::filesystem::is_directory(file, ignored))
     throw std::runtime_error(fmt::format("report: {} is a directory; name a file", file.string()));
-  const auto& asked = std::filesystem::exists(file, ignored) ? file : folder;
-  if (access(asked.c_str(), W_OK) != 0)
+  const auto& checked = std::filesystem::exists(file, ignored) ? file : folder;
+  if (access(checked.c_str(), W_OK) != 0)
     throw std::runtime_error(
         fmt::format("report: cannot write {}: {}; choose another place", file.string(), std::strerror(errno)));
 }

@@ -58,7 +58,7 @@ Trainer::Lane::Lane(const bp::Device& device, const Config& config, const bp::Te
       host_starts(static_cast<size_t>(batch)),
       starts(bp::Tensor::empty(stream, BP_I32, {batch, 1})),
       offsets(bp::Tensor::empty(stream, BP_I32, {1, config.context})),
-      places(bp::Tensor::empty(stream, BP_I32, {batch, config.context})),
+      positions(bp::Tensor::empty(stream, BP_I32, {batch, config.context})),
       tokens(bp::Tensor::empty(stream, BP_I32, {batch * config.context})),
       targets(bp::Tensor::empty(stream, BP_I32, {batch * config.context})),
       loss(bp::Tensor::empty(stream, BP_F32, {})),
@@ -73,9 +73,9 @@ void Trainer::Lane::read(const bp::Tensor& text, const Schedule& schedule, uint6
   for (size_t i = 0; i < host_starts.size(); ++i)
     host_starts[i] = static_cast<int32_t>(hash(hash(schedule.seed) + first + i) % most);
   bp::copy_in<int32_t>(stream, starts, host_starts);
-  bp::add(stream, places, starts, offsets);
-  bp::gather(stream, tokens, text, places.reshape(tokens.shape()), 0);
-  bp::gather(stream, targets, text.slice(0, 1, text.extent(0)), places.reshape(tokens.shape()), 0);
+  bp::add(stream, positions, starts, offsets);
+  bp::gather(stream, tokens, text, positions.reshape(tokens.shape()), 0);
+  bp::gather(stream, targets, text.slice(0, 1, text.extent(0)), positions.reshape(tokens.shape()), 0);
 }
 
 Trainer::Trainer(const bp::Device& device, const Config& config, const Schedule& schedule, const std::string& text,

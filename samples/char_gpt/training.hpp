@@ -69,7 +69,7 @@ class Trainer {
     Gradients gradients;
     // The stream borrows this vector during a step.
     std::vector<int32_t> host_starts;
-    backplane::Tensor starts, offsets, places, tokens, targets;  // all have the dtype i32
+    backplane::Tensor starts, offsets, positions, tokens, targets;  // all have the dtype i32
     backplane::Tensor loss;
     backplane::Event done;
   };

@@ -95,7 +95,7 @@ int main(int argc, char** argv) try {
                "digits");
   Options options;
   app.add_option("PLUGIN", options.plugin,
-                 "Plugin by name, or path of its library or manifest; \":INDEX\" behind it picks a device")
+                 "Plugin by name, or path of its library or manifest; \":INDEX\" after it selects a device")
       ->required();
   app.add_option("--epochs", options.epochs, "Passes over the training data")
       ->check(CLI::Range(1, 10000))
@@ -104,7 +104,7 @@ int main(int argc, char** argv) try {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--html", options.html, "Where to write the report")->capture_default_str();
-  app.add_option("--data", options.data, "The digits, CSV or gzipped CSV (default: digits.csv.gz beside the program)");
+  app.add_option("--data", options.data, "The digits, CSV or gzipped CSV (default: digits.csv.gz next to the program)");
   app.add_flag("--quick", options.quick, "Two epochs only: shows that it runs, not that it learns");
   try {
     app.parse(argc, argv);

@@ -130,7 +130,7 @@ std::string confusion_matrix(const Images& test, const Result& result) {
                             share, count);
     }
   }
-  return html + R"(</tr></table><p class="note">Rows: the true digit. Columns: the answer.</p></section>)"
+  return html + R"(</tr></table><p class="note">Rows: the true digit. Columns: the prediction.</p></section>)"
                 "\n";
 }
 
@@ -187,8 +187,8 @@ void check_writable(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   if (std::filesystem::is_directory(file, ignored) || file.empty())
     throw std::runtime_error(fmt::format("report: {} is a directory; name a file with --html", file.string()));
-  const auto& asked = std::filesystem::exists(file, ignored) ? file : folder;
-  if (access(asked.c_str(), W_OK) != 0)
+  const auto& checked = std::filesystem::exists(file, ignored) ? file : folder;
+  if (access(checked.c_str(), W_OK) != 0)
     throw std::runtime_error(fmt::format("report: cannot write {}: {}; choose another place with --html", file.string(),
                                          std::strerror(errno)));
 }

@@ -36,9 +36,9 @@ void Terminal::draw_bar(double share) {
   if (!is_terminal_ || per_mille == drawn_) return;
   drawn_ = per_mille;
   const int full = static_cast<int>(share * kBarWidth);
-  std::string done, rest;
-  for (int i = 0; i < kBarWidth; ++i) (i < full ? done : rest) += i < full ? "━" : "─";
-  fmt::print("\r{}{} {:3.0f} %\033[K", strong(done), rest, share * 100);
+  std::string done, remaining;
+  for (int i = 0; i < kBarWidth; ++i) (i < full ? done : remaining) += i < full ? "━" : "─";
+  fmt::print("\r{}{} {:3.0f} %\033[K", strong(done), remaining, share * 100);
   std::fflush(stdout);
 }
 

@@ -14,7 +14,7 @@ for program, sums in ((cpp, "22 44 66 88"), (c, "11 22 33 44")):
     run = subprocess.run([program, plugin], capture_output=True, text=True, check=False)
     tap.check(f"{name} adds", run.returncode == 0 and run.stdout.endswith(f": {sums}\n"), run.stdout + run.stderr)
     run = subprocess.run([program, "/nowhere/plugin.so"], capture_output=True, text=True, check=False)
-    tap.check(f"{name} names a plugin that is not there", run.returncode == 1 and "no such library" in run.stderr, run.stderr)
+    tap.check(f"{name} names a plugin that does not exist", run.returncode == 1 and "no such library" in run.stderr, run.stderr)
     run = subprocess.run([program], capture_output=True, text=True, check=False)
     tap.check(f"{name} says how it is used", run.returncode == 2 and "usage" in run.stderr, run.stderr)
 tap.done()

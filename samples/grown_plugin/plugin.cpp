@@ -52,11 +52,13 @@ void sqrt_f32(const Call& call) {
 // the index of the first one.
 void argmax_f32(const Call& call) {
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
-  const int64_t length = call.in(0).shape[axis], along = byte_stride(call.in(0), axis);
+  const int64_t length = call.in(0).shape[axis], axis_stride = byte_stride(call.in(0), axis);
   const View lane = lanes(call.in(0), axis);
   LoopNest<2>({&call.out(), &lane}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
-      const auto value = [&](int64_t k) { return *reinterpret_cast<const float*>(at[1] + i * strides[1] + k * along); };
+      const auto value = [&](int64_t k) {
+        return *reinterpret_cast<const float*>(at[1] + i * strides[1] + k * axis_stride);
+      };
       int64_t best = 0;
       for (int64_t k = 1; k < length && value(best) == value(best); ++k) {
         if (value(k) > value(best) || value(k) != value(k)) best = k;

@@ -196,7 +196,7 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
   const bp_status status = read_input(given, &desc, sizeof(desc), BP_OP_DESC_MIN_SIZE, error);
   if (status != BP_OK) return status;
   if (desc.op != BP_OP_ADD)
-    return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: operator %u is not here; add is", desc.op);
+    return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: operator %u is not supported; add is", desc.op);
   /* Absent operands at the end do not count. */
   while (desc.input_count > 2 && desc.inputs[desc.input_count - 1].dtype == 0) --desc.input_count;
   while (desc.output_count > 1 && desc.outputs[desc.output_count - 1].dtype == 0) --desc.output_count;
@@ -298,7 +298,7 @@ static bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* 
 }
 
 static bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
-  if (index != 0) return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: device %u asked, there is one, 0", index);
+  if (index != 0) return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: device %u requested, there is one, 0", index);
   bp_device_info info = {
       .type = BP_DEVICE_CPU,
       .dlpack_type = {1, 1, 1}, /* kDLCPU */
@@ -319,7 +319,7 @@ static bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_d
   const bp_status status =
       given == NULL ? BP_OK : read_input(given, &desc, sizeof(desc), BP_DEVICE_DESC_MIN_SIZE, error);
   if (status != BP_OK) return status;
-  if (index != 0) return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: device %u asked, there is one, 0", index);
+  if (index != 0) return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: device %u requested, there is one, 0", index);
   if (desc.flags != 0 || (desc.options != NULL && desc.options[0] != 0))
     return fail(error, BP_UNSUPPORTED, 0, "plain_c: the device has no options and no flags; leave them out");
   *out = calloc(1, sizeof(**out));

@@ -91,7 +91,7 @@ const AttributeField* AttributeBlock::find(std::string_view name) const {
 void AttributeBlock::fail_name(std::string_view name) const {
   std::vector<std::string> legal;
   for (const AttributeField& field : fields_) legal.push_back(range_text(field));
-  fail_usage("there is no attribute '{}' here; {}", name,
+  fail_usage("there is no attribute '{}'; {}", name,
              legal.empty() ? "the operator has none" : fmt::format("legal are: {}", fmt::join(legal, "; ")));
 }
 

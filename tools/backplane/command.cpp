@@ -19,12 +19,12 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   backplane list                         devices that can be used, and from where
   backplane info reference:0             what a device is and which operators it has
-  backplane doctor                       why a plugin is not there, and what to do
+  backplane doctor                       why a plugin is not available, and what to do
   backplane run matmul --shape 64x32 --shape 32x16 --device reference:0
   backplane certify reference            measure a plugin and write its certificate
   backplane verify FILE.json reference   whether a certificate is what this plugin gives
   backplane new acme                     start a plugin of your own
-  backplane bench ops --filter tiny      what operators cost, beside other libraries
+  backplane bench ops --filter tiny      what operators cost, compared with other libraries
   backplane bench dispatch               what the SDK itself costs
   backplane list --json                  the same for programs; schemas: share/backplane/schemas
 Exit status: 0 done, 1 a finding or a failed operation, 2 usage error.)";
@@ -63,7 +63,7 @@ void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
   add_each(verb, "--scalar", run_options.scalars, "next scalar; default 1, 2, ..");
   add_each(verb, "--attr,-a", run_options.attributes, "NAME=VALUE, or NAME=VALUE,VALUE for an array");
   verb->add_option("--seed", run_options.seed, "of the random data")->capture_default_str();
-  verb->add_option("--repeat,-n", run_options.repeat, "timed calls behind the first")
+  verb->add_option("--repeat,-n", run_options.repeat, "timed calls after the first")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1'000'000u));
   verb->add_flag("--all", run_options.all, "whole tensors, however large");
@@ -80,7 +80,7 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
   verb->add_option("--device,-d", certify_options.device, "index of the plugin's device")->capture_default_str();
   add_each(verb, "--filter,-f", certify_options.filters,
            "a case's id, the beginning of one up to a dot, or a pattern with *; may be given again");
-  verb->add_option("--seed", certify_options.seed, "of the data; default: drawn anew, and told");
+  verb->add_option("--seed", certify_options.seed, "of the data; default: random, and printed");
   verb->add_option("--jobs,-j", certify_options.jobs, "processes at once; default: one a processor")
       ->check(CLI::Range(1u, 1024u));
   verb->add_option("--timeout", certify_options.timeout_s, "seconds that a case may take")
@@ -100,7 +100,7 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
       ->expected(1, 2);
   verb->add_flag("--resume", certify_options.resume, "go on where a run of the same seed was stopped");
   verb->add_flag("--only-failed", certify_options.only_failed,
-                 "what failed in the certificate, with its profile and seed; written beside it");
+                 "what failed in the certificate, with its profile and seed; written next to it");
   verb->add_flag("--in-process", certify_options.in_process, "no child processes and no limits: for a debugger");
   verb->add_flag("--fail-fast", certify_options.fail_fast, "end at the first failure, with what ran until then");
   verb->add_flag("--quiet,-q", certify_options.quiet, "of the progress a line a minute");
@@ -121,7 +121,7 @@ void add_verify(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->add_option("--sample,-n", verify_options.sample, "cases that are run again")
       ->capture_default_str()
       ->check(CLI::Range(size_t{1}, size_t{1} << 32));
-  verb->add_option("--seed", verify_options.seed, "of the choice and its data; default: drawn anew, and told");
+  verb->add_option("--seed", verify_options.seed, "of the choice and its data; default: random, and printed");
   verb->add_option("--device,-d", verify_options.device, "index of the plugin's device; default: the certificate's");
   verb->add_option("--jobs,-j", verify_options.jobs, "processes at once; default: one a processor")
       ->check(CLI::Range(1u, 1024u));
@@ -145,7 +145,7 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->add_flag("--operators", options.info.operators, "the table of the SDK's operators, without a device");
   verb->callback([&] { chosen = [&] { return info(options.session, options.info); }; });
 
-  verb = app.add_subcommand("doctor", "every candidate: the rule it met or broke, and which side must change");
+  verb = app.add_subcommand("doctor", "every candidate: the rule that it kept or broke, and which side must change");
   verb->callback([&] { chosen = [&] { return doctor(options.session, options.doctor); }; });
 
   add_run(app, options, chosen);
@@ -194,9 +194,9 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     // Shows the help of the verb that was named last.
-    const CLI::App* asked = &app;
-    while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
-    options.session.out = asked->help();
+    const CLI::App* command_app = &app;
+    while (!command_app->get_subcommands().empty()) command_app = command_app->get_subcommands().back();
+    options.session.out = command_app->help();
     return kExitOk;
   } catch (const CLI::ParseError& error) {
     fail_usage("{}; see: backplane --help", error.what());
@@ -245,7 +245,7 @@ Answer command(const std::vector<std::string>& arguments, bool colour) noexcept 
     } catch (const backplane::Error& failure) {
       return failed(json, kExitFinding, bph_status_name(failure.status()), failure.what());
     } catch (const std::bad_alloc&) {
-      return failed(json, kExitFinding, "OUT_OF_MEMORY", "host memory is exhausted; free some or ask for less");
+      return failed(json, kExitFinding, "OUT_OF_MEMORY", "host memory is exhausted; free some or request less");
     } catch (const std::exception& failure) {
       return failed(json, kExitFinding, "INTERNAL", failure.what());
     }

@@ -7,7 +7,7 @@
 namespace tool {
 namespace {
 
-void ask_devices(const Plugin& plugin, FoundPlugin& found) {
+void query_devices(const Plugin& plugin, FoundPlugin& found) {
   try {
     const uint32_t count = plugin.device_count();
     if (count == 0) found.why_none = "the plugin reports 0 devices";
@@ -47,7 +47,7 @@ Inventory take_inventory(const Registry& registry) {
     if (candidate.status != BP_OK || candidate.shadowed != 0) continue;
     const Plugin plugin = registry.load(candidate.name);
     FoundPlugin found{candidate, plugin.info(), {}, {}};
-    ask_devices(plugin, found);
+    query_devices(plugin, found);
     inventory.plugins.push_back(std::move(found));
   }
   return inventory;

@@ -35,7 +35,7 @@ std::vector<Variable> environment() {
 }
 
 // Returns the searched directories. The list comes from the error of a load that cannot succeed.
-std::string places(const Registry& registry) {
+std::string searched_paths(const Registry& registry) {
   try {
     registry.load("no_such_plugin");
   } catch (const backplane::Error& failure) {
@@ -133,7 +133,7 @@ void print_json(Session& session, const Inventory& inventory, const std::string&
 int doctor(Session& session, const DoctorOptions&) {
   const Registry registry = open_registry(session, false);
   const Inventory inventory = take_inventory(registry);
-  const std::string searched = places(registry);
+  const std::string searched = searched_paths(registry);
   if (session.json) {
     print_json(session, inventory, searched);
   } else {

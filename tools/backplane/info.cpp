@@ -28,7 +28,7 @@ Device open_named(const Registry& registry, const std::string& name) {
     return registry.open(name.c_str());
   } catch (const backplane::Error& failure) {
     throw Failure(kExitFinding, bph_status_name(failure.status()),
-                  fmt::format("device '{}' cannot be opened: {}; devices here: {}", name, failure.what(),
+                  fmt::format("device '{}' cannot be opened: {}; available devices: {}", name, failure.what(),
                               take_inventory(registry).device_names()));
   }
 }
@@ -38,7 +38,7 @@ Facts gather(const Device& device) {
   for (uint32_t kind = 0; kind < BP_MEMORY_KINDS; ++kind) {
     if ((facts.device.memory_kinds >> kind & 1) != 0) facts.memory.push_back({kind, device.memory_info(kind)});
   }
-  facts.operators = ask_support(device.get());
+  facts.operators = query_support(device.get());
   return facts;
 }
 

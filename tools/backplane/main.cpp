@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const tool::Answer answer = tool::command(arguments, wants_colour());
   if (answer.exit_code != 0 && answer.out.empty() && answer.err.empty()) {
-    std::fputs("backplane: host memory is exhausted; free some or ask for less\n", stderr);
+    std::fputs("backplane: host memory is exhausted; free some or request less\n", stderr);
   }
   std::fwrite(answer.out.data(), 1, answer.out.size(), stdout);
   std::fwrite(answer.err.data(), 1, answer.err.size(), stderr);

@@ -55,7 +55,7 @@ Extents shape_or(const std::vector<Extents>& shapes, size_t index, const Extents
   return index < shapes.size() ? shapes[index] : otherwise;
 }
 
-void place_shapes(OpCase& op, const OpRequest& request) {
+void assign_shapes(OpCase& op, const OpRequest& request) {
   const Extents first = shape_or(request.shapes, 0, {4, 4});
   for (size_t i = 0; i < op.inputs.size(); ++i) op.inputs[i].shape = shape_or(request.shapes, i, first);
   Extents out = first;
@@ -92,7 +92,7 @@ void make_primitive(OpCase& op, const OpRequest& request) {
     op.outputs.push_back({indices ? static_cast<uint32_t>(BP_I32) : output_dtypes(op.info, op.dtype).front(), {}, 0});
   }
   if (request.out_dtype != 0) op.outputs[0].dtype = request.out_dtype;
-  place_shapes(op, request);
+  assign_shapes(op, request);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ void for_each_element(const Placed& placed, Each each) {
   }
 }
 
-Placed place(bph_device* device, bph_stream* stream, const Operand& operand, const std::string* strides_text) {
+Placed allocate(bph_device* device, bph_stream* stream, const Operand& operand, const std::string* strides_text) {
   Placed placed;
   placed.values = Values(operand.dtype, operand.shape);
   placed.strides = strides_text != nullptr ? parse_strides(*strides_text) : dense_strides(operand.shape);
@@ -277,14 +277,14 @@ int run(Session& session, const RunOptions& options) {
     return index < list.size() ? &list[index] : nullptr;
   };
   for (size_t i = 0; i < op.inputs.size(); ++i) {
-    result.inputs.push_back(place(device.get(), stream.get(), op.inputs[i], item(options.strides, i)));
+    result.inputs.push_back(allocate(device.get(), stream.get(), op.inputs[i], item(options.strides, i)));
     fill(result.inputs[i].values, op.inputs[i], item(options.data, i), options.seed + i, i);
     upload(stream.get(), result.inputs[i]);
     point_at(views.inputs[i], result.inputs[i]);
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     result.outputs.push_back(
-        place(device.get(), stream.get(), op.outputs[i], item(options.strides, op.inputs.size() + i)));
+        allocate(device.get(), stream.get(), op.outputs[i], item(options.strides, op.inputs.size() + i)));
     // Uploads zeros, since some operators also read their outputs.
     upload(stream.get(), result.outputs[i]);
     point_at(views.outputs[i], result.outputs[i]);

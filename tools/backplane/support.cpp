@@ -10,7 +10,7 @@
 namespace tool {
 namespace {
 
-void ask(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t out_dtype, Support& support) {
+void query(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t out_dtype, Support& support) {
   OpRequest request;
   request.dtype = dtype;
   request.out_dtype = out_dtype;
@@ -37,17 +37,17 @@ void ask(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t o
 
 }  // namespace
 
-std::vector<OpSupport> ask_support(bph_device* device) {
+std::vector<OpSupport> query_support(bph_device* device) {
   std::vector<OpSupport> all;
   for (const bph_op_info& info : operators()) {
     OpSupport row{info, {}};
     for (const uint32_t dtype : dtypes_of(info.dtypes)) {
       Support& support = row.dtypes[dtype];
       if (info.kind == BP_KIND_COMPOSITE) {
-        ask(device, info, dtype, 0, support);
+        query(device, info, dtype, 0, support);
         continue;
       }
-      for (const uint32_t out_dtype : output_dtypes(info, dtype)) ask(device, info, dtype, out_dtype, support);
+      for (const uint32_t out_dtype : output_dtypes(info, dtype)) query(device, info, dtype, out_dtype, support);
     }
     all.push_back(std::move(row));
   }

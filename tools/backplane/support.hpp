@@ -28,6 +28,6 @@ struct OpSupport {
   std::map<uint32_t, Support> dtypes;  // keyed by the dtype of the operator
 };
 
-std::vector<OpSupport> ask_support(bph_device* device);
+std::vector<OpSupport> query_support(bph_device* device);
 
 }  // namespace tool

@@ -14,7 +14,8 @@ constexpr const char* kBenchOpsExamples = R"(Examples:
   backplane bench ops --shapes my_model.txt --json > before.json)";
 
 void add_bench_ops(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = bench.add_subcommand("ops", "operators of a device in the shapes of models, beside other libraries");
+  CLI::App* verb =
+      bench.add_subcommand("ops", "operators of a device in the shapes of models, compared with other libraries");
   BenchOpsOptions& ops = options.bench_ops;
   verb->add_option("--plugin,-p", ops.plugin, "path of a plugin's library, or its name; its first device");
   verb->add_option("--device,-d", ops.device, "plugin:index; default: as the library chooses");
@@ -41,7 +42,7 @@ constexpr const char* kBenchModelExamples = R"(Examples:
 
 void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& chosen) {
   CLI::App* verb = bench.add_subcommand(
-      "model", "whole models with random weights, beside other libraries, and a decode that grows");
+      "model", "whole models with random weights, compared with other libraries, and a decode that grows");
   BenchModelOptions& model = options.bench_model;
   verb->add_option("--plugin,-p", model.plugin, "path of a plugin's library, or its name; its first device");
   verb->add_option("--device,-d", model.device, "plugin:index; default: as the library chooses");
@@ -91,7 +92,7 @@ void add_bench_compare(CLI::App& bench, Options& options, std::function<int()>& 
 
 void add_bench_dispatch(CLI::App& bench, Options& options, std::function<int()>& chosen) {
   CLI::App* verb =
-      bench.add_subcommand("dispatch", "the SDK's own share of a call, side by side with what it stands between");
+      bench.add_subcommand("dispatch", "the SDK's own share of a call, compared with the layers around it");
   verb->add_option("--null-plugin", options.bench.null_plugin, "library of the null plugin; default: the installed one")
       ->envname("BACKPLANE_NULL_PLUGIN");
   verb->add_option("--device,-d", options.bench.device, "device for plan creation")->capture_default_str();

@@ -54,7 +54,8 @@ ReportFigures read_figures(const std::string& text, const std::string& path) {
     figures.schema = document.at("schema").get<std::string>();
     const bool ops = figures.schema == "backplane.bench_ops", models = figures.schema == "backplane.bench_model";
     if (!ops && !models && figures.schema != "backplane.bench_memory") {
-      fail_usage("it is a document of {}; it takes those of bench_ops, bench_model and bench_memory", figures.schema);
+      fail_usage("it is a document of {}; compare accepts those of bench_ops, bench_model and bench_memory",
+                 figures.schema);
     }
     figures.device = document.at("device").get<std::string>();
     for (const Document& row : document.at("rows")) {

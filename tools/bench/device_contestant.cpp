@@ -35,7 +35,7 @@ double timed(const Stream& stream, uint32_t calls, bool wait_each, One&& one) {
 OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, const CaseData& data, uint64_t flags)
     : device_(device), stream_(device), views_(op) {
   views_.call.flags = flags;
-  const auto place = [&](const HostBlock& block, bph_tensor& view) {
+  const auto upload = [&](const HostBlock& block, bph_tensor& view) {
     Buffer buffer = buffer_of(device_, stream_, block.bytes());
     if (block.bytes() != 0) {
       call(bph_copy_in, stream_.get(), buffer.get(), uint64_t{0}, static_cast<const void*>(block.data()),
@@ -44,8 +44,8 @@ OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, c
     view.buffer = buffer.get();
     buffers_.push_back(std::move(buffer));
   };
-  for (size_t i = 0; i < data.inputs.size(); ++i) place(data.inputs[i], views_.inputs[i]);
-  for (size_t i = 0; i < data.outputs.size(); ++i) place(data.outputs[i], views_.outputs[i]);
+  for (size_t i = 0; i < data.inputs.size(); ++i) upload(data.inputs[i], views_.inputs[i]);
+  for (size_t i = 0; i < data.outputs.size(); ++i) upload(data.outputs[i], views_.outputs[i]);
   call(bph_stream_wait, stream_.get(), kWaitNs);
 }
 

@@ -307,8 +307,7 @@ class Bench {
     const bool read =
         pipe != nullptr && std::fscanf(pipe, "%lf %lf %lf", &value.median, &value.least, &value.most) == 3;
     if (pipe != nullptr) pclose(pipe);
-    Figure figure{"torch_add", "PyTorch: eager add of 4 elements, from Python", "ns", {}, "python3 has no torch here",
-                  {}};
+    Figure figure{"torch_add", "PyTorch: eager add of 4 elements, from Python", "ns", {}, "python3 has no torch", {}};
     if (read) {
       figure.value = value;
       figure.why_none.clear();

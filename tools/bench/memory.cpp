@@ -107,7 +107,7 @@ class MemoryBench {
       }
       rows.push_back(std::move(row));
     }
-    const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
+    const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
     for (size_t i = 0; i < at.size(); ++i) {
       rows[at[i]].reason = samples[i].reason;
       rows[at[i]].latency = figure_of(samples[i].latency);

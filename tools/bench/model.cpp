@@ -120,7 +120,7 @@ class ModelBench {
     if (contestant == nullptr) return nullptr;
     result.first_ns = contestant->first_ns().value_or(0);
     if (contestant->outputs().size() != expected.size()) {
-      result.reason = fmt::format("it gave {} of {} outputs: nobody knows that it does the same work",
+      result.reason = fmt::format("it gave {} of {} outputs: so its work cannot be compared",
                                   contestant->outputs().size(), expected.size());
       return nullptr;
     }
@@ -159,7 +159,7 @@ class ModelBench {
       peer_at.push_back(row.peers.size() - 1);
       started.push_back(std::move(contestant));
     }
-    const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
+    const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
     const auto take = [](const Samples& from, Performance& performance) {
       performance.reason = from.reason;
       performance.latency = figure_of(from.latency);

@@ -57,7 +57,7 @@ std::string decode_article(const DecodeReport& decode) {
   const double most = std::max(decode.growing_ns.p90, decode.known_ns.p90);
   return article(
       "gpt_decode",
-      fmt::format("{} · {} plans in the first {} steps, {} behind them · ratio {:.3f} ({:.3f}..{:.3f})",
+      fmt::format("{} · {} plans in the first {} steps, {} after them · ratio {:.3f} ({:.3f}..{:.3f})",
                   decode.description, decode.plans_warm, decode.warm_steps, decode.plans_after, decode.ratio.median,
                   decode.ratio.p10, decode.ratio.p90),
       line("new length", decode.growing_ns, most, "in", "") + line("known length", decode.known_ns, most, "peer", ""));

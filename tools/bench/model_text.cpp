@@ -39,7 +39,7 @@ std::string decode_text(const DecodeReport& decode) {
   if (!decode.reason.empty()) return fmt::format("\n{}: not measured: {}\n", decode.description, decode.reason);
   return fmt::format(
       "\n{}\n"
-      "  plans made: {} in the first {} steps, {} in the {} behind them; {} new descriptors found a plan of any size\n"
+      "  plans made: {} in the first {} steps, {} in the {} after them; {} new descriptors found a plan of any size\n"
       "  a step of a new length {} ({}), of a known one {} ({}): ratio {:.3f} ({:.3f}..{:.3f})\n"
       "  heap allocations of a step of a known length: {:.1f}\n",
       decode.description, decode.plans_warm, decode.warm_steps, decode.plans_after, decode.steps - decode.warm_steps,
@@ -82,7 +82,7 @@ std::string model_text(const ModelReport& report, bool colour) {
   return out +
          "\nFIRST: plans, or the peer's model made ready, and one run. LATENCY: a run that is waited for. THROUGHPUT: "
          "of many, one wait "
-         "behind all. PEER/DEVICE: latencies, run by run; above 1 the device is faster.\n";
+         "at the end. PEER/DEVICE: latencies, run by run; above 1 the device is faster.\n";
 }
 
 }  // namespace tool

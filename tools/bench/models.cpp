@@ -121,9 +121,9 @@ ModelGraph gpt_step(ModelSize size, int64_t position, int64_t most) {
     for (View& view : seen) {
       const size_t next = build.linear(norm, width, width);
       const size_t cache = graph.add_value({Role::cache, {1, heads, most, width / heads}, 1});
-      View place = whole(cache);
-      place.slice = Slice{2, position, position + 1};
-      graph.add_node("copy", {build.heads(next, heads)}, {place});
+      View slot = whole(cache);
+      slot.slice = Slice{2, position, position + 1};
+      graph.add_node("copy", {build.heads(next, heads)}, {slot});
       view = whole(cache);
       view.slice = Slice{2, 0, position + 1};
     }

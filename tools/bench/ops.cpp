@@ -187,7 +187,7 @@ class OpsBench {
   static bool same_work(const OpCase& op, const std::vector<HostBlock>& made, const std::vector<HostBlock>& expected,
                         Performance& result) {
     if (made.empty()) {
-      result.reason = "it gives no output: nobody knows that it does the same work";
+      result.reason = "it gives no output: so its work cannot be compared";
       return false;
     }
     for (size_t i = 0; i < std::min(made.size(), expected.size()); ++i) {
@@ -271,7 +271,7 @@ class OpsBench {
     } catch (const std::exception& failure) {
       note_no_copy(one, failure.what());
     }
-    const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
+    const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
     take(samples[0], row.device);
     for (size_t i = 0; i < peer_at.size(); ++i) {
       Performance& peer = row.peers[peer_at[i]];

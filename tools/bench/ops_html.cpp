@@ -100,7 +100,7 @@ std::string ops_html(const OpsReport& report) {
       "certificate.</footer>\n</main></body></html>\n",
       safe_html(report.device), backplane::conformance::page::style(), safe_html(report.description),
       safe_html(report.plugin_version), safe_html(report.machine), report.threads, report.started,
-      peers.empty() ? "" : " · beside " + safe_html(peers), notes_html(report), peaks, body, together);
+      peers.empty() ? "" : " · compared with " + safe_html(peers), notes_html(report), peaks, body, together);
 }
 
 }  // namespace tool

@@ -172,7 +172,7 @@ std::string ops_text(const OpsReport& report, bool colour) {
   }
   out +=
       "\nFIRST: plan or primitive, and one call. LATENCY: a call that is waited for. THROUGHPUT: of many, one wait "
-      "behind all.\n"
+      "at the end.\n"
       "OF LIMIT: of its operations at the peak of their dtype, or of a copy of as many bytes, whichever takes longer, "
       "in this run. PEER/DEVICE: above 1 the device "
       "is "

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using Message = nlohmann::json;
 
 constexpr std::chrono::seconds kStartLimit(60);  // long enough to import large packages
-constexpr std::chrono::seconds kAnswerLimit(600);
+constexpr std::chrono::seconds kReplyLimit(600);
 
 [[noreturn]] void fail_peer(const std::string& peer, const std::string& what) {
   throw Failure(kExitFinding, "UNAVAILABLE",
@@ -101,7 +101,7 @@ class LineProcess {
       pollfd ready{out_, POLLIN, 0};
       const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
       if (polled < 0 && errno == EINTR) continue;
-      if (polled == 0) give_up(fmt::format("no answer within {} s", limit.count()));
+      if (polled == 0) give_up(fmt::format("no reply within {} s", limit.count()));
       std::array<char, 4096> bytes;
       const ssize_t count = ::read(out_, bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
@@ -128,9 +128,9 @@ class LineProcess {
     }
   }
 
-  Message ask(const Message& request) {
+  Message exchange(const Message& request) {
     write(request.dump());
-    return read(kAnswerLimit);
+    return read(kReplyLimit);
   }
 
  private:
@@ -188,13 +188,13 @@ class PythonContestant final : public PeerContestant {
       file.read(reinterpret_cast<char*>(outputs_[i].data()), static_cast<std::streamsize>(outputs_[i].bytes()));
       if (!file || file.peek() != std::ifstream::traits_type::eof()) {
         throw Failure(kExitFinding, "INTERNAL",
-                      fmt::format("a peer's output {} has not the {} bytes that the case has", i, outputs_[i].bytes()));
+                      fmt::format("a peer's output {} does not have the {} bytes of the case", i, outputs_[i].bytes()));
       }
     }
   }
   ~PythonContestant() override {
     try {
-      process_.ask({{"do", "release"}});
+      process_.exchange({{"do", "release"}});
     } catch (const Failure&) {
       return;  // the process has ended, and the next request reports this
     }
@@ -202,10 +202,10 @@ class PythonContestant final : public PeerContestant {
   const std::vector<HostBlock>& outputs() const override { return outputs_; }
   std::optional<double> first_ns() const override { return first_ns_; }
   double time(uint32_t calls, bool) override {
-    const Message answer = process_.ask({{"do", "time"}, {"calls", calls}});
+    const Message reply = process_.exchange({{"do", "time"}, {"calls", calls}});
     return process_.understand([&] {
-      if (answer.contains("error")) fail_peer("in Python", answer["error"].get<std::string>());
-      return answer.at("ns").get<double>();
+      if (reply.contains("error")) fail_peer("in Python", reply["error"].get<std::string>());
+      return reply.at("ns").get<double>();
     });
   }
 
@@ -234,7 +234,7 @@ class PythonPeer final : public Peer {
       request[role] = Message::array();
       for (const Operand& operand : *operands) {
         if (!operand.dense()) {
-          *why = "the peer is asked with dense operands only";
+          *why = "the peer is measured with dense operands only";
           return nullptr;
         }
         request[role].push_back({bph_dtype_name(operand.dtype), operand.shape});
@@ -247,12 +247,12 @@ class PythonPeer final : public Peer {
     }
     request["attributes"] = Message::parse(op.attributes.json().text());
     if (request["attributes"].is_null()) request["attributes"] = Message::object();
-    const Message answer = process_->ask(request);
-    if (answer.contains("error")) {
-      *why = process_->understand([&] { return answer["error"].get<std::string>(); });
+    const Message reply = process_->exchange(request);
+    if (reply.contains("error")) {
+      *why = process_->understand([&] { return reply["error"].get<std::string>(); });
       return nullptr;
     }
-    return std::make_unique<PythonContestant>(*process_, make_outputs(op), answer);
+    return std::make_unique<PythonContestant>(*process_, make_outputs(op), reply);
   }
 
   bool runs_models() const override { return true; }
@@ -282,12 +282,12 @@ class PythonPeer final : public Peer {
       for (const View& view : node.outputs) described["outputs"].push_back(view_message(view));
       request["nodes"].push_back(described);
     }
-    const Message answer = process_->ask(request);
-    if (answer.contains("error")) {
-      *why = process_->understand([&] { return answer["error"].get<std::string>(); });
+    const Message reply = process_->exchange(request);
+    if (reply.contains("error")) {
+      *why = process_->understand([&] { return reply["error"].get<std::string>(); });
       return nullptr;
     }
-    return std::make_unique<PythonContestant>(*process_, std::move(outputs), answer);
+    return std::make_unique<PythonContestant>(*process_, std::move(outputs), reply);
   }
 
  private:

@@ -41,7 +41,7 @@ Figure ratio_of(const std::vector<double>& a, const std::vector<double>& b) {
   return figure_of(std::move(ratios));
 }
 
-std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants, const SamplingPlan& plan) {
+std::vector<Samples> sample_interleaved(const std::vector<Contestant*>& contestants, const SamplingPlan& plan) {
   const size_t count = contestants.size();
   std::vector<Samples> samples(count);
   std::vector<double> call_ns(count);
@@ -72,7 +72,7 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
     for (size_t turn = 0; turn < count; ++turn) {
       const size_t i = (turn + round) % count;
       attempt(i, [&](Contestant& one) {
-        if (count > 1) std::this_thread::sleep_for(std::chrono::duration<double>(plan.rest_s));
+        if (count > 1) std::this_thread::sleep_for(std::chrono::duration<double>(plan.pause_s));
         const uint32_t calls = calls_in(plan.sample_s, call_ns[i]);
         if (call_ns[i] < plan.sample_s * 1e9) one.time(calls_in(plan.warm_s, call_ns[i]), false);
         samples[i].latency.push_back(one.time(calls, true) / calls);

@@ -41,7 +41,7 @@ struct SamplingPlan {
   double sample_s = 0.002;  // minimum time of one sample
   // Idle time before each contestant's samples, because threads of another contestant may still
   // spin.
-  double rest_s = 0.003;
+  double pause_s = 0.003;
   // Time of unmeasured work before each sample. The work refills the CPU caches, which another
   // contestant has used.
   double warm_s = 0.0005;
@@ -51,6 +51,6 @@ struct SamplingPlan {
 
 // Returns one Samples per contestant, in the order of the contestants. Sample i of each contestant
 // comes from round i. If one round takes longer than 2 * plan.seconds, there is only one round.
-std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants, const SamplingPlan& plan);
+std::vector<Samples> sample_interleaved(const std::vector<Contestant*>& contestants, const SamplingPlan& plan);
 
 }  // namespace tool

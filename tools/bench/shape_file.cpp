@@ -19,10 +19,9 @@ namespace {
 constexpr size_t kMostBytes = 1 << 20;  // maximum size of a file in bytes
 constexpr int64_t kMostStep = 1024;
 constexpr double kMostElements = 1ull << 32;  // maximum number of elements of an operand
-constexpr const char* kLegalLayout =
-    "behind a shape may stand @ and its dimensions from the outermost in memory to the innermost, and / and how many "
-    "elements "
-    "apart the innermost's stand: 64x32@1,0/2";
+constexpr const char* kLayoutSyntax =
+    "a shape may be followed by @ and its dimensions from the outermost in memory to the innermost, and by / and the "
+    "stride of the innermost in elements: 64x32@1,0/2";
 constexpr std::string_view kLegal = "write: OP DTYPE[:OUT_DTYPE] SHAPE.. [-> SHAPE..] [NAME=VALUE..]";
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -62,7 +61,7 @@ struct ShapeWord {
 ShapeWord parse_shape_word(const std::string& word) {
   const size_t at = word.find('@'), slash = word.find('/');
   ShapeWord parsed{parse_shape(std::string_view(word).substr(0, std::min(at, slash))), {}, 1};
-  const auto refuse = [&] { fail_usage("'{}' is no shape; {}", word, kLegalLayout); };
+  const auto refuse = [&] { fail_usage("'{}' is no shape; {}", word, kLayoutSyntax); };
   if (slash != std::string::npos) {
     const char* end = word.data() + word.size();
     const auto [stop, failure] = std::from_chars(word.data() + slash + 1, end, parsed.step);
@@ -101,7 +100,7 @@ OpCase parse_case(const std::vector<std::string>& words) {
   std::vector<ShapeWord> inputs, results;
   for (size_t i = 2; i < words.size(); ++i) {
     if (words[i] == "->") {
-      if (outputs) fail_usage("'->' stands twice");
+      if (outputs) fail_usage("'->' appears twice");
       outputs = true;
     } else if (words[i].find('=') != std::string::npos) {
       request.attributes.push_back(words[i]);
@@ -137,7 +136,7 @@ std::vector<BenchCase> parse_shapes(std::string_view content, const std::string&
       BenchCase one{group, fmt::format("{}", fmt::join(words, " ")), parse_case(words)};
       const auto same =
           std::find_if(cases.begin(), cases.end(), [&](const auto& each) { return each.text == one.text; });
-      if (same != cases.end()) fail_usage("'{}' stands in the file already; leave one", one.text);
+      if (same != cases.end()) fail_usage("'{}' appears in the file already; keep one", one.text);
       cases.push_back(std::move(one));
     } catch (const Failure& failure) {
       fail_usage("{}:{}: {}; {}", path, number, failure.what(), kLegal);

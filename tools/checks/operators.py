@@ -160,7 +160,7 @@ class Page:
             if name not in [block for block, _ in any_block.findall(body)]:
                 faults.append(f"{page_name}: section '{name}' has no block {begin.format(name)}")
             wanted = ["*Formula.*", "*Corners.*"] + (["*Decomposition.*"] if name in composites else [])
-            faults += [f"{page_name}: section '{name}' says nothing behind {word}" for word in wanted
+            faults += [f"{page_name}: section '{name}' says nothing after {word}" for word in wanted
                        if not re.search(re.escape(word) + r"\s+\S", body)]
         for name, block in any_block.findall(text):
             if block != self.blocks.get(name):

@@ -134,10 +134,10 @@ def include_faults(root, files):
                 continue
             own = backend_of(name) or owner
             offered = [other for other in files if other.startswith((own + "/", made_of.get(owner, own) + "/"))]
-            beside = os.path.normpath(os.path.join(os.path.dirname(name), header))
-            if beside.split("/")[0] == ".." or beside in headers and not beside.startswith(own + "/"):
-                faults.append(f"{name}: reaches into {beside}")
-            elif beside not in headers and not any(other.endswith("/" + header) for other in offered):
+            relative = os.path.normpath(os.path.join(os.path.dirname(name), header))
+            if relative.split("/")[0] == ".." or relative in headers and not relative.startswith(own + "/"):
+                faults.append(f"{name}: reaches into {relative}")
+            elif relative not in headers and not any(other.endswith("/" + header) for other in offered):
                 faults.append(f"{name}: includes {header}, which is not of {own}")
     return faults
 
@@ -232,8 +232,8 @@ def document_faults(root, files):
         page = name.endswith(".md")
         for cited in cited_in(name, read(root, name)):
             citations += 1
-            places = {os.path.normpath(os.path.join(os.path.dirname(name), cited))} | (set() if page else {os.path.normpath(cited.lstrip("/"))})
-            if not places & known and (page or cited not in bare):
+            candidates = {os.path.normpath(os.path.join(os.path.dirname(name), cited))} | (set() if page else {os.path.normpath(cited.lstrip("/"))})
+            if not candidates & known and (page or cited not in bare):
                 faults.append(f"{name}: cites {cited}, which is not there")
     return sorted(set(faults)) if citations > 50 else faults + [f"only {citations} citations were found"]
 

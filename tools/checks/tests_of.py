@@ -34,5 +34,5 @@ def folders_of(test):
 folders = {test["name"]: folders_of(test) for test in json.loads(listing)}
 names = [name for name, each in folders.items() if any((folder + "/").startswith(wanted + "/") for folder in each)]
 if not names:
-    sys.exit(f"no test lies in {wanted}/; tests lie in: " + ", ".join(sorted(set().union(*folders.values()))))
+    sys.exit(f"no test is in {wanted}/; tests are in: " + ", ".join(sorted(set().union(*folders.values()))))
 print("\n".join(dict.fromkeys(names)))

@@ -24,7 +24,7 @@ std::string run_square(Session& session) {
 }
 
 // Looks the function up at run time, so that the framework also runs with older libraries.
-std::string ask_later(Session& session) {
+std::string report_later(Session& session) {
   const auto later = reinterpret_cast<decltype(&bph_device_later)>(dlsym(RTLD_DEFAULT, "bph_device_later"));
   if (later == nullptr) return "no function";
   uint64_t number = 0;
@@ -32,7 +32,7 @@ std::string ask_later(Session& session) {
   return status == BP_OK ? std::to_string(number) : bph_status_name(status);
 }
 
-std::string ask_interface(Session& session) {
+std::string report_interface(Session& session) {
   const void* found = nullptr;
   bp_device* device = nullptr;
   if (bph_device_get_interface(session.device(), BP_INTERFACE_IMPORT, 1, &found, &device, session.error()) != BP_OK) {
@@ -51,7 +51,7 @@ std::string ask_interface(Session& session) {
   return status == BP_OK ? std::to_string(number) : bph_status_name(status);
 }
 
-std::string ask_info(Session& session) {
+std::string report_info(Session& session) {
   bp_device_info info = {};
   info.struct_size = sizeof(info);
   const bp_status status = bph_device_get_info(session.device(), &info, session.error());
@@ -89,8 +89,8 @@ int main(int count, char** arguments) {
   report("enumerator, given", run_gelu(session, 2, gelu_quick));
   report("host struct, given", run_add(session, call_with(0, 0, 1)));
   report("operator, given", run_square(session));
-  report("slot, behind a bph_ function", ask_later(session));
-  report("interface slot, given", ask_interface(session));
-  report("output field, read", ask_info(session));
+  report("slot, called by a bph_ function", report_later(session));
+  report("interface slot, given", report_interface(session));
+  report("output field, read", report_info(session));
   return 0;
 }

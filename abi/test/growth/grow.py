@@ -153,13 +153,13 @@ def main(root, out, stamp, what, *sources):
                     untouched.remove(name)
                 edit(kind, copies[name], pattern, replacement)
             elif what == "minor":
-                sys.exit(f"grow.py: {kind}: {file} is edited and not asked for")
+                sys.exit(f"grow.py: {kind}: {file} is edited without a request")
     if untouched:
         sys.exit(f"grow.py: no edit is of {', '.join(untouched)}")
     digest = hashlib.sha256()
-    for place, _, names in sorted(os.walk(out)):
+    for directory, _, names in sorted(os.walk(out)):
         for name in sorted(names):
-            with open(os.path.join(place, name), "rb") as file:
+            with open(os.path.join(directory, name), "rb") as file:
                 digest.update(file.read())
     with open(stamp, "w", encoding="utf-8") as file:
         file.write(f"/* {digest.hexdigest()} */\n")

@@ -21,7 +21,7 @@ static inline double grown_element(const frozen_call* call, double x) {
   return x / (1 + exp(-1.702 * x)); /* x * sigmoid(1.702 x), the added approximation of gelu */
 }
 
-static inline int grown_asks_more(const frozen_call* call) {
+static inline int grown_needs_more(const frozen_call* call) {
   const uint32_t* words = (const uint32_t*)call->attributes;
   return call->op == BP_OP_SQUARE ||
          (call->op == BP_OP_CAST && words != NULL && words[1] != 0 && call->out[0].dtype == BP_U8) ||
@@ -40,7 +40,7 @@ static inline void grown_run(const frozen_call* call) {
     frozen_attention_of(call, (int64_t)frozen_get(&call->in[4], &first));
   } else if (call->op == BP_OP_ADAMW) {
     frozen_adamw_of(call, call->scalars[3] == 0 ? 1 : (double)call->scalars[3]);
-  } else if (grown_asks_more(call)) {
+  } else if (grown_needs_more(call)) {
     for (int64_t n = 0; n < frozen_count(&call->out[0]); ++n) {
       const frozen_index at = frozen_nth(&call->out[0], n);
       frozen_put(&call->out[0], &at, grown_element(call, frozen_get(&call->in[0], &at)));

@@ -62,7 +62,7 @@ new_rows = {
     "enumerator, given": gated("decomposed"),
     "host struct, given": lambda c, p: "native" if c else "UNSUPPORTED",
     "operator, given": gated("UNSUPPORTED"),
-    "slot, behind a bph_ function": lambda c, p: "no function" if not c else "7" if p else "UNSUPPORTED",
+    "slot, called by a bph_ function": lambda c, p: "no function" if not c else "7" if p else "UNSUPPORTED",
     "interface slot, given": lambda c, p, style: "9" if p else "no slot" if style == "kit" else "no interface",
     "output field, read": lambda c, p: "5" if c and p else "not said",
 }
@@ -100,10 +100,10 @@ def check_function():
     """Tests a framework that links to a later bph_ function instead of looking it up at run
     time."""
     outcomes = {c: run("grown_direct", libraries[c]) for c in (0, 1)}
-    told = {c: "does not start" if status == 127 else "".join(cells.values()) for c, (status, cells, _) in outcomes.items()}
-    print(f"# bph_ function, not looked up: F1C0 {told[0]}, F1C1 {told[1]}")
+    results = {c: "does not start" if status == 127 else "".join(cells.values()) for c, (status, cells, _) in outcomes.items()}
+    print(f"# bph_ function, not looked up: F1C0 {results[0]}, F1C1 {results[1]}")
     tap.check("a later bph_ function that is not looked up needs the later library",
-              told == {0: "does not start", 1: "INVALID_ARGUMENT"} and "bph_device_later" in outcomes[0][2], outcomes)
+              results == {0: "does not start", 1: "INVALID_ARGUMENT"} and "bph_device_later" in outcomes[0][2], outcomes)
 
 
 def check_majors():
@@ -128,7 +128,7 @@ def check_suite():
             print(f"# suite {suite}, {name}: {verdict}")
     tap.check("a newer suite leaves an older plugin its verdict", " is certified at CORE of ABI 0.2; " in old[1].get("today", "") and
               len({verdict.rsplit(";", 1)[0] for verdict in old[1].values()}) == 1 and len(old[1]) == 3, old[2])
-    tap.check("a newer suite asks a newer plugin", " is certified at CORE of ABI 0.3; " in new[1].get("later, kept", "") and
+    tap.check("a newer suite queries a newer plugin", " is certified at CORE of ABI 0.3; " in new[1].get("later, kept", "") and
               " not certified at CORE of ABI 0.3: " in new[1].get("later, broken", ""), new[2])
 
 
@@ -149,7 +149,7 @@ def check_hazards():
     status, cells, text = run("grown_framework", build, os.path.join(build, "frozen_c.so"), FROZEN_CLAIMS="3")
     wrong = [row for row, outcome in cells.items() if outcome == "WRONG"]
     print(f"# a plugin of 0.2 that claims to be of 0.3: WRONG in {', '.join(wrong) or 'nothing'}; it ends with {status}")
-    tap.check("without the gate an old plugin computes what it was never asked for", len(wrong) >= 4, text)
+    tap.check("without the gate an old plugin computes another operation than requested", len(wrong) >= 4, text)
     tap.check("without the version of its table its private fields are called", status != 0, text)
 
 

@@ -26,7 +26,7 @@ Case later_case(const char* id, bool passes) {
   later.requirements = {"BP-VER-001"};
   later.since = BP_ABI_VERSION + 1;
   later.run = [passes](Context&) {
-    if (!passes) end_case(Outcome::fail, "the plugin has not what came later");
+    if (!passes) end_case(Outcome::fail, "the plugin lacks later additions");
   };
   return later;
 }
@@ -35,13 +35,14 @@ void report(const char* name, const Catalogue& catalogue, const char* plugin) {
   const Target target = {plugin, 0};
   const Facts facts = query_facts(target);
   // Tests the plugin at the plugin's own ABI version, which may be the next minor version.
-  const Selection asked = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
-  const std::vector<size_t> selection = select(catalogue, asked);
+  const Selection requested = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
+  const std::vector<size_t> selection = select(catalogue, requested);
   RunOptions options;
   options.target = target;
   const std::vector<Result> results = run(catalogue, selection, options);
-  const Verdict verdict = judge(catalogue, selection, results, asked, facts);
-  std::printf("%s\t%s; %zu of %zu cases asked\n", name, verdict.statement.c_str(), selection.size(), catalogue.size());
+  const Verdict verdict = judge(catalogue, selection, results, requested, facts);
+  std::printf("%s\t%s; %zu of %zu cases requested\n", name, verdict.statement.c_str(), selection.size(),
+              catalogue.size());
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ class Composites : public KitTest {
   }
 };
 
-TEST_F(Composites, AreAllHere) {
+TEST_F(Composites, HaveAllKernels) {
   const std::vector<Legal> all = legal();
   for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
     if (find_op(id) == nullptr || find_op(id)->shape_rule != BP_SHAPE_COMPOSITE) continue;

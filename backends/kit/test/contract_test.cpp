@@ -73,7 +73,7 @@ TEST_F(KitTest, CompositesHaveDtypesOfTheirOwnAndOperandsThatAreAbsent) {
   EXPECT_EQ(map(out)[0], 4);
 }
 
-TEST_F(KitTest, InputStructsRejectWhatIsNotKnown) {
+TEST_F(KitTest, InputStructsRejectUnknownFields) {
   for (const auto& [size, tail, expected] :
        {std::tuple{BP_BUFFER_DESC_MIN_SIZE - 4, 0, BP_INVALID_ARGUMENT}, std::tuple{BP_BUFFER_DESC_MIN_SIZE, 0, BP_OK},
         std::tuple{BP_BUFFER_DESC_MIN_SIZE + 64, 0, BP_OK},
@@ -106,7 +106,7 @@ TEST_F(KitTest, OutputStructsAreWrittenToTheirEndAndNoFurther) {
   EXPECT_EQ(api->memory_info(device, BP_MEMORY_DEVICE, &info, &error), BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, AnOlderHostIsToldToUpdate) {
+TEST_F(KitTest, AnOlderHostMustUpdate) {
   bp_host old = *host();
   old.abi_version = 0;
   const bp_plugin* out = plugin;
@@ -135,7 +135,7 @@ TEST_F(KitTest, AnOlderHostIsToldToUpdate) {
   EXPECT_EQ(query<Driver>(nullptr, &out, &error), BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, DevicesAreOpenedAsAsked) {
+TEST_F(KitTest, DevicesAreOpenedWithTheRequestedOptions) {
   bp_device* out = nullptr;
   EXPECT_EQ(plugin->device_open(plugin, 1, nullptr, &out, &error), BP_INVALID_ARGUMENT);
   bp_device_desc desc{sizeof(desc), 0, "speed=11"};
@@ -145,7 +145,7 @@ TEST_F(KitTest, DevicesAreOpenedAsAsked) {
   EXPECT_EQ(plugin->device_open(plugin, 0, &desc, &out, &error), BP_UNSUPPORTED);
 }
 
-TEST_F(KitTest, AnAnswerNeedsNoPlan) {
+TEST_F(KitTest, SupportIsReportedWithoutAPlan) {
   Op op, missing;
   EXPECT_EQ(prepare(BP_OP_COPY, op, true), BP_OK);
   EXPECT_EQ(op.info.flags, BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC);
@@ -155,7 +155,7 @@ TEST_F(KitTest, AnAnswerNeedsNoPlan) {
   EXPECT_EQ(error.op, uint32_t{BP_OP_SUB});
 }
 
-TEST_F(KitTest, ADenseKernelHasTheRestStaged) {
+TEST_F(KitTest, ADenseKernelHasOtherOperandsStaged) {
   Op op;
   op.in = {view({4}), view({4})};
   op.in[0].strides[0] = 2;
@@ -200,7 +200,7 @@ TEST_F(KitTest, APreparedKernelServesItsSizesAlone) {
   EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, WhatAKernelPreparedLivesUntilItsLastRun) {
+TEST_F(KitTest, PreparedStateLivesUntilTheLastRun) {
   bp_buffer *x = buffer(), *workspace = buffer(256);
   Op op;
   ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK);
@@ -236,41 +236,44 @@ TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
 }
 
 TEST_F(KitTest, DescriptorsAreChecked) {
-  const auto answer = [&](uint32_t op, const auto& change) {
+  const auto plan_status = [&](uint32_t op, const auto& change) {
     Op made;
     made.in.assign(find_op(op)->inputs_min, view({4}));
     made.out.assign(1, view({4}));
     change(made);
     return prepare(op, made);
   };
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.pop_back(); }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = BP_F64; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = 31; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].rank = 9; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = 1; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = -4; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in.pop_back(); }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].dtype = BP_F64; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].dtype = 31; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].rank = 9; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = 1; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = -4; }), BP_INVALID_ARGUMENT);
   const auto vast = [](Op& op) {
     for (bp_tensor_desc* each : {&op.in[0], &op.in[1], &op.out[0]}) *each = view({4, INT64_MAX / 2});
   };
-  EXPECT_EQ(answer(BP_OP_MUL, vast), BP_UNSUPPORTED) << "elements beyond 63 bits";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].dtype = 0; }), BP_INVALID_ARGUMENT) << "absent";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].flags = BP_DESC_PACKED; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.out[0].alias = 3; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.flags = BP_OP_FLAGS_ALL + 1; }), BP_UNSUPPORTED);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.hints = UINT32_MAX, op.in[0].flags = BP_DESC_HINTS; }), BP_OK);
+  EXPECT_EQ(plan_status(BP_OP_MUL, vast), BP_UNSUPPORTED) << "elements beyond 63 bits";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[1].dtype = 0; }), BP_INVALID_ARGUMENT) << "absent";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in[0].flags = BP_DESC_PACKED; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.out[0].alias = 3; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.desc.flags = BP_OP_FLAGS_ALL + 1; }), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.desc.hints = UINT32_MAX, op.in[0].flags = BP_DESC_HINTS; }), BP_OK);
   const bp_no_attributes nothing{sizeof(nothing), 0}, something{sizeof(something), 1};
-  EXPECT_EQ(answer(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &nothing; }), BP_OK);
-  EXPECT_EQ(answer(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &something; }), BP_UNSUPPORTED) << "a later field";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.push_back(bp_tensor_desc{}); }), BP_OK) << "an absent operand more";
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.push_back(view({4})); }), BP_UNSUPPORTED) << "a later operand";
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [](Op&) {}), BP_INVALID_ARGUMENT) << "no attributes";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &nothing; }), BP_OK);
+  EXPECT_EQ(plan_status(BP_OP_MUL, [&](Op& op) { op.desc.attributes = &something; }), BP_UNSUPPORTED)
+      << "a later field";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in.push_back(bp_tensor_desc{}); }), BP_OK)
+      << "an absent operand more";
+  EXPECT_EQ(plan_status(BP_OP_MUL, [](Op& op) { op.in.push_back(view({4})); }), BP_UNSUPPORTED) << "a later operand";
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [](Op&) {}), BP_INVALID_ARGUMENT) << "no attributes";
   const bp_reduce_attributes beyond{sizeof(beyond), 2}, kept{sizeof(kept), 0}, range{sizeof(range), 256};
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &beyond; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &range; }), BP_UNSUPPORTED) << "a later value";
-  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &kept; }), BP_UNSUPPORTED) << "no kernel";
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &beyond; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &range; }), BP_UNSUPPORTED)
+      << "a later value";
+  EXPECT_EQ(plan_status(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &kept; }), BP_UNSUPPORTED) << "no kernel";
   const bp_axis_attributes first{sizeof(first), 0}, second{sizeof(second), 1};
-  EXPECT_EQ(answer(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &first; }), BP_UNSUPPORTED) << "no kernel";
-  EXPECT_EQ(answer(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &second; }), BP_INVALID_ARGUMENT)
+  EXPECT_EQ(plan_status(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &first; }), BP_UNSUPPORTED) << "no kernel";
+  EXPECT_EQ(plan_status(BP_OP_SOFTMAX, [&](Op& op) { op.desc.attributes = &second; }), BP_INVALID_ARGUMENT)
       << "an axis that is not below the rank";
 }
 

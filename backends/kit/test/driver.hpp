@@ -60,9 +60,9 @@ class Driver : public HostDriver {
     }
     // Writes the number of present operands to every element.
     kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {
-      const auto there =
+      const auto present =
           std::count_if(call.inputs.begin(), call.inputs.end(), [](const View& in) { return in.dtype != 0; });
-      std::fill_n(call.out().as<float>(), call.out().elements(), static_cast<float>(there));
+      std::fill_n(call.out().as<float>(), call.out().elements(), static_cast<float>(present));
     });
     set_memory_limit(1 << 20);
   }
@@ -79,7 +79,7 @@ class Driver : public HostDriver {
   };
   static Status prepare_div(const CheckedDesc& checked, Prepared& prepared) {
     const bp_tensor_desc& out = checked.desc.outputs[0];
-    if (out.shape[0] > 8) return unsupported("div: more than 8 rows are not here; take fewer");
+    if (out.shape[0] > 8) return unsupported("div: more than 8 rows are not supported; use fewer");
     int64_t count = 1;
     for (uint32_t i = 0; i < out.rank; ++i) count *= out.shape[i];
     prepared.state = std::make_shared<Div>(count);
@@ -164,7 +164,7 @@ class KitTest : public testing::Test {
     bp_plan_info info{};
     bp_plan* plan = nullptr;
   };
-  bp_status prepare(uint32_t op, Op& made, bool answer_only = false) {
+  bp_status prepare(uint32_t op, Op& made, bool check_only = false) {
     const uint32_t inputs = find_op(op)->inputs_min;
     if (made.in.empty()) made.in.assign(inputs, view({4}));
     if (made.out.empty()) made.out.assign(1, view({4}));
@@ -176,7 +176,7 @@ class KitTest : public testing::Test {
     made.desc.scalar_count = find_op(op)->scalars_max;
     made.info.struct_size = sizeof(bp_plan_info);
     const bp_status status =
-        api->plan_create(device, &made.desc, answer_only ? nullptr : &made.plan, &made.info, &error);
+        api->plan_create(device, &made.desc, check_only ? nullptr : &made.plan, &made.info, &error);
     if (made.plan != nullptr) plans_.push_back(made.plan);
     return status;
   }

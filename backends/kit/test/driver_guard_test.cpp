@@ -54,7 +54,7 @@ TEST(DriverGuard, RestoresTheThreadAndTheProcess) {
 
 // The second guard begins after the first driver has changed a handler, and ends after the first
 // guard.
-TEST(DriverGuard, OverlappingGuardsRestoreWhatWasBeforeBoth) {
+TEST(DriverGuard, OverlappingGuardsRestoreTheFirstState) {
   std::promise<void> begun, ended;
   std::thread second;
   {

@@ -96,7 +96,7 @@ TEST_F(PlanClass, ReachIsCheckedWithoutOverflow) {
             BP_INVALID_ARGUMENT);
 }
 
-TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
+TEST_F(KitTest, ADenseKernelReceivesOnlyDenseOperands) {
   bp_buffer *x = buffer(64), *workspace = buffer(256);
   Op op;
   op.in = {view({4}), view({4})}, op.out = {view({4})};
@@ -114,7 +114,7 @@ TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "packed when the plan was made";
 }
 
-TEST_F(KitTest, OperandsAreThereWhereThePlanHasThem) {
+TEST_F(KitTest, PresenceOfOperandsMatchesThePlan) {
   Op op;
   ASSERT_EQ(prepare_quantized_matmul(op), BP_OK) << error.message;
   bp_buffer* x = buffer(64);
@@ -180,10 +180,10 @@ class Unchecked : public testing::Test {
 };
 
 TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
-  bp_tensor_desc immediate = view({3}), empty = view({2, 0}), turned = view({3, 2});
+  bp_tensor_desc immediate = view({3}), empty = view({2, 0}), transposed = view({3, 2});
   immediate.flags = BP_DESC_IMMEDIATE;
   immediate.strides[0] = 0;
-  turned.strides[0] = 1, turned.strides[1] = 3;
+  transposed.strides[0] = 1, transposed.strides[1] = 3;
   plan.workspace_bytes = 16;
   bind(4, {immediate, {}, empty, view({2})}, {{nullptr, 0, 42}, {at(1), 0, 0}, {nullptr, 0, 0}, {at(1), 4, 0}});
   EXPECT_EQ(*call.in(0).as<uint64_t>(), 42u);
@@ -196,7 +196,7 @@ TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
   EXPECT_EQ(call.workspace_bytes, 16u);
   EXPECT_TRUE(call.outputs.empty());
   plan.workspace_bytes = 0;
-  bind(0, {turned}, {{at(2), 8, 0}});
+  bind(0, {transposed}, {{at(2), 8, 0}});
   EXPECT_TRUE(call.inputs.empty());
   EXPECT_EQ(call.out().data, address(40));
   EXPECT_EQ(call.out().strides[1], 3);

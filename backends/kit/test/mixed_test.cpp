@@ -21,7 +21,7 @@ KernelSpec marked(int mark, uint32_t mixed = 0) {
 }
 int mark_of(const KernelSpec* spec) { return spec == nullptr ? 0 : *static_cast<const int*>(spec->state.get()); }
 
-TEST(Kernels, OperatorsAndDtypesDoNotMeetInOneKey) {
+TEST(Kernels, KeysOfOperatorsAndDtypesDiffer) {
   Kernels kernels;
   constexpr uint32_t kVendor = 0x80000000u, kLater = BP_DTYPE_LIMIT;
   kernels.add(2, kLater + 1, marked(1));
@@ -121,7 +121,7 @@ class MixedDtypes : public testing::Test {
     return make_plan(kernels, &desc, plan, info);
   }
   // Returns the status of plan creation, with the message in `error`.
-  bp_status answer(const Departure& one, uint32_t served) {
+  bp_status plan_status(const Departure& one, uint32_t served) {
     error = {};
     error.struct_size = sizeof(error);
     const Status status = made(one, served);
@@ -130,23 +130,23 @@ class MixedDtypes : public testing::Test {
   bp_error error{};
 };
 
-TEST_F(MixedDtypes, AreServedWhereTheKernelSaysSoOnly) {
+TEST_F(MixedDtypes, AreServedOnlyIfTheKernelDeclaresThem) {
   for (const Departure& one : departures()) {
     const std::string what = text(find_op(one.op)->name, ", ", one.word);
-    EXPECT_EQ(answer(one, 0), BP_UNSUPPORTED) << what;
+    EXPECT_EQ(plan_status(one, 0), BP_UNSUPPORTED) << what;
     EXPECT_THAT(error.message, testing::HasSubstr(one.word)) << what;
-    EXPECT_EQ(answer(one, UINT32_MAX & ~one.mixed), BP_UNSUPPORTED) << what;
-    EXPECT_EQ(answer(one, one.mixed), BP_OK) << what << ": " << error.message;
+    EXPECT_EQ(plan_status(one, UINT32_MAX & ~one.mixed), BP_UNSUPPORTED) << what;
+    EXPECT_EQ(plan_status(one, one.mixed), BP_OK) << what << ": " << error.message;
   }
 }
 
 // For f16 and bf16, statistics must be f32. Parameters must be T or f32, and all of the same dtype.
-TEST_F(MixedDtypes, WhatIsNoMixtureIsRefused) {
+TEST_F(MixedDtypes, OtherCombinationsAreRefused) {
   const Departure good = departures()[0];
   const auto refused = [&](const auto& change, const char* word) {
     Departure bad = good;
     change(bad);
-    EXPECT_EQ(answer(bad, UINT32_MAX), BP_UNSUPPORTED) << word;
+    EXPECT_EQ(plan_status(bad, UINT32_MAX), BP_UNSUPPORTED) << word;
     EXPECT_THAT(error.message, testing::HasSubstr(word));
   };
   refused([](Departure& bad) { bad.out[1].dtype = BP_BF16; }, "output 1 is bf16; it may be one of f32");
@@ -156,14 +156,14 @@ TEST_F(MixedDtypes, WhatIsNoMixtureIsRefused) {
   const Departure cache = departures()[4];
   Departure uneven = cache;
   uneven.in[2].dtype = BP_BF16;
-  EXPECT_EQ(answer(uneven, UINT32_MAX), BP_UNSUPPORTED);
+  EXPECT_EQ(plan_status(uneven, UINT32_MAX), BP_UNSUPPORTED);
   EXPECT_THAT(error.message, testing::HasSubstr("input 2 is bf16; it may be one of f16"));
 }
 
-TEST_F(MixedDtypes, ThePlainFormIsFoundWithoutAWord) {
+TEST_F(MixedDtypes, TheUnmixedFormNeedsNoFlag) {
   Departure plain = departures()[0];
   plain.in[1].dtype = plain.in[2].dtype = BP_BF16;
-  EXPECT_EQ(answer(plain, 0), BP_OK) << error.message;
+  EXPECT_EQ(plan_status(plain, 0), BP_OK) << error.message;
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST_F(QueueTest, ARefusedEnqueueLeavesTheStreamAndAPartialOneFailsIt) {
   EXPECT_EQ(device->wait(*a, 0).code(), BP_EXECUTION_FAILED);
 }
 
-TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndOneBehindItFails) {
+TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndALaterEventFails) {
   auto a = stream();
   Device::Event before(false), behind(false), never(false), late(false);
   ASSERT_TRUE(command(*a).ok());
@@ -128,11 +128,11 @@ TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndOneBehindItFails) {
   EXPECT_TRUE(device->wait(never, 0).ok());
   EXPECT_EQ(device->record(late, *a).code(), BP_EXECUTION_FAILED);
   EXPECT_EQ(device->wait(late, BP_WAIT_FOREVER).code(), BP_EXECUTION_FAILED)
-      << "a record on a failed stream stands for it";
+      << "a record on a failed stream carries its failure";
 }
 
 // Stream a fails. b waits for a, and c waits for b. The host never waits for a.
-TEST_F(QueueTest, AFailureTravelsWithEvents) {
+TEST_F(QueueTest, EventsPropagateAFailure) {
   auto a = stream(), b = stream(), c = stream();
   Device::Event of_a(false), of_b(false), of_c(false), early(false);
   ManualNative::outcome = broken();
@@ -147,16 +147,16 @@ TEST_F(QueueTest, AFailureTravelsWithEvents) {
   ASSERT_TRUE(device->record(of_c, *c).ok());
   EXPECT_EQ(device->wait(of_c, 0).code(), BP_TIMEOUT);
   for (std::size_t i = 0; i < 3; ++i) run(i);
-  const Status told = device->wait(of_c, 0);
-  EXPECT_EQ(told.code(), BP_EXECUTION_FAILED);
-  EXPECT_EQ(told.vendor_code(), 7);
-  EXPECT_THAT(told.message(), HasSubstr("a planted failure"));
+  const Status waited = device->wait(of_c, 0);
+  EXPECT_EQ(waited.code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(waited.vendor_code(), 7);
+  EXPECT_THAT(waited.message(), HasSubstr("a planted failure"));
   EXPECT_TRUE(device->wait(early, 0).ok());
   EXPECT_EQ(device->wait(*b, 0).code(), BP_EXECUTION_FAILED);
   EXPECT_EQ(device->wait(*c, 0).code(), BP_EXECUTION_FAILED);
 }
 
-TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
+TEST_F(QueueTest, WaitingForFailedWorkFailsAtOnce) {
   auto a = stream(), b = stream();
   Device::Event of_a(false);
   ManualNative::outcome = broken();
@@ -169,16 +169,16 @@ TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
 
 // Tests two streams that alternately wait for each other. They must keep neither a chain of records
 // nor each other alive.
-TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
+TEST_F(QueueTest, AlternatingStreamsKeepNothing) {
   auto a = stream(), b = stream();
   Device::Event event(false);
-  for (int turn = 0; turn < 1000; ++turn) {
-    auto& from = turn % 2 == 0 ? a : b;
-    auto& to = turn % 2 == 0 ? b : a;
+  for (int round = 0; round < 1000; ++round) {
+    auto& from = round % 2 == 0 ? a : b;
+    auto& to = round % 2 == 0 ? b : a;
     ASSERT_TRUE(command(*from).ok());
     ASSERT_TRUE(device->record(event, *from).ok());
     ASSERT_TRUE(device->wait_event(*to, event).ok());
-    if (turn % 100 == 99) run(0), run(1);
+    if (round % 100 == 99) run(0), run(1);
   }
   run(0), run(1);
   event.set({});
@@ -256,7 +256,7 @@ TEST_F(QueueTest, DenseKernelsHaveImmediatesStaged) {
   EXPECT_EQ(info.stage_inputs, 2u);
 }
 
-TEST_F(QueueTest, ScalarsOfTheDeviceAreAskedForByName) {
+TEST_F(QueueTest, ScalarsInDeviceMemoryAreRequestedByName) {
   auto a = stream();
   const std::unique_ptr<Device::Plan> fill(plan(BP_OP_FILL, {}, BP_OP_FLAG_DEVICE_SCALARS, 1));
   ASSERT_NE(fill, nullptr) << status.message();
@@ -274,7 +274,7 @@ TEST_F(QueueTest, ScalarsOfTheDeviceAreAskedForByName) {
   EXPECT_THAT(status.message(), HasSubstr("DEVICE_SCALARS"));
 }
 
-TEST_F(QueueTest, BadRequestsAreToldApart) {
+TEST_F(QueueTest, BadRequestsAreDistinguished) {
   auto a = stream();
   const auto create = [&](uint32_t kind, uint64_t bytes, uint64_t alignment) {
     return device->create_buffer({sizeof(bp_buffer_desc), kind, bytes, alignment}).status().code();

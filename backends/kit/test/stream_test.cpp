@@ -164,7 +164,7 @@ TEST_F(KitTest, AFailureSticksToItsStreamWithItsCause) {
   EXPECT_THAT(error.message, HasSubstr("a planted failure"));
   EXPECT_EQ(error.op, uint32_t{BP_OP_ABS});
   EXPECT_EQ(error.status, BP_EXECUTION_FAILED);
-  EXPECT_EQ(map(y)[0], 9) << "work behind a failure must not run";
+  EXPECT_EQ(map(y)[0], 9) << "work after a failure must not run";
   for (int i = 0; i < 2; ++i) EXPECT_EQ(enqueue(a, BP_OP_FILL, nullptr, y, 1), BP_EXECUTION_FAILED);
   EXPECT_EQ(api->copy(device, a, x, 0, y, 0, 4, &error), BP_EXECUTION_FAILED);
   EXPECT_EQ(api->copy(device, a, x, 0, y, 0, 0, &error), BP_EXECUTION_FAILED);
@@ -218,7 +218,7 @@ TEST_F(KitTest, CopiesAreAsynchronousAndChecked) {
 TEST_F(KitTest, RoundingDoesNotDependOnWhoMadeTheStream) {
   std::fesetround(FE_UPWARD);
   bp_stream* s = stream();
-  EXPECT_EQ(std::fegetround(), FE_UPWARD) << "a slot leaves the thread as it found it";
+  EXPECT_EQ(std::fegetround(), FE_UPWARD) << "a slot restores the state of the thread";
   std::fesetround(FE_TONEAREST);
   bp_buffer* x = buffer();
   const float third = 1.0f / 3;

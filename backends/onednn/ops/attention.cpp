@@ -88,8 +88,8 @@ class Attention {
       for (int64_t r = 0; r < count; ++r) {
         float* row = scores + r * kKeys;
         hide(row, b, h, first + r, begin, length);
-        const float before = maximum[r], here = steps_.maximum(row, length);
-        const float now = here > before || here != here ? here : before;
+        const float before = maximum[r], of_block = steps_.maximum(row, length);
+        const float now = of_block > before || of_block != of_block ? of_block : before;
         maximum[r] = now;
         if (now == kNegativeInfinity) {  // no key is visible so far
           std::fill_n(row, length, 0.0f);
@@ -199,7 +199,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   prepared.any_size = true;
   if (desc.input_count < 4 || desc.inputs[3].dtype != BP_F64) return {};
-  return unsupported(checked.op->name, ": a mask of f64 is not here; let core decompose it");
+  return unsupported(checked.op->name, ": a mask of f64 is not supported; let core decompose it");
 }
 
 }  // namespace

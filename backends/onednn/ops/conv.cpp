@@ -183,20 +183,20 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const char* name = checked.op->name;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
-  const auto not_here = [&](const char* what) {
-    return unsupported(name, ": ", what, " is not here; let core decompose it");
+  const auto unsupported_here = [&](const char* what) {
+    return unsupported(name, ": ", what, " is not supported; let core decompose it");
   };
   const auto views = [&](const auto& test) {
     return std::any_of(desc.inputs, desc.inputs + desc.input_count, test) ||
            std::any_of(desc.outputs, desc.outputs + desc.output_count, test);
   };
   if (views([&](const bp_tensor_desc& view) { return view.dtype != 0 && view.dtype != desc.outputs[0].dtype; })) {
-    return not_here("a mixture of dtypes");
+    return unsupported_here("a mixture of dtypes");
   }
   if (views([](const bp_tensor_desc& view) {
         return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
       })) {
-    return not_here("a view without elements");
+    return unsupported_here("a view without elements");
   }
   for (const bp_tensor_desc* view : {&desc.inputs[0], &desc.inputs[1], &desc.outputs[0]}) {
     if (view->rank != attributes.spatial_rank + 2) {
@@ -206,7 +206,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   }
   try {
     std::shared_ptr<const Conv> state = make(checked);
-    if (state == nullptr) return not_here("this combination of shapes and dtypes");
+    if (state == nullptr) return unsupported_here("this combination of shapes and dtypes");
     prepared.workspace_bytes = state->workspace_bytes;
     prepared.state = std::move(state);
   } catch (const dnnl::error& failure) {

@@ -41,7 +41,7 @@ inline kit::Status want_last_axis(const kit::CheckedDesc& checked, uint32_t axis
   const uint32_t rank = checked.desc.inputs[0].rank;
   if (axis + 1 == rank) return {};
   return kit::unsupported(checked.op->name, ": axis ", axis, " of rank ", rank,
-                          " is not here, the last one is; permute, or let core decompose it");
+                          " is not supported, the last one is; permute, or let core decompose it");
 }
 
 // Returns UNSUPPORTED unless `axes` are the trailing axes of x.
@@ -51,7 +51,7 @@ inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_
   while ((trailing & axes) != axes && trailing != all) trailing = (trailing >> 1) | (1u << (x.rank - 1));
   if (x.rank == 0 || axes == 0 || (axes & ~all) != 0 || trailing != axes) {
     return kit::unsupported(checked.op->name, ": the axes mask ", axes, " of rank ", uint32_t{x.rank},
-                            " is not here, trailing axes are; permute, or let core decompose it");
+                            " is not supported, trailing axes are; permute, or let core decompose it");
   }
   return {};
 }

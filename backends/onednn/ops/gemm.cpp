@@ -95,10 +95,10 @@ class Gemm {
     const int64_t batch = index / (row_blocks_ * col_blocks_), at = index % (row_blocks_ * col_blocks_);
     Lines left = left_, right = right_;
     std::byte* out = out_.data;
-    int64_t rest = batch;
+    int64_t remaining = batch;
     for (uint32_t d = out_.rank - 2; d-- > 0;) {
-      const int64_t i = rest % out_.shape[d];
-      rest /= out_.shape[d];
+      const int64_t i = remaining % out_.shape[d];
+      remaining /= out_.shape[d];
       if (depth_ != 0) {
         left.data += i * a_.strides[d] * left.bytes;
         right.data += i * b_.strides[d] * right.bytes;

@@ -62,7 +62,7 @@ Status prepare_norm_bwd(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
   if (attributes.norm != BP_NORM_LAYER && attributes.norm != BP_NORM_RMS) {
-    return unsupported("norm_bwd: the gradient of group and batch norm is not here; let core decompose it");
+    return unsupported("norm_bwd: the gradient of group and batch norm is not supported; let core decompose it");
   }
   Status status = want_trailing_axes(checked, desc.inputs[1], attributes.axes);
   if (!status.ok()) return status;

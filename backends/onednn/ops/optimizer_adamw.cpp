@@ -16,12 +16,12 @@ constexpr int64_t kGrain = int64_t{1} << 16;  // number of elements that justify
 
 void run(const Call& call) {
   const auto& attributes = call.attributes<bp_adamw_attributes>();
-  const auto rest = [](float beta) { return static_cast<float>(1 - static_cast<double>(beta)); };
+  const auto complement = [](float beta) { return static_cast<float>(1 - static_cast<double>(beta)); };
   const auto rate = call.scalar<float>(0), correction1 = call.scalar<float>(1);
   const AdamwStep step{.keep1 = attributes.beta1,
-                       .add1 = rest(attributes.beta1),
+                       .add1 = complement(attributes.beta1),
                        .keep2 = attributes.beta2,
-                       .add2 = rest(attributes.beta2),
+                       .add2 = complement(attributes.beta2),
                        .correction2 = call.scalar<float>(2),
                        .epsilon = attributes.epsilon,
                        .rate = rate / correction1,

@@ -166,10 +166,10 @@ void run_indexed(const Call& call) {
             (taps[0].at + s * window.dilation[0]) * window.image[1] + taps[1].at + r * window.dilation[1];
         for (int64_t c = taps[2].first; c < taps[2].last; ++c) {
           const int64_t at = line * window.image[2] + taps[2].at + c * window.dilation[2];
-          const float here = widen(image[at]);
-          if (index != std::numeric_limits<int32_t>::max() && (!(here > best || here != here) || best != best))
+          const float element = widen(image[at]);
+          if (index != std::numeric_limits<int32_t>::max() && (!(element > best || element != element) || best != best))
             continue;
-          best = here;
+          best = element;
           index = static_cast<int32_t>(at);
         }
       }

@@ -181,7 +181,7 @@ void run(const Call& call) {
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   prepared.any_size = true;
   if (checked.desc.inputs[2].dtype != BP_F64) return {};
-  return unsupported(checked.op->name, ": scales of f64 are not here; let core decompose it");
+  return unsupported(checked.op->name, ": scales of f64 are not supported; let core decompose it");
 }
 
 }  // namespace

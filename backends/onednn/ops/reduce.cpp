@@ -123,12 +123,12 @@ void run(const Call& call) {
   const int64_t outputs = out.elements(), elements = in.elements();
   if (outputs == 0) return;
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
-  View from = in, along = in;
-  for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? from : along).shape[i] = 1;
+  View from = in, reduced_view = in;
+  for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? from : reduced_view).shape[i] = 1;
   // Pointers into an empty view must not advance, so its strides become 0.
   if (elements == 0) std::fill_n(from.strides, from.rank, 0);
   const LoopNest<2> kept({&from, &out});
-  const LoopNest<1> reduced({&along});
+  const LoopNest<1> reduced({&reduced_view});
   const Reduction reduction{call.prepared<ReduceKernels>(), static_cast<int64_t>(dtype_bytes(in.dtype)),
                             store_of(out.dtype)};
   const uint32_t inner = kept.rank() - 1;

@@ -72,10 +72,10 @@ struct Tiling {
   bool copies;     // whether the kernel only moves bytes
   const MemoryMoves& moves = memory_moves();
 
-  // Processes `count` elements of each of `lines_here` adjacent rows.
-  void tile(Pointers at, const Strides& strides, int64_t count, int64_t lines_here) const {
+  // Processes `count` elements of each of `line_count` adjacent rows.
+  void tile(Pointers at, const Strides& strides, int64_t count, int64_t line_count) const {
     if (strides == bytes && !streams) {
-      for (int64_t l = 0; l < lines_here; ++l) {
+      for (int64_t l = 0; l < line_count; ++l) {
         const void* in[N - 1];
         for (std::size_t k = 1; k < N; ++k) in[k - 1] = at[k] + l * across[k];
         kernel(in, at[0] + l * across[0], count);
@@ -83,7 +83,7 @@ struct Tiling {
       return;
     }
     if (strides == bytes && copies) {
-      for (int64_t l = 0; l < lines_here; ++l)
+      for (int64_t l = 0; l < line_count; ++l)
         moves.stream(at[1] + l * across[1], at[0] + l * across[0], count * bytes[0]);
       return;
     }
@@ -94,12 +94,12 @@ struct Tiling {
       for (std::size_t k = 1; k < N; ++k) {
         if (i != 0 && strides[k] == 0) continue;  // a broadcast value that is already staged
         load(k, at[k] + i * strides[k], strides[k], buffers[k], columns, i == 0 && strides[k] == 0 ? columns : length,
-             lines_here);
+             line_count);
       }
-      for (int64_t l = 0; l < lines_here; ++l) {
+      for (int64_t l = 0; l < line_count; ++l) {
         const void* in[N - 1];
         for (std::size_t k = 1; k < N; ++k) {
-          if (l + 2 < lines_here && strides[k] == bytes[k])
+          if (l + 2 < line_count && strides[k] == bytes[k])
             prefetch(at[k] + i * strides[k] + (l + 2) * across[k], length * bytes[k]);
           in[k - 1] = strides[k] == bytes[k] ? at[k] + i * strides[k] + l * across[k]
                                              : buffers[k] + l * pitch_of(k, columns) * bytes[k];
@@ -127,16 +127,16 @@ struct Tiling {
   // Copies operand k's part of a tile into contiguous rows. Does nothing if the operand's rows are
   // already contiguous.
   void load(std::size_t k, const std::byte* from, int64_t stride, std::byte* to, int64_t columns, int64_t length,
-            int64_t lines_here) const {
+            int64_t line_count) const {
     if (stride == bytes[k]) return;
     const int64_t pitch = pitch_of(k, columns);
-    const bool transposed = across[k] == bytes[k] && lines_here > 1;
+    const bool transposed = across[k] == bytes[k] && line_count > 1;
     if (transposed) {
       const int word = std::countr_zero(static_cast<uint64_t>(bytes[k]));
-      return moves.transpose[word](from, stride, to, pitch, length, lines_here);
+      return moves.transpose[word](from, stride, to, pitch, length, line_count);
     }
     with_words(bytes[k], to, [&](auto* words) {
-      for (int64_t l = 0; l < lines_here; ++l) gather_words(from + l * across[k], stride, words + l * pitch, length);
+      for (int64_t l = 0; l < line_count; ++l) gather_words(from + l * across[k], stride, words + l * pitch, length);
     });
   }
 };

@@ -25,7 +25,7 @@ kit::Status status_of(const dnnl::error& failure, const char* op) {
       return {BP_OUT_OF_MEMORY, kit::text(op, ": oneDNN had no memory to prepare it; free some and try again"),
               failure.status};
     case dnnl_unimplemented:
-      return {BP_UNSUPPORTED, kit::text(op, ": oneDNN does not take these operands; choose another dtype or device"),
+      return {BP_UNSUPPORTED, kit::text(op, ": oneDNN does not support these operands; choose another dtype or device"),
               failure.status};
     default:
       return {BP_INTERNAL, kit::text(op, ": oneDNN refused: ", failure.what(), "; report it to the plugin's makers"),

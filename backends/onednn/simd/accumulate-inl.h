@@ -20,13 +20,13 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 inline constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
 
-// load_part loads the first `count` elements and fills the other lanes with `rest`. store_part
+// load_part loads the first `count` elements and fills the other lanes with `filler`. store_part
 // stores the first `count` lanes.
 template <class T>
-HWY_INLINE V load_part(D d, const T* from, int64_t count, float rest) {
+HWY_INLINE V load_part(D d, const T* from, int64_t count, float filler) {
   HWY_ALIGN float lanes[kMaxLanes];
   for (size_t i = 0; i < kMaxLanes; ++i)
-    lanes[i] = static_cast<int64_t>(i) < count ? static_cast<float>(from[i]) : rest;
+    lanes[i] = static_cast<int64_t>(i) < count ? static_cast<float>(from[i]) : filler;
   return hn::Load(d, lanes);
 }
 template <class T>
@@ -48,13 +48,13 @@ HWY_INLINE void store_at(D d, V value, T* row, int64_t i, int64_t count) {
   whole ? store(d, value, row + i) : store_part(d, value, row + i, count - i);
 }
 
-// Calls step(d, vector, index) for each vector of the row. Lanes past the end are `rest`.
+// Calls step(d, vector, index) for each vector of the row. Lanes past the end are `filler`.
 template <class T, class Step>
-HWY_INLINE void each_vector(D d, const T* x, int64_t count, float rest, Step& step) {
+HWY_INLINE void each_vector(D d, const T* x, int64_t count, float filler, Step& step) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) step(d, load(d, x + i), i);
-  if (i < count) step(d, load_part(d, x + i, count - i, rest), i);
+  if (i < count) step(d, load_part(d, x + i, count - i, filler), i);
 }
 
 // A step for each_vector. It sets y[i] to value(x[i]).

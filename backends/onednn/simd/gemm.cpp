@@ -202,14 +202,14 @@ void by_rows(const float* a, int64_t a_stride, int64_t rows, const void* b, int6
 }
 
 // Multiplies kRowsHere rows of a by four columns of b.
-template <class T, int kRowsHere>
+template <class T, int kRowCount>
 void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth, float* acc,
               int64_t acc_stride) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V sum[kRowsHere][4];
+  V sum[kRowCount][4];
 #pragma GCC unroll 4
-  for (int m = 0; m < kRowsHere; ++m) {
+  for (int m = 0; m < kRowCount; ++m) {
     sum[m][0] = sum[m][1] = sum[m][2] = sum[m][3] = hn::Zero(d);
   }
   int64_t k = 0;
@@ -218,14 +218,14 @@ void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, in
 #pragma GCC unroll 4
     for (int c = 0; c < 4; ++c) right[c] = widened(d, b + c * b_stride + k);
 #pragma GCC unroll 4
-    for (int m = 0; m < kRowsHere; ++m) {
+    for (int m = 0; m < kRowCount; ++m) {
       const V left = hn::LoadU(d, a + m * a_stride + k);
 #pragma GCC unroll 4
       for (int c = 0; c < 4; ++c) sum[m][c] = hn::MulAdd(left, right[c], sum[m][c]);
     }
   }
 #pragma GCC unroll 4
-  for (int m = 0; m < kRowsHere; ++m) {
+  for (int m = 0; m < kRowCount; ++m) {
 #pragma GCC unroll 4
     for (int c = 0; c < 4; ++c) {
       float total = hn::GetLane(hn::SumOfLanes(d, sum[m][c]));

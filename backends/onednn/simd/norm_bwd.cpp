@@ -43,8 +43,8 @@ void norm_dx(const void* gradient, const void* input, const void* scale, void* t
   const V mean_g = hn::Set(d, static_cast<float>(sum_g.get(d) / n));
   const V mean_gs = hn::Set(d, static_cast<float>(sum_gs.get(d) / n));
   for (int64_t i = 0; i < count; i += lanes) {
-    const V rest = hn::NegMulAdd(normalised(i), mean_gs, hn::Sub(scaled(i), mean_g));
-    store_at(d, hn::Mul(rest, rstd), static_cast<T*>(to), i, count);
+    const V remainder = hn::NegMulAdd(normalised(i), mean_gs, hn::Sub(scaled(i), mean_g));
+    store_at(d, hn::Mul(remainder, rstd), static_cast<T*>(to), i, count);
   }
 }
 

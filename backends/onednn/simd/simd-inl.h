@@ -240,10 +240,10 @@ HWY_INLINE void map_vectors(D d, Step step, int64_t count, Out* out, const In*..
   for (; i + lanes <= count; i += lanes) step(d, out + i, (in + i)...);
   if (i == count) return;
   constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(hn::TFromD<D>);
-  const auto rest = static_cast<size_t>(count - i);
+  const auto remainder = static_cast<size_t>(count - i);
   Out last[kMaxLanes];
-  step(d, last, Padded<In, kMaxLanes>(in + i, rest).elements...);
-  std::memcpy(out + i, last, rest * sizeof(Out));
+  step(d, last, Padded<In, kMaxLanes>(in + i, remainder).elements...);
+  std::memcpy(out + i, last, remainder * sizeof(Out));
 }
 
 // Computes one vector of out = F(in...) in the lane type of the inputs.

@@ -248,9 +248,9 @@ template <class Visit>
 void Placed::visit(const Visit& each) const {
   const auto size = static_cast<int64_t>(bytes_of(desc.dtype));
   for (int64_t n = 0; n < count_of(shape_); ++n) {
-    int64_t rest = n, place = 0;
-    for (size_t d = shape_.size(); d-- > 0; rest /= shape_[d]) place += rest % shape_[d] * desc.strides[d];
-    each(memory_ + operand.offset + place * size, static_cast<size_t>(n));
+    int64_t remaining = n, position = 0;
+    for (size_t d = shape_.size(); d-- > 0; remaining /= shape_[d]) position += remaining % shape_[d] * desc.strides[d];
+    each(memory_ + operand.offset + position * size, static_cast<size_t>(n));
   }
 }
 

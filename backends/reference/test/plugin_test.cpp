@@ -29,7 +29,7 @@ TEST(Exports, OneSymbolAndNothingOfTheHosts) {
   for (const std::string& line : undefined) EXPECT_THAT(line, testing::Not(HasSubstr(" bp_")));
 }
 
-TEST(Device, DeclaresWhatItIs) {
+TEST(Device, DeclaresItsProperties) {
   bp_device_info info{};
   info.struct_size = sizeof(info);
   ASSERT_EQ(device().plugin->device_info(device().plugin, 0, &info, &device().error), BP_OK);
@@ -41,7 +41,7 @@ TEST(Device, DeclaresWhatItIs) {
   EXPECT_EQ(device().plugin->device_info(device().plugin, 1, &info, &device().error), BP_INVALID_ARGUMENT);
 }
 
-TEST(Plans, CompositesAreAnsweredTruthfully) {
+TEST(Plans, CompositesAreReportedTruthfully) {
   bp_tensor_desc view{};
   view.dtype = BP_F32;
   for (const rules::OpInfo& row : rules::op_rows()) {
@@ -133,7 +133,7 @@ TEST(Settings, MemoryLimit) {
   small.plugin->device_api->close(opened);
 }
 
-TEST(Settings, ABadOneLeavesNoDeviceAndSaysSo) {
+TEST(Settings, ABadValueLeavesNoDeviceAndIsReported) {
   for (const auto& [name, value] :
        std::vector<std::pair<const char*, const char*>>{{"BACKPLANE_REFERENCE_DEVICES", "0"},
                                                         {"BACKPLANE_REFERENCE_DEVICES", "9"},

@@ -67,7 +67,7 @@ TEST(Gather, AlongAnyAxis) {
 
 bp_scatter_attributes scatter_mode(uint32_t mode) { return {sizeof(bp_scatter_attributes), 0, mode, 0}; }
 
-TEST(Scatter, OutsideIsDroppedAndTheRestStays) {
+TEST(Scatter, IndicesOutsideAreDroppedAndOthersStay) {
   for (const uint32_t dtype : kAll) {
     for (const uint32_t index : kIndexes) {
       for (uint32_t mode = 0; mode < (dtype == BP_BOOL ? 1u : 4u); ++mode) {
@@ -146,19 +146,20 @@ TEST(Reduce, EmptyGivesTheStartValue) {
   }
 }
 
-TEST(Reduce, MaxAndMinPropagateNanFromAnyPlace) {
+TEST(Reduce, MaxAndMinPropagateNanFromAnyPosition) {
   for (const uint32_t dtype : kFloats) {
-    for (int64_t place = 0; place < 21; ++place) {
+    for (int64_t position = 0; position < 21; ++position) {
       Tensor x = small_numbers(dtype, {21, 3}, 1);
-      x.bits[static_cast<size_t>(place * 3 + 1)] = nan_bits(dtype);
+      x.bits[static_cast<size_t>(position * 3 + 1)] = nan_bits(dtype);
       for (const uint32_t op : {BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN}) {
         const auto rows = over(2), cols = over(1);
-        EXPECT_TRUE(std::isnan(run1(op, &rows, {x}, Tensor(dtype, {21, 1})).at(place))) << dtype_text(dtype);
+        EXPECT_TRUE(std::isnan(run1(op, &rows, {x}, Tensor(dtype, {21, 1})).at(position))) << dtype_text(dtype);
         const Tensor got = run1(op, &cols, {x}, Tensor(dtype, {1, 3}));
         EXPECT_TRUE(std::isnan(got.at(1)) && !std::isnan(got.at(0)) && !std::isnan(got.at(2))) << dtype_text(dtype);
         Tensor line = small_numbers(dtype, {21}, 2);
-        line.bits[static_cast<size_t>(place)] = nan_bits(dtype);
-        EXPECT_TRUE(std::isnan(run1(op, &cols, {line}, Tensor(dtype, {1})).at(0))) << dtype_text(dtype) << " " << place;
+        line.bits[static_cast<size_t>(position)] = nan_bits(dtype);
+        EXPECT_TRUE(std::isnan(run1(op, &cols, {line}, Tensor(dtype, {1})).at(0)))
+            << dtype_text(dtype) << " " << position;
       }
     }
   }

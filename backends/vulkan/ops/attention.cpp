@@ -102,7 +102,7 @@ kit::Status check_shapes(Shape q, Shape k, Shape v) {
   if (fits) return {};
   const auto text = [](Shape shape) { return kit::text("[", backplane::rules::list_text(shape), "]"); };
   return kit::unsupported("attention of q ", text(q), ", k ", text(k), " and v ", text(v),
-                          " is beyond this plugin: it takes 65,536 elements of a query, 2^31 - 1 queries, and keys",
+                          " is not supported: the limits are 65,536 elements of a query, 2^31 - 1 queries, and keys",
                           " whose parts, at most ", kMaxSteps, ", have room in ", kScratch >> 20,
                           " MiB; divide the operands");
 }

@@ -54,7 +54,7 @@ class Convolution : public Gemm {
     const auto& attributes = checked.attributes.as<bp_conv_attributes>();
     for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
       if (attributes.pad_begin[i] < kMaxPadding && attributes.pad_end[i] < kMaxPadding) continue;
-      return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not here; let core decompose it");
+      return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not supported; let core decompose it");
     }
     return Gemm::prepare(checked, needs);
   }
@@ -128,10 +128,10 @@ class Conv : public Convolution {
 
 // Returns the inverse of a modulo m by the extended Euclidean algorithm. a and m must be coprime.
 int32_t inverse_modulo(int64_t a, int64_t m) {
-  int64_t x = 0, next = 1, rest = m, divisor = a % m;
+  int64_t x = 0, next = 1, remainder = m, divisor = a % m;
   while (divisor != 0) {
-    const int64_t quotient = rest / divisor;
-    rest = std::exchange(divisor, rest - quotient * divisor);
+    const int64_t quotient = remainder / divisor;
+    remainder = std::exchange(divisor, remainder - quotient * divisor);
     x = std::exchange(next, x - quotient * next);
   }
   return static_cast<int32_t>((x % m + m) % m);

@@ -19,14 +19,14 @@ class Gather : public Operator {
     const View &x = call.in(0), &index = call.in(1);
     const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
     LoopNest nest = LoopNest::of({&call.out(), &index, &x});
-    const int64_t along = nest.operand[2].strides[axis];
+    const int64_t axis_stride = nest.operand[2].strides[axis];
     nest.operand[2].strides[axis] = 0;
     nest.merge();
     // If x is empty, every index is out of range.
     const int64_t extent = x.elements() == 0 ? 0 : x.shape[axis];
     return launch_elementwise(stream, program.pipelines[0], nest, call, [&](Params& params) {
       params.extra[0] = extent;
-      params.extra[1] = x.is_immediate ? 0 : along;
+      params.extra[1] = x.is_immediate ? 0 : axis_stride;
     });
   }
 
@@ -56,24 +56,24 @@ class Scatter : public Operator {
     LoopNest nest = LoopNest::of({&index, &io, &source});
     std::swap(nest.operand[0], nest.operand[1]);
     if (nest.count() == 0 || io.elements() == 0) return {};
-    const int64_t io_along = nest.operand[0].strides[axis];
-    const int64_t index_along = index.is_immediate ? 0 : nest.operand[1].strides[axis];
-    const int64_t source_along = source.is_immediate ? 0 : nest.operand[2].strides[axis];
+    const int64_t io_stride = nest.operand[0].strides[axis];
+    const int64_t index_stride = index.is_immediate ? 0 : nest.operand[1].strides[axis];
+    const int64_t source_stride = source.is_immediate ? 0 : nest.operand[2].strides[axis];
     const int64_t count = index.shape[axis];
     nest.drop(axis);
     nest.merge();
     for (int64_t first = 0; first < count; first += kMaxSteps) {
       LoopNest part = nest;
-      part.operand[1].address += static_cast<uint64_t>(first * index_along);
-      part.operand[2].address += static_cast<uint64_t>(first * source_along);
+      part.operand[1].address += static_cast<uint64_t>(first * index_stride);
+      part.operand[2].address += static_cast<uint64_t>(first * source_stride);
       kit::Status status = launch_elementwise(
           stream, program.pipelines[0], part, call,
           [&](Params& params) {
             params.extra[0] = io.shape[axis];
-            params.extra[1] = io_along;
+            params.extra[1] = io_stride;
             params.extra[2] = std::min(kMaxSteps, count - first);
-            params.extra[3] = index_along;
-            params.extra[4] = source_along;
+            params.extra[3] = index_stride;
+            params.extra[4] = source_stride;
           },
           kGroup, max_elements(std::min(kMaxSteps, count)));
       if (!status.ok()) return status;

@@ -16,10 +16,10 @@ Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
 }
 
 // Returns a dense f32 view of the mean or rstd of all rows.
-View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& place) {
+View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& location) {
   View out;
   out.dtype = BP_F32;
-  out.place = place;
+  out.place = location;
   std::ranges::fill(out.shape, 1);
   for (uint32_t i = 0; i < geometry.rank; ++i) {
     const Dimension& dimension = geometry.dimensions[i];
@@ -95,12 +95,12 @@ class NormBackward : public Operator {
     const bool own = !has_statistics(attributes, mean != nullptr, rstd != nullptr);
     View own_mean, own_rstd;
     if (own) {
-      kit::Place<Buffer*> place = call.workspace;
-      const uint64_t address = address_of(place);
-      own_mean = statistic_of(geometry, place);
+      kit::Place<Buffer*> location = call.workspace;
+      const uint64_t address = address_of(location);
+      own_mean = statistic_of(geometry, location);
       const int64_t bytes = own_mean.elements() * int64_t{sizeof(float)};
-      place.offset += static_cast<uint64_t>(bytes);
-      own_rstd = statistic_of(geometry, place);
+      location.offset += static_cast<uint64_t>(bytes);
+      own_rstd = statistic_of(geometry, location);
       if (attributes.norm != BP_NORM_RMS) mean = &own_mean;
       rstd = &own_rstd;
       accesses.add({address, address + static_cast<uint64_t>(2 * bytes), true});

@@ -20,9 +20,10 @@ class Adamw : public Operator {
 
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_adamw_attributes>();
-    const auto rest = [](float value) { return static_cast<float>(1 - static_cast<double>(value)); };
-    const float numbers[] = {attributes.beta1,       rest(attributes.beta1), attributes.beta2,
-                             rest(attributes.beta2), attributes.epsilon,     attributes.weight_decay};
+    const auto complement = [](float value) { return static_cast<float>(1 - static_cast<double>(value)); };
+    const float numbers[] = {attributes.beta1,   complement(attributes.beta1),
+                             attributes.beta2,   complement(attributes.beta2),
+                             attributes.epsilon, attributes.weight_decay};
     LoopNest nest = LoopNest::of({&call.out(0), &call.out(1), &call.out(2), &call.in(0)});
     nest.merge();
     return launch_elementwise(stream, program.pipelines[0], nest, call, [&](Params& params) {

@@ -65,22 +65,22 @@ class Pool : public Operator {
     plane.address = address_of(x);
     for (uint32_t i = 0; i < 2; ++i) plane.strides[i] = x.strides[i] * element_bytes(x);
     LoopOperand& counter = nest.operand[nest.operands++];
-    int64_t places = 1;
+    int64_t positions = 1;
     for (uint32_t i = y.rank; i-- > 2;) {
-      counter.strides[i] = places;
-      places *= y.shape[i];
+      counter.strides[i] = positions;
+      positions *= y.shape[i];
     }
     int64_t numbers[Params::kExtras];
     const auto put = [&](uint32_t which, uint32_t d, int64_t value) { numbers[which * 3 + d] = value; };
     for (uint32_t d = 0; d < 3; ++d) {
-      const bool there = d >= leading;
-      const uint32_t i = there ? d - leading : 0;
-      put(0, d, there ? x.shape[2 + i] : 1);
-      put(1, d, there ? attributes.kernel[i] : 1);
-      put(2, d, there ? attributes.stride[i] : 1);
-      put(3, d, there ? attributes.dilation[i] : 1);
-      put(4, d, there ? attributes.pad_begin[i] : 0);
-      put(5, d, there && !x.is_immediate ? x.strides[2 + i] * element_bytes(x) : 0);
+      const bool is_spatial = d >= leading;
+      const uint32_t i = is_spatial ? d - leading : 0;
+      put(0, d, is_spatial ? x.shape[2 + i] : 1);
+      put(1, d, is_spatial ? attributes.kernel[i] : 1);
+      put(2, d, is_spatial ? attributes.stride[i] : 1);
+      put(3, d, is_spatial ? attributes.dilation[i] : 1);
+      put(4, d, is_spatial ? attributes.pad_begin[i] : 0);
+      put(5, d, is_spatial && !x.is_immediate ? x.strides[2 + i] * element_bytes(x) : 0);
     }
     numbers[18] = spatial > 1 ? y.shape[y.rank - 2] : 1;
     numbers[19] = y.shape[y.rank - 1];

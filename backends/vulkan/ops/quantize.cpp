@@ -42,18 +42,18 @@ class Quantize : public Operator {
     // values. If the extent is odd, a second launch processes the last byte, which holds one value.
     const uint32_t last = floats.rank - 1, own = forward ? 1 : 0;
     const int64_t extent = floats.shape[last], pairs = extent / 2;
-    const int64_t along[] = {nest.operand[own].strides[last], nest.operand[2].strides[last],
-                             nest.operand[3].strides[last]};
+    const int64_t axis_strides[] = {nest.operand[own].strides[last], nest.operand[2].strides[last],
+                                    nest.operand[3].strides[last]};
     for (const uint32_t k : {own, 2u, 3u}) nest.operand[k].strides[last] *= 2;
     nest.operand[1 - own].strides[last] = bytes.strides[last];
     LoopNest odd = nest;
     nest.shape[last] = pairs;
-    kit::Status status = run(stream, program, call, nest, {along[0], along[1], along[2], 1});
+    kit::Status status = run(stream, program, call, nest, {axis_strides[0], axis_strides[1], axis_strides[2], 1});
     if (!status.ok() || extent % 2 == 0) return status;
     odd.shape[last] = 1;
     for (uint32_t k = 0; k < 4; ++k)
       odd.operand[k].address += static_cast<uint64_t>(pairs * odd.operand[k].strides[last]);
-    return run(stream, program, call, odd, {along[0], along[1], along[2], 0});
+    return run(stream, program, call, odd, {axis_strides[0], axis_strides[1], axis_strides[2], 0});
   }
 
  private:

@@ -88,7 +88,7 @@ class IntegerActivations : public QuantizedMatmul {
   // integer sums of blocks could not be added exactly.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
-      return kit::unsupported(checked.op->name, " of integer rows with blocks is not here; let core decompose it");
+      return kit::unsupported(checked.op->name, " of integer rows with blocks is not supported; let core decompose it");
     return Gemm::prepare(checked, needs);
   }
 

@@ -57,9 +57,9 @@ class Rope : public Operator {
     const bool pairs = attributes.interleaved != 0;
     int64_t seconds[2];
     for (uint32_t k = 0; k < 2; ++k) {
-      int64_t& along = nest.operand[k].strides[last];
-      seconds[k] = pairs ? along : half * along;
-      if (pairs) along *= 2;
+      int64_t& stride = nest.operand[k].strides[last];
+      seconds[k] = pairs ? stride : half * stride;
+      if (pairs) stride *= 2;
     }
     nest.add_counter(last);
     nest.shape[last] = std::min<int64_t>(half, kTable);
@@ -109,9 +109,9 @@ class Rope : public Operator {
     const auto known = std::ranges::find_if(
         tables_, [&](const auto& table) { return table != nullptr && table->half == half && table->base == base; });
     // If the table is not cached, a new table replaces the least recently used table.
-    const auto place = known != tables_.end() ? known : tables_.end() - 1;
-    if (known == tables_.end()) *place = make_table(half, base);
-    std::rotate(tables_.begin(), place, place + 1);
+    const auto entry = known != tables_.end() ? known : tables_.end() - 1;
+    if (known == tables_.end()) *entry = make_table(half, base);
+    std::rotate(tables_.begin(), entry, entry + 1);
     return tables_.front();
   }
 

@@ -27,10 +27,11 @@ class Cumsum : public Operator {
     LoopNest nest = LoopNest::of({&call.out(), &call.in(0)});
     if (nest.count() == 0) return {};
     const int64_t extent = call.out().shape[axis];
-    int64_t along[2] = {nest.operand[0].strides[axis], call.in(0).is_immediate ? 0 : nest.operand[1].strides[axis]};
+    int64_t axis_strides[2] = {nest.operand[0].strides[axis],
+                               call.in(0).is_immediate ? 0 : nest.operand[1].strides[axis]};
     for (uint32_t k = 0; attributes.reverse != 0 && k < 2; ++k) {
-      nest.operand[k].address += static_cast<uint64_t>((extent - 1) * along[k]);
-      along[k] = -along[k];
+      nest.operand[k].address += static_cast<uint64_t>((extent - 1) * axis_strides[k]);
+      axis_strides[k] = -axis_strides[k];
     }
     nest.drop(axis);
     nest.merge();
@@ -50,12 +51,13 @@ class Cumsum : public Operator {
                                      [&](Params& params, uint64_t address) {
                                        slices.fill(params, address);
                                        params.extra[0] = std::min(kMaxScanned, extent - first);
-                                       params.extra[1] = along[1];
-                                       params.extra[2] = along[0];
+                                       params.extra[1] = axis_strides[1];
+                                       params.extra[2] = axis_strides[0];
                                        params.extra[3] = carried ? static_cast<int64_t>(stream.scratch()) : 0;
                                        params.extra[4] = first == 0 ? 0 : 1;
                                      });
-            for (uint32_t k = 0; k < 2; ++k) slices.operand[k].address += static_cast<uint64_t>(kMaxScanned * along[k]);
+            for (uint32_t k = 0; k < 2; ++k)
+              slices.operand[k].address += static_cast<uint64_t>(kMaxScanned * axis_strides[k]);
           }
           return status;
         },

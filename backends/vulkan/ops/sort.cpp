@@ -22,7 +22,7 @@ class Sort : public Operator {
     uint64_t bytes = sizeof(int32_t);
     for (uint32_t i = 0; i < desc.inputs[0].rank; ++i) {
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(desc.inputs[0].shape[i]), &bytes))
-        return kit::unsupported("sort: the indices of this input are more than memory holds; divide it");
+        return kit::unsupported("sort: the indices of this input exceed the memory; divide it");
     }
     needs.workspace_bytes = bytes;
     return {};
@@ -44,12 +44,12 @@ class Sort : public Operator {
     Accesses accesses = accesses_of(call);
     if (!indexed) add_access(accesses, scratch_indices, true);
     const int64_t extent = call.in(0).shape[axis];
-    int64_t along[3];
+    int64_t axis_strides[3];
     for (uint32_t k = 0; k < 3; ++k) {
-      along[k] = nest.operand[k].strides[axis];
+      axis_strides[k] = nest.operand[k].strides[axis];
       nest.operand[k].strides[axis] = 0;
     }
-    if (call.in(0).is_immediate) along[2] = 0;
+    if (call.in(0).is_immediate) axis_strides[2] = 0;
     nest.add_counter(axis);
     const auto run = [&](Pipeline pipeline, LoopNest elements, int64_t distance, bool mirrored) {
       elements.merge();
@@ -60,9 +60,9 @@ class Sort : public Operator {
                                    [&](Params& params, uint64_t address) {
                                      part.fill(params, address);
                                      params.extra[0] = extent;
-                                     params.extra[1] = along[2];
-                                     params.extra[2] = along[0];
-                                     params.extra[3] = along[1];
+                                     params.extra[1] = axis_strides[2];
+                                     params.extra[2] = axis_strides[0];
+                                     params.extra[3] = axis_strides[1];
                                      params.extra[4] = distance;
                                      params.extra[5] = mirrored ? 1 : 0;
                                    });

@@ -45,9 +45,9 @@ class TopK : public Operator {
     // does not write indices.
     LoopNest nest = LoopNest::of({&values, indexed ? &call.out(1) : &values, &x});
     if (nest.count() == 0) return {};
-    int64_t along[3];
-    for (uint32_t k = 0; k < 3; ++k) along[k] = nest.operand[k].strides[axis];
-    if (x.is_immediate) along[2] = 0;
+    int64_t axis_strides[3];
+    for (uint32_t k = 0; k < 3; ++k) axis_strides[k] = nest.operand[k].strides[axis];
+    if (x.is_immediate) axis_strides[2] = 0;
     nest.drop(axis);
     nest.merge();
     const int64_t extent = x.shape[axis], count = values.shape[axis];
@@ -59,9 +59,9 @@ class TopK : public Operator {
         [&](Params& params) {
           params.extra[0] = extent;
           params.extra[1] = count;
-          params.extra[2] = along[2];
-          params.extra[3] = along[0];
-          params.extra[4] = along[1];
+          params.extra[2] = axis_strides[2];
+          params.extra[3] = axis_strides[0];
+          params.extra[4] = axis_strides[1];
           params.extra[5] = indexed ? 1 : 0;
         },
         1, max_elements(steps, 1));

@@ -33,7 +33,7 @@ struct Header {
   uint64_t data_bytes;
   uint64_t digest;  // XXH3 hash of the data that follows the header
 };
-static_assert(sizeof(Header) == 72, "no padding: it is written as it lies");
+static_assert(sizeof(Header) == 72, "no padding: the struct is written byte by byte");
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -174,15 +174,15 @@ std::string CacheFile::store(std::span<const std::byte> data) const {
   header.key = key_;
   header.data_bytes = data.size();
   header.digest = XXH3_64bits(data.data(), data.size());
-  std::string beside = path_ + ".XXXXXX";
-  const Descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
+  std::string temporary = path_ + ".XXXXXX";
+  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file.valid()) return reason();
   if (write_all(file.get(), &header, sizeof(header)) && write_all(file.get(), data.data(), data.size()) &&
-      ::rename(beside.c_str(), path_.c_str()) == 0) {
+      ::rename(temporary.c_str(), path_.c_str()) == 0) {
     return {};
   }
   std::string why = reason();
-  ::unlink(beside.c_str());
+  ::unlink(temporary.c_str());
   return why;
 }
 

@@ -45,7 +45,7 @@ kit::Status require_layer(const Library& library) {
   for (const VkLayerProperties& layer : layers) {
     if (std::string_view(layer.layerName) == kValidationLayer) return {};
   }
-  return {BP_UNAVAILABLE, kit::text("vulkan: ", kValidationSetting, " asks for ", kValidationLayer,
+  return {BP_UNAVAILABLE, kit::text("vulkan: ", kValidationSetting, " requires ", kValidationLayer,
                                     ", which is not installed; install it or unset the variable")};
 }
 
@@ -134,7 +134,7 @@ kit::Status Instance::start() {
   if (const VkResult result = library_->vkEnumerateInstanceVersion(&version); result != VK_SUCCESS)
     return unavailable(result, "vkEnumerateInstanceVersion");
   if (version < VK_API_VERSION_1_2) {
-    return {BP_UNAVAILABLE, kit::text("vulkan: the loader speaks ", VK_API_VERSION_MAJOR(version), ".",
+    return {BP_UNAVAILABLE, kit::text("vulkan: the loader has version ", VK_API_VERSION_MAJOR(version), ".",
                                       VK_API_VERSION_MINOR(version), ", 1.2 is needed; install a newer one")};
   }
   auto application = chained<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);

@@ -82,8 +82,8 @@ class LogicalDevice {
   kit::Status choose_copy_queue();
   void get_queues(uint32_t family, uint32_t count, std::vector<Queue>& queues);
   kit::Status find_buffer_types();
-  static Queue next(const std::vector<Queue>& queues, std::atomic<uint32_t>& turn) {
-    return queues[turn.fetch_add(1, std::memory_order_relaxed) % queues.size()];
+  static Queue next(const std::vector<Queue>& queues, std::atomic<uint32_t>& counter) {
+    return queues[counter.fetch_add(1, std::memory_order_relaxed) % queues.size()];
   }
 
   std::shared_ptr<const Instance> instance_;

@@ -8,7 +8,7 @@ namespace backplane::vulkan {
 namespace {
 constexpr const char* kKindNames[BP_MEMORY_KINDS] = {"DEVICE", "HOST", "SHARED"};
 kit::Status not_taken() {
-  return kit::unsupported("import_memory: the driver does not take this memory; copy instead");
+  return kit::unsupported("import_memory: the driver does not accept this memory; copy instead");
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc, uint64_t room) {
   const uint64_t total = physical.memory.memoryHeaps[buffer->heap].size;
   if (desc.bytes > physical.max_allocation || desc.bytes + room > physical.max_allocation) {
     return kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind],
-                              " memory asked, one allocation of ", physical.properties.deviceName, " has at most ",
+                              " memory requested, one allocation of ", physical.properties.deviceName, " has at most ",
                               physical.max_allocation, "; divide the tensor");
   }
   buffer->allocated = desc.bytes + room;
@@ -58,7 +58,7 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc, uint64_t room) {
   kit::Status status;
   if (before > total || buffer->allocated > total - before) {
     status =
-        kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind], " memory asked, ",
+        kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind], " memory requested, ",
                            before, " of ", total, " are in use; free buffers, or trim the allocator, and try again");
   } else {
     status = allocate(*buffer, type, nullptr);
@@ -83,8 +83,8 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
   api.vkGetBufferMemoryRequirements(device_.handle(), buffer.handle, &requirements);
   if ((requirements.memoryTypeBits >> type & 1u) == 0 ||
       (imported != nullptr && requirements.size > buffer.allocated)) {
-    return kit::unsupported("vulkan: the driver takes no buffers in ", imported ? "imported" : kKindNames[buffer.kind],
-                            " memory");
+    return kit::unsupported("vulkan: the driver supports no buffers in ",
+                            imported ? "imported" : kKindNames[buffer.kind], " memory");
   }
   auto pages = chained<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
   pages.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
@@ -132,12 +132,12 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   const auto first = reinterpret_cast<uint64_t>(address);
   const uint64_t begin = first & ~(alignment - 1), end = (first + bytes + alignment - 1) & ~(alignment - 1);
   if (alignment > static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) && (begin != first || end != first + bytes)) {
-    return kit::unsupported("import_memory: the driver takes whole multiples of ", alignment,
+    return kit::unsupported("import_memory: the driver accepts only multiples of ", alignment,
                             " bytes; align the memory, or copy instead");
   }
   if (end - begin > device_.physical().max_allocation) {
     return kit::unsupported("import_memory: ", bytes, " bytes are more than the ", device_.physical().max_allocation,
-                            " that the driver takes at once; divide the tensor");
+                            " that the driver accepts at once; divide the tensor");
   }
   auto* const pages = reinterpret_cast<void*>(begin);
   uint32_t type = 0;

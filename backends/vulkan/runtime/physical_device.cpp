@@ -118,7 +118,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   api.vkGetPhysicalDeviceProperties2(handle, &properties);
   out.properties = properties.properties;
   if (out.properties.apiVersion < VK_API_VERSION_1_2) {
-    out.missing = kit::text("Vulkan 1.2 (it speaks ", VK_API_VERSION_MAJOR(out.properties.apiVersion), ".",
+    out.missing = kit::text("Vulkan 1.2 (it has ", VK_API_VERSION_MAJOR(out.properties.apiVersion), ".",
                             VK_API_VERSION_MINOR(out.properties.apiVersion), ")");
     return out;
   }
@@ -199,13 +199,13 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
 }
 
 void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> families) {
-  constexpr VkQueueFlags kBeside = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  constexpr VkQueueFlags kIgnoredFlags = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
   int best = -1;
   for (uint32_t i = 0; i < families.size(); ++i) {
     const VkQueueFamilyProperties& family = families[i];
     // Chooses a family that supports only transfers. Families that support copies and other
     // commands, such as video families, are not chosen.
-    if ((family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
+    if ((family.queueFlags & ~kIgnoredFlags) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
       copy_family = i;
       copy_count = family.queueCount;
     }

@@ -77,22 +77,22 @@ kit::Result<VkPipelineCache> PipelineCache::merged(std::vector<std::byte> stored
 
 kit::Result<std::vector<std::byte>> PipelineCache::data_of(VkPipelineCache cache) {
   std::size_t bytes = 0;
-  const auto ask = [&](void* out) {
+  const auto get_data = [&](void* out) {
     const VkResult result = device_.api().vkGetPipelineCacheData(device_.handle(), cache, &bytes, out);
     // VK_INCOMPLETE means that the cache grew between the two calls. The data that fits into the
     // buffer is also valid.
     return result == VK_INCOMPLETE ? kit::Status() : device_.check(result, "vkGetPipelineCacheData");
   };
-  if (kit::Status status = ask(nullptr); !status.ok()) return status;
+  if (kit::Status status = get_data(nullptr); !status.ok()) return status;
   std::vector<std::byte> out(bytes);
-  if (kit::Status status = ask(out.data()); !status.ok()) return status;
+  if (kit::Status status = get_data(out.data()); !status.ok()) return status;
   out.resize(bytes);
   return out;
 }
 
 std::string PipelineCache::store() {
   std::string objection;
-  const CacheFile::Lock turn(*file_);
+  const CacheFile::Lock lock(*file_);
   VkPipelineCache all = handle_;
   if (std::vector<std::byte> stored = file_->load(objection); !stored.empty() && stored != known_) {
     auto both = merged(std::move(stored));

@@ -142,14 +142,14 @@ void scale_and_mask(Tile tile, uint first, uint end) {
 // e^(score - greatest).
 void update_softmax() {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
-    float here = scores[0][0];
-    [[unroll]] for (uint t = 1u; t < KEYS; ++t) here = max(here, scores[0][t]);
+    float of_block = scores[0][0];
+    [[unroll]] for (uint t = 1u; t < KEYS; ++t) of_block = max(of_block, scores[0][t]);
     correction[0] = 1.0;
-    if (subgroupBallot(here > greatest[0]) != uvec4(0u)) {
-      for (uint far = SUBGROUP_SIZE / 2u; far > 0u; far /= 2u) here = max(here, subgroupShuffleXor(here, far));
-      here = max(here, greatest[0]);
-      correction[0] = greatest[0] == -kInfinity ? 0.0 : exp_f32(greatest[0] - here);
-      greatest[0] = here;
+    if (subgroupBallot(of_block > greatest[0]) != uvec4(0u)) {
+      for (uint far = SUBGROUP_SIZE / 2u; far > 0u; far /= 2u) of_block = max(of_block, subgroupShuffleXor(of_block, far));
+      of_block = max(of_block, greatest[0]);
+      correction[0] = greatest[0] == -kInfinity ? 0.0 : exp_f32(greatest[0] - of_block);
+      greatest[0] = of_block;
       sums[0] *= correction[0];
     }
     // The base is 0 if the row has no visible key yet, because -inf minus -inf is NaN. A NaN score

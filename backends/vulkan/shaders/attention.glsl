@@ -69,9 +69,9 @@ Row row_of(Tile tile, uint r) {
   out_row.query = row % attention.queries;
   return out_row;
 }
-uint64_t address_of(Operand operand, uint batch, uint head, uint place) {
+uint64_t address_of(Operand operand, uint batch, uint head, uint position) {
   return operand.address + uint64_t(operand.strides[0] * int64_t(batch) + operand.strides[1] * int64_t(head) +
-                                    operand.strides[2] * int64_t(place));
+                                    operand.strides[2] * int64_t(position));
 }
 
 void store_logsumexp(uint batch, Row row, float greatest, float sum) {

@@ -19,8 +19,8 @@ uint f32_of_magnitude(uint64_t magnitude) {
   if (top <= 23) return (exponent << 23) + (uint(magnitude) << (23 - top)) - 0x800000u;
   const int shift = top - 23;
   const uint kept = uint(magnitude >> shift);
-  const uint64_t rest = magnitude & ((uint64_t(1) << shift) - uint64_t(1)), half_ulp = uint64_t(1) << (shift - 1);
-  const uint up = uint(rest > half_ulp || (rest == half_ulp && (kept & 1u) == 1u));
+  const uint64_t remainder = magnitude & ((uint64_t(1) << shift) - uint64_t(1)), half_ulp = uint64_t(1) << (shift - 1);
+  const uint up = uint(remainder > half_ulp || (remainder == half_ulp && (kept & 1u) == 1u));
   return (exponent << 23) + kept - 0x800000u + up;  // a carry correctly increments the exponent
 }
 
@@ -47,9 +47,9 @@ int top_bit(uint64_t x) {  // x must not be 0
 // Returns x >> shift, rounded to nearest even. `shift` is at least 1.
 uint64_t shift_rounded(uint64_t x, int shift) {
   if (shift > 63) return uint64_t(0);
-  const uint64_t kept = x >> shift, rest = x & ((uint64_t(1) << shift) - uint64_t(1)),
+  const uint64_t kept = x >> shift, remainder = x & ((uint64_t(1) << shift) - uint64_t(1)),
                  half_ulp = uint64_t(1) << (shift - 1);
-  return kept + uint64_t(rest > half_ulp || (rest == half_ulp && (kept & uint64_t(1)) == uint64_t(1)));
+  return kept + uint64_t(remainder > half_ulp || (remainder == half_ulp && (kept & uint64_t(1)) == uint64_t(1)));
 }
 
 // Converts f32 bits to f64 bits. The conversion is exact.
@@ -165,8 +165,8 @@ void convert(BITS x, out uint small, out uint64_t wide) {
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);
         if (top > 22) {
           const int shift = top - 22;
-          const uint64_t rest = magnitude & ((uint64_t(1) << shift) - uint64_t(1));
-          short_magnitude = (magnitude >> shift | uint64_t(rest != uint64_t(0))) << shift;
+          const uint64_t remainder = magnitude & ((uint64_t(1) << shift) - uint64_t(1));
+          short_magnitude = (magnitude >> shift | uint64_t(remainder != uint64_t(0))) << shift;
         }
         const uint bits = sign | f32_of_magnitude(short_magnitude);
         small = OP == T_F16 ? f16_of_f32(bits) : bf16_of_f32(bits);

@@ -15,12 +15,12 @@ BITS element(uint64_t i) {
   float p, p_low, s, s_low, q, q_low;
   exact_product(lower, step, p, p_low);
   exact_sum(start, p, s, s_low);
-  precise float rest = s_low + p_low;
-  precise float y = s + rest;
+  precise float remainder = s_low + p_low;
+  precise float y = s + remainder;
   if (upper != 0.0) {
     exact_product(upper, step, q, q_low);
     exact_sum(s, q, s, s_low);
-    y = s + (s_low + (rest + q_low));
+    y = s + (s_low + (remainder + q_low));
   }
   return bits_of(y);
 }

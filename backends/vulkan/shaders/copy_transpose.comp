@@ -34,13 +34,13 @@ void main() {
   const uint x = gl_LocalInvocationID.x % TILE, y = gl_LocalInvocationID.x / TILE;
   for (uint which = gl_WorkGroupID.x; which < tiles; which += gl_NumWorkGroups.x) {
     const uint column = which % across * TILE, row = which / across % down * TILE;
-    uint rest = which / across / down;
+    uint remaining = which / across / down;
     uint64_t to = params.operands[0].address, from = params.operands[1].address;
     for (uint d = last - 1u; d-- > 0u;) {
-      const int64_t along = int64_t(rest % params.shape[d]);
-      rest /= params.shape[d];
-      to += uint64_t(params.operands[0].strides[d] * along);
-      from += uint64_t(params.operands[1].strides[d] * along);
+      const int64_t index = int64_t(remaining % params.shape[d]);
+      remaining /= params.shape[d];
+      to += uint64_t(params.operands[0].strides[d] * index);
+      from += uint64_t(params.operands[1].strides[d] * index);
     }
     from += uint64_t(row + x) * BYTES;
     to += uint64_t(column + x) * BYTES;

@@ -22,8 +22,8 @@ uint f16_of_f32(uint bits) {
   const uint shift =
       clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // number of bits that a subnormal result drops
   const uint full = (magnitude & 0x7FFFFFu) | 0x800000u;
-  const uint kept = full >> shift, rest = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
-  const uint small = kept + uint(rest + (kept & 1u) > half_ulp);
+  const uint kept = full >> shift, remainder = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
+  const uint small = kept + uint(remainder + (kept & 1u) > half_ulp);
   const uint finite = magnitude >= 0x38800000u ? normal : small;
   const uint large = magnitude > 0x7F800000u ? 0x7E00u : 0x7C00u;
   // Magnitudes from 65520 on round to infinity.

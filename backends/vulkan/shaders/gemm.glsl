@@ -135,8 +135,8 @@ void begin_matrix(uint matrix) {
     const uint d = i + 1;
     const int x = phase.at[i] + gemm.offset[d], period = gemm.period[d];
     const int y = (x / gemm.gcd[d] % period + period) % period;
-    const bool meets = x % gemm.gcd[d] == 0;
-    phase.tap[i] = meets ? int(uint64_t(y) * uint64_t(gemm.inverse[d]) % uint64_t(period)) : gemm.kernel[d];
+    const bool divisible = x % gemm.gcd[d] == 0;
+    phase.tap[i] = divisible ? int(uint64_t(y) * uint64_t(gemm.inverse[d]) % uint64_t(period)) : gemm.kernel[d];
     phase.shift[i] = (x + gemm.segment_step[d] * gemm.gcd[d] * phase.tap[i]) / gemm.stride[d];
   }
 }

@@ -26,8 +26,8 @@ BITS combine(BITS old, BITS fresh) {
   if (is_nan(old)) return old;
   if (is_nan(fresh)) return fresh;
 #endif
-  const bool takes = OP == 2 ? order_of(fresh) > order_of(old) : order_of(fresh) < order_of(old);
-  return takes ? fresh : old;
+  const bool replaces = OP == 2 ? order_of(fresh) > order_of(old) : order_of(fresh) < order_of(old);
+  return replaces ? fresh : old;
 #else
   return fresh;
 #endif

@@ -200,13 +200,13 @@ float root_of(uint bits, bool inverse) {
   exact_product(m, y, p, p_low);
   if (inverse) {
     exact_product(p, y, q, q_low);
-    precise float rest = ((1.0 - q) - q_low) - p_low * y;
-    precise float root = y + 0.5 * y * rest;
+    precise float remainder = ((1.0 - q) - q_low) - p_low * y;
+    precise float root = y + 0.5 * y * remainder;
     return root * power_of_two(-whole);
   }
   exact_product(p, p, q, q_low);
-  precise float rest = (m - q) - q_low;
-  precise float root = p + 0.5 * y * rest;
+  precise float remainder = (m - q) - q_low;
+  precise float root = p + 0.5 * y * remainder;
   return root * power_of_two(whole);
 }
 
@@ -242,8 +242,8 @@ float divide_closely_f32(float a, float b) {
   const float quotient = dividend / divisor;
   float product, low;
   exact_product(quotient, divisor, product, low);
-  precise float rest = (dividend - product) - low;
-  precise float closer = quotient + rest / divisor;
+  precise float remainder = (dividend - product) - low;
+  precise float closer = quotient + remainder / divisor;
   // The result is scaled in two steps, because 2^n may be out of range.
   const int whole = clamp(up - down, -252, 252), some = whole / 2;
   precise float scaled = closer * power_of_two(some) * power_of_two(whole - some);

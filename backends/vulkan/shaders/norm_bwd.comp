@@ -118,8 +118,8 @@ void run_vec4() {
   vec2 sums = vec2(0.0);
   FOR_EACH_VEC4(i) {
     const Vec4Terms four = terms_vec4(i, statistics);
-    const vec4 along = four.g * four.s;
-    sums += vec2((four.g.x + four.g.y) + (four.g.z + four.g.w), (along.x + along.y) + (along.z + along.w));
+    const vec4 product = four.g * four.s;
+    sums += vec2((four.g.x + four.g.y) + (four.g.z + four.g.w), (product.x + product.y) + (product.z + product.w));
   }
   const Slope slope = slope_of(statistics, vec2(tile_sum(sums.x), tile_sum(sums.y)));
   FOR_EACH_VEC4(i) {

@@ -26,8 +26,8 @@ void main() {
       s[q] = straight;
       g[q] = load_own_vec4(2u, q, 0.0);
       if (present(3u)) g[q] *= load_own_vec4(3u, q, 0.0);
-      const vec4 along = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // elements past the end may be infinite
-      sums += vec2((g[q].x + g[q].y) + (g[q].z + g[q].w), (along.x + along.y) + (along.z + along.w));
+      const vec4 product = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // elements past the end may be infinite
+      sums += vec2((g[q].x + g[q].y) + (g[q].z + g[q].w), (product.x + product.y) + (product.z + product.w));
     }
     if (params.phase == PHASE_COMBINE) {
       sums = vec2(0.0);

@@ -26,16 +26,16 @@ layout(push_constant, scalar) uniform Push { Params params; };
       [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_)                                          \
         at[k_] += uint64_t(params.operands[k_].strides[0] * int64_t(index));                  \
     } else {                                                                                  \
-      uint rest_ = index;                                                                     \
+      uint remaining_ = index;                                                                \
       for (uint d_ = params.rank; d_-- > 1u;) {                                               \
-        const uint extent_ = params.shape[d_], quotient_ = rest_ / extent_;                   \
-        const int64_t along_ = int64_t(rest_ - quotient_ * extent_);                          \
-        rest_ = quotient_;                                                                    \
+        const uint extent_ = params.shape[d_], quotient_ = remaining_ / extent_;              \
+        const int64_t index_ = int64_t(remaining_ - quotient_ * extent_);                     \
+        remaining_ = quotient_;                                                               \
         [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_)                                        \
-          at[k_] += uint64_t(params.operands[k_].strides[d_] * along_);                       \
+          at[k_] += uint64_t(params.operands[k_].strides[d_] * index_);                       \
       }                                                                                       \
       [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_)                                          \
-        at[k_] += uint64_t(params.operands[k_].strides[0] * int64_t(rest_));                  \
+        at[k_] += uint64_t(params.operands[k_].strides[0] * int64_t(remaining_));             \
     }                                                                                         \
   } while (false)
 

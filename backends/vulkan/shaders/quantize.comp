@@ -28,8 +28,8 @@ uint quantized(float x, float scale, float zero) {
   if (abs(ratio) < 1.0e4) {
     float high, low;
     exact_product(ratio, scale, high, low);
-    precise float rest = (x - high) - low;
-    ratio += divide_f32(rest, scale);
+    precise float remainder = (x - high) - low;
+    ratio += divide_f32(remainder, scale);
   }
   if (nan_bits(floatBitsToUint(ratio))) return 0u;
   const float least = MODE == 4 || VARIANT == 0 ? 0.0 : -128.0, greatest = MODE == 4      ? 15.0

@@ -94,14 +94,14 @@ bool assign_row(uint round) {
   begin = has_row ? min(split * params.split_length, params.extent) : 0u;
   end = has_row ? min(begin + params.split_length, params.extent) : 0u;
   [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] = params.operands[k].address;
-  uint rest = row;
+  uint remaining = row;
   for (uint d = params.outer_rank; d-- > 1u;) {
-    const uint extent = params.shape[d], quotient = rest / extent;
-    const int64_t along = int64_t(rest - quotient * extent);
-    rest = quotient;
-    [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[d] * along);
+    const uint extent = params.shape[d], quotient = remaining / extent;
+    const int64_t coordinate = int64_t(remaining - quotient * extent);
+    remaining = quotient;
+    [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[d] * coordinate);
   }
-  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[0] * int64_t(rest));
+  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[0] * int64_t(remaining));
   return true;
 }
 #define FOR_EACH_ROW for (uint round_ = gl_WorkGroupID.x; assign_row(round_); round_ += gl_NumWorkGroups.x)
@@ -137,11 +137,11 @@ uint64_t partial_at(uint which) {
   return params.partials + uint64_t(row * params.row_splits + which) * BACKPLANE_PARTIAL_BYTES;
 }
 uint64_t own_partial() { return partial_at(params.first_split + split); }
-float partial_value(uint which, uint place) {
-  return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(place)));
+float partial_value(uint which, uint index) {
+  return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(index)));
 }
-void store_partial(uint place, float number) {
-  store32(own_partial() + 4ul * uint64_t(place), floatBitsToUint(number));
+void store_partial(uint index, float number) {
+  store32(own_partial() + 4ul * uint64_t(index), floatBitsToUint(number));
 }
 #define FOR_EACH_PARTIAL(p) for (uint p = tile_thread; p < params.row_splits; p += tile_size)
 

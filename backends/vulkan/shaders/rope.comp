@@ -19,9 +19,9 @@ void main() {
     LOCATE(4, at, index);
     const uint64_t entry = uint64_t(params) + uint64_t(BACKPLANE_PARAMS_BYTES) + at[3] * 4ul;
     const uint steps = load32(entry);
-    const float rest = uintBitsToFloat(load32(entry + uint64_t(BACKPLANE_ROPE_TABLE * 4)));
+    const float low = uintBitsToFloat(load32(entry + uint64_t(BACKPLANE_ROPE_TABLE * 4)));
     const int position = int(load32(at[2]));
-    precise float missing = float(position) * rest;
+    precise float missing = float(position) * low;
     const float whole = roundEven(missing);
     const uint turn = uint(position) * steps + uint(int(whole));
     const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest multiple of a quarter turn

@@ -11,8 +11,8 @@
 
 // Eight adjacent threads access 128 bytes of f32 at once, and then the next 128 bytes. A GPU thus
 // reads each cache line once. A CPU, whose vectors hold eight threads, reads memory in order.
-#define NEIGHBOURS 8u
-#define STRIDE (NEIGHBOURS * VEC4_SIZE)
+#define COALESCED 8u
+#define STRIDE (COALESCED * VEC4_SIZE)
 
 // The state of a thread's loop: its next four elements, its end, and its column in a row.
 struct Vec4Loop {
@@ -22,9 +22,9 @@ struct Vec4Loop {
 };
 Vec4Loop begin_vec4_loop() {
   const uint rounds = (params.count - 1u) / (gl_NumWorkGroups.x * (GROUP * VEC4_SIZE)) + 1u;
-  const uint part = gl_GlobalInvocationID.x / NEIGHBOURS * (STRIDE * rounds);
+  const uint part = gl_GlobalInvocationID.x / COALESCED * (STRIDE * rounds);
   Vec4Loop loop;
-  loop.first = part + gl_LocalInvocationID.x % NEIGHBOURS * VEC4_SIZE;
+  loop.first = part + gl_LocalInvocationID.x % COALESCED * VEC4_SIZE;
   loop.end = min(params.count & ~(VEC4_SIZE - 1u), part + STRIDE * rounds);
   loop.extent = LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS ? params.shape[params.rank - 1u] : 1u;
   loop.column = LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS ? loop.first % loop.extent : 0u;

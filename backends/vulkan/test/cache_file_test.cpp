@@ -57,7 +57,7 @@ class CacheFiles : public testing::Test {
   const CacheKey key = key_of(1, 2, 3);
 };
 
-TEST_F(CacheFiles, WhatIsStoredIsLoaded) {
+TEST_F(CacheFiles, StoredDataIsLoaded) {
   const CacheFile file(folder + "/made/when/needed", key);
   std::string said;
   EXPECT_TRUE(file.load(said).empty());
@@ -68,7 +68,7 @@ TEST_F(CacheFiles, WhatIsStoredIsLoaded) {
     EXPECT_EQ(file.load(said), data);
     EXPECT_EQ(said, "");
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder + "/made/when/needed"), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder + "/made/when/needed"), {}), 1) << "no other file remains";
   struct stat about {};
   ASSERT_EQ(::stat((folder + "/made").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777u, 0700u);
@@ -80,7 +80,7 @@ TEST_F(CacheFiles, EachKeyHasItsOwn) {
     EXPECT_NE(CacheFile(folder, other).path(), file.path());
 }
 
-TEST_F(CacheFiles, AForeignOneIsNotUsed) {
+TEST_F(CacheFiles, AForeignFileIsNotUsed) {
   const CacheFile file(folder, key), other(folder, key_of(1, 2, 4));
   ASSERT_EQ(other.store(bytes_of(100, 1)), "");
   fs::copy_file(other.path(), file.path());
@@ -112,7 +112,7 @@ TEST_F(CacheFiles, EveryTruncationIsFound) {
   EXPECT_EQ(file.load(said), bytes_of(100, 2));
 }
 
-TEST_F(CacheFiles, WhatOthersMayWriteOrIsNoFileIsNotUsed) {
+TEST_F(CacheFiles, FilesThatOthersMayWriteAreNotUsed) {
   const CacheFile file(folder, key);
   ASSERT_EQ(file.store(bytes_of(100, 1)), "");
   fs::permissions(file.path(), fs::perms::others_write, fs::perm_options::add);
@@ -121,10 +121,10 @@ TEST_F(CacheFiles, WhatOthersMayWriteOrIsNoFileIsNotUsed) {
   fs::create_directory(file.path());
   EXPECT_NE(objection(file), "");
   EXPECT_NE(file.store(bytes_of(100, 1)), "");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "no other file remains";
 }
 
-TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
+TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsLogged) {
   std::ofstream(folder + "/file") << "no folder";
   EXPECT_NE(CacheFile(folder + "/file/below", key).store(bytes_of(10, 1)), "");
   EXPECT_NE(CacheFile("/proc/backplane", key).store(bytes_of(10, 1)), "");
@@ -146,7 +146,7 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
 }
 
 // A limit on file sizes simulates a full disk.
-TEST_F(CacheFiles, ADiskThatIsFullIsToldAndTheOldFileStays) {
+TEST_F(CacheFiles, AFullDiskIsLoggedAndTheOldFileStays) {
   const CacheFile file(folder, key);
   ASSERT_EQ(file.store(bytes_of(100, 1)), "");
   rlimit limit{};
@@ -160,7 +160,7 @@ TEST_F(CacheFiles, ADiskThatIsFullIsToldAndTheOldFileStays) {
   EXPECT_EQ(why, std::strerror(EFBIG));
   std::string said;
   EXPECT_EQ(file.load(said), bytes_of(100, 1)) << said;
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "no other file remains";
 }
 
 TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {
@@ -175,7 +175,7 @@ TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {
     }
     bool good = true;
     for (int round = 0; round < 50; ++round) {
-      const CacheFile::Lock turn(file);
+      const CacheFile::Lock lock(file);
       std::string said;
       good = good && !file.load(said).empty() && file.store(bytes_of(50000, child)).empty();
     }

@@ -57,14 +57,14 @@ TEST(Cooperative, TheLargestShapeIsTaken) {
   EXPECT_THAT(found->subgroups_m, testing::AnyOf(2u, 4u));
 }
 
-TEST(Cooperative, WhatDoesNotDivideATileIsNotTaken) {
+TEST(Cooperative, ShapesThatDoNotDivideATileAreSkipped) {
   EXPECT_FALSE(device(32, {{BP_F16, 48, 16, 16}}).tiling(BP_F16, kLarge));
   EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 24}}).tiling(BP_F16, kLarge));
   EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall));  // the tile has 4 matrices for 32 subgroups
   EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 16}}).tiling(BP_F32, kLarge));
 }
 
-TEST(Cooperative, NothingIsAskedOfADeviceWithout) {
+TEST(Cooperative, ADeviceWithoutShapesRequestsNothing) {
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
   const CooperativeRequest none({}, v12);
   EXPECT_TRUE(none.extensions.empty());
@@ -72,7 +72,7 @@ TEST(Cooperative, NothingIsAskedOfADeviceWithout) {
   EXPECT_EQ(v12.vulkanMemoryModel | v12.shaderFloat16 | v12.shaderInt8, VkBool32{VK_FALSE});
 }
 
-TEST(Cooperative, WhatIsListedIsAskedFor) {
+TEST(Cooperative, ListedShapesRequestTheirExtensions) {
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
   const CooperativeRequest request(kDevices[1], v12);
   EXPECT_THAT(request.extensions,

@@ -19,8 +19,8 @@ PFN_vkGetDeviceProcAddr real_lookup = nullptr;
 PFN_vkCreateDevice real_create_device = nullptr;
 DeviceApi real;
 VkQueue only_queue = VK_NULL_HANDLE;
-int copy_queue_place;
-VkQueue const copy_queue = reinterpret_cast<VkQueue>(&copy_queue_place);
+int copy_queue_storage;
+VkQueue const copy_queue = reinterpret_cast<VkQueue>(&copy_queue_storage);
 std::mutex mutex;
 std::set<VkCommandPool> copy_pools;
 std::set<VkCommandBuffer> copy_commands;
@@ -109,20 +109,20 @@ VKAPI_ATTR void VKAPI_CALL copy(VkCommandBuffer commands, VkBuffer from, VkBuffe
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL lookup(VkDevice device, const char* name) {
   const PFN_vkVoidFunction found = real_lookup(device, name);
-#define ANSWER(slot, function)                                \
+#define REPLACE(slot, function)                               \
   if (std::strcmp(name, #slot) == 0) {                        \
     real.slot = reinterpret_cast<PFN_##slot>(found);          \
     return reinterpret_cast<PFN_vkVoidFunction>(&(function)); \
   }
-  ANSWER(vkGetDeviceQueue, get_queue)
-  ANSWER(vkCreateBuffer, create_buffer)
-  ANSWER(vkCreateCommandPool, create_pool)
-  ANSWER(vkAllocateCommandBuffers, allocate_commands)
-  ANSWER(vkQueueSubmit, submit)
-  ANSWER(vkCmdPipelineBarrier, barrier)
-  ANSWER(vkCmdDispatch, dispatch)
-  ANSWER(vkCmdCopyBuffer, copy)
-#undef ANSWER
+  REPLACE(vkGetDeviceQueue, get_queue)
+  REPLACE(vkCreateBuffer, create_buffer)
+  REPLACE(vkCreateCommandPool, create_pool)
+  REPLACE(vkAllocateCommandBuffers, allocate_commands)
+  REPLACE(vkQueueSubmit, submit)
+  REPLACE(vkCmdPipelineBarrier, barrier)
+  REPLACE(vkCmdDispatch, dispatch)
+  REPLACE(vkCmdCopyBuffer, copy)
+#undef REPLACE
   return found;
 }
 
@@ -178,15 +178,15 @@ TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
                  &c = buffer(BP_MEMORY_DEVICE, kLarge);
   auto* const floats = reinterpret_cast<float*>(host.memory->mapped);
   constexpr std::size_t kFloats = kLarge / sizeof(float);
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int repeat = 0; repeat < 20; ++repeat) {
     for (std::size_t i = 0; i < kFloats; ++i) {
-      floats[i] = static_cast<float>(i % 1000 + static_cast<std::size_t>(turn));
-      floats[kFloats + i] = static_cast<float>(2 * turn);
+      floats[i] = static_cast<float>(i % 1000 + static_cast<std::size_t>(repeat));
+      floats[kFloats + i] = static_cast<float>(2 * repeat);
     }
     ASSERT_TRUE(round(host, a, b, c, kLarge).ok());
     ASSERT_TRUE(rig.wait().ok());
     for (const std::size_t i : {std::size_t{0}, std::size_t{12345}, kFloats - 1})
-      ASSERT_EQ(floats[2 * kFloats + i], static_cast<float>(i % 1000) + 3.0f * static_cast<float>(turn)) << turn;
+      ASSERT_EQ(floats[2 * kFloats + i], static_cast<float>(i % 1000) + 3.0f * static_cast<float>(repeat)) << repeat;
   }
   EXPECT_EQ(copies[1], 60);
   EXPECT_EQ(copies[0], 0);
@@ -223,12 +223,12 @@ TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
 }
 
 // Another stream waits for an event that was recorded after a copy.
-TEST_F(CopyQueue, EventsStandBehindCopies) {
+TEST_F(CopyQueue, EventsFollowCopies) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
   Device::Stream* other = need(rig.device->create_stream({}));
-  for (int turn = 1; turn < 10; ++turn) {
-    std::memset(host.memory->mapped, turn, kLarge);
+  for (int repeat = 1; repeat < 10; ++repeat) {
+    std::memset(host.memory->mapped, repeat, kLarge);
     ASSERT_TRUE(rig.device->copy(*rig.stream, a, 0, host, 0, kLarge).ok());
     Device::Event::Record record;
     ASSERT_TRUE(rig.stream->record(false, record).ok());
@@ -236,7 +236,7 @@ TEST_F(CopyQueue, EventsStandBehindCopies) {
     ASSERT_TRUE(rig.device->copy(*other, b, 0, a, 0, kLarge).ok());
     ASSERT_TRUE(rig.device->copy(*other, host, kLarge, b, 0, kLarge).ok());
     ASSERT_TRUE(other->wait(BP_WAIT_FOREVER).ok());
-    ASSERT_EQ(host.memory->mapped[2 * kLarge - 1], static_cast<std::byte>(turn));
+    ASSERT_EQ(host.memory->mapped[2 * kLarge - 1], static_cast<std::byte>(repeat));
   }
   rig.device->destroy(other);
 }

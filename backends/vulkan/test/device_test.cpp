@@ -75,7 +75,7 @@ TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
   rig.device->destroy(other);
 }
 
-TEST_F(OnDevice, APlanOfPackedOperandsServesOtherSizes) {
+TEST_F(OnDevice, APlanOfDenseOperandsServesOtherSizes) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
   ASSERT_TRUE(rig.plan->program->dense);
@@ -154,7 +154,7 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
 }
 
 // Long work is divided, so that a driver does not consider it hung.
-TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
+TEST_F(OnDevice, ALongGemmIsDivided) {
   constexpr int64_t kRows = 1536, kDepth = 1024, kColumns = 1408;  // 4.4e9 operations
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
@@ -204,7 +204,7 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
 
 // With an any-size plan, an execution with an unsupported shape fails, and the error names the
 // shape. A later execution with a supported shape succeeds.
-TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
+TEST_F(OnDevice, AttentionNamesUnsupportedShapes) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
   bp_tensor_desc views[4] = {};

@@ -97,52 +97,52 @@ class Faults : public testing::Test {
     watched::disarm();
   }
 
-  // Makes each call fail in turn, and checks the outcome with `round(status, rig, beside, name)`.
-  // `beside` is a second open device, which exists if the first open succeeds. Cache files of
+  // Makes each call fail in turn, and checks the outcome with `round(status, rig, second, name)`.
+  // `second` is a second open device, which exists if the first open succeeds. Cache files of
   // another process appear before the first open and before the close, so that the plugin reads and
   // merges caches. At the end, every call that is not in kOfInstance must have failed once.
   template <class Round>
-  void strike_each(VkResult result, bool for_good, const Round& round) {
+  void fail_each_call(VkResult result, bool for_good, const Round& round) {
     works_again("before");
     std::set<std::string> names;
     for (int64_t after = 0;; ++after) {
       ASSERT_LT(after, 1000);
       store_as_another(false);
       {
-        Rig rig, beside;
+        Rig rig, second;
         watched::arm(after, result, for_good);
         kit::Status status = work(rig);
-        if (status.ok()) status = beside.open(instance);
-        const std::string name = watched::struck();
+        if (status.ok()) status = second.open(instance);
+        const std::string name = watched::failed_call();
         if (!name.empty()) {
           watched::disarm();
-          round(status, rig, beside, name);
+          round(status, rig, second, name);
         }
         store_as_another(true);
-        beside.close();
+        second.close();
         rig.close();
         watched::disarm();
-        if (watched::struck().empty()) break;
-        names.insert(watched::struck());
-        if (name.empty()) kept_as_it_was(watched::struck(), rig, beside);
+        if (watched::failed_call().empty()) break;
+        names.insert(watched::failed_call());
+        if (name.empty()) kept_as_it_was(watched::failed_call(), rig, second);
       }
-      works_again(watched::struck());
+      works_again(watched::failed_call());
     }
     for (const std::string& name : watched::fallible()) {
       if (!kOfInstance.contains(name)) {
-        EXPECT_TRUE(names.contains(name)) << name << " was never struck";
+        EXPECT_TRUE(names.contains(name)) << name << " never failed";
       }
     }
   }
 
   // Checks a call that failed during the close. Only the log reports the failure. The file of the
   // other process is kept, except if the call is vkDeviceWaitIdle.
-  void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& beside) const {
+  void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& second) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     std::string objection;
     EXPECT_EQ(file.load(objection).size(), name == "vkDeviceWaitIdle" ? 32u : 64u) << name << objection;
     std::vector<std::string> lines = rig.lines;
-    lines.insert(lines.end(), beside.lines.begin(), beside.lines.end());
+    lines.insert(lines.end(), second.lines.begin(), second.lines.end());
     if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue")
       return;  // no line, because the plugin succeeds with a different call
     EXPECT_THAT(lines,
@@ -152,7 +152,7 @@ class Faults : public testing::Test {
 
   void exhaust_each(VkResult result, const char* said) {
     std::set<std::string> silent;
-    strike_each(result, false, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
+    fail_each_call(result, false, [&](const kit::Status& status, Rig& rig, Rig& second, const std::string& name) {
       if (status.ok() || status.code() == BP_NOT_READY) {
         silent.insert(name);
         return;
@@ -168,8 +168,8 @@ class Faults : public testing::Test {
         EXPECT_TRUE(rig.enqueue().ok()) << name;
         EXPECT_TRUE(rig.wait().ok()) << name;
       }
-      if (beside.plan != nullptr) {
-        EXPECT_TRUE(beside.enqueue().ok()) << name;
+      if (second.plan != nullptr) {
+        EXPECT_TRUE(second.enqueue().ok()) << name;
       }
     });
     // Failures of these calls are not reported. The plugin polls timelines instead, compiles
@@ -192,21 +192,21 @@ TEST_F(Faults, WithoutOneAllIsWell) {
   EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";
 }
 
-TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsToldAndComesBack) {
+TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsReportedAndRecovered) {
   exhaust_each(VK_ERROR_OUT_OF_HOST_MEMORY, "VK_ERROR_OUT_OF_HOST_MEMORY");
 }
 
-TEST_F(Faults, DeviceMemoryThatRunsOutAnywhereIsToldAndComesBack) {
+TEST_F(Faults, DeviceMemoryThatRunsOutAnywhereIsReportedAndRecovered) {
   exhaust_each(VK_ERROR_OUT_OF_DEVICE_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY");
 }
 
 TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
-  strike_each(
-      VK_ERROR_DEVICE_LOST, true, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
+  fail_each_call(
+      VK_ERROR_DEVICE_LOST, true, [&](const kit::Status& status, Rig& rig, Rig& second, const std::string& name) {
         EXPECT_EQ(status.code(), BP_DEVICE_LOST) << name << ": " << status.message();
         EXPECT_THAT(status.message(), testing::HasSubstr("open it again"));
         // Both open devices report the loss, even if the driver recovers.
-        for (Rig* each : {&rig, &beside}) {
+        for (Rig* each : {&rig, &second}) {
           if (each->plan == nullptr) continue;
           EXPECT_EQ(each->enqueue().code(), BP_DEVICE_LOST);
           EXPECT_EQ(each->wait().code(), BP_DEVICE_LOST);
@@ -218,7 +218,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
 }
 
 // If a call fails during enumeration, there is no device. The error states the reason.
-TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
+TEST_F(Faults, FailuresBeforeADeviceExistsAreReported) {
   for (const VkResult result : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST}) {
     std::set<std::string> names;
     for (int64_t after = 0;; ++after) {
@@ -226,12 +226,12 @@ TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
       watched::arm(after, result, false);
       auto found = watched::instance();
       watched::disarm();
-      if (watched::struck().empty()) break;
-      names.insert(watched::struck());
-      ASSERT_FALSE(found.ok()) << watched::struck();
+      if (watched::failed_call().empty()) break;
+      names.insert(watched::failed_call());
+      ASSERT_FALSE(found.ok()) << watched::failed_call();
       EXPECT_EQ(found.status().code(), BP_UNAVAILABLE);
       EXPECT_THAT(found.status().message(),
-                  testing::AllOf(testing::HasSubstr(watched::struck()), testing::HasSubstr("VK_ERROR_")));
+                  testing::AllOf(testing::HasSubstr(watched::failed_call()), testing::HasSubstr("VK_ERROR_")));
     }
     EXPECT_THAT(names, testing::IsSubsetOf(kOfInstance));
     EXPECT_GE(names.size(), kOfInstance.size() - 1);  // the call that lists layers is made only for validation
@@ -240,7 +240,7 @@ TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
 
 // After a device is closed, only the objects that the process keeps are left, no matter how often
 // the device was opened.
-TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
+TEST_F(Faults, AClosedDeviceKeepsOnlyDocumentedObjects) {
   using testing::Pair;
   works_again("before");
   std::map<std::string, int> before;

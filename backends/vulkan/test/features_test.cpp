@@ -51,14 +51,16 @@ TEST_F(Features, OneThatIsNeededAndAbsentIsNamed) {
                                "storageBuffer8BitAccess"};
   for (std::size_t i = 0; i < std::size(of_12); ++i) {
     watched::change_features = [&](VkPhysicalDeviceFeatures2& out) {
-      auto* asked = link<VkPhysicalDeviceVulkan12Features>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
-      if (asked != nullptr) asked->*of_12[i] = VK_FALSE;
+      auto* requested =
+          link<VkPhysicalDeviceVulkan12Features>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+      if (requested != nullptr) requested->*of_12[i] = VK_FALSE;
     };
     refused_for(names[i]);
   }
   watched::change_features = [](VkPhysicalDeviceFeatures2& out) {
-    auto* asked = link<VkPhysicalDeviceVulkan11Features>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
-    if (asked != nullptr) asked->storageBuffer16BitAccess = VK_FALSE;
+    auto* requested =
+        link<VkPhysicalDeviceVulkan11Features>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+    if (requested != nullptr) requested->storageBuffer16BitAccess = VK_FALSE;
   };
   refused_for("storageBuffer16BitAccess");
   watched::change_features = [](VkPhysicalDeviceFeatures2& out) { out.features.shaderInt64 = VK_FALSE; };
@@ -67,7 +69,7 @@ TEST_F(Features, OneThatIsNeededAndAbsentIsNamed) {
 
 TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
   watched::change_properties = [](VkPhysicalDeviceProperties2& out) { out.properties.apiVersion = VK_API_VERSION_1_1; };
-  refused_for("Vulkan 1.2 (it speaks 1.1)");
+  refused_for("Vulkan 1.2 (it has 1.1)");
 }
 
 // Returns the subgroup sizes that attention's pipelines require on a device. The device has the
@@ -86,7 +88,7 @@ std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint
       sizes->requiredSubgroupSizeStages = stages;
     }
   };
-  std::set<uint32_t> asked;
+  std::set<uint32_t> requested;
   watched::change_pipeline = [&](VkComputePipelineCreateInfo& info) {
     const auto* subgroup_size = link<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
         const_cast<void*>(info.stage.pNext),
@@ -94,7 +96,7 @@ std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint
     const auto* constants = static_cast<const uint32_t*>(info.stage.pSpecializationInfo->pData);
     if ((info.stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) == 0)
       return;  // the kernel that combines splits requires no size
-    asked.insert(subgroup_size == nullptr ? 0 : subgroup_size->requiredSubgroupSize);
+    requested.insert(subgroup_size == nullptr ? 0 : subgroup_size->requiredSubgroupSize);
     EXPECT_EQ(
         constants[kIdSubgroupSize],
         subgroup_size == nullptr ? usual : subgroup_size->requiredSubgroupSize);  // the size that the kernel assumes
@@ -110,10 +112,10 @@ std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint
     if (kernel.shader.empty()) continue;
     EXPECT_TRUE(pipelines.get(kernel.shader, kernel.constants).ok()) << kernel.shader;
   }
-  return asked;
+  return requested;
 }
 
-TEST_F(Features, SubgroupsAreAskedForTheLanesThatKernelsHaveRegistersFor) {
+TEST_F(Features, SubgroupSizesFitTheRegistersOfKernels) {
   if (!instance->devices()[0].full_subgroups) GTEST_SKIP() << "the device has no full subgroups";
   EXPECT_THAT(required_subgroup_sizes(64, 32, 64), testing::ElementsAre(32));
   EXPECT_THAT(required_subgroup_sizes(64, 64, 64), testing::ElementsAre(0));

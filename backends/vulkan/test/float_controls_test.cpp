@@ -24,7 +24,7 @@ std::vector<std::pair<uint32_t, uint32_t>> instructions(const std::vector<uint32
 
 std::vector<uint32_t> words_of(const Shader& shader) { return {shader.words, shader.words + shader.word_count}; }
 
-TEST(FloatControls, NothingAskedChangesNothing) {
+TEST(FloatControls, NoRequestChangesNothing) {
   for (std::size_t i = 0; i < kShaderCount; ++i)
     EXPECT_EQ(with_float_controls(words_of(kShaders[i]), {}), words_of(kShaders[i])) << kShaders[i].name;
 }
@@ -48,7 +48,7 @@ TEST(FloatControls, EachModeBringsItsCapability) {
 // Compilers may contract compensated sums and exact products unless these have the decoration
 // NoContraction. SPIR-V optimisers (2022) drop NoContraction when they unroll loops, so shaders are
 // embedded unoptimised.
-TEST(FloatControls, WhatIsPreciseInTheSourceIsSoInTheModule) {
+TEST(FloatControls, PreciseExpressionsStayPreciseInTheModule) {
   constexpr uint32_t kOpDecorate = 71, kNoContraction = 42,
                      kArithmetic[] = {129, 131, 133, 136};  // add, sub, mul and div of floats
   for (const char* name : {"reduce_f32", "scan_f32", "rope_f32"}) {

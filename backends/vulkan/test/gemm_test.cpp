@@ -106,7 +106,7 @@ TEST_F(GemmOnDevice, BatchesAreDivided) {
   }
 }
 
-TEST_F(GemmOnDevice, WhatCannotBeCountedHasNoPlan) {
+TEST_F(GemmOnDevice, UncountableShapesHaveNoPlan) {
   const auto plan = [&](int64_t matrices, int64_t rows, int64_t depth, int64_t columns) {
     bp_tensor_desc views[] = {desc_of({{matrices, rows, depth}, {0, 0, 0}}),
                               desc_of({{matrices, depth, columns}, {0, 0, 0}}),

@@ -20,7 +20,7 @@ TEST(Hazards, AReadWaitsForAWrite) { EXPECT_TRUE(conflict(kWrite, kRead)); }
 TEST(Hazards, AWriteWaitsForARead) { EXPECT_TRUE(conflict(kRead, kWrite)); }
 TEST(Hazards, AWriteWaitsForAWrite) { EXPECT_TRUE(conflict(kWrite, kWrite)); }
 
-TEST(Hazards, OnlyWhatOverlapsCounts) {
+TEST(Hazards, OnlyOverlappingAccessesWait) {
   EXPECT_FALSE(conflict(kWrite, {200, 300, true}));
   EXPECT_FALSE(conflict(kWrite, {0, 100, true}));
   EXPECT_TRUE(conflict(kWrite, {199, 300, true}));
@@ -28,7 +28,7 @@ TEST(Hazards, OnlyWhatOverlapsCounts) {
   EXPECT_TRUE(conflict(kWrite, {120, 130, false}));
 }
 
-TEST(Hazards, MoreAccessesThanThereIsRoomForStillWait) {
+TEST(Hazards, AccessesBeyondTheListsCapacityStillWait) {
   Accesses many;
   for (uint64_t i = 0; i < 1000; ++i) many.add({i * 10, i * 10 + 5, i == 500});
   Hazards hazards;
@@ -39,7 +39,7 @@ TEST(Hazards, MoreAccessesThanThereIsRoomForStillWait) {
   EXPECT_FALSE(hazards.conflict(Accesses{{0, 5, false}}));
 }
 
-TEST(Hazards, NothingIsLeftBehindABarrier) {
+TEST(Hazards, ABarrierClearsTheList) {
   Hazards hazards;
   hazards.note({&kWrite, 1});
   hazards.clear();

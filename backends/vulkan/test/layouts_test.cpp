@@ -50,15 +50,15 @@ class Layouts : public OnDevice {
       }
     }
     std::vector<float> expected(kRoom, kUntouched);
-    const auto place = [&](int i, int64_t row, int64_t column) {
+    const auto position = [&](int i, int64_t row, int64_t column) {
       return static_cast<std::size_t>(row * views[i].strides[0] + column * views[i].strides[1]) + offset;
     };
     const auto value = [&](int i, int64_t row, int64_t column) {
-      return layouts[i].immediate ? 7.0f : data(i)[place(i, row, column)];
+      return layouts[i].immediate ? 7.0f : data(i)[position(i, row, column)];
     };
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t column = 0; column < columns; ++column)
-        expected[place(2, row, column)] = value(0, row, column) + value(1, row, column);
+        expected[position(2, row, column)] = value(0, row, column) + value(1, row, column);
     }
     bp_op_desc desc = rig_.desc;
     desc.inputs = views;
@@ -112,7 +112,7 @@ TEST_F(Layouts, AddressesNeedNotBeAligned) {
   }
 }
 
-TEST_F(Layouts, PackedOperandsOfAnyLength) {
+TEST_F(Layouts, DenseOperandsOfAnyLength) {
   for (int64_t count = 1; count <= 70; ++count) add({kLayouts[0], kLayouts[0], kLayouts[0]}, 1, count, 0);
   for (const int64_t count : {511, 513, 2047, 2050, 4093}) {
     add({kLayouts[0], kLayouts[7], kLayouts[0]}, 1, count, 0);

@@ -199,7 +199,7 @@ TEST_F(LongReductions, Softmax) {
 
 // The softmax of a row is NaN if the row is all -inf, or contains +inf or NaN. Other rows are
 // unaffected.
-TEST_F(LongReductions, SoftmaxOfWhatIsNoNumber) {
+TEST_F(LongReductions, SoftmaxOfNonFiniteValues) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
     Tensor x{BP_F32, {4, width}, Numbers(static_cast<std::size_t>(4 * width), 1.0)};
@@ -237,7 +237,7 @@ TEST_F(LongReductions, SoftmaxBackward) {
 }
 
 // A softmax along an axis other than the last has interleaved rows. The last workgroup is partial.
-TEST_F(LongReductions, SoftmaxSideBySide) {
+TEST_F(LongReductions, SoftmaxAlongAnOuterAxis) {
   constexpr int64_t kOuter = 2, kInner = 35;
   for (const uint32_t dtype : {BP_F32, BP_BF16}) {
     for (const int64_t length : {9, 256, 257, 1025, 3000}) {
@@ -245,17 +245,17 @@ TEST_F(LongReductions, SoftmaxSideBySide) {
       const Tensor dy{dtype, x.shape, drawn(dtype, kOuter * length * kInner, 59)}, out{dtype, x.shape, {}};
       Numbers y = x.values, dx = x.values;
       for (int64_t row = 0; row < kOuter * kInner; ++row) {
-        const auto place = [&](int64_t i) {
+        const auto position = [&](int64_t i) {
           return static_cast<std::size_t>((row / kInner * length + i) * kInner + row % kInner);
         };
         double greatest = -1, sum = 0, total = 0;
-        for (int64_t i = 0; i < length; ++i) greatest = std::max(greatest, x.values[place(i)]);
-        for (int64_t i = 0; i < length; ++i) sum += std::exp(x.values[place(i)] - greatest);
+        for (int64_t i = 0; i < length; ++i) greatest = std::max(greatest, x.values[position(i)]);
+        for (int64_t i = 0; i < length; ++i) sum += std::exp(x.values[position(i)] - greatest);
         for (int64_t i = 0; i < length; ++i) {
-          y[place(i)] = std::exp(x.values[place(i)] - greatest) / sum;
-          total += dy.values[place(i)] * x.values[place(i)];
+          y[position(i)] = std::exp(x.values[position(i)] - greatest) / sum;
+          total += dy.values[position(i)] * x.values[position(i)];
         }
-        for (int64_t i = 0; i < length; ++i) dx[place(i)] = x.values[place(i)] * (dy.values[place(i)] - total);
+        for (int64_t i = 0; i < length; ++i) dx[position(i)] = x.values[position(i)] * (dy.values[position(i)] - total);
       }
       const std::string what = std::to_string(length) + (dtype == BP_F32 ? " f32" : " bf16");
       const bp_axis_attributes forward{sizeof(forward), 1};
@@ -322,16 +322,16 @@ TEST_F(LongReductions, CrossEntropy) {
       for_rows(gradient.size(), width, [&](std::size_t first, std::size_t last) {
         const Peak peak(x.values, first, last);
         const double chosen = target.values[losses.size()], logarithm = peak.greatest + std::log(peak.sum);
-        const auto place = first + static_cast<std::size_t>(chosen < 0 ? 0 : chosen);
-        const double own = weight.values[place - first] * (1 - smoothing);
-        double loss = (logarithm - x.values[place]) * own, weights = 0;
+        const auto position = first + static_cast<std::size_t>(chosen < 0 ? 0 : chosen);
+        const double own = weight.values[position - first] * (1 - smoothing);
+        double loss = (logarithm - x.values[position]) * own, weights = 0;
         for (std::size_t i = first; i < last; ++i) {
           loss += (logarithm - x.values[i]) * weight.values[i - first] * even;
           weights += weight.values[i - first] * even;
         }
         for (std::size_t i = first; i < last; ++i) {
           gradient[i] = std::exp(x.values[i] - logarithm) * (own + weights) - weight.values[i - first] * even;
-          if (i == place) gradient[i] -= own;
+          if (i == position) gradient[i] -= own;
           if (chosen < 0) gradient[i] = 0;
         }
         losses.push_back(chosen < 0 ? 0 : loss);
@@ -372,20 +372,20 @@ TEST_F(LongReductions, NormBackward) {
         if (!own) found.mean = rounded(dtype, found.mean), found.rstd = rounded(dtype, found.rstd);
         mean.values.push_back(found.mean);
         rstd.values.push_back(found.rstd);
-        double mean_g = 0, mean_along = 0;
+        double mean_g = 0, mean_product = 0;
         const auto terms = [&](std::size_t i) {
           return std::pair(dy.values[i] * gamma.values[i - first], (x.values[i] - found.mean) * found.rstd);
         };
         for (std::size_t i = first; i < last; ++i) {
           const auto [g, s] = terms(i);
           mean_g += rms ? 0 : g / static_cast<double>(width);
-          mean_along += g * s / static_cast<double>(width);
+          mean_product += g * s / static_cast<double>(width);
           dgamma[i - first] += dy.values[i] * s;
           dbeta[i - first] += dy.values[i];
         }
         for (std::size_t i = first; i < last; ++i) {
           const auto [g, s] = terms(i);
-          dx[i] = found.rstd * (g - mean_g - s * mean_along);
+          dx[i] = found.rstd * (g - mean_g - s * mean_product);
         }
       });
       const auto got = run(BP_OP_NORM_BWD, &attributes, {dy, x, gamma, own ? absent : mean, own ? absent : rstd},
@@ -408,25 +408,25 @@ TEST_F(LongReductions, BatchNormAndItsBackward) {
     Numbers y = x.values, dx = x.values;
     for (int64_t channel = 0; channel < kChannels; ++channel) {
       Numbers row, slope;
-      const auto place = [&](int64_t i) {
+      const auto position = [&](int64_t i) {
         return static_cast<std::size_t>((i / plane * kChannels + channel) * plane + i % plane);
       };
       const auto scale = each.values[static_cast<std::size_t>(channel)];
       for (int64_t i = 0; i < kImages * plane; ++i) {
-        row.push_back(x.values[place(i)]);
-        slope.push_back(dy.values[place(i)] * scale);
+        row.push_back(x.values[position(i)]);
+        slope.push_back(dy.values[position(i)] * scale);
       }
       const Statistics found(row, 0, row.size(), true, 1e-3);
-      double mean_g = 0, mean_along = 0;
+      double mean_g = 0, mean_product = 0;
       for (std::size_t i = 0; i < row.size(); ++i) {
         const double s = (row[i] - found.mean) * found.rstd;
         mean_g += slope[i] / static_cast<double>(row.size());
-        mean_along += slope[i] * s / static_cast<double>(row.size());
-        y[place(static_cast<int64_t>(i))] = s * scale + scale;
+        mean_product += slope[i] * s / static_cast<double>(row.size());
+        y[position(static_cast<int64_t>(i))] = s * scale + scale;
       }
       for (std::size_t i = 0; i < row.size(); ++i) {
         const double s = (row[i] - found.mean) * found.rstd;
-        dx[place(static_cast<int64_t>(i))] = found.rstd * (slope[i] - mean_g - s * mean_along);
+        dx[position(static_cast<int64_t>(i))] = found.rstd * (slope[i] - mean_g - s * mean_product);
       }
     }
     bp_batch_norm_attributes forward{};
@@ -458,7 +458,7 @@ TEST_F(LongReductions, TopK) {
         attributes.struct_size = sizeof(attributes);
         attributes.axis = 1;
         attributes.smallest = smallest;
-        Numbers values, places;
+        Numbers values, positions;
         for_rows(x.values.size(), width, [&](std::size_t first, std::size_t) {
           std::vector<std::size_t> order(static_cast<std::size_t>(width));
           std::iota(order.begin(), order.end(), first);
@@ -467,12 +467,12 @@ TEST_F(LongReductions, TopK) {
           });
           for (std::size_t i = 0; i < kCount; ++i) {
             values.push_back(x.values[order[i]]);
-            places.push_back(static_cast<double>(order[i] - first));
+            positions.push_back(static_cast<double>(order[i] - first));
           }
         });
         const auto got = run(BP_OP_TOPK, &attributes, {x}, {{BP_F32, {2, kCount}, {}}, {BP_I32, {2, kCount}, {}}});
         EXPECT_EQ(got[0], values) << width << ", " << levels << ", " << smallest;
-        EXPECT_EQ(got[1], places) << width << ", " << levels << ", " << smallest;
+        EXPECT_EQ(got[1], positions) << width << ", " << levels << ", " << smallest;
       }
     }
   }

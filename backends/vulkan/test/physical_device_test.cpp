@@ -40,7 +40,7 @@ TEST(ChooseQueues, VideoIsNotForCopies) {
   EXPECT_EQ(device.copy_count, 0u);
 }
 
-TEST(ChooseQueues, WithoutComputeThereIsNone) { EXPECT_EQ(with_queues({{kCopies, 1, 64, {}}}).queue_count, 0u); }
+TEST(ChooseQueues, AFamilyWithoutComputeIsNotChosen) { EXPECT_EQ(with_queues({{kCopies, 1, 64, {}}}).queue_count, 0u); }
 
 constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
                                 kMapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,

@@ -61,7 +61,7 @@ TEST_F(PipelineCaches, IsKeptAndTaken) {
   EXPECT_THAT(lines, testing::IsEmpty());
 }
 
-TEST_F(PipelineCaches, ADamagedOneIsALineAndIsReplaced) {
+TEST_F(PipelineCaches, ADamagedCacheIsLoggedAndReplaced) {
   run();
   ASSERT_EQ(files().size(), 1u);
   const fs::path file = files()[0];
@@ -88,7 +88,7 @@ TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
   EXPECT_NE(own.load(objection), std::vector<std::byte>(500, std::byte{0xA5}));
 }
 
-TEST_F(PipelineCaches, AFolderThatCannotBeMadeIsOneLine) {
+TEST_F(PipelineCaches, AFolderThatCannotBeMadeIsLoggedOnce) {
   std::ofstream(folder + "/file") << "no folder";
   ::setenv(kCacheSetting, (folder + "/file").c_str(), 1);
   auto device = LogicalDevice::create(instance, 0);

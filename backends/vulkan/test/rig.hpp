@@ -98,8 +98,8 @@ struct Rig {
 
   // Opens the device and creates the members in order. Returns the first failure.
   kit::Status open(const std::shared_ptr<const Instance>& instance) {
-    const auto keep = [](auto made, auto*& place) {
-      if (made.ok()) place = made.value();
+    const auto keep = [](auto made, auto*& target) {
+      if (made.ok()) target = made.value();
       return made.status();
     };
     kit::Status status =

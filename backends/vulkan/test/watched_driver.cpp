@@ -22,14 +22,14 @@ PFN_vkGetDeviceProcAddr real_device_lookup = nullptr;
 PFN_vkGetSemaphoreCounterValue real_counter_value = nullptr;
 
 int64_t calls_left = INT64_MAX;
-VkResult answer = VK_SUCCESS;
+VkResult failure = VK_SUCCESS;
 bool sticky = false;
-std::string first_struck;
+std::string first_failed;
 
-bool strikes(const char* name) {
+bool fails(const char* name) {
   const int64_t left = calls_left--;
   if (left > 0 || (left < 0 && !sticky)) return false;
-  if (first_struck.empty()) first_struck = name;
+  if (first_failed.empty()) first_failed = name;
   return true;
 }
 
@@ -53,7 +53,7 @@ void note_made(const char* by, const void* owner, std::type_index type, const vo
 void note_ended(const char* by, std::type_index type, const void* handle) {
   if (handle == nullptr) return;
   passed.erase(handle);
-  if (objects.erase({type, handle}) == 0) complaints += std::string(by) + " of what is not there\n";
+  if (objects.erase({type, handle}) == 0) complaints += std::string(by) + " of an absent object\n";
   for (auto at = objects.begin(); at != objects.end();) {
     if (at->second.owner != handle) {
       ++at;
@@ -101,32 +101,32 @@ void change(const Arguments&...) {}
 
 // The changed create info of a pipeline. The functions below change the arguments of a call before
 // the driver receives them.
-VkComputePipelineCreateInfo asked_pipeline;
-void ask(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& asked, const VkAllocationCallbacks*,
-         VkPipeline*) {
+VkComputePipelineCreateInfo changed_pipeline;
+void change_arguments(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& given,
+                      const VkAllocationCallbacks*, VkPipeline*) {
   if (!change_pipeline) return;
-  asked_pipeline = *asked;
-  change_pipeline(asked_pipeline);
-  asked = &asked_pipeline;
+  changed_pipeline = *given;
+  change_pipeline(changed_pipeline);
+  given = &changed_pipeline;
 }
 template <class... Arguments>
-void ask(const Arguments&...) {}
+void change_arguments(const Arguments&...) {}
 
 template <auto Slot>
 struct Watch;
-template <class Api, class Answer, class... Arguments, Answer (VKAPI_PTR* Api::*Slot)(Arguments...)>
+template <class Api, class Result, class... Arguments, Result (VKAPI_PTR* Api::*Slot)(Arguments...)>
 struct Watch<Slot> {
-  using Function = Answer(VKAPI_PTR*)(Arguments...);
-  static constexpr bool can_fail = std::is_same_v<Answer, VkResult>;
+  using Function = Result(VKAPI_PTR*)(Arguments...);
+  static constexpr bool can_fail = std::is_same_v<Result, VkResult>;
   static inline Function real = nullptr;
   static inline const char* name = "";
 
-  static Answer VKAPI_CALL call(Arguments... arguments) {
+  static Result VKAPI_CALL call(Arguments... arguments) {
     const std::string_view called(name);
     auto list = std::tie(arguments...);
     if constexpr (can_fail) {
-      if (strikes(name)) return answer;
-      ask(arguments...);
+      if (fails(name)) return failure;
+      change_arguments(arguments...);
       const VkResult result = real(arguments...);
       if (result == VK_SUCCESS) change(arguments...);
       // Command buffers are not counted, because they are destroyed with their pool.
@@ -140,18 +140,18 @@ struct Watch<Slot> {
       }
       return result;
     } else {
-      if constexpr (std::is_void_v<Answer> && sizeof...(Arguments) >= 2) {
+      if constexpr (std::is_void_v<Result> && sizeof...(Arguments) >= 2) {
         auto handle = std::get<sizeof...(Arguments) - 2>(list);
         if constexpr (std::is_pointer_v<decltype(handle)>) {
           if (called.starts_with("vkDestroy") || called == "vkFreeMemory") note_ended(name, typeid(handle), handle);
         }
       }
-      if constexpr (std::is_void_v<Answer>) {
+      if constexpr (std::is_void_v<Result>) {
         real(arguments...);
         change(arguments...);
       } else {
-        const Answer found = real(arguments...);
-        if constexpr (std::is_same_v<Answer, VkDeviceAddress>)
+        const Result found = real(arguments...);
+        if constexpr (std::is_same_v<Result, VkDeviceAddress>)
           if (change_address) return change_address(found);
         return found;
       }
@@ -222,14 +222,14 @@ kit::Result<std::shared_ptr<const Instance>> instance() {
 
 void arm(int64_t after, VkResult result, bool for_good) {
   calls_left = after;
-  answer = result;
+  failure = result;
   sticky = for_good;
-  first_struck.clear();
+  first_failed.clear();
 }
 
 void disarm() { calls_left = INT64_MAX; }
 
-std::string struck() { return first_struck; }
+std::string failed_call() { return first_failed; }
 
 std::set<std::string> fallible() {
   std::set<std::string> out{kOfExtension};

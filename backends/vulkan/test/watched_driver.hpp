@@ -23,7 +23,7 @@ void arm(int64_t after, VkResult result, bool for_good);
 void disarm();
 // Returns the name of the first call that failed on purpose since `arm`, or an empty string if
 // there is none.
-std::string struck();
+std::string failed_call();
 
 // Returns the names of all calls that can fail.
 std::set<std::string> fallible();

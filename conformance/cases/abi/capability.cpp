@@ -126,20 +126,21 @@ void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc plain = sample(op, usual_dtype(op));
   const Plan has(device, plain.get());
-  OpDesc asked = sample(op, usual_dtype(op));
-  asked.flags(BP_OP_FLAG_DETERMINISTIC);
+  OpDesc deterministic = sample(op, usual_dtype(op));
+  deterministic.flags(BP_OP_FLAG_DETERMINISTIC);
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
   ErrorRecord error;
-  const bp_status status = device->plan_create(device.get(), &asked.get(), nullptr, &info, &error);
-  if (status == BP_OK && (info.flags & BP_PLAN_FACTS_UNKNOWN) != 0) info = Plan(device, asked.get()).info;
+  const bp_status status = device->plan_create(device.get(), &deterministic.get(), nullptr, &info, &error);
+  if (status == BP_OK && (info.flags & BP_PLAN_FACTS_UNKNOWN) != 0) info = Plan(device, deterministic.get()).info;
   if (device.has(BP_CAP_DETERMINISTIC)) {
     expect_status(status, error, "plan_create with BP_OP_FLAG_DETERMINISTIC", {BP_OK});
-    context.require((info.flags & BP_PLAN_DETERMINISTIC) != 0, "a plan asked to be deterministic does not say it is");
+    context.require((info.flags & BP_PLAN_DETERMINISTIC) != 0,
+                    "a plan requested as deterministic lacks BP_PLAN_DETERMINISTIC");
   } else {
     expect_status(status, error, "plan_create with BP_OP_FLAG_DETERMINISTIC", {BP_OK, BP_UNSUPPORTED});
     context.require(status != BP_OK || (info.flags & BP_PLAN_DETERMINISTIC) != 0,
-                    "a plan asked to be deterministic does not say it is");
+                    "a plan requested as deterministic lacks BP_PLAN_DETERMINISTIC");
   }
 }
 

@@ -15,7 +15,8 @@ bool same(const bp_device_info& a, const bp_device_info& b) { return std::memcmp
 
 void for_each_device(Context& context, const std::function<void(uint32_t, const bp_device_info&)>& body) {
   const uint32_t count = context.plugin().device_count();
-  context.require(count > context.device_index(), "device {} is asked, there are {}", context.device_index(), count);
+  context.require(count > context.device_index(), "device {} is requested, there are {}", context.device_index(),
+                  count);
   for (uint32_t index = 0; index < count; ++index) body(index, context.plugin().device_info(index));
 }
 
@@ -88,7 +89,7 @@ void opens(Context& context, const bp_device_desc* desc) {
   ErrorRecord error;
   expect_status(plugin->device_open(plugin.get(), context.device_index(), desc, &device, &error), error, "device_open",
                 {BP_OK});
-  context.require(device != nullptr, "device_open answered OK with a null device");
+  context.require(device != nullptr, "device_open returned OK with a null device");
   plugin.slots().close(device);
 }
 
@@ -138,7 +139,7 @@ constexpr Field kFields[] = {
      [](Context& context, uint32_t index, const bp_device_info& info) {
        context.require(std::has_single_bit(info.alignment), "alignment of device {} is {}, no power of two", index,
                        info.alignment);
-       context.require(info.alignment >= 8, "alignment of device {} is {}: an f64 would not lie right", index,
+       context.require(info.alignment >= 8, "alignment of device {} is {}: an f64 would not be aligned", index,
                        info.alignment);
      }},
     {"max_buffer_bytes", "BP-DEV-012",

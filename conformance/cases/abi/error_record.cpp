@@ -27,13 +27,13 @@ void with_record(Context& context, const Refusal& refusal, size_t size) {
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
   const bp_status status = refusal.call(context, reinterpret_cast<bp_error*>(bytes.data()));
-  context.require(expected(refusal, status), "{} answered {} with a record of {} bytes", refusal.slot,
+  context.require(expected(refusal, status), "{} returned {} with a record of {} bytes", refusal.slot,
                   status_name(status), size);
   uint32_t after = 0;
   std::memcpy(&after, bytes.data(), sizeof(after));
   context.require(after == stated, "{} changed struct_size of the error record from {} to {}", refusal.slot, stated,
                   after);
-  context.require(bytes.slack_intact(), "{} wrote behind an error record of {} bytes", refusal.slot, size);
+  context.require(bytes.slack_intact(), "{} wrote past the end of an error record of {} bytes", refusal.slot, size);
   if (size < BP_ERROR_MIN_SIZE) {
     context.require(
         std::all_of(bytes.data() + 4, bytes.data() + bytes.size(), [](auto byte) { return byte == kGarbage; }),
@@ -56,7 +56,7 @@ void with_record(Context& context, const Refusal& refusal, size_t size) {
 
 void with_null(Context& context, const Refusal& refusal) {
   const bp_status status = refusal.call(context, nullptr);
-  context.require(expected(refusal, status), "{} answered {} with a null record", refusal.slot, status_name(status));
+  context.require(expected(refusal, status), "{} returned {} with a null record", refusal.slot, status_name(status));
 }
 
 // Checks that a successful call of a slot leaves the error record unchanged.
@@ -67,9 +67,9 @@ void untouched_by_success(Context& context) {
   std::memset(reinterpret_cast<char*>(&record) + 4, kGarbage, sizeof(bp_error) - 4);
   const bp_error before = record;
   const auto check = [&](std::string_view slot, bp_status status) {
-    context.require(status == BP_OK, "{} answered {}; expected OK", slot, status_name(status));
+    context.require(status == BP_OK, "{} returned {}; expected OK", slot, status_name(status));
     context.require(std::memcmp(&before, static_cast<bp_error*>(&record), sizeof(bp_error)) == 0,
-                    "{} answered OK and wrote to the error record", slot);
+                    "{} returned OK and wrote to the error record", slot);
   };
   uint32_t count = 0;
   check("device_count", plugin->device_count(plugin.get(), &count, &record));

@@ -348,8 +348,8 @@ void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector
   Device& device = context.device();
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
-  ErrorRecord asked;
-  expect_ok(device->plan_create(device.get(), &desc, nullptr, &info, &asked), asked, "plan_create");
+  ErrorRecord own_error;
+  expect_ok(device->plan_create(device.get(), &desc, nullptr, &info, &own_error), own_error, "plan_create");
   execution.plan = Plan(device, desc);
   execution.known.desc = &desc;
   execution.known.inputs = operands.data();

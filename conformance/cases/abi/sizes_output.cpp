@@ -34,7 +34,7 @@ void run(Context& context, const Role& role, size_t size) {
   uint32_t after = 0;
   std::memcpy(&after, bytes.data(), sizeof(after));
   context.require(after == stated, "{} changed struct_size from {} to {}", role.name, stated, after);
-  context.require(bytes.slack_intact(), "{} wrote behind a struct of {} bytes", role.name, size);
+  context.require(bytes.slack_intact(), "{} wrote past the end of a struct of {} bytes", role.name, size);
   const auto written = [&](unsigned char byte) { return byte != kGarbage; };
   if (size < role.minimum) {
     expect_status(status, error, role.name, {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});

@@ -25,7 +25,7 @@ void work_with(Context& context, const bp_host& host, std::initializer_list<bp_s
     context.require(instance == nullptr, "bp_plugin_query failed and gave an instance");
     return;
   }
-  context.require(instance != nullptr, "bp_plugin_query answered OK with a null instance");
+  context.require(instance != nullptr, "bp_plugin_query returned OK with a null instance");
   context.require(instance->abi_version == context.plugin()->abi_version &&
                       instance->abi_version_min == context.plugin()->abi_version_min,
                   "the plugin's versions depend on the host's");
@@ -66,8 +66,8 @@ void versions_are_stated(Context& context) {
   context.require(plugin->abi_version >= BP_ABI_VERSION_OLDEST,
                   "built for ABI {:#x}; hosts of this one serve plugins from {:#x} on", plugin->abi_version,
                   BP_ABI_VERSION_OLDEST);
-  context.require(plugin->abi_version_min <= BP_ABI_VERSION,
-                  "works with hosts from ABI {:#x} on; this one speaks {:#x}", plugin->abi_version_min, BP_ABI_VERSION);
+  context.require(plugin->abi_version_min <= BP_ABI_VERSION, "works with hosts from ABI {:#x} on; this one has {:#x}",
+                  plugin->abi_version_min, BP_ABI_VERSION);
 }
 
 // Checks the size of one of the plugin's tables. A table that is newer than this suite may be

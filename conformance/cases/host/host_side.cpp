@@ -60,7 +60,7 @@ bph_tensor view_of(const bp_tensor_desc& desc, bph_buffer* buffer, uint64_t offs
 HostCall::HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& input_data,
                    const std::vector<Bytes>& output_data, std::vector<uint64_t> scalar_bits)
     : scalars(std::move(scalar_bits)), attributes(desc.attribute_bytes()) {
-  const auto place = [&](const bp_tensor_desc& view, const Bytes& bytes, std::vector<bph_tensor>& list) {
+  const auto upload = [&](const bp_tensor_desc& view, const Bytes& bytes, std::vector<bph_tensor>& list) {
     bph_buffer_desc wanted = {};
     wanted.struct_size = sizeof(wanted);
     wanted.bytes = bytes.size();
@@ -70,9 +70,9 @@ HostCall::HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& input
                             static_cast<const void*>(bytes.data()), uint64_t{bytes.size()}, uint32_t{0});
     list.push_back(view_of(view, buffers.back().get()));
   };
-  for (size_t i = 0; i < input_data.size(); ++i) place(desc.inputs()[i], input_data[i], inputs);
+  for (size_t i = 0; i < input_data.size(); ++i) upload(desc.inputs()[i], input_data[i], inputs);
   for (size_t i = 0; i < output_data.size(); ++i) {
-    place(desc.outputs()[i], output_data[i], outputs);
+    upload(desc.outputs()[i], output_data[i], outputs);
     output_bytes.push_back(output_data[i].size());
   }
   side.stream.wait();

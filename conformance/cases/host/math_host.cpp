@@ -22,11 +22,11 @@ size_t broadcast_index(int64_t at, const Shape& whole, const Shape& shape) {
   int64_t index = 0, stride = 1;
   const size_t lead = whole.size() - shape.size();
   for (size_t axis = whole.size(); axis-- > 0;) {
-    const int64_t place = at % whole[axis];
+    const int64_t coordinate = at % whole[axis];
     at /= whole[axis];
     if (axis < lead) continue;
     const int64_t extent = shape[axis - lead];
-    if (extent != 1) index += place * stride;
+    if (extent != 1) index += coordinate * stride;
     stride *= extent;
   }
   return static_cast<size_t>(index);
@@ -72,8 +72,8 @@ Array HostMath::fold(const Array& a, uint32_t axes, double start, double (*funct
     if ((axes >> axis & 1) != 0) out.shape[axis] = 1;
   out.values.assign(static_cast<size_t>(count_of(out.shape)), start);
   for (size_t i = 0; i < a.values.size(); ++i) {
-    double& place = out.values[broadcast_index(static_cast<int64_t>(i), a.shape, out.shape)];
-    place = function(place, a.values[i]);
+    double& element = out.values[broadcast_index(static_cast<int64_t>(i), a.shape, out.shape)];
+    element = function(element, a.values[i]);
   }
   return out;
 }

@@ -141,7 +141,7 @@ void aligned(Context& context, uint64_t alignment) {
   for (int i = 0; i < 8; ++i) {
     const backplane::Buffer buffer = make(side, 100 + context.below(1000), kind, 0, alignment);
     const auto at = reinterpret_cast<uintptr_t>(buffer.map());
-    context.require(at % alignment == 0, "a buffer of alignment {} lies at {:#x}", alignment, at);
+    context.require(at % alignment == 0, "a buffer of alignment {} is at {:#x}", alignment, at);
   }
 }
 

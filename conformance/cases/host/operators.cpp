@@ -58,24 +58,24 @@ void layered(Context& context, const bph_op_info& op) {
     context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer finds fault: {}", line);
 }
 
-enum class Turn { inputs, output, all };
+enum class Transposed { inputs, output, all };
 
 // Runs the operator on transposed views of square operands. The host library stages operands whose
 // strides the plugin does not accept.
-void transposed(Context& context, const bph_op_info& op, Turn turn) {
+void transposed(Context& context, const bph_op_info& op, Transposed which) {
   HostSide side(context);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 24);
   const HostData data(context, op, desc);
   const std::vector<Bytes> plain = exact_results(desc, data.inputs, data.outputs, data.scalars);
   HostCall call(side, desc, data.inputs, data.outputs, data.scalars);
-  if (turn != Turn::output)
+  if (which != Transposed::output)
     for (bph_tensor& view : call.inputs) std::swap(view.strides[0], view.strides[1]);
-  if (turn != Turn::inputs) std::swap(call.outputs[0].strides[0], call.outputs[0].strides[1]);
+  if (which != Transposed::inputs) std::swap(call.outputs[0].strides[0], call.outputs[0].strides[1]);
   call.execute(context, side);
   const Bytes got = call.results(side)[0];
   const uint64_t width = bph_dtype_bytes(desc.outputs()[0].dtype);
   Bytes expected = plain[0];
-  if (turn != Turn::all)
+  if (which != Transposed::all)
     for (uint64_t row = 0; row < 24; ++row)
       for (uint64_t column = 0; column < 24; ++column)
         std::memcpy(expected.data() + (column * 24 + row) * width, plain[0].data() + (row * 24 + column) * width,
@@ -133,9 +133,9 @@ void add_host_operator_cases(Catalogue& catalogue) {
     add("each_dtype", "BP-USE-004", [op](Context& context) { each_dtype(context, op); });
     add("layered", "BP-LAYER-002", [op](Context& context) { layered(context, op); });
     if (!is_exact_on_whole_numbers(op.op) || op.shape_rule != BP_SHAPE_ELEMENTWISE || op.op == BP_OP_CUMSUM) continue;
-    add("inputs_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Turn::inputs); });
-    add("output_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Turn::output); });
-    add("all_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Turn::all); });
+    add("inputs_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Transposed::inputs); });
+    add("output_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Transposed::output); });
+    add("all_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Transposed::all); });
     add("first_input_a_row", "BP-USE-006", [op](Context& context) { broadcast(context, op, false); });
     add("first_input_immediate", "BP-USE-006", [op](Context& context) { broadcast(context, op, true); });
     if (op.dtype_rule != BP_RULE_SAME) continue;

@@ -64,7 +64,7 @@ void across_streams(Context& context, const char* layers) {
     scene.other.wait_event(event);
     scene.copy(scene.other, scene.to, scene.middle, kBytes);
     back.record(scene.other);
-    require_same(context, scene.get(scene.other, scene.to), data, "work behind another stream's event");
+    require_same(context, scene.get(scene.other, scene.to), data, "work after another stream's event");
   }
   scene.side.stream.wait();
   scene.other.wait();

@@ -71,7 +71,7 @@ void host_buffer_of_another_open(Context& context) {
   need_kind(context, BP_MEMORY_HOST);
   HostSide side(context);
   const backplane::Device other = side.plugin.open(context.device_index());
-  const backplane::Stream there(other);
+  const backplane::Stream other_stream(other);
   constexpr uint64_t bytes = 70000;
   const backplane::Buffer host = make(other, nullptr, bytes, BP_MEMORY_HOST);
   const backplane::Buffer own = make(side.device, &side.stream, bytes);
@@ -92,9 +92,9 @@ void host_buffer_of_another_open(Context& context) {
 void across(Context& context, uint64_t bytes, bool one_device) {
   HostSide side(context);
   const backplane::Device other = one_device ? backplane::Device() : side.plugin.open(context.device_index());
-  const backplane::Device& there = one_device ? side.device : other;
-  const backplane::Stream stream(there);
-  const backplane::Buffer source = make(there, &stream, bytes), target = make(side.device, &side.stream, bytes);
+  const backplane::Device& other_stream = one_device ? side.device : other;
+  const backplane::Stream stream(other_stream);
+  const backplane::Buffer source = make(other_stream, &stream, bytes), target = make(side.device, &side.stream, bytes);
   for (int round = 0; round < 4; ++round) {
     const Bytes data = noise(context, bytes);
     put(stream, source, data, BPH_COPY_SOURCE_FREE);
@@ -157,7 +157,8 @@ void addresses_lead_back(Context& context, uint32_t kind) {
     context.require(device == side.device.get() && buffer == all.back().get() && offset == within,
                     "the address {:#x} of a buffer at {:#x} leads elsewhere", info.address + within, info.address);
     if (kind != BP_MEMORY_DEVICE)
-      context.require(info.address == reinterpret_cast<uint64_t>(all.back().map()), "a mapped buffer lies elsewhere");
+      context.require(info.address == reinterpret_cast<uint64_t>(all.back().map()),
+                      "a mapped buffer is at another address");
   }
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i)

@@ -73,29 +73,29 @@ void require_curve(Context& context, const std::vector<double>& got, const std::
 struct Images {
   Array patches, target;  // [images * places, taps], [images, classes]
   Array w1, b1, w2;
-  int64_t images, places;
+  int64_t images, positions;
 };
 
 // Trains a network for images with cross entropy and momentum. The layers are a convolution, relu,
 // the mean over each image, and a classifier.
 template <typename Math>
 std::vector<double> look(Math& m, const Images& task, int steps) {
-  const int64_t images = task.images, places = task.places, filters = task.w1.shape[1];
-  const double share = 1.0 / static_cast<double>(images), place_share = 1.0 / static_cast<double>(places);
+  const int64_t images = task.images, positions = task.positions, filters = task.w1.shape[1];
+  const double share = 1.0 / static_cast<double>(images), position_share = 1.0 / static_cast<double>(positions);
   const auto x = m.constant(task.patches), target = m.constant(task.target);
   auto w1 = m.constant(task.w1), b1 = m.constant(task.b1), w2 = m.constant(task.w2);
   auto v1 = m.times(w1, 0), vb = m.times(b1, 0), v2 = m.times(w2, 0);
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
     const auto before = m.add(m.matmul(x, w1), b1);
-    const auto maps = m.reshape(m.relu(before), {images, places, filters});
-    const auto pooled = m.times(m.reshape(m.sum(maps, 2), {images, filters}), place_share);
+    const auto maps = m.reshape(m.relu(before), {images, positions, filters});
+    const auto pooled = m.times(m.reshape(m.sum(maps, 2), {images, filters}), position_share);
     const auto p = softmax(m, m.matmul(pooled, w2), 1);
     losses.push_back(-m.read(m.sum(m.mul(target, m.log(p)), 3)).values[0] * share);
     const auto dz = m.times(m.sub(p, target), share);
-    const auto dpooled = m.times(m.reshape(m.matmul(dz, m.transpose(w2)), {images, 1, filters}), place_share);
-    const auto open = m.reshape(m.is_positive(before), {images, places, filters});
-    const auto dh = m.reshape(m.mul(open, dpooled), {images * places, filters});
+    const auto dpooled = m.times(m.reshape(m.matmul(dz, m.transpose(w2)), {images, 1, filters}), position_share);
+    const auto open = m.reshape(m.is_positive(before), {images, positions, filters});
+    const auto dh = m.reshape(m.mul(open, dpooled), {images * positions, filters});
     v2 = m.add(m.times(v2, 0.9), m.matmul(m.transpose(pooled), dz));
     v1 = m.add(m.times(v1, 0.9), m.matmul(m.transpose(x), dh));
     vb = m.add(m.times(vb, 0.9), m.sum(dh, 1));
@@ -199,7 +199,7 @@ void learns_classes(Context& context) {
 
 // Trains on three classes of images: horizontal stripes, vertical stripes and no stripes.
 void learns_images(Context& context) {
-  constexpr int64_t images = 24, extent = 8, taps = 9, places = 36, classes = 3;
+  constexpr int64_t images = 24, extent = 8, taps = 9, positions = 36, classes = 3;
   HostSide side(context);
   DeviceMath device(side.stream);
   HostMath host;
@@ -210,7 +210,7 @@ void learns_images(Context& context) {
                  draw(context, {1, 8}, 0.2),
                  draw(context, {8, classes}, 0.5),
                  images,
-                 places};
+                 positions};
   for (int64_t image = 0; image < images; ++image) {
     const int64_t kind = image % classes;
     task.target.values[static_cast<size_t>(image * classes + kind)] = 1;

@@ -15,7 +15,7 @@ void expect_refused(Context& context, const Refusal& refusal) {
     const bp_status status = refusal.call(context, &error);
     bool found = false;
     for (const bp_status each : refusal.expected) found = found || status == each;
-    context.require(found, "{} answered {}; expected {}{}", refusal.slot, error.text(status),
+    context.require(found, "{} returned {}; expected {}{}", refusal.slot, error.text(status),
                     status_name(refusal.expected[0]), refusal.expected.size() > 1 ? " or its like" : "");
     expect_status(status, error, refusal.slot, {status});
     context.require(refusal.op == 0 || error.op == refusal.op,

@@ -22,9 +22,9 @@ bp_status create(Context& context, const bp_op_desc& desc, bp_error* error) {
   const bp_status status = device->plan_create(device.get(), &desc, &plan, &info, error);
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
   // plan_create with a null output, which only queries, must return the same status.
-  const bp_status answer = device->plan_create(device.get(), &desc, nullptr, &info, nullptr);
-  context.require(answer == status, "plan_create answered {} with a place for the plan and {} without",
-                  status_name(status), status_name(answer));
+  const bp_status without_plan = device->plan_create(device.get(), &desc, nullptr, &info, nullptr);
+  context.require(without_plan == status, "plan_create returned {} with a pointer for the plan and {} without",
+                  status_name(status), status_name(without_plan));
   return require_null(context, status, plan, "plan_create");
 }
 

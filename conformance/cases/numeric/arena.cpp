@@ -62,7 +62,7 @@ uint64_t Arena::reserve(size_t& image, uint64_t bytes, bool nan, uint64_t alignm
   return begin;
 }
 
-size_t Arena::place(std::string label, uint32_t dtype, const View& view, bool is_read) {
+size_t Arena::allocate(std::string label, uint32_t dtype, const View& view, bool is_read) {
   Region region{.label = std::move(label), .dtype = dtype, .view = view};
   const auto size = static_cast<int64_t>(oracle::bytes_of(dtype));
   if (view.immediate || (view.empty() && !shared_)) {
@@ -80,7 +80,7 @@ size_t Arena::place(std::string label, uint32_t dtype, const View& view, bool is
   return regions_.size() - 1;
 }
 
-size_t Arena::place_bytes(std::string label, uint64_t bytes) {
+size_t Arena::allocate_bytes(std::string label, uint64_t bytes) {
   Region region{.label = std::move(label), .scratch = true};
   region.begin = region.element_0 =
       reserve(region.image, bytes, false, std::max<uint64_t>(alignment_, kOperandAlignment));
@@ -89,7 +89,7 @@ size_t Arena::place_bytes(std::string label, uint64_t bytes) {
   return regions_.size() - 1;
 }
 
-size_t Arena::place_same(std::string label, size_t other) {
+size_t Arena::share(std::string label, size_t other) {
   Region region = regions_[other];
   region.label = std::move(label);
   regions_.push_back(std::move(region));
@@ -159,12 +159,12 @@ std::string Arena::stray_write(const std::vector<std::vector<unsigned char>>& go
     const auto [expected, found] = std::mismatch(wanted[i].begin(), wanted[i].end(), got[i].begin());
     const auto byte = static_cast<uint64_t>(expected - wanted[i].begin());
     return fmt::format("it wrote 0x{:02x} {}, which is no element of an output and held 0x{:02x}", *found,
-                       place_text(i, byte), *expected);
+                       location_text(i, byte), *expected);
   }
   return {};
 }
 
-std::string Arena::place_text(size_t image, uint64_t byte) const {
+std::string Arena::location_text(size_t image, uint64_t byte) const {
   const Region* nearest = nullptr;
   uint64_t least = ~uint64_t{0};
   for (const Region& region : regions_) {
@@ -178,7 +178,7 @@ std::string Arena::place_text(size_t image, uint64_t byte) const {
   }
   if (nearest == nullptr) return fmt::format("at byte {}", byte);
   if (byte < nearest->begin) return fmt::format("{} bytes before {}", least, nearest->label);
-  if (byte >= nearest->end) return fmt::format("{} bytes behind the last of {}", least, nearest->label);
+  if (byte >= nearest->end) return fmt::format("{} bytes after the last of {}", least, nearest->label);
   return fmt::format("at byte {} from element 0 of {}", static_cast<int64_t>(byte - nearest->element_0),
                      nearest->label);
 }

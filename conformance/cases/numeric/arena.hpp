@@ -31,10 +31,10 @@ class Arena {
 
   // Reserves memory for a view and fills the memory with canaries. The canaries are NaN for floats
   // that are read, and random bytes otherwise. Returns the index of the region.
-  size_t place(std::string label, uint32_t dtype, const View& view, bool is_read);
-  size_t place_bytes(std::string label, uint64_t bytes);
-  // Places another view of the memory of region `other`.
-  size_t place_same(std::string label, size_t other);
+  size_t allocate(std::string label, uint32_t dtype, const View& view, bool is_read);
+  size_t allocate_bytes(std::string label, uint64_t bytes);
+  // Adds another view of the memory of region `other`.
+  size_t share(std::string label, size_t other);
 
   const Region& region(size_t index) const { return regions_[index]; }
   uint64_t alignment() const { return alignment_; }
@@ -55,7 +55,7 @@ class Arena {
   std::string stray_write(const std::vector<std::vector<unsigned char>>& got, const std::vector<size_t>& written) const;
 
  private:
-  std::string place_text(size_t image, uint64_t byte) const;
+  std::string location_text(size_t image, uint64_t byte) const;
   uint64_t reserve(size_t& image, uint64_t bytes, bool nan, uint64_t alignment);
 
   Random& random_;

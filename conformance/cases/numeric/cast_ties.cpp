@@ -114,7 +114,7 @@ void cast_at_ties(Context& context, const Cast& cast) {
     return is_small(cast.from, bits) || (cast.to != BP_F16 && std::fabs(value) < 2 * oracle::least_normal(cast.to));
   };
   if (flushes) std::erase_if(values, flushed);  // the device may flush these values to zero
-  if (values.empty()) context.suspect("no value of {} lies where it should", oracle::format_of(cast.from).name);
+  if (values.empty()) context.suspect("no value of {} is at its position", oracle::format_of(cast.from).name);
   const auto count = static_cast<int64_t>(values.size());
   oracle::Call call;
   call.op = BP_OP_CAST;

@@ -63,9 +63,9 @@ Setup make_iota(const Problem& problem, Random& random) {
   return setup;
 }
 
-std::string vary_axis(Problem& problem, uint64_t turn) {
+std::string vary_axis(Problem& problem, uint64_t case_number) {
   if (problem.shape.rank == 0) return {};
-  problem.parameters[0] = static_cast<int32_t>(turn % problem.shape.rank);
+  problem.parameters[0] = static_cast<int32_t>(case_number % problem.shape.rank);
   return "axis" + std::to_string(problem.parameters[0]);
 }
 

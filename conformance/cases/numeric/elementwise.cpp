@@ -47,9 +47,9 @@ Setup make_select(const Problem& problem, Random& random) {
   return setup;
 }
 
-std::string vary_predicate(Problem& problem, uint64_t turn) {
-  problem.parameters[0] = static_cast<int32_t>(turn % std::size(kPredicateNames));
-  return std::string(kPredicateNames[turn % std::size(kPredicateNames)]);
+std::string vary_predicate(Problem& problem, uint64_t case_number) {
+  problem.parameters[0] = static_cast<int32_t>(case_number % std::size(kPredicateNames));
+  return std::string(kPredicateNames[case_number % std::size(kPredicateNames)]);
 }
 
 std::vector<DataPattern> patterns_of(const oracle::Operator& row, uint32_t dtype) {

@@ -41,14 +41,14 @@ Execution::Execution(Context& context, Setup& setup, Layout layout)
     std::string label = fmt::format("{} {}", input ? "input" : "output", input ? i : i - call.inputs.size());
     const oracle::Tensor& tensor = input ? call.inputs[i] : call.outputs[i - call.inputs.size()];
     if (views_[i].same_as >= 0) {
-      regions_.push_back(arena_.place_same(std::move(label), regions_[static_cast<size_t>(views_[i].same_as)]));
+      regions_.push_back(arena_.share(std::move(label), regions_[static_cast<size_t>(views_[i].same_as)]));
       views_[i] = [&] {
         View same = views_[static_cast<size_t>(views_[i].same_as)];
         same.same_as = views_[i].same_as;
         return same;
       }();
     } else {
-      regions_.push_back(arena_.place(std::move(label), tensor.dtype, views_[i], input || reads_outputs()));
+      regions_.push_back(arena_.allocate(std::move(label), tensor.dtype, views_[i], input || reads_outputs()));
     }
     if (input || reads_outputs()) arena_.put(regions_[i], tensor);
   }
@@ -124,8 +124,7 @@ void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
   const bp_status status = context_.device()->plan_create(context_.device().get(), &desc, nullptr, &info, &error);
   expect_status(status, error, "plan_create with a null output", {plan == nullptr ? BP_UNSUPPORTED : BP_OK});
   if (plan == nullptr) return;
-  context_.require(agrees_with(info, plan->info),
-                   "plan_create told other facts of the plan with a null output than without");
+  context_.require(agrees_with(info, plan->info), "plan_create returned other facts with a null output than without");
 }
 
 std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given, uint64_t flags) {

@@ -56,7 +56,7 @@ class Execution {
   // ---- The steps of a run, in order
   struct RunState;
   void stage(RunState& state, const bp_plan_info& info) const;
-  void place_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const;
+  void allocate_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const;
   void upload(RunState& state) const;
   void execute(RunState& state, Prepared& prepared, const bp_op_desc& desc) const;
   std::vector<oracle::Tensor> download(RunState& state);

@@ -52,8 +52,8 @@ void Execution::stage(RunState& state, const bp_plan_info& info) const {
     state.staged[i] = ((input ? info.stage_inputs >> i : info.stage_outputs >> (i - inputs)) & 1) != 0;
     if (!state.staged[i]) continue;
     const oracle::Tensor& tensor = input ? setup_.call.inputs[i] : setup_.call.outputs[i - inputs];
-    state.regions[i] = state.arena.place(fmt::format("the staged {}", arena_.region(regions_[i]).label), tensor.dtype,
-                                         dense_view(tensor.shape), input);
+    state.regions[i] = state.arena.allocate(fmt::format("the staged {}", arena_.region(regions_[i]).label),
+                                            tensor.dtype, dense_view(tensor.shape), input);
     if (input || reads_outputs()) {
       state.arena.put(state.regions[i], tensor);
     } else if (i - inputs < poison_.size()) {
@@ -76,7 +76,7 @@ void Execution::stage(RunState& state, const bp_plan_info& info) const {
 
 // Allocates the workspace. If the previous run left a workspace of the same size, the new workspace
 // begins with the bytes of the previous one.
-void Execution::place_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const {
+void Execution::allocate_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const {
   uint64_t bytes = prepared.plan.info.workspace_bytes;
   if ((prepared.plan.info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {
     Device& device = context_.device();
@@ -87,7 +87,7 @@ void Execution::place_workspace(RunState& state, const Prepared& prepared, const
   }
   state.workspace_bytes = bytes;
   if (bytes == 0) return;
-  state.workspace = state.arena.place_bytes("the workspace", bytes);
+  state.workspace = state.arena.allocate_bytes("the workspace", bytes);
   if (left_in_workspace_.size() != bytes) return;
   std::copy(left_in_workspace_.begin(), left_in_workspace_.end(),
             state.arena.bytes_of(state.arena.images(), state.workspace));
@@ -160,14 +160,14 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
   const bp_plan_info& info = prepared.plan.info;
   const bool must_not_stage = setup_.call.op == BP_OP_COPY || setup_.call.op == BP_OP_FILL;
   context_.require(!must_not_stage || (info.stage_inputs | info.stage_outputs) == 0,
-                   "the plan asks to stage operands of {}, which must take any strides itself",
+                   "the plan requests staging of operands of {}, which must accept any strides itself",
                    oracle::operator_of(setup_.call.op)->name);
   RunState state{.arena = arena_, .regions = regions_};
   stage(state, info);
   const bp_op_desc desc = descriptor(state.views, prepared.flags);
-  place_workspace(state, prepared, desc);
+  allocate_workspace(state, prepared, desc);
   for (size_t i = 0; (setup_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0 && i < setup_.call.scalars.size(); ++i) {
-    state.scalars.push_back(state.arena.place(fmt::format("scalar {}", i), BP_I64, dense_view({}), true));
+    state.scalars.push_back(state.arena.allocate(fmt::format("scalar {}", i), BP_I64, dense_view({}), true));
     state.arena.put(state.scalars.back(), scalar_tensor(setup_.call.scalars[i]));
   }
   upload(state);

@@ -41,10 +41,10 @@ class Sparse {
     for (size_t i = 0; i < count; ++i) {
       uint64_t at = offset_;
       for (uint32_t d = 0; d < view.rank; ++d) at += static_cast<uint64_t>(index[d] * view.strides[d]) * size_;
-      places_.push_back(used.empty() || used[i] ? at : kNowhere);
+      offsets_.push_back(used.empty() || used[i] ? at : kNowhere);
       for (uint32_t d = view.rank; d-- > 0 && ++index[d] == view.shape[d];) index[d] = 0;
     }
-    std::vector<uint64_t> sorted = places_;
+    std::vector<uint64_t> sorted = offsets_;
     std::erase(sorted, kNowhere);
     std::sort(sorted.begin(), sorted.end());
     for (const uint64_t at : sorted) {
@@ -56,8 +56,8 @@ class Sparse {
 
   void write(const oracle::Tensor& dense, Random& random) {
     for (Window& window : windows_) window.bytes = random_bytes(random, window.bytes.size());
-    for (size_t i = 0; i < places_.size(); ++i)
-      if (places_[i] != kNowhere) std::memcpy(byte_at(places_[i]), dense.bytes.data() + i * size_, size_);
+    for (size_t i = 0; i < offsets_.size(); ++i)
+      if (offsets_[i] != kNowhere) std::memcpy(byte_at(offsets_[i]), dense.bytes.data() + i * size_, size_);
     for (const Window& window : windows_)
       device_.write(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
   }
@@ -66,16 +66,16 @@ class Sparse {
     oracle::Tensor dense = make_tensor(view_.dtype, {view_.shape, view_.shape + view_.rank});
     std::vector<Window> before = windows_;
     for (Window& window : windows_) device_.read(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
-    for (size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i] == kNowhere) continue;
-      std::memcpy(dense.bytes.data() + i * size_, byte_at(places_[i]), size_);
-      std::memset(byte_at(places_[i]), 0, size_);
+    for (size_t i = 0; i < offsets_.size(); ++i) {
+      if (offsets_[i] == kNowhere) continue;
+      std::memcpy(dense.bytes.data() + i * size_, byte_at(offsets_[i]), size_);
+      std::memset(byte_at(offsets_[i]), 0, size_);
     }
     std::swap(before, windows_);
-    for (const uint64_t at : places_)
+    for (const uint64_t at : offsets_)
       if (at != kNowhere) std::memset(byte_at(at), 0, size_);
     for (size_t i = 0; i < windows_.size(); ++i)
-      context.require(before[i].bytes == windows_[i].bytes, "a byte beside an element of {} changed, near byte {}",
+      context.require(before[i].bytes == windows_[i].bytes, "a byte between elements of {} changed, near byte {}",
                       label, windows_[i].begin);
     return dense;
   }
@@ -96,14 +96,14 @@ class Sparse {
     for (Window& window : windows_)
       if (at >= window.begin && at < window.begin + window.bytes.size())
         return window.bytes.data() + (at - window.begin);
-    throw std::logic_error("an element lies in no window");
+    throw std::logic_error("an element is in no window");
   }
 
   Device& device_;
   bp_tensor_desc view_;
   uint64_t offset_, size_;
   Buffer buffer_;
-  std::vector<uint64_t> places_;
+  std::vector<uint64_t> offsets_;
   std::vector<Window> windows_;
 };
 
@@ -142,8 +142,8 @@ void set_indices(Far& far, uint32_t axis) {
   oracle::Tensor& index = far.call.inputs[op.dtype_rule == BP_RULE_GATHER ? 1 : 0];
   const int64_t columns = index.shape[1];
   for (int64_t i = 0; i < index.count(); ++i) {
-    const int64_t along = axis == 0 ? index.shape[0] - 1 - i / columns : columns - 1 - i % columns;
-    oracle::store(index, i, oracle::encode_integer(index.dtype, along));
+    const int64_t coordinate = axis == 0 ? index.shape[0] - 1 - i / columns : columns - 1 - i % columns;
+    oracle::store(index, i, oracle::encode_integer(index.dtype, coordinate));
   }
 }
 
@@ -168,7 +168,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
     operands.push_back(sparse[i].operand());
   }
   Plan plan(device, desc.get());
-  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan asks for staged operands");
+  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan requests staged operands");
   std::vector<bp_operand> scalars;
   for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
   bp_execution execution = {};
@@ -264,7 +264,7 @@ bool has_axis(const bph_op_info& op) {
 // Executes the operator on dense views before far views, so that the plugin already has a plan for
 // dense views when the far views need a plan.
 void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
-               uint32_t along) {
+               uint32_t dimension) {
   Far far{few_elements(op, reach.dtype, axis)};
   make_call(far, context.random());
   set_indices(far, axis);
@@ -274,7 +274,7 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   execute_over(context, far, views, offsets, expected);
   const uint64_t bytes = static_cast<uint64_t>(reach.distance) * oracle::bytes_of(reach.dtype);
   // An operand of another dtype spans the same number of bytes as an operand of reach.dtype.
-  spread(views[operand], along, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
+  spread(views[operand], dimension, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
   execute_over(context, far, views, offsets, expected);
 }
 
@@ -426,13 +426,13 @@ void add_far(Catalogue& catalogue) {
         const size_t inputs = views.size();
         views.insert(views.end(), desc.outputs().begin(), desc.outputs().end());
         for (size_t operand = 0; operand < views.size(); ++operand)
-          for (uint32_t along = 0; along < views[operand].rank; ++along) {
-            if (views[operand].shape[along] < 2) continue;
+          for (uint32_t dimension = 0; dimension < views[operand].rank; ++dimension) {
+            if (views[operand].shape[dimension] < 2) continue;
             const bool output = operand >= inputs;
             add(fmt::format("numeric.{}.{}.far.{}{}_{}_apart_along_{}.{}", op.name, oracle::format_of(reach.dtype).name,
                             has_axis(op) ? fmt::format("axis_{}.", axis) : "", output ? "output" : "input",
-                            output ? operand - inputs : operand, along, reach.text),
-                op, reach.dtype, [=](Context& context) { reach_far(context, op, reach, axis, operand, along); });
+                            output ? operand - inputs : operand, dimension, reach.text),
+                op, reach.dtype, [=](Context& context) { reach_far(context, op, reach, axis, operand, dimension); });
           }
       }
     }

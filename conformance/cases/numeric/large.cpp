@@ -58,7 +58,7 @@ class FarTensor {
       device_.read(buffer_.get(), window_at(row), got.data(), got.size());
       std::memcpy(dense.bytes.data() + static_cast<uint64_t>(row) * row_bytes(), got.data() + kGuardBytes, row_bytes());
       std::memcpy(got.data() + kGuardBytes, windows_[row].data() + kGuardBytes, row_bytes());
-      context.require(got == windows_[row], "a byte beside row {} of {} changed, {} elements from the start", row,
+      context.require(got == windows_[row], "a byte outside row {} of {} changed, {} elements from the start", row,
                       label, row * stride_);
     }
     return dense;
@@ -116,7 +116,7 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
   desc.input_count = static_cast<uint32_t>(inputs.size());
   desc.output_count = 1;
   Plan plan(context.device(), desc);
-  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan asks for staged operands");
+  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan requests staged operands");
   bp_execution execution = {};
   execution.struct_size = sizeof(execution);
   execution.desc = &desc;

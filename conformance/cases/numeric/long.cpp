@@ -33,7 +33,7 @@ void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vecto
          const std::vector<uint64_t>& scalars = {}) {
   Runner runner(device, std::move(desc));
   if ((runner.plan().info.stage_inputs | runner.plan().info.stage_outputs) != 0)
-    throw CaseEnd{Outcome::not_claimed, "the plan asks for staged operands"};
+    throw CaseEnd{Outcome::not_claimed, "the plan requests staged operands"};
   std::vector<bp_operand> values;
   for (const uint64_t bits : scalars) values.push_back({nullptr, 0, bits});
   bp_execution execution = {};
@@ -129,10 +129,10 @@ void extreme(Context& context, uint32_t op, bool of_index) {
     run(device, desc, {{in.get(), 0, 0}}, {{out.get(), 0, 0}});
     if (of_index) {
       const int32_t got = download<int32_t>(out, 1)[0];
-      context.require(got == at, "the extreme lies at {}, the answer is {}", at, got);
+      context.require(got == at, "the extreme is at {}, the result is {}", at, got);
     } else {
       const unsigned got = download<unsigned char>(out, 1)[0];
-      context.require(got == value, "the extreme, at {}, is {}, the answer is {}", at, value, got);
+      context.require(got == value, "the extreme, at {}, is {}, the result is {}", at, value, got);
     }
     upload(in, Bytes{100}, static_cast<uint64_t>(at));
   }
@@ -175,7 +175,7 @@ void indexed(Context& context, bool gather, int64_t rows, const std::vector<Inde
   if (gather) {
     desc.attributes(bp_axis_attributes{}).input(all).input(which).output(some);
     run(device, desc, {{table.get(), 0, 0}, {index.get(), 0, 0}}, {{few.get(), 0, 0}});
-    require_same(context, download<unsigned char>(few, values.size()), values, "rows far behind in a table");
+    require_same(context, download<unsigned char>(few, values.size()), values, "rows at the end of a large table");
     return;
   }
   desc.attributes(bp_scatter_attributes{}).input(which).input(some).output(all);

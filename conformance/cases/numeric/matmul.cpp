@@ -319,12 +319,12 @@ class Adder {
     const auto count = static_cast<int32_t>(list.size());
     for (int32_t i = 0; i < count; ++i) {
       const auto at = [&](int32_t step) { return list[static_cast<size_t>((i * step + step) % count)]; };
-      const int32_t here = list[static_cast<size_t>(i)];
-      for (const auto& [rows, cols, depth] : {std::array{here, at(5), at(3)}, {at(3), at(2), here}, {1, at(5), here}}) {
+      const int32_t size = list[static_cast<size_t>(i)];
+      for (const auto& [rows, cols, depth] : {std::array{size, at(5), at(3)}, {at(3), at(2), size}, {1, at(5), size}}) {
         once({rows, cols}, depth, Kind::integers);
       }
-      once({at(7), here}, at(2), Kind::one_hot);
-      once({at(3), 1}, here, Kind::one_hot);
+      once({at(7), size}, at(2), Kind::one_hot);
+      once({at(3), 1}, size, Kind::one_hot);
     }
   }
 

@@ -18,15 +18,15 @@ long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line) {
   // The negatives of a run follow the run in another order. Some negatives are slightly smaller, so
   // that rounding errors do not cancel.
   const bool mirror = k / kRunLength % 2 != 0;
-  const int64_t place = k / (2 * kRunLength) * kRunLength + (mirror ? (k * 5 + 3) % kRunLength : k % kRunLength);
-  const int64_t less = mirror && (place + line) % 3 == 0 ? 1 : 0;
+  const int64_t position = k / (2 * kRunLength) * kRunLength + (mirror ? (k * 5 + 3) % kRunLength : k % kRunLength);
+  const int64_t less = mirror && (position + line) % 3 == 0 ? 1 : 0;
   int64_t magnitude = 0;
   if (kind == Narrow::range) {
-    magnitude = 128 * (241 + (place * 7 + line * 3) % 15 - less);
-  } else if (place % 2 == 0) {
-    magnitude = 16 * (113 + (place * 5 + line) % 15);
+    magnitude = 128 * (241 + (position * 7 + line * 3) % 15 - less);
+  } else if (position % 2 == 0) {
+    magnitude = 16 * (113 + (position * 5 + line) % 15);
   } else {
-    magnitude = 1 + (place * 13 + line * 7) % 240 - less;
+    magnitude = 1 + (position * 13 + line * 7) % 240 - less;
   }
   return static_cast<long double>(mirror ? -magnitude : magnitude);
 }

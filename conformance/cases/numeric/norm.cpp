@@ -60,7 +60,7 @@ enum Parameter {
 float epsilon_of(const Problem& problem) { return kEpsilons[problem.parameters[epsilon_parameter]].value; }
 constexpr int32_t kNoGamma = 1, kNoBeta = 2, kNoRunning = 12, kNoneButX = 15;
 
-std::vector<int64_t> along(const std::vector<int64_t>& shape, uint32_t axes, bool reduced) {
+std::vector<int64_t> dimensions_of(const std::vector<int64_t>& shape, uint32_t axes, bool reduced) {
   std::vector<int64_t> picked;
   for (size_t d = 0; d < shape.size(); ++d) {
     const bool inside = (axes >> d & 1) != 0;
@@ -81,7 +81,8 @@ Shapes shapes_of(uint32_t norm, const std::vector<int64_t>& shape, int32_t detai
     case BP_NORM_BATCH:
       return {{shape[1]}, {shape[1]}};
     default:
-      return {along(shape, static_cast<uint32_t>(detail), false), along(shape, static_cast<uint32_t>(detail), true)};
+      return {dimensions_of(shape, static_cast<uint32_t>(detail), false),
+              dimensions_of(shape, static_cast<uint32_t>(detail), true)};
   }
 }
 

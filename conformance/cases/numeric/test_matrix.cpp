@@ -99,7 +99,7 @@ TestMatrix::TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<ui
       base_(base),
       inputs_(std::move(inputs)),
       patterns_(std::move(patterns)),
-      turn_(hash({base.op, base.dtype, base.second})),
+      case_number_(hash({base.op, base.dtype, base.second})),
       first_(catalogue.size()) {}
 
 bool TestMatrix::applies_to(Layout layout, const Shape& shape) const {
@@ -118,8 +118,8 @@ void TestMatrix::one(const Shape& shape, Layout layout, DataPattern pattern, Mod
   problem.layout = layout;
   problem.pattern = pattern;
   problem.mode = mode;
-  const std::string more = vary_ == nullptr ? std::string() : vary_(problem, turn_);
-  ++turn_;
+  const std::string more = vary_ == nullptr ? std::string() : vary_(problem, case_number_);
+  ++case_number_;
   const size_t before = catalogue_.size();
   add(catalogue_, problem, more);
   const std::string& id = catalogue_.back().id;
@@ -135,29 +135,29 @@ void TestMatrix::cover(size_t step) {
   for (size_t i = 0; i < static_cast<size_t>(Layout::count); ++i) {
     const auto layout = static_cast<Layout>(i);
     for (size_t attempt = 0; attempt < rich.size(); ++attempt) {
-      const Shape& shape = rich[(turn_ + attempt) % rich.size()];
+      const Shape& shape = rich[(case_number_ + attempt) % rich.size()];
       if (!applies_to(layout, shape)) continue;
       one(shape, layout, DataPattern::tags);
       break;
     }
   }
   const std::vector<Shape>& shapes = all_shapes();
-  for (size_t i = turn_ % step; i < shapes.size(); i += step) {
-    const Layout wanted = kCommonLayouts[(turn_ / 7) % std::size(kCommonLayouts)];
-    one(shapes[i], applies_to(wanted, shapes[i]) ? wanted : Layout::dense, patterns_[turn_ % patterns_.size()]);
-    turn_ += 2;
+  for (size_t i = case_number_ % step; i < shapes.size(); i += step) {
+    const Layout wanted = kCommonLayouts[(case_number_ / 7) % std::size(kCommonLayouts)];
+    one(shapes[i], applies_to(wanted, shapes[i]) ? wanted : Layout::dense, patterns_[case_number_ % patterns_.size()]);
+    case_number_ += 2;
   }
   const std::vector<Shape>& big = big_shapes();
   for (size_t i = 0; i < 2; ++i) {
-    const Shape& shape = big[turn_ % big.size()];
-    one(shape, turn_ % 3 == 0 ? Layout::mixed : Layout::dense, DataPattern::tags);
+    const Shape& shape = big[case_number_ % big.size()];
+    one(shape, case_number_ % 3 == 0 ? Layout::mixed : Layout::dense, DataPattern::tags);
   }
 }
 
 void TestMatrix::cover_patterns() {
   for (const DataPattern pattern : patterns_) {
     for (const Shape& shape : {Shape{257}, Shape{31, 33}}) {
-      one(shape, turn_ % 2 == 0 ? Layout::dense : Layout::sliced, pattern);
+      one(shape, case_number_ % 2 == 0 ? Layout::dense : Layout::sliced, pattern);
     }
   }
 }

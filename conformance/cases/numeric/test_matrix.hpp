@@ -29,9 +29,9 @@ class TestMatrix {
   // Adds each pattern on medium shapes.
   void cover_patterns();
   void cover_modes();
-  // A function that changes the parameters of case number `turn`, and returns the suffix of the
+  // A function that changes the parameters of case number `case_number`, and returns the suffix of the
   // case's id.
-  using Vary = std::string (*)(Problem&, uint64_t turn);
+  using Vary = std::string (*)(Problem&, uint64_t case_number);
   void vary(Vary how) { vary_ = how; }
   // Excludes scalars, for operators with an axis.
   void needs_rank() { least_rank_ = 1; }
@@ -47,8 +47,8 @@ class TestMatrix {
   std::vector<DataPattern> patterns_;
   Vary vary_ = nullptr;
   uint8_t least_rank_ = 0;
-  uint64_t turn_;  // number of the next case; the start differs for each operator and dtype
-  size_t first_;   // index of the matrix's first case in the catalogue
+  uint64_t case_number_;  // number of the next case; the start differs for each operator and dtype
+  size_t first_;          // index of the matrix's first case in the catalogue
 };
 
 }  // namespace backplane::conformance::numeric

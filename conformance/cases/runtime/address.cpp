@@ -28,7 +28,7 @@ uint64_t address_of(Context& context, const Buffer& buffer) {
   uint64_t address = 0;
   const bp_status status = device->buffer_address(device.get(), buffer.get(), &address, &error);
   expect_status(status, error, "buffer_address", {BP_OK, BP_UNSUPPORTED});
-  context.require((status == BP_OK) == (address != 0), "buffer_address answered {} and gave {:#x}", status_name(status),
+  context.require((status == BP_OK) == (address != 0), "buffer_address returned {} and gave {:#x}", status_name(status),
                   address);
   return address;
 }
@@ -131,7 +131,7 @@ void is_imported_again(Context& context) {
   bp_buffer* made = nullptr;
   const bp_status status = table->import_memory(device.get(), &desc, &kind, &made, &error);
   expect_status(status, error, "import_memory", {BP_OK, BP_UNSUPPORTED});
-  context.require((status == BP_OK) == (made != nullptr), "import_memory answered {} and gave {}", status_name(status),
+  context.require((status == BP_OK) == (made != nullptr), "import_memory returned {} and gave {}", status_name(status),
                   static_cast<const void*>(made));
   if (made == nullptr) return;  // the plugin may decline the import
   {

@@ -60,7 +60,7 @@ void of_alignment(Context& context, uint32_t kind, uint64_t alignment) {
     ErrorRecord error;
     expect_status(device->buffer_map(device.get(), buffer, &address, &error), error, "buffer_map", {BP_OK});
     context.require(reinterpret_cast<uintptr_t>(address) % stated == 0,
-                    "a buffer of alignment {} lies at {}, which is no multiple of it", stated, address);
+                    "a buffer of alignment {} is at {}, which is no multiple of it", stated, address);
   }
 }
 
@@ -74,7 +74,7 @@ void maps_to_one_address(Context& context, uint32_t kind) {
     const Buffer other(device, 4096, kind);
     context.require(buffer.map() == address, "buffer_map gave another address");
   }
-  context.require(address[0] == 0x42 && address[4095] == 0x42, "what the host wrote to mapped memory is gone");
+  context.require(address[0] == 0x42 && address[4095] == 0x42, "data that the host wrote to mapped memory are lost");
   Stream stream(device);
   Buffer copy(device, 4096);
   stream.copy(copy.get(), 0, buffer.get(), 0, 4096);

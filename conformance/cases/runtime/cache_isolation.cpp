@@ -86,7 +86,7 @@ std::vector<Variant> dtype_variants(const bph_op_info& op) {
 }
 
 // Creates all plans first, then executes the plans in forward and in reverse order.
-void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> variants) {
+void run_interleaved(Context& context, const bph_op_info& op, std::vector<Variant> variants) {
   Device& device = context.device();
   struct Made {
     Variant variant;
@@ -120,7 +120,7 @@ void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> v
 }
 
 // Executes one plan several times with different scalars, while all executions are pending.
-void scalars_in_turn(Context& context, const bph_op_info& op) {
+void vary_scalars(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), kRows);
@@ -169,10 +169,10 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   OpDesc desc = sample_of_rows(op, dtype, kRows);
   Operands operands(context, op, desc);
   const std::vector<Bytes> expected = operands.expected(desc);
-  OpDesc asked = desc;
-  asked.flags(BP_OP_FLAG_DEVICE_SCALARS);
-  state_alignment(device, asked);
-  Plan plan(device, asked.get());
+  OpDesc device_scalars = desc;
+  device_scalars.flags(BP_OP_FLAG_DEVICE_SCALARS);
+  state_alignment(device, device_scalars);
+  Plan plan(device, device_scalars.get());
   const uint64_t width = bph_dtype_bytes(scalar_dtype);
   Bytes values(width * op.scalars_max);
   for (size_t i = 0; i < op.scalars_max; ++i)
@@ -186,7 +186,7 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   const Buffer workspace(device, std::max<uint64_t>(plan.info.workspace_bytes, 1));
   bp_execution execution = {};
   execution.struct_size = sizeof(execution);
-  execution.desc = &asked.get();
+  execution.desc = &device_scalars.get();
   execution.outputs = &output;
   execution.scalars = scalars.data();
   execution.workspace = plan.info.workspace_bytes == 0 ? nullptr : workspace.get();
@@ -201,15 +201,15 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
 
 // Executes an operator alternately on dense and on transposed views of one shape. Plans that need
 // staging are skipped.
-void strides_in_turn(Context& context, const bph_op_info& op) {
+void vary_strides(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   const uint32_t dtype = usual_dtype(op);
   OpDesc dense = sample_of_rows(op, dtype, kRows);
   Operands operands(context, op, dense);
   const std::vector<Bytes> plain = operands.expected(dense);
-  OpDesc turned = dense;
-  for (bp_tensor_desc& view : turned.inputs()) std::swap(view.strides[0], view.strides[1]);
-  std::swap(turned.outputs()[0].strides[0], turned.outputs()[0].strides[1]);
+  OpDesc transposed = dense;
+  for (bp_tensor_desc& view : transposed.inputs()) std::swap(view.strides[0], view.strides[1]);
+  std::swap(transposed.outputs()[0].strides[0], transposed.outputs()[0].strides[1]);
   // The operators are elementwise. If all operands are transposed, the result has the same bytes.
   // If only the output is transposed, the bytes of the result are transposed.
   OpDesc crossed = dense;
@@ -231,7 +231,7 @@ void strides_in_turn(Context& context, const bph_op_info& op) {
   for (int round = 0; round < 2; ++round) {
     run(dense, plain[0], "dense views");
     run(crossed, across, "dense inputs and a transposed output");
-    run(turned, plain[0], "transposed views");
+    run(transposed, plain[0], "transposed views");
     run(dense, plain[0], "dense views, after transposed ones");
   }
 }
@@ -252,13 +252,14 @@ void add_stale_cases(Catalogue& catalogue) {
                            .run = std::move(run)});
     };
     if (!attribute_variants(op).empty())
-      add("attributes", {"BP-PLAN-014"}, [op](Context& context) { run_in_turn(context, op, attribute_variants(op)); });
+      add("attributes", {"BP-PLAN-014"},
+          [op](Context& context) { run_interleaved(context, op, attribute_variants(op)); });
     if (dtypes_of(op.dtypes).size() > 1)
-      add("dtypes", {"BP-PLAN-014"}, [op](Context& context) { run_in_turn(context, op, dtype_variants(op)); });
+      add("dtypes", {"BP-PLAN-014"}, [op](Context& context) { run_interleaved(context, op, dtype_variants(op)); });
     if (op.shape_rule == BP_SHAPE_ELEMENTWISE && op.attribute_bytes == 0)
-      add("strides", {"BP-PLAN-014", "BP-PLAN-016"}, [op](Context& context) { strides_in_turn(context, op); });
+      add("strides", {"BP-PLAN-014", "BP-PLAN-016"}, [op](Context& context) { vary_strides(context, op); });
     if (op.scalars_max == 0) continue;
-    add("scalars", {"BP-EXE-003"}, [op](Context& context) { scalars_in_turn(context, op); });
+    add("scalars", {"BP-EXE-003"}, [op](Context& context) { vary_scalars(context, op); });
     for (uint32_t given = op.scalars_min; given < op.scalars_max; ++given)
       add(fmt::format("{}_scalars_only", given), {"BP-EXE-009"},
           [op, given](Context& context) { scalars_that_are_missing(context, op, given); });

@@ -35,9 +35,9 @@ const Direction kDirections[] = {{Route::device_to_device, "device_to_device", "
                                  {Route::out, "copy_out", "PAGEABLE_COPY"}};
 
 // The memory that a copy reads or writes, with functions for the host to access it.
-class Place {
+class Memory {
  public:
-  virtual ~Place() = default;
+  virtual ~Memory() = default;
   virtual void write(uint64_t at, const Bytes& data) = 0;
   virtual Bytes read(uint64_t at, uint64_t count) = 0;
   virtual bp_buffer* buffer() const { return nullptr; }
@@ -45,7 +45,7 @@ class Place {
 };
 
 // Memory of a buffer of any kind.
-class OfDevice : public Place {
+class OfDevice : public Memory {
  public:
   OfDevice(Device& device, uint64_t bytes, uint32_t kind) : buffer_(device, bytes, kind) {}
   void write(uint64_t at, const Bytes& data) override { upload(buffer_, data, at); }
@@ -56,7 +56,7 @@ class OfDevice : public Place {
   Buffer buffer_;
 };
 // Pageable memory of the host.
-class OfHost : public Place {
+class OfHost : public Memory {
  public:
   explicit OfHost(uint64_t bytes) : pages_(bytes) {}
   void write(uint64_t at, const Bytes& data) override { std::copy(data.begin(), data.end(), pages_.data() + at); }
@@ -67,7 +67,7 @@ class OfHost : public Place {
   Pages pages_;
 };
 
-std::unique_ptr<Place> place(Context& context, Route route, bool target, uint64_t bytes) {
+std::unique_ptr<Memory> make_memory(Context& context, Route route, bool target, uint64_t bytes) {
   const bool host = target ? route == Route::device_to_host || route == Route::out
                            : route == Route::host_to_device || route == Route::in;
   if (!host) return std::make_unique<OfDevice>(context.device(), bytes, BP_MEMORY_DEVICE);
@@ -82,7 +82,7 @@ void need(Context& context, Route route) {
   if (route == Route::host_to_device || route == Route::device_to_host) need_kind(context, BP_MEMORY_HOST);
 }
 
-void enqueue(Device& device, Stream& stream, Route route, Place& to, uint64_t to_offset, Place& from,
+void enqueue(Device& device, Stream& stream, Route route, Memory& to, uint64_t to_offset, Memory& from,
              uint64_t from_offset, uint64_t count) {
   ErrorRecord error;
   if (route == Route::in) {
@@ -105,8 +105,8 @@ void whole(Context& context, Route route, unsigned log2) {
   Stream stream(context.device());
   for (const uint64_t count : {power - 1, power, power + 1, power + 37, power + power / 2 + 13, 3 * power}) {
     const uint64_t to_offset = count % 3 == 0 ? 0 : 1 + context.below(60), from_offset = context.below(60);
-    const std::unique_ptr<Place> from = place(context, route, false, count + 200),
-                                 to = place(context, route, true, count + 200);
+    const std::unique_ptr<Memory> from = make_memory(context, route, false, count + 200),
+                                  to = make_memory(context, route, true, count + 200);
     const Bytes source = noise(context, count + 200);
     Bytes target = noise(context, count + 200);
     from->write(0, source);
@@ -139,7 +139,7 @@ std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uin
   return apart;
 }
 
-void sparse_copy(Context& context, Route route, Place& to, uint64_t to_offset, Place& from, uint64_t from_offset,
+void sparse_copy(Context& context, Route route, Memory& to, uint64_t to_offset, Memory& from, uint64_t from_offset,
                  uint64_t count, const std::vector<uint64_t>& at) {
   Stream stream(context.device());
   const auto data = [](uint64_t edge) {
@@ -162,7 +162,7 @@ void sparse_copy(Context& context, Route route, Place& to, uint64_t to_offset, P
     require_same(context, to.read(to_offset + edge - kWindow, 2 * kWindow), data(edge),
                  fmt::format("{}, the bytes from {} on", what, edge - kWindow));
   require_same(context, to.read(to_offset - kWindow, kWindow), margin, "the bytes before " + what);
-  require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes behind " + what);
+  require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes after " + what);
 }
 
 // Tests a copy of `count` bytes. Only the edges of each mebibyte are written and checked.
@@ -171,7 +171,8 @@ void large(Context& context, Route route, uint64_t count) {
   const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
   const uint64_t room = count + 4 * kWindow + 128;
   make_large(context, room);
-  const std::unique_ptr<Place> from = place(context, route, false, room), to = place(context, route, true, room);
+  const std::unique_ptr<Memory> from = make_memory(context, route, false, room),
+                                to = make_memory(context, route, true, room);
   sparse_copy(context, route, *to, to_offset, *from, from_offset, count,
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
@@ -185,9 +186,9 @@ class Zeros : public OfHost {
 
 // Many gibibytes of host addresses that use a few mebibytes of memory, because one piece is mapped
 // repeatedly. Pieces with data have their own memory.
-class Repeated : public Place {
+class Repeated : public Memory {
  public:
-  Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
+  Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& windows)
       : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
     const int file = memfd_create("conformance", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, kPiece) != 0) throw std::bad_alloc();
@@ -196,7 +197,7 @@ class Repeated : public Place {
     address_ = static_cast<unsigned char*>(memory);
     for (uint64_t at = 0; at < bytes_; at += kPiece) map(at, kPiece, MAP_SHARED, file);
     close(file);
-    for (const uint64_t at : places) {
+    for (const uint64_t at : windows) {
       const uint64_t first = (offset + at - 2 * kWindow) / kPage * kPage,
                      last = (offset + at + 2 * kWindow) / kPage * kPage;
       map(first, last + kPage - first, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -266,11 +267,12 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
   std::vector<uint64_t> of_target = at;
   of_target.push_back(count);
   of_target.push_back(kWindow);
-  const auto make = [&](bool pageable, uint64_t offset, const std::vector<uint64_t>& places) -> std::unique_ptr<Place> {
-    if (pageable) return std::make_unique<Repeated>(room, offset, places);
-    return std::make_unique<OfImport<Repeated>>(context, room, offset, places);
+  const auto make = [&](bool pageable, uint64_t offset,
+                        const std::vector<uint64_t>& windows) -> std::unique_ptr<Memory> {
+    if (pageable) return std::make_unique<Repeated>(room, offset, windows);
+    return std::make_unique<OfImport<Repeated>>(context, room, offset, windows);
   };
-  std::unique_ptr<Place> from;
+  std::unique_ptr<Memory> from;
   if (route == Route::in) {
     from = std::make_unique<Zeros>(room);
   } else {
@@ -280,10 +282,10 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
     if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {
-      from = place(context, route, false, room);
+      from = make_memory(context, route, false, room);
     }
   }
-  const std::unique_ptr<Place> to = make(route == Route::out, to_offset, of_target);
+  const std::unique_ptr<Memory> to = make(route == Route::out, to_offset, of_target);
   sparse_copy(context, route, *to, to_offset, *from, from_offset, count, at);
 }
 

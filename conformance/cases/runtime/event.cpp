@@ -29,7 +29,7 @@ void never_recorded(Context& context, uint32_t flags) {
   upload(from, data);
   stream.copy(to.get(), 0, from.get(), 0, kBytes);
   stream.wait();
-  require_same(context, download<unsigned char>(to, kBytes), data, "work behind a wait for an event never recorded");
+  require_same(context, download<unsigned char>(to, kBytes), data, "work after a wait for an event never recorded");
 }
 
 // A stream that copies new data after a delay. The data show whether the copy has finished.
@@ -61,7 +61,7 @@ void wait_for(Event& event, How how) {
     if (now_ns() - begin > 20'000'000'000) throw CaseEnd{Outcome::fail, "an event did not pass within 20 seconds"};
     std::this_thread::yield();
   }
-  if (status != BP_OK) throw CaseEnd{Outcome::fail, fmt::format("event_wait answered {}", status_name(status))};
+  if (status != BP_OK) throw CaseEnd{Outcome::fail, fmt::format("event_wait returned {}", status_name(status))};
 }
 
 // The host waits for the event and then reads through another stream. Only the wait orders the read
@@ -90,7 +90,7 @@ void mapped_behind_the_work(Context& context, uint32_t kind) {
     producer.stream.copy(mapped.get(), 0, producer.to.get(), 0, kBytes);
     producer.stream.record(event.get());
     event.wait();
-    require_same(context, Bytes(address, address + kBytes), data, "mapped memory behind an event that has passed");
+    require_same(context, Bytes(address, address + kBytes), data, "mapped memory after an event that has passed");
   }
 }
 
@@ -243,7 +243,7 @@ void waited_on_by_threads(Context& context) {
       Stream own(device);
       while (!stop) {
         const bp_status status = event.wait_for(index % 2 == 0 ? 0 : 50'000);
-        context.require(status == BP_OK || status == BP_TIMEOUT, "event_wait answered {}", status_name(status));
+        context.require(status == BP_OK || status == BP_TIMEOUT, "event_wait returned {}", status_name(status));
         own.wait_event(event.get());
       }
       own.wait();

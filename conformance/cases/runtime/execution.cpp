@@ -71,7 +71,7 @@ void of_other_data(Context& context, const bph_op_info& op) {
     scene->operands.reset_outputs();
     scene->operands.enqueue(stream, runner);
     stream.wait();
-    scene->check("an execution behind one with other data");
+    scene->check("an execution after one with other data");
   }
   // Now both executions are pending at once.
   first.operands.reset_outputs();
@@ -135,9 +135,9 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
       scene.check(fmt::format("an execution whose workspace held {:#x}", fill));
     }
     const Bytes edge(margin, static_cast<unsigned char>(fill));
-    require_same(context, download<unsigned char>(workspace, margin), edge, "what lies before the workspace");
+    require_same(context, download<unsigned char>(workspace, margin), edge, "the bytes before the workspace");
     require_same(context, download<unsigned char>(workspace, margin, margin + bytes), edge,
-                 "what lies behind the workspace");
+                 "the bytes after the workspace");
   }
 }
 
@@ -292,22 +292,22 @@ void deterministic(Context& context, const bph_op_info& op) {
   // All operands exist at once, so that their addresses differ.
   std::vector<std::unique_ptr<Operands>> elsewhere;
   std::vector<Buffer> between;
-  for (uint64_t place = 1; place <= 4; ++place) {
-    between.emplace_back(device, place * device.info().alignment);
+  for (uint64_t round = 1; round <= 4; ++round) {
+    between.emplace_back(device, round * device.info().alignment);
     elsewhere.push_back(std::make_unique<Operands>(context, operands));
-    require_results(context, run(*elsewhere.back(), place * device.info().alignment), first,
-                    "a run with BP_OP_FLAG_DETERMINISTIC whose buffers and workspace lie elsewhere");
+    require_results(context, run(*elsewhere.back(), round * device.info().alignment), first,
+                    "a run with BP_OP_FLAG_DETERMINISTIC whose buffers and workspace have other addresses");
   }
   Delay delay(context);
   Stream busy(device);
   // Repeats the run until two runs overlap the work of the stream `busy`. Each attempt uses a
   // longer delay, because a loaded machine may prevent the overlap.
-  unsigned beside = 0;
-  for (unsigned attempt = 0; attempt < 5 && beside < 2; ++attempt) {
+  unsigned concurrent = 0;
+  for (unsigned attempt = 0; attempt < 5 && concurrent < 2; ++attempt) {
     delay.enqueue(busy, 3000u << attempt);
     require_results(context, run(operands, 0), first,
-                    "a run with BP_OP_FLAG_DETERMINISTIC beside another stream's work");
-    beside += busy.wait_for(0) == BP_TIMEOUT ? 1 : 0;
+                    "a run with BP_OP_FLAG_DETERMINISTIC during another stream's work");
+    concurrent += busy.wait_for(0) == BP_TIMEOUT ? 1 : 0;
     busy.wait();
   }
 }

@@ -33,7 +33,7 @@ void instances(Context& context) {
     stream.wait();
     Words got(1024);
     device.read(to.get(), 0, got.data(), 4096);
-    require_same(context, got, data, "the first copy of an instance beside those of seven others");
+    require_same(context, got, data, "the first copy of an instance, concurrent with seven others");
   });
 }
 
@@ -121,7 +121,7 @@ void add_first_use_cases(Catalogue& catalogue) {
   for (size_t index = 0; index < catalogue.size(); ++index) {
     const Case& each = catalogue[index];
     if (!each.id.starts_with("numeric.") || each.op >= best.size()) continue;
-    if (const int here = merit(each); here > best[each.op].merit) best[each.op] = {index, here};
+    if (const int own = merit(each); own > best[each.op].merit) best[each.op] = {index, own};
   }
   for (const Best& of : best) {
     if (of.merit == 0) continue;

@@ -120,7 +120,7 @@ void in_order(Context& context, const Command& first, const Command& second, boo
   Side slow(context, first, kSlowBytes), earlier(context, first, kBytes), later(context, second, kBytes);
   slow.prepare();
   upload(busy, Bytes(kSlowBytes, 0x3C));
-  const std::string what = fmt::format("{} and then {}{}", first.name, second.name, across ? " behind an event" : "");
+  const std::string what = fmt::format("{} and then {}{}", first.name, second.name, across ? " after an event" : "");
   for (const unsigned units : {4u, 24u}) {
     Bytes content = noise(context, kBytes);
     upload(subject, content);

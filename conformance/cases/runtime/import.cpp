@@ -44,7 +44,7 @@ void maps_to_itself(Context& context) {
   ErrorRecord error;
   expect_status(device->buffer_map(device.get(), imported.buffer.get(), &address, &error), error, "buffer_map",
                 {BP_OK});
-  context.require(address == pages.data(), "an imported buffer maps to {}, its memory lies at {}", address,
+  context.require(address == pages.data(), "an imported buffer maps to {}, its memory is at {}", address,
                   static_cast<const void*>(pages.data()));
 }
 
@@ -54,7 +54,7 @@ void is_an_operand(Context& context) {
   const Imported imported(context, pages.data(), 1u << 16);
   need_import_of_pages(context, imported);
   if (imported.kind != BP_MEMORY_SHARED && !device.has(BP_CAP_HOST_OPERANDS))
-    context.not_claimed("imported memory is HOST memory, which is no operand here");
+    context.not_claimed("imported memory is HOST memory, which this device does not accept as an operand");
   auto* const words = reinterpret_cast<uint32_t*>(pages.data());
   for (uint32_t i = 0; i < 1024; ++i) words[i] = i;
   Runner add(device, elementwise(BP_OP_ADD, BP_U32, 1024));

@@ -48,7 +48,7 @@ struct Imported {
     kind = UINT32_MAX;
     const bp_status status = import_of(context).import_memory(context.device().get(), &desc, &kind, &made, &error);
     expect_status(status, error, "import_memory", {BP_OK, BP_UNSUPPORTED});
-    context.require((status == BP_OK) == (made != nullptr), "import_memory answered {} and gave {}",
+    context.require((status == BP_OK) == (made != nullptr), "import_memory returned {} and gave {}",
                     status_name(status), static_cast<const void*>(made));
     buffer = Owner<bp_buffer, &bp_device_api::buffer_destroy>(context.device(), made);
     if (made != nullptr)
@@ -60,7 +60,7 @@ struct Imported {
 };
 
 inline void need_import_of_pages(Context& context, const Imported& imported) {
-  if (!imported) context.fail("import_memory refuses whole pages of ordinary memory: what would it take?");
+  if (!imported) context.fail("import_memory refuses whole pages of ordinary memory");
 }
 
 }  // namespace backplane::conformance

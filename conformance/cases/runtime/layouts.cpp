@@ -79,7 +79,7 @@ class Scene {
     // The first call of this function uses the plain descriptor. If the plugin declines the plain
     // descriptor, the case is not claimed.
     if (taken_ && !claims(context_.device(), made_for))
-      context_.fail("plan_create takes {}, and refuses {}, which means the same", text(plain_), text(made_for));
+      context_.fail("plan_create accepts {}, and refuses {}, which is equivalent", text(plain_), text(made_for));
     taken_ = true;
     Runner runner(context_.device(), std::move(made_for));
     const bool any_size = (runner.plan().info.flags & BP_PLAN_ANY_SIZE) != 0;
@@ -111,7 +111,7 @@ class Scene {
     ErrorRecord error;
     const bp_status status = operands_.try_enqueue(stream_.get(), runner.plan().get(), desc.get(), runner.workspace(),
                                                    0, runner.plan().info.workspace_bytes, &error);
-    context_.require(status == BP_OK, "plan_execute answered {}; a plan for {} is executed with {}", error.text(status),
+    context_.require(status == BP_OK, "plan_execute returned {}; a plan for {} is executed with {}", error.text(status),
                      text(runner.desc()), text(desc));
     stream_.wait();
     std::vector<Bytes> got = operands_.results();

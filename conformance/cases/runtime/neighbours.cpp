@@ -54,7 +54,7 @@ class Mapped {
 };
 
 // The device writes its parts after a delay. Meanwhile the host writes the host's parts.
-void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
+void device_writes_adjacent(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
   const Halves halves{grain, 24};
@@ -75,17 +75,17 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
     stream.wait();
     for (uint64_t i = 0; i < halves.count; ++i) {
       context.require(std::memcmp(bytes + halves.host(i), host.data() + halves.host(i), grain) == 0,
-                      "{} bytes at {} that the host wrote are gone: the device wrote those beside them", grain,
+                      "{} bytes at {} that the host wrote are lost: the device wrote adjacent bytes", grain,
                       halves.host(i));
       context.require(std::memcmp(bytes + halves.device(i), written.data() + halves.device(i), grain) == 0,
-                      "{} bytes at {} that the device wrote are gone: the host wrote those beside them", grain,
+                      "{} bytes at {} that the device wrote are lost: the host wrote adjacent bytes", grain,
                       halves.device(i));
     }
   }
 }
 
 // The device reads its parts after a delay. Meanwhile the host writes the host's parts.
-void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
+void device_reads_adjacent(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
   const Halves halves{grain, 24};
@@ -104,9 +104,9 @@ void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
     const Bytes got = download<unsigned char>(target, halves.bytes());
     for (uint64_t i = 0; i < halves.count; ++i) {
       context.require(std::memcmp(got.data() + halves.device(i), data.data() + halves.device(i), grain) == 0,
-                      "the device read {} bytes at {} wrongly while the host wrote those beside them", grain,
+                      "the device read {} bytes at {} wrongly while the host wrote adjacent bytes", grain,
                       halves.device(i));
-      context.require(bytes[halves.host(i)] == round, "a byte at {} that the host wrote is gone", halves.host(i));
+      context.require(bytes[halves.host(i)] == round, "a byte at {} that the host wrote is lost", halves.host(i));
     }
   }
 }
@@ -125,8 +125,8 @@ void add_neighbour_cases(Catalogue& catalogue) {
           {"BP-BUF-018"}, [=](Context& context) { body(context, kind, grain); },
           imported ? "IMPORT" : kind_extension(kind));
     };
-    add_one("written", device_writes_beside);
-    add_one("read", device_reads_beside);
+    add_one("written", device_writes_adjacent);
+    add_one("read", device_reads_adjacent);
   };
   for (const uint64_t grain : {256u, 4096u}) add(BP_MEMORY_HOST, grain);
   for (const uint64_t grain : {1u, 7u, 256u, 4096u}) add(BP_MEMORY_SHARED, grain);

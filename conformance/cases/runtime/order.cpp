@@ -58,7 +58,7 @@ void one_waits(Context& context, uint64_t most_us) {
     scene.producer.record(event.get());
     scene.consumers[0].wait_event(event.get());
     scene.consume(0);
-    scene.check(0, data, "work behind another stream's event");
+    scene.check(0, data, "work after another stream's event");
   }
 }
 
@@ -72,7 +72,7 @@ void by_operator(Context& context) {
     scene.consumers[0].wait_event(event.get());
     invert.enqueue(scene.consumers[0].get(), {{scene.middle.get()}}, {{scene.results[0].get()}});
     for (unsigned char& byte : data) byte = static_cast<unsigned char>(~byte);
-    scene.check(0, data, "an operator behind another stream's event");
+    scene.check(0, data, "an operator after another stream's event");
   }
 }
 
@@ -90,7 +90,7 @@ void of_an_operator(Context& context) {
     scene.consumers[0].wait_event(event.get());
     scene.consume(0);
     for (unsigned char& byte : data) byte = static_cast<unsigned char>(~byte);
-    scene.check(0, data, "work behind an operator of another stream");
+    scene.check(0, data, "work after an operator of another stream");
   }
 }
 
@@ -105,7 +105,7 @@ void destroyed_at_once(Context& context) {
     }
     const Event other(scene.device);
     scene.consume(0);
-    scene.check(0, data, "work behind an event that was destroyed after the wait was enqueued");
+    scene.check(0, data, "work after an event that was destroyed after the wait was enqueued");
   }
 }
 
@@ -121,7 +121,7 @@ void recorded_again(Context& context, bool elsewhere) {
     scene.consumers[0].wait_event(event.get());
     (elsewhere ? idle : scene.producer).record(event.get());
     scene.consume(0);
-    scene.check(0, data, "work behind a record that a later one replaced");
+    scene.check(0, data, "work after a record that a later one replaced");
     scene.producer.wait();
   }
 }
@@ -138,7 +138,7 @@ void latest_record(Context& context) {
     scene.producer.record(event.get());
     scene.consumers[0].wait_event(event.get());
     scene.consume(0);
-    scene.check(0, data, "work behind the latest record");
+    scene.check(0, data, "work after the latest record");
   }
 }
 
@@ -155,12 +155,12 @@ void later_work_is_not_waited_for(Context& context) {
     scene.consume(0);
     scene.delay.enqueue(scene.producer, longer_delay(attempt));
     scene.producer.record(event.get());
-    scene.check(0, data, "work behind the first record");
+    scene.check(0, data, "work after the first record");
     const bool pending = scene.producer.wait_for(0) == BP_TIMEOUT;
     scene.producer.wait();
     if (pending) return;
   }
-  context.not_claimed("a stream's wait never ended before what was enqueued behind the record: streams take turns");
+  context.not_claimed("a stream's wait never ended before the work enqueued after the record: streams alternate");
 }
 
 void fan_out(Context& context, unsigned count) {
@@ -173,7 +173,7 @@ void fan_out(Context& context, unsigned count) {
       scene.consumers[i].wait_event(event.get());
       scene.consume(i);
     }
-    for (unsigned i = count; i-- > 0;) scene.check(i, data, "one of several streams behind an event");
+    for (unsigned i = count; i-- > 0;) scene.check(i, data, "one of several streams after an event");
   }
 }
 
@@ -266,7 +266,7 @@ void producer_ends(Context& context) {
       producer.wait();
     }
     event.reset();
-    scene.check(0, data, "work behind an event of a stream that has ended");
+    scene.check(0, data, "work after an event of a stream that has ended");
   }
 }
 

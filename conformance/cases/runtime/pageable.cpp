@@ -74,7 +74,7 @@ void target_margins(Context& context) {
     Bytes expected(256, 0x5A);
     std::copy_n(data.begin() + static_cast<ptrdiff_t>(bytes % 3), bytes,
                 expected.begin() + 64 + static_cast<ptrdiff_t>(bytes % 5));
-    require_same(context, target, expected, fmt::format("copy_out of {} bytes and what lies around", bytes));
+    require_same(context, target, expected, fmt::format("copy_out of {} bytes and the bytes around them", bytes));
   }
 }
 
@@ -166,7 +166,7 @@ void keeps_its_place(Context& context, bool in) {
       require_same(context, download<unsigned char>(second, bytes), before, "work that was enqueued before copy_in");
       require_same(context, download<unsigned char>(first, bytes), after, "copy_in");
     } else {
-      require_same(context, host, before, "copy_out behind the work that wrote its source");
+      require_same(context, host, before, "copy_out after the work that wrote its source");
     }
   }
 }

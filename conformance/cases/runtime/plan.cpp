@@ -40,7 +40,7 @@ std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
 }
 
 // Checks that the device supports the operator for `dtype` and reports plausible facts.
-void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
+void check_plan(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
   const Plan plan(device, desc.get());
@@ -61,7 +61,7 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
   context.require((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || has_slot,
                   "a plan has BP_PLAN_SIZED_WORKSPACE and there is no plan_workspace");
   context.require(op.op != BP_OP_COPY || (info.stage_inputs == 0 && info.stage_outputs == 0),
-                  "copy asks for staging, which is done by copy");
+                  "copy requests staging, which uses copy itself");
 }
 
 // Checks that repeated queries (plan_create with a null output) return the same status and facts as
@@ -69,32 +69,32 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
 void question(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
-  bp_plan_info made = {}, asked = {}, again = {};
+  bp_plan_info made = {}, checked = {}, again = {};
   ErrorRecord error;
   bp_plan* plan = nullptr;
   const bp_status status = create(device, desc.get(), &plan, made, error);
   if (plan != nullptr) device->plan_destroy(device.get(), plan);
   expect_status(status, error, "plan_create", {BP_OK, BP_UNSUPPORTED});
   ErrorRecord of_question, of_second;
-  const bp_status answer = create(device, desc.get(), nullptr, asked, of_question);
-  context.require(answer == status, "with a place for the plan plan_create answered {}, without one {}",
-                  status_name(status), status_name(answer));
+  const bp_status without_plan = create(device, desc.get(), nullptr, checked, of_question);
+  context.require(without_plan == status, "plan_create returned {} with a pointer for the plan, and {} without one",
+                  status_name(status), status_name(without_plan));
   create(device, desc.get(), nullptr, again, of_second);
   if (status != BP_OK) context.not_claimed("{}", error.message);
-  context.require(agrees_with(asked, made), "plan_create fills other facts when it is only asked");
-  context.require(same_facts(asked, again), "plan_create fills other facts for an equal descriptor");
+  context.require(agrees_with(checked, made), "plan_create fills other facts if its output is null");
+  context.require(same_facts(checked, again), "plan_create fills other facts for an equal descriptor");
 }
 
 void of_two_devices(Context& context, const bph_op_info& op) {
   Device other(context.plugin(), context.device_index());
   OpDesc desc = sample(op, usual_dtype(op));
-  const Plan here(context.device(), desc.get()), there(other, desc.get());
-  context.require(same_facts(here.info, there.info), "two opens of a device make different plans of one descriptor");
+  const Plan first(context.device(), desc.get()), second(other, desc.get());
+  context.require(same_facts(first.info, second.info), "two opens of a device make different plans of one descriptor");
 }
 
 // Checks that the facts are equal for all sizes of a class. Only a workspace that is declared as
 // size-dependent may differ.
-void class_has_one_answer(Context& context, const bph_op_info& op) {
+void check_class(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc small = sample(op, usual_dtype(op));
   const Plan plan(device, small.get());
@@ -121,10 +121,10 @@ void class_has_one_answer(Context& context, const bph_op_info& op) {
     return;
   }
   ErrorRecord error;
-  uint64_t told = 0;
-  expect_status(device->plan_workspace(device.get(), plan.get(), &large.get(), &told, &error), error, "plan_workspace",
-                {BP_OK});
-  context.require(told == other.info.workspace_bytes, "plan_workspace told {} bytes, plan_create {}", told,
+  uint64_t stated = 0;
+  expect_status(device->plan_workspace(device.get(), plan.get(), &large.get(), &stated, &error), error,
+                "plan_workspace", {BP_OK});
+  context.require(stated == other.info.workspace_bytes, "plan_workspace returned {} bytes, plan_create {}", stated,
                   other.info.workspace_bytes);
   OpDesc foreign = elementwise(op.op == BP_OP_NEG ? BP_OP_ABS : BP_OP_NEG, BP_F32, 8);
   uint64_t none = 0;
@@ -144,7 +144,7 @@ void by_threads(Context& context) {
       ErrorRecord error;
       bp_plan* plan = nullptr;
       const bp_status status = create(device, desc.get(), &plan, info, error);
-      context.require(status == BP_OK || status == BP_UNSUPPORTED, "plan_create of {} answered {}", op.name,
+      context.require(status == BP_OK || status == BP_UNSUPPORTED, "plan_create of {} returned {}", op.name,
                       error.text(status));
       if (plan != nullptr) device->plan_destroy(device.get(), plan);
     }
@@ -180,7 +180,7 @@ void specialize(Context& context, const bph_op_info& op) {
   expect_status(status, error, "plan_create with BP_OP_FLAG_SPECIALIZE", {BP_OK, BP_UNSUPPORTED});
   context.require(
       (plain.info.flags & BP_PLAN_SPECIALIZABLE) == 0 || status != BP_OK || (info.flags & BP_PLAN_ANY_SIZE) == 0,
-      "a plan asked to serve one size says that it serves any");
+      "a plan requested for one size states that it serves any");
 }
 
 // Checks that the operator supports operands of rank `rank`.
@@ -205,7 +205,7 @@ constexpr Layout kLayouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {
                                {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},
                                {"overlapping", {1, 1}}};
 
-void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
+void check_copy(Context& context, const Layout& layout, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc(BP_OP_COPY);
   bp_tensor_desc view = dense_view(dtype, {6, 6});
@@ -214,14 +214,14 @@ void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
   desc.input(view);
   const Plan plan(device, desc.get());
   context.require(plan.info.stage_inputs == 0 && plan.info.stage_outputs == 0,
-                  "copy from a {} view asks for staging, which is done by copy", layout.name);
+                  "copy from a {} view requests staging, which uses copy itself", layout.name);
   // Strides that repeat an address are illegal for an output.
   if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;
   OpDesc back(BP_OP_COPY);
   back.input(dense_view(dtype, {6, 6})).output(view);
   const Plan other(device, back.get());
   context.require(other.info.stage_inputs == 0 && other.info.stage_outputs == 0,
-                  "copy to a {} view asks for staging, which is done by copy", layout.name);
+                  "copy to a {} view requests staging, which uses copy itself", layout.name);
 }
 
 }  // namespace
@@ -242,7 +242,7 @@ void add_plan_cases(Catalogue& catalogue) {
     };
     for (const uint32_t dtype : dtypes_of(op.dtypes)) {
       add(fmt::format("of_{}", bph_dtype_name(dtype)), {"BP-PLAN-001", "BP-PLAN-013"}, dtype,
-          [op, dtype](Context& context) { is_there(context, op, dtype); });
+          [op, dtype](Context& context) { check_plan(context, op, dtype); });
       add(fmt::format("question_of_{}", bph_dtype_name(dtype)), {"BP-PLAN-008", "BP-PLAN-012"}, dtype,
           [op, dtype](Context& context) { question(context, op, dtype); });
     }
@@ -250,7 +250,7 @@ void add_plan_cases(Catalogue& catalogue) {
     add("of_two_devices", {"BP-PLAN-012", "BP-DEV-008"}, usual,
         [op](Context& context) { of_two_devices(context, op); });
     add("class_has_one_answer", {"BP-PLAN-016", "BP-PLAN-017"}, usual,
-        [op](Context& context) { class_has_one_answer(context, op); });
+        [op](Context& context) { check_class(context, op); });
     add("with_flag_tune", {"BP-PLAN-004"}, usual,
         [op](Context& context) { known_flag(context, op, BP_OP_FLAG_TUNE, {BP_OK}); });
     add("with_flag_device_scalars", {"BP-PLAN-004"}, usual, [op](Context& context) {
@@ -265,7 +265,7 @@ void add_plan_cases(Catalogue& catalogue) {
   for (const Layout& layout : kLayouts)
     for (const uint32_t dtype : {BP_U8, BP_F32})
       add_case(catalogue, fmt::format("runtime.plan.copy.of_{}_{}", layout.name, bph_dtype_name(dtype)),
-               {"BP-PLAN-019"}, [&layout, dtype](Context& context) { copy_takes(context, layout, dtype); });
+               {"BP-PLAN-019"}, [&layout, dtype](Context& context) { check_copy(context, layout, dtype); });
   add_case(catalogue, "runtime.plan.all.by_threads", {"BP-PLAN-018", "BP-THR-002"}, by_threads);
 }
 

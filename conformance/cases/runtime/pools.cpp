@@ -160,7 +160,7 @@ void pending_waits(Context& context, unsigned count, bool last_first) {
     consumer.wait();
     for (unsigned i = 0; i < count; ++i)
       require_same(context, download<unsigned char>(results[i], kBytes), pairs.data[i],
-                   fmt::format("work behind {} pending waits, number {}", count, i));
+                   fmt::format("work after {} pending waits, number {}", count, i));
     producer.wait();
   }
 }
@@ -295,11 +295,11 @@ void timed_events(Context& context, unsigned count) {
   for (unsigned i = 1; i < count; ++i) {
     const int64_t ns = elapsed(all[0], all[i]);
     context.require(ns >= before,
-                    "of {} timed events on a stream, number {} lies {} ns behind the first, and the one before it {}",
+                    "of {} timed events on a stream, number {} is {} ns after the first, and the one before it {}",
                     count, i, ns, before);
     before = ns;
   }
-  context.require(before > 0, "{} timed events with work in between lie at one time", count);
+  context.require(before > 0, "{} timed events with work in between have one time", count);
 }
 
 // Creates plans that differ in operator, size or attribute. No plan is executed before the last

@@ -136,18 +136,18 @@ void descriptors_stay(Context& context) {
 }
 
 void environment_stays(Context& context) {
-  const auto ask = [] {
+  const auto read_environment = [] {
     std::vector<std::string> all;
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) all.emplace_back(*at);
     return all;
   };
   const mode_t mask = umask(022);
   umask(mask);
-  const std::vector<std::string> before = ask();
+  const std::vector<std::string> before = read_environment();
   workout(context);
   const mode_t after = umask(mask);
   context.require(after == mask, "the file mode mask was {:o} and is {:o}", mask, after);
-  context.require(ask() == before, "the environment was changed");
+  context.require(read_environment() == before, "the environment was changed");
 }
 
 // Checks that each instance logs to its own host, and never to the host of an instance that has
@@ -205,8 +205,8 @@ void two_hosts(Context& context) {
     of_other.copy(d.get(), 0, c.get(), 0, bytes);
     of_other.wait();
     of_one.wait();
-    require_same(context, download<unsigned char>(b, bytes), left, "the first host's work beside the second's");
-    require_same(context, download<unsigned char>(d, bytes), right, "the second host's work beside the first's");
+    require_same(context, download<unsigned char>(b, bytes), left, "the first host's work during the second's");
+    require_same(context, download<unsigned char>(d, bytes), right, "the second host's work during the first's");
   }
 }
 

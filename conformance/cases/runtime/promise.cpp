@@ -17,7 +17,7 @@ namespace backplane::conformance {
 
 namespace {
 
-void ask(Device& device, OpDesc desc, bool make) {
+void check_support(Device& device, OpDesc desc, bool make) {
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
   bp_plan* plan = nullptr;
@@ -27,27 +27,27 @@ void ask(Device& device, OpDesc desc, bool make) {
 
 // Queries each primitive in each dtype, and repeats the queries of other cases. Also creates plans
 // in the usual dtype until one second has passed.
-void ask_everything(Device& device) {
+void check_all_support(Device& device) {
   constexpr auto patience = std::chrono::seconds(1);
   const auto start = std::chrono::steady_clock::now();
   for (const bph_op_info& op : primitives()) {
-    for (const uint32_t dtype : dtypes_of(op.dtypes)) ask(device, sample(op, dtype), false);
-    if (std::chrono::steady_clock::now() - start < patience) ask(device, sample(op, usual_dtype(op)), true);
+    for (const uint32_t dtype : dtypes_of(op.dtypes)) check_support(device, sample(op, dtype), false);
+    if (std::chrono::steady_clock::now() - start < patience) check_support(device, sample(op, usual_dtype(op)), true);
   }
   PlanSupport::query_all(device.get());
 }
 
 void after_an_instance_ended(Context& context) {
-  ask_everything(context.device());
+  check_all_support(context.device());
   {
     Plugin other(context.path());
     Device device(other, context.device_index());
-    ask_everything(device);
+    check_all_support(device);
   }
-  ask_everything(context.device());
+  check_all_support(context.device());
   Plugin later(context.path());
   Device device(later, context.device_index());
-  ask_everything(device);
+  check_all_support(device);
 }
 
 // Creates many plans of different sizes. A time limit ends the loop, because plans of some plugins
@@ -56,16 +56,16 @@ void after_many_plans(Context& context) {
   constexpr int64_t most = 8192;
   constexpr auto patience = std::chrono::seconds(2);
   Device& device = context.device();
-  ask_everything(device);
+  check_all_support(device);
   const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < most && std::chrono::steady_clock::now() - start < patience; ++i)
-    ask(device, elementwise(i % 2 == 0 ? BP_OP_ADD : BP_OP_NEG, BP_F32, 1 + i), true);
-  ask_everything(device);
+    check_support(device, elementwise(i % 2 == 0 ? BP_OP_ADD : BP_OP_NEG, BP_F32, 1 + i), true);
+  check_all_support(device);
 }
 
 void after_refusals(Context& context) {
   Device& device = context.device();
-  ask_everything(device);
+  check_all_support(device);
   for (std::vector<Refusal>& refusals : std::array{all_refusals(), operator_refusals()})
     for (Refusal& refusal : refusals) {
       if (refusal.slot == "query" || !refusal.extension.empty()) continue;
@@ -82,19 +82,19 @@ void after_refusals(Context& context) {
       device->buffer_destroy(device.get(), buffer);
     desc.bytes = UINT64_MAX / 2;
   }
-  ask_everything(device);
+  check_all_support(device);
 }
 
 void by_threads(Context& context) {
   Device& device = context.device();
-  ask_everything(device);
-  in_threads(context, 4, [&](unsigned) { ask_everything(device); });
+  check_all_support(device);
+  in_threads(context, 4, [&](unsigned) { check_all_support(device); });
 }
 
 // Repeats all queries in a new process, where the results must be the same as in other processes.
 void in_a_fresh_process(Context& context) {
   PlanSupport::query_all(context.device().get());
-  ask_everything(context.device());
+  check_all_support(context.device());
 }
 
 }  // namespace

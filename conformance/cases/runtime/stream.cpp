@@ -16,7 +16,7 @@ namespace {
 void idle_is_ready(Context& context) {
   Stream stream(context.device());
   for (const uint64_t timeout : {uint64_t{0}, uint64_t{1}, uint64_t{1000000}, uint64_t{BP_WAIT_FOREVER}})
-    context.require(stream.wait_for(timeout) == BP_OK, "stream_wait({}) on an idle stream did not answer OK", timeout);
+    context.require(stream.wait_for(timeout) == BP_OK, "stream_wait({}) on an idle stream did not return OK", timeout);
 }
 
 // Checks that a poll returns OK after the work has finished.
@@ -147,7 +147,7 @@ void run_side_by_side(Context& context) {
     if (pending) return;
   }
   context.not_claimed(
-      "three streams never ended a small copy before a fourth had ended its long queue: they take turns");
+      "three streams never ended a small copy before a fourth had ended its long queue: they alternate");
 }
 
 void from_thread_to_thread(Context& context) {

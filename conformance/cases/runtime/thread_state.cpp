@@ -29,7 +29,7 @@ namespace {
 // destructor.
 class OddState {
  public:
-  OddState(int rounding, bool flush, bool block_signals, bool other_place) : before_(ThreadState::now()) {
+  OddState(int rounding, bool flush, bool block_signals, bool other_directory) : before_(ThreadState::now()) {
     std::fesetround(rounding);
 #if defined(__SSE__)
     if (flush) _mm_setcsr(_mm_getcsr() | 0x8040u);  // flush-to-zero and denormals-are-zero
@@ -44,7 +44,7 @@ class OddState {
       sigaddset(&set, SIGCHLD);
       pthread_sigmask(SIG_BLOCK, &set, nullptr);
     }
-    if (other_place) {
+    if (other_directory) {
       if (setlocale(LC_ALL, "C.UTF-8") == nullptr) setlocale(LC_ALL, "POSIX");
       if (chdir("/") != 0) throw CaseEnd{Outcome::suspect, "the root directory cannot be entered"};
     }
@@ -60,7 +60,7 @@ class OddState {
 struct State {
   const char* name;
   int rounding;
-  bool flush, block_signals, other_place;
+  bool flush, block_signals, other_directory;
 };
 constexpr State kStates[] = {
     {"plain", FE_TONEAREST, false, false, false},       {"rounding_up", FE_UPWARD, false, false, false},
@@ -154,7 +154,7 @@ void left_as_found(Context& context, const Step& step, const State& state) {
   Scene scene(context);
   std::string change;
   {
-    const OddState odd(state.rounding, state.flush, state.block_signals, state.other_place);
+    const OddState odd(state.rounding, state.flush, state.block_signals, state.other_directory);
     const ThreadState before = ThreadState::now();
     for (int i = 0; i < 3 && change.empty(); ++i) {
       step.call(scene);
@@ -179,7 +179,7 @@ void results_do_not_depend(Context& context, const State& state) {
   upload(right, b);
   std::vector<float> got(8);
   {
-    const OddState odd(state.rounding, state.flush, state.block_signals, state.other_place);
+    const OddState odd(state.rounding, state.flush, state.block_signals, state.other_directory);
     Stream stream(device);
     Runner add(device, elementwise(BP_OP_ADD, BP_F32, 8));
     add.enqueue(stream.get(), {{left.get()}, {right.get()}}, {{out.get()}});

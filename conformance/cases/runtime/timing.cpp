@@ -16,13 +16,13 @@ void need_timing(Context& context) {
   if (!context.device().has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
 }
 
-bp_status ask(Device& device, const Event& begin, const Event& end, int64_t& ns, ErrorRecord& error) {
+bp_status elapsed_status(Device& device, const Event& begin, const Event& end, int64_t& ns, ErrorRecord& error) {
   return device->event_elapsed(device.get(), begin.get(), end.get(), &ns, &error);
 }
 int64_t elapsed(const Event& begin, const Event& end) {
   ErrorRecord error;
   int64_t ns = 0;
-  expect_status(ask(begin.device(), begin, end, ns, error), error, "event_elapsed", {BP_OK});
+  expect_status(elapsed_status(begin.device(), begin, end, ns, error), error, "event_elapsed", {BP_OK});
   return ns;
 }
 
@@ -63,10 +63,10 @@ void negative_if_end_came_first(Context& context) {
   delay.enqueue(stream, 3000);
   stream.record(second.get());
   stream.wait();
-  const int64_t there = elapsed(first, second), back = elapsed(second, first);
-  context.require(there > 0 && back < 0, "from first to second event_elapsed gave {}, from second to first {}", there,
-                  back);
-  context.require(there == -back, "event_elapsed gave {} one way and {} the other", there, back);
+  const int64_t forward = elapsed(first, second), back = elapsed(second, first);
+  context.require(forward > 0 && back < 0, "from first to second event_elapsed gave {}, from second to first {}",
+                  forward, back);
+  context.require(forward == -back, "event_elapsed gave {} one way and {} the other", forward, back);
   context.require(elapsed(first, first) == 0, "event_elapsed from an event to itself is not 0");
 }
 
@@ -85,7 +85,7 @@ void adds_up(Context& context) {
   int64_t sum = 0;
   for (size_t i = 1; i < events.size(); ++i) {
     const int64_t part = elapsed(events[i - 1], events[i]);
-    context.require(part >= 0, "event {} lies {} ns before the one recorded before it", i, -part);
+    context.require(part >= 0, "event {} is {} ns before the one recorded before it", i, -part);
     sum += part;
   }
   const int64_t whole = elapsed(events.front(), events.back());
@@ -108,16 +108,16 @@ void not_ready_while_pending(Context& context) {
     stream.record(end.get());
     ErrorRecord error;
     int64_t ns = 0;
-    const bp_status status = ask(device, begin, end, ns, error);
+    const bp_status status = elapsed_status(device, begin, end, ns, error);
     const bool pending = end.wait_for(0) == BP_TIMEOUT;
     expect_status(status, error, "event_elapsed", {BP_OK, BP_NOT_READY});
-    context.require(!pending || status == BP_NOT_READY, "event_elapsed answered {} before both events had passed",
+    context.require(!pending || status == BP_NOT_READY, "event_elapsed returned {} before both events had passed",
                     status_name(status));
     seen = seen || pending;
     stream.wait();
     context.require(elapsed(begin, end) > 0, "event_elapsed gave nothing once both events had passed");
   }
-  if (!seen) context.suspect("the events had always passed when they were asked");
+  if (!seen) context.suspect("the events had always passed at the query");
 }
 
 void across_streams(Context& context) {
@@ -138,7 +138,7 @@ void across_streams(Context& context) {
   const auto host = static_cast<int64_t>(now_ns() - from);
   ErrorRecord error;
   int64_t ns = 0;
-  const bp_status status = ask(device, begin, end, ns, error);
+  const bp_status status = elapsed_status(device, begin, end, ns, error);
   expect_status(status, error, "event_elapsed", {BP_OK, BP_UNSUPPORTED});
   if (status == BP_OK)
     context.require(ns > 0 && ns <= host + host / 10 + 1'000'000, "across streams event_elapsed gave {} ns of {} ns",

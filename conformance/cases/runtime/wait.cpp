@@ -16,7 +16,7 @@ namespace {
 void expect(bp_status status, std::string_view slot, std::initializer_list<bp_status> expected) {
   for (const bp_status each : expected)
     if (status == each) return;
-  throw CaseEnd{Outcome::fail, fmt::format("{} answered {}", slot, status_name(status))};
+  throw CaseEnd{Outcome::fail, fmt::format("{} returned {}", slot, status_name(status))};
 }
 
 // Objects that the tested slots need. They are created before the stream is filled with work.
@@ -163,7 +163,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
     const uint64_t took = now_ns() - begin;
     expect_status(status, error, of_event ? "event_wait" : "stream_wait", {BP_OK, BP_TIMEOUT});
     context.require(status != BP_TIMEOUT || took >= timeout_ns - timeout_ns / 8,
-                    "a wait of {} ns answered TIMEOUT after {} ns", timeout_ns, took);
+                    "a wait of {} ns returned TIMEOUT after {} ns", timeout_ns, took);
     timed_out = status == BP_TIMEOUT && took < 10 * (timeout_ns + kLateNs);
     if (!timed_out && took > timeout_ns + kLateNs) ++outlasted;
     stream.wait();
@@ -171,7 +171,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   require_same(context, download<unsigned char>(to, 4096), data, "work that a wait gave up on");
   if (timed_out) return;
   if (outlasted < kDelayAttempts * 2 / 3)
-    context.suspect("the device is idle before {} ns have passed: nothing can be told", timeout_ns);
+    context.suspect("the device is idle before {} ns have passed: nothing can be concluded", timeout_ns);
   context.fail("a wait of {} ns lasted until the work had ended, or many times its own time", timeout_ns);
 }
 
@@ -188,7 +188,7 @@ void ends_with_the_work(Context& context, bool of_event) {
     stream.record(event.get());
     const uint64_t begin = now_ns();
     const bp_status status = of_event ? event.wait_for(timeout) : stream.wait_for(timeout);
-    context.require(status == BP_OK, "a wait of {} ns answered {}", timeout, status_name(status));
+    context.require(status == BP_OK, "a wait of {} ns returned {}", timeout, status_name(status));
     context.require(now_ns() - begin < 15'000'000'000, "a wait lasted {} s for a millisecond of work",
                     (now_ns() - begin) / 1'000'000'000);
     stream.wait();
@@ -222,11 +222,11 @@ void outlasts_the_work(Context& context, const std::vector<uint64_t>& timeouts, 
       pending = stream.wait_for(0) == BP_TIMEOUT;
       const bp_status status = of_event ? event.wait_for(timeout) : stream.wait_for(timeout);
       context.require(status == BP_OK,
-                      "a wait of {} ns, which is {} s, answered {} while milliseconds of work were pending", timeout,
+                      "a wait of {} ns, which is {} s, returned {} while milliseconds of work were pending", timeout,
                       timeout / 1'000'000'000, status_name(status));
       stream.wait();
     }
-    if (!pending) context.suspect("the device is idle before it can be waited for: nothing can be told");
+    if (!pending) context.suspect("the device is idle before it can be waited for: nothing can be concluded");
   }
 }
 

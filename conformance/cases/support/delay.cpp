@@ -119,9 +119,9 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
       context.fail("{} waits for the device: never was work pending when it returned", slot);
     if (nothing.pending == 0 && nothing.long_polls >= kDelayAttempts / 2)
       context.fail(
-          "stream_wait with timeout 0 waits for the device: it never answered TIMEOUT, and lasted as the work did");
+          "stream_wait with timeout 0 waits for the device: it never returned TIMEOUT, and lasted as long as the work");
   }
-  context.suspect("the device ends 200 milliseconds of copies before it is asked: nothing can be told");
+  context.suspect("the device ends 200 milliseconds of copies before the query: nothing can be concluded");
 }
 
 }  // namespace backplane::conformance

@@ -158,8 +158,8 @@ class Rounds {
     const uint32_t threads = Footprint::now().threads;
     for (size_t sample = 0; sample < kSamples; ++sample) {
       for (size_t at = count_ * sample / kSamples; at < count_ * (sample + 1) / kSamples; ++at) cycle_();
-      const Floors here = floors_of(settled(threads));
-      for (size_t i = 0; i < kFigureCount; ++i) floors[i] = std::min(floors[i], here[i]);
+      const Floors current = floors_of(settled(threads));
+      for (size_t i = 0; i < kFigureCount; ++i) floors[i] = std::min(floors[i], current[i]);
     }
     return floors;
   }
@@ -181,7 +181,7 @@ class Rounds {
     const uint64_t last = sum(3), earlier = std::max(sum(1), sum(2));
     if (last < kFigures[figure].least || last < earlier / 4 * 3 || growing < (quarter + 1) / 2) return {};
     return fmt::format(
-        "{} {} stay behind in {} cycles, and no fewer in the last of {} than in the first: a pool comes to an end, a "
+        "{} {} remain after {} cycles, and no fewer in the last of {} than in the first: a pool comes to an end, a "
         "leak does not",
         last, kFigures[figure].unit, quarter * count_, rounds * count_);
   }

@@ -60,7 +60,7 @@ int query_in_child(const char* name) {
   return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
 }
 
-TEST(Mutants, NamesAreUniqueAndEveryNumberOfTheDesignIsThere) {
+TEST(Mutants, NamesAreUniqueAndNumbersAreComplete) {
   std::set<std::string> names;
   std::set<int> numbers;
   int last = 0;
@@ -82,12 +82,12 @@ TEST(Mutants, AnUnknownNameIsRefused) { EXPECT_EQ(query_in_child("no_such_defect
 
 // The results of a plugin: its name, version and device info, and the status of plan_create for
 // each operator and dtype with operands of two elements.
-struct Answers {
+struct Results {
   std::string name, version;
   bp_device_info info{};
   std::vector<bp_status> plans;
 
-  explicit Answers(const char* variable) {
+  explicit Results(const char* variable) {
     static bp_host host = make_host();
     bp_error error = make_error();
     const bp_plugin* plugin = nullptr;
@@ -100,14 +100,14 @@ struct Answers {
     plugin->device_open(plugin, 0, nullptr, &device, &error);
     for (uint32_t op = 0; op < BP_OP_LIMIT; ++op) {
       for (uint16_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype)
-        plans.push_back(ask(*plugin->device_api, device, op, dtype));
+        plans.push_back(plan_status(*plugin->device_api, device, op, dtype));
     }
     plugin->device_api->close(device);
     plugin->shutdown(plugin);
   }
 
  private:
-  static bp_status ask(const bp_device_api& api, bp_device* device, uint32_t op, uint16_t dtype) {
+  static bp_status plan_status(const bp_device_api& api, bp_device* device, uint32_t op, uint16_t dtype) {
     bp_tensor_desc view{};
     view.dtype = dtype;
     view.rank = 1;
@@ -130,9 +130,9 @@ struct Answers {
   }
 };
 
-TEST(Mutants, WithoutAChoiceThePluginAnswersAsTheReference) {
+TEST(Mutants, WithoutAChoiceThePluginBehavesLikeTheReference) {
   unsetenv("BACKPLANE_MUTANT");
-  const Answers mutant("MUTANT_PLUGIN"), reference("REFERENCE_PLUGIN");
+  const Results mutant("MUTANT_PLUGIN"), reference("REFERENCE_PLUGIN");
   EXPECT_EQ(mutant.name, "reference");
   EXPECT_EQ(mutant.name, reference.name);
   EXPECT_EQ(mutant.version, reference.version);

@@ -38,10 +38,10 @@ TEST(Cause, IsTheSameForOtherNumbersShapesDtypesAndIds) {
 }
 
 TEST(Cause, IsAnotherForOtherWords) {
-  const std::set<std::string> causes = {cause_of("plan_create answered INTERNAL (9): no kernel"),
-                                        cause_of("plan_create answered UNSUPPORTED (2): no kernel"),
-                                        cause_of("plan_execute answered INTERNAL (9): no kernel"),
-                                        cause_of("plan_create answered INTERNAL (9): no compiler"), cause_of("")};
+  const std::set<std::string> causes = {cause_of("plan_create returned INTERNAL (9): no kernel"),
+                                        cause_of("plan_create returned UNSUPPORTED (2): no kernel"),
+                                        cause_of("plan_execute returned INTERNAL (9): no kernel"),
+                                        cause_of("plan_create returned INTERNAL (9): no compiler"), cause_of("")};
   EXPECT_EQ(causes.size(), 5u);
 }
 
@@ -73,9 +73,9 @@ Json cause_with(const std::string& reason) {
 }
 
 TEST(Causes, NameTheSlotThatTheReasonNames) {
-  EXPECT_EQ(cause_with("plan_create answered INTERNAL (9): no")["slot"], "plan_create");
+  EXPECT_EQ(cause_with("plan_create returned INTERNAL (9): no")["slot"], "plan_create");
   EXPECT_EQ(cause_with("signal 10 has another handler now; seen first after device_open")["slot"], "device_open");
-  EXPECT_EQ(cause_with("copy answered INTERNAL (9): no")["slot"], "copy");
+  EXPECT_EQ(cause_with("copy returned INTERNAL (9): no")["slot"], "copy");
   EXPECT_EQ(cause_with("the copy is close to nothing")["slot"], "");
 }
 
@@ -91,7 +91,7 @@ TEST(Causes, TheSlotIsTheOneThatMostCasesSaw) {
 }
 
 TEST(Causes, KnownReasonsHaveRuleRemedyAndGuide) {
-  const Json cause = cause_with("a slot did not leave the thread as it found it: signal 10 has another handler now");
+  const Json cause = cause_with("a slot did not restore the state of the thread: signal 10 has another handler now");
   EXPECT_EQ(cause["requirements"], Json::array({"BP-THR-008"}));
   EXPECT_THAT(cause["remedy"].get<std::string>(), testing::HasSubstr("restore"));
   EXPECT_EQ(cause["guide"], "docs/writing_a_backend.md#rules-that-bite");
@@ -116,7 +116,7 @@ bool has_heading(const std::string& text, std::string_view anchor) {
   return false;
 }
 
-TEST(Advice, NamesRulesAndPagesThatAreThere) {
+TEST(Advice, NamesExistingRulesAndPages) {
   const std::string requirements = content("docs/requirements.md");
   ASSERT_FALSE(requirements.empty()) << "BACKPLANE_TEST_SOURCE names no source tree";
   for (const Advice& row : advice_rows()) {

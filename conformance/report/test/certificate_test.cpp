@@ -58,7 +58,7 @@ TEST(Certificate, ListsEveryCaseThatDidNotPass) {
   EXPECT_GT(failures, 0u);
 }
 
-TEST(Certificate, SaysNamesForBits) {
+TEST(Certificate, WritesNamesOfBits) {
   const Json device = realistic_run(Kind::passing, kAnyFile).certificate["device"];
   EXPECT_EQ(device["type"], "npu");
   EXPECT_EQ(device["memory_kinds"], Json({"device", "host"}));
@@ -119,15 +119,15 @@ TEST(Differences, AreFoundWhereverTheyAre) {
 TEST(Form, EachFieldIsNeededAndOfItsKind) {
   const Json certificate = realistic_run(Kind::failing, kAnyFile).certificate;
   ASSERT_EQ(form_fault(certificate), "");
-  for (const char* place :
+  for (const char* path :
        {"/schema", "/version", "/digest", "/suite/cases", "/plugin/sha256", "/device/index", "/run/seed",
         "/run/profile", "/run/resumed", "/verdict/level", "/matrix", "/groups", "/non_passes"}) {
-    const Json::json_pointer pointer(place);
+    const Json::json_pointer pointer(path);
     Json edited = certificate;
     edited[pointer] = nullptr;
-    EXPECT_NE(form_fault(edited), "") << place;
+    EXPECT_NE(form_fault(edited), "") << path;
     edited[pointer.parent_pointer()].erase(pointer.back());
-    EXPECT_NE(form_fault(edited), "") << place;
+    EXPECT_NE(form_fault(edited), "") << path;
   }
   Json edited = certificate;
   edited["groups"]["runtime.event"]["counts"]["pass"] = -1;
@@ -137,7 +137,7 @@ TEST(Form, EachFieldIsNeededAndOfItsKind) {
   EXPECT_THAT(form_fault(edited), testing::HasSubstr("version is 2"));
 }
 
-TEST(Form, IsReadOnlyIfItSaysOneThing) {
+TEST(Form, IsReadOnlyIfItIsUnambiguous) {
   EXPECT_NO_THROW(read_certificate("{\"a\": {\"b\": 1}, \"b\": [{\"a\": 1}, {\"a\": 2}]}"));
   EXPECT_THROW(read_certificate("{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}}"), std::runtime_error) << "a key twice";
   EXPECT_THROW(read_certificate("{\"a\": 1"), std::runtime_error);

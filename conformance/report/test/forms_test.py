@@ -80,8 +80,8 @@ def check_json(kind, certificate, validator):
               missing == certificate["verdict"]["profiles"]["train"]["mandatory_not_claimed"], missing)
     bad = {**certificate, "verdict": {**certificate["verdict"], "level": "best"}}
     tap.check(f"{kind}: the schema refuses a level that is none", list(validator.iter_errors(bad)))
-    rest = {key: value for key, value in certificate.items() if key != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    undigested = {key: value for key, value in certificate.items() if key != "digest"}
+    text = json.dumps(undigested, sort_keys=True, separators=(",", ":"))
     tap.check(f"{kind}: another program computes the same digest", hashlib.sha256(text.encode()).hexdigest() == certificate["digest"])
 
 
@@ -127,9 +127,9 @@ def check_html(kind, text, certificate):
     abi = certificate["verdict"]["abi"]
     tap.check(f"{kind}: the page names the ABI version", f"built for {certificate['plugin']['abi']['built_for']}" in words and
               (certificate["verdict"]["level"] == "none" or f"of ABI {abi}" in words), abi)
-    tap.check(f"{kind}: the page says what was not asked", certificate["run"]["not_asked"] == 1 and "1 case of a later ABI not asked" in words)
+    tap.check(f"{kind}: the page names cases that were not requested", certificate["run"]["not_asked"] == 1 and "1 case of a later ABI not requested" in words)
     causes = certificate["causes"]
-    tap.check(f"{kind}: the page tells each cause, or how many more", all(cause["repro"] in words and cause["remedy"] in words for cause in causes[:50]) and
+    tap.check(f"{kind}: the page shows each cause, or the number of others", all(cause["repro"] in words and cause["remedy"] in words for cause in causes[:50]) and
               (len(causes) <= 50 or f"{len(causes) - 50} more cause" in words or "more causes in the JSON" in words), causes[:2])
     missing = [case["id"] for case in certificate["non_passes"] if "mandatory" in case]
     page_ids = set(words.split())

@@ -76,10 +76,10 @@ Result passed(const Case& which, std::mt19937_64& random) {
 // Messages of a careless or hostile plugin.
 constexpr std::string_view kSaid[] = {
     "element 1 023 of 1 025 is 0x7fc00000 (nan); expected 0.333333343, error 1.84 of the bound; the input was 3",
-    "plan_execute answered INTERNAL: </script><script>alert(1)</script> & \"quotes\" 'and' <b>tags</b>",
+    "plan_execute returned INTERNAL: </script><script>alert(1)</script> & \"quotes\" 'and' <b>tags</b>",
     "it ended by signal 11 (SIGSEGV) at 0x10; its last output: \x1b[31mred\x1b[0m \x01\x02 \xff\xfe not UTF-8 "
     "\xef\xbf\xbe",
-    "12 bytes behind the output were written: a5a5a5a5 is 3f800000",
+    "12 bytes after the output were written: a5a5a5a5 is 3f800000",
 };
 
 Result failed(const Case& which, std::mt19937_64& random) {
@@ -95,9 +95,9 @@ Result result_of(const Case& which, Kind kind, std::mt19937_64& random) {
   const std::string op = which.op == 0 ? "" : op_name(which.op);
   if (kind == Kind::silent) return {Outcome::not_run, "the plugin did not load"};
   if (which.extension == "f64" || (which.extension == "bf16" && op == "matmul"))
-    return {Outcome::not_claimed, fmt::format("plan_create answered UNSUPPORTED: {} has no {}", op, which.extension)};
+    return {Outcome::not_claimed, fmt::format("plan_create returned UNSUPPORTED: {} has no {}", op, which.extension)};
   if (kind == Kind::failing && op == "sort")
-    return {Outcome::not_claimed, "plan_create answered UNSUPPORTED: sort <is> not offered"};
+    return {Outcome::not_claimed, "plan_create returned UNSUPPORTED: sort <is> not offered"};
   const bool fails = kind == Kind::broken
                          ? which.id.find("values0") == std::string::npos
                          : kind == Kind::failing &&
@@ -131,7 +131,7 @@ Run realistic_run(Kind kind, const std::string& library, uint32_t profile) {
   made.facts.capabilities = BP_CAP_TIMING | BP_CAP_DETERMINISTIC | uint64_t{1} << 40;
   if (kind == Kind::silent) {
     made.facts = Facts();
-    made.facts.error = "the plugin did not load: libacme_driver.so.1 is not there";
+    made.facts.error = "the plugin did not load: libacme_driver.so.1 does not exist";
   }
   std::mt19937_64 random(7);
   for (const size_t index : made.selection) made.results.push_back(result_of(made.catalogue[index], kind, random));

@@ -52,9 +52,9 @@ using Changes = std::vector<std::pair<std::string, Outcome>>;
 
 // Judges a run in which every case passes, except the cases whose ids begin with a prefix in
 // `changes`.
-Verdict judged(const Changes& changes, Selection asked = {BP_PROFILE_TRAIN, {}}, Facts of = facts()) {
+Verdict judged(const Changes& changes, Selection requested = {BP_PROFILE_TRAIN, {}}, Facts of = facts()) {
   const Catalogue catalogue = small();
-  const std::vector<size_t> selection = select(catalogue, asked);
+  const std::vector<size_t> selection = select(catalogue, requested);
   std::vector<Result> results;
   for (const size_t index : selection) {
     Result result{Outcome::pass};
@@ -63,30 +63,30 @@ Verdict judged(const Changes& changes, Selection asked = {BP_PROFILE_TRAIN, {}},
     }
     results.push_back(result);
   }
-  return judge(catalogue, selection, results, asked, of);
+  return judge(catalogue, selection, results, requested, of);
 }
 
-TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
+TEST(Verdict, APassingRunReachesTheRequestedProfile) {
   EXPECT_EQ(judged({}).level, BP_PROFILE_TRAIN);
   EXPECT_EQ(judged({}, {BP_PROFILE_INFER, {}}).level, BP_PROFILE_INFER);
   EXPECT_EQ(judged({}, {BP_PROFILE_CORE, {}}).level, BP_PROFILE_CORE);
   EXPECT_EQ(judged({}).statement, "acme 1.0 on Acme 9000 is certified at TRAIN of ABI " + version_text(BP_ABI_VERSION) +
-                                      "; it supports 100 % of what was asked");
+                                      "; it supports 100 % of the requested cases");
 }
 
 // A newer suite must not take a profile from a plugin that was built for an older ABI version.
-TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
+TEST(Verdict, ANewerSuiteInvalidatesNoCertificate) {
   constexpr uint32_t next = BP_ABI_VERSION + 1;
   Catalogue grown = small();
   grown.insert(grown.begin() + 1, one("abi.growth.of_core"));
   grown.push_back(one("numeric.sort.f32.later", BP_PROFILE_INFER, "", BP_OP_SORT, BP_F32));
   grown[1].since = grown.back().since = next;
   const auto measured = [&](uint32_t version, Outcome of_newer) {
-    const Selection asked = {BP_PROFILE_TRAIN, {}, version};
-    const std::vector<size_t> selection = select(grown, asked);
+    const Selection requested = {BP_PROFILE_TRAIN, {}, version};
+    const std::vector<size_t> selection = select(grown, requested);
     std::vector<Result> results;
     for (const size_t index : selection) results.push_back({grown[index].since == next ? of_newer : Outcome::pass});
-    return judge(grown, selection, results, asked, facts());
+    return judge(grown, selection, results, requested, facts());
   };
   const Verdict before = judged({});
   for (const Outcome outcome : {Outcome::pass, Outcome::fail, Outcome::not_claimed}) {
@@ -182,12 +182,12 @@ TEST(Verdict, AnOperatorPassesOnlyByItsNumericCases) {
                          one("numeric.mul.f32", BP_PROFILE_CORE, "", BP_OP_MUL, BP_F32),
                          one("abi.supports.mul", BP_PROFILE_CORE, "", BP_OP_MUL),
                          one("runtime.execute.sub", BP_PROFILE_CORE, "", BP_OP_SUB, BP_F32)};
-  const Selection asked = {BP_PROFILE_CORE, {}};
+  const Selection requested = {BP_PROFILE_CORE, {}};
   using enum Outcome;
   const auto operators = [&](const std::vector<Outcome>& outcomes) {
     std::vector<Result> results;
     for (const Outcome outcome : outcomes) results.push_back({outcome});
-    const std::string statement = judge(catalogue, select(catalogue, asked), results, asked, facts()).statement;
+    const std::string statement = judge(catalogue, select(catalogue, requested), results, requested, facts()).statement;
     return statement.substr(statement.rfind(", ", statement.find(" operator")) + 2);
   };
   EXPECT_EQ(operators({pass, not_claimed, not_claimed, fail, pass, pass}), "1 operator passes: add (f32)");
@@ -195,7 +195,7 @@ TEST(Verdict, AnOperatorPassesOnlyByItsNumericCases) {
   EXPECT_EQ(operators({pass, pass, pass, pass, pass, not_claimed}), "2 operators pass: add (i32, f32), mul (f32)");
 }
 
-TEST(Verdict, APluginThatDoesNotLoadIsToldWhy) {
+TEST(Verdict, APluginThatDoesNotLoadHasAReason) {
   Facts broken;
   broken.error = "it did not load";
   const Verdict verdict = judged({{"numeric", Outcome::not_run}}, {BP_PROFILE_TRAIN, {}}, broken);

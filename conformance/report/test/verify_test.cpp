@@ -90,9 +90,9 @@ Json edited(const Json& value) {
   return value.get<std::string>() + "x";
 }
 
-// Returns the part that `verify` refuses after the field at `place` is edited and the digest
+// Returns the part that `verify` refuses after the field at `path` is edited and the digest
 // updated. Returns "" for a field that `verify` does not check.
-std::string part_of(const std::string& place) {
+std::string part_of(const std::string& path) {
   static const std::pair<std::regex, const char*> parts[] = {
       {std::regex("/(schema|version)"), "form"},
       {std::regex("/suite/.*"), "suite"},
@@ -112,27 +112,27 @@ std::string part_of(const std::string& place) {
       {std::regex("/non_passes/[0-9]+/reason|.*/seconds"), ""},
       {std::regex("/(verdict|matrix|groups|non_passes|causes)/.*"), "verdict"}};
   for (const auto& [pattern, part] : parts) {
-    if (std::regex_match(place, pattern)) return part;
+    if (std::regex_match(path, pattern)) return part;
   }
   return "unexpected";
 }
 
 // Returns one field of each kind. The first group, cell and extension represent all others.
-std::vector<std::string> places_of(const Json& certificate) {
-  std::vector<std::string> places;
+std::vector<std::string> paths_of(const Json& certificate) {
+  std::vector<std::string> paths;
   const std::string group = "/groups/" + certificate["groups"].begin().key() + "/";
   const std::string extension = "/verdict/extensions/" + certificate["verdict"]["extensions"].begin().key() + "/";
   const Json flat = certificate.flatten();
-  for (const auto& [place, value] : flat.items()) {
+  for (const auto& [path, value] : flat.items()) {
     const auto skip = [&](std::string_view list, std::string_view first) {
-      return place.starts_with(list) && !place.starts_with(first);
+      return path.starts_with(list) && !path.starts_with(first);
     };
     if (skip("/groups/", group) || skip("/matrix/", "/matrix/0/") || skip("/verdict/extensions/", extension) ||
-        value.is_null() || value.is_array() || place == "/digest")
+        value.is_null() || value.is_array() || path == "/digest")
       continue;
-    places.push_back(place);
+    paths.push_back(path);
   }
-  return places;
+  return paths;
 }
 
 // A case that passes. If a certificate lists the case as a failure, only a repetition of the case
@@ -144,7 +144,7 @@ class VerifyTest : public testing::Test {
   void SetUp() override { ASSERT_FALSE(library().empty()) << "BACKPLANE_TEST_PLUGIN names no library"; }
 };
 
-TEST_F(VerifyTest, AcceptsWhatIsSo) {
+TEST_F(VerifyTest, AcceptsATrueCertificate) {
   const Verification verification = verified(certificate_with().dump(1), library(), 40);
   EXPECT_THAT(refused(verification), testing::IsEmpty())
       << message_of(verification, refused(verification).empty() ? "" : refused(verification)[0]);
@@ -154,13 +154,13 @@ TEST_F(VerifyTest, AcceptsWhatIsSo) {
 
 TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
   const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
-  const std::vector<std::string> places = places_of(certificate);
-  EXPECT_GT(places.size(), 80u);
-  for (const std::string& place : places) {
+  const std::vector<std::string> paths = paths_of(certificate);
+  EXPECT_GT(paths.size(), 80u);
+  for (const std::string& path : paths) {
     Json changed = certificate;
-    changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
+    changed[Json::json_pointer(path)] = edited(changed[Json::json_pointer(path)]);
     if (!form_fault(changed).empty()) continue;  // the next test covers this field
-    EXPECT_NE(changed["digest"], digest_of(changed)) << place;
+    EXPECT_NE(changed["digest"], digest_of(changed)) << path;
   }
   Json changed = certificate;
   changed["run"]["started"] = "2027-01-31T12:00:00Z";
@@ -174,15 +174,15 @@ TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
 
 TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
   const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
-  for (const std::string& place : places_of(certificate)) {
-    const std::string part = part_of(place);
+  for (const std::string& path : paths_of(certificate)) {
+    const std::string part = part_of(path);
     if (part.empty()) continue;
     Json changed = certificate;
-    changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
+    changed[Json::json_pointer(path)] = edited(changed[Json::json_pointer(path)]);
     // The certificate lists a failure that does not occur, so the repeated sample of cases always
     // refuses it. The test checks that `verify` also refuses the edited part.
     const std::vector<std::string> names = refused(verified(sealed(changed).dump(1)));
-    EXPECT_THAT(names, testing::Contains(part)) << place;
+    EXPECT_THAT(names, testing::Contains(part)) << path;
   }
 }
 
@@ -251,7 +251,7 @@ TEST_F(VerifyTest, APartOfARunIsRefused) {
   EXPECT_THAT(refused(verified(sealed(part).dump(1))), testing::Contains("run"));
 }
 
-TEST_F(VerifyTest, AnotherDriverIsSaidAndAnotherDeviceRefused) {
+TEST_F(VerifyTest, AnotherDriverIsReportedAndAnotherDeviceRefused) {
   Json other = certificate_with();
   other["device"]["driver"] = "driver 9.9";
   other["device"]["capabilities"].push_back("bit 60");
@@ -274,14 +274,14 @@ uint64_t seed_that_chooses(const std::string& id, size_t sample) {
   const std::vector<size_t> selection = select(catalogue, {BP_PROFILE_CORE, {}});
   const std::vector<Result> results(selection.size(), Result{Outcome::pass});
   for (uint64_t seed = 1;; ++seed) {
-    for (const size_t place : choose_sample({catalogue, selection, results, BP_PROFILE_CORE, 7}, sample, seed)) {
-      if (catalogue[selection[place]].id == id) return seed;
+    for (const size_t index : choose_sample({catalogue, selection, results, BP_PROFILE_CORE, 7}, sample, seed)) {
+      if (catalogue[selection[index]].id == id) return seed;
     }
   }
 }
 
 // One case has a false outcome. A sample that contains the case detects the false outcome.
-TEST_F(VerifyTest, ASampleFindsWhatIsNotSo) {
+TEST_F(VerifyTest, ASampleFindsFalseResults) {
   for (const Outcome outcome : {Outcome::fail, Outcome::not_claimed}) {
     const Verification verification = verified(certificate_with({{kPassingCase, outcome}}).dump(), library(), 60,
                                                seed_that_chooses(kPassingCase, 60));
@@ -299,9 +299,9 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
   const std::vector<size_t> selection = select(catalogue, {BP_PROFILE_CORE, {}});
   std::vector<Result> results(selection.size(), Result{Outcome::pass});
   std::map<std::string, size_t> sizes;
-  for (size_t place = 0; place < selection.size(); ++place) {
-    ++sizes[group_of(catalogue[selection[place]].id)];
-    results[place].outcome = place % 3 == 0 ? Outcome::fail : place % 3 == 1 ? Outcome::pass : Outcome::not_run;
+  for (size_t index = 0; index < selection.size(); ++index) {
+    ++sizes[group_of(catalogue[selection[index]].id)];
+    results[index].outcome = index % 3 == 0 ? Outcome::fail : index % 3 == 1 ? Outcome::pass : Outcome::not_run;
   }
   const Listed listed{catalogue, selection, results, BP_PROFILE_CORE, 7};
   const std::vector<size_t> chosen = choose_sample(listed, 300, 1);
@@ -309,15 +309,15 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
   EXPECT_NE(chosen, choose_sample(listed, 300, 2));
   EXPECT_EQ(chosen.size(), std::min<size_t>(300, selection.size() / 3 + 40));
   size_t failures = 0;
-  for (const size_t place : chosen) {
-    EXPECT_NE(results[place].outcome, Outcome::not_run);
-    failures += is_failure(results[place].outcome) ? 1 : 0;
+  for (const size_t index : chosen) {
+    EXPECT_NE(results[index].outcome, Outcome::not_run);
+    failures += is_failure(results[index].outcome) ? 1 : 0;
   }
   EXPECT_LE(failures, 40u);
   results.assign(selection.size(), Result{Outcome::pass});
   std::set<std::string> groups;
-  for (const size_t place : choose_sample(listed, sizes.size(), 3))
-    groups.insert(group_of(catalogue[selection[place]].id));
+  for (const size_t index : choose_sample(listed, sizes.size(), 3))
+    groups.insert(group_of(catalogue[selection[index]].id));
   EXPECT_EQ(groups.size(), sizes.size());
 }
 

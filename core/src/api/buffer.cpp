@@ -82,7 +82,7 @@ bp_status bph_buffer_from_address(uint64_t address, bph_device** out_device, bph
     const AddressedBuffer found = AddressMap::instance().find(address);
     if (found.buffer == 0) {
       throw Error(BP_INVALID_ARGUMENT,
-                  "{}: {:#x} lies in no living buffer whose address was asked for, that was mapped or imported",
+                  "{}: {:#x} lies in no living buffer whose address was requested, that was mapped or imported",
                   function, address);
     }
     *out_device = reinterpret_cast<bph_device*>(found.device);

@@ -169,8 +169,8 @@ uint32_t dtype_of(const DLDataType& type) {
   });
   if (found == std::end(kDtypeCodes) || type.lanes != 1) {
     throw Error(BP_UNSUPPORTED,
-                "{}: the DLPack dtype of code {}, {} bits and {} lanes is not known here; convert it first",
-                kImportName, type.code, type.bits, type.lanes);
+                "{}: the DLPack dtype of code {}, {} bits and {} lanes is not supported; convert it first", kImportName,
+                type.code, type.bits, type.lanes);
   }
   return found->dtype;
 }

@@ -63,8 +63,8 @@ struct Problem {
     if (++work > kMaxWork) return Overlap::unknown;
     const Term& term = terms[index];
     // This term must contribute the part of the target that the later terms cannot reach.
-    const int64_t rest = suffix_max[index + 1];
-    const int64_t least = target > rest ? (target - rest + term.coefficient - 1) / term.coefficient : 0;
+    const int64_t suffix = suffix_max[index + 1];
+    const int64_t least = target > suffix ? (target - suffix + term.coefficient - 1) / term.coefficient : 0;
     const int64_t most = std::min(term.limit, target / term.coefficient);
     for (int64_t x = most; x >= least; --x) {
       const Overlap overlap = search(index + 1, target - x * term.coefficient);

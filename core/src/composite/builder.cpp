@@ -107,8 +107,8 @@ Value Builder::scalar(uint32_t index, uint32_t rank) {
 Value Builder::temporary(uint32_t dtype, const Extents& shape) {
   int64_t bytes = 0;
   if (__builtin_mul_overflow(count_of(shape), int64_t{dtype_bytes(dtype)}, &bytes)) {
-    throw Error(BP_OUT_OF_MEMORY, "{}: its decomposition needs a temporary that no memory holds; use smaller operands",
-                row_.name)
+    throw Error(BP_OUT_OF_MEMORY,
+                "{}: its decomposition needs a temporary that exceeds the memory; use smaller operands", row_.name)
         .with_op(row_.id);
   }
   const Value made = value_of(Location::Kind::temporary, 0, dense_view(dtype, shape));
@@ -263,8 +263,8 @@ bool Builder::redirect(const Value& target, const Value& value) {
     // A step after the one that computed `value` uses the storage of `target`, so `target` must not
     // be written before that step.
     return false;
-  const Storage& place = storages_[target.storage];
-  if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
+  const Storage& written = storages_[target.storage];
+  if (written.kind == Location::Kind::output && desc_.outputs[written.index].alias != 0) {
     // This output aliases an input, which the step would overwrite. That is safe only if the step
     // is the last one and elementwise, and this input is the only one. A second input could be the
     // same memory.

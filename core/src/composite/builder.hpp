@@ -54,7 +54,7 @@ struct Storage {
   uint32_t index = 0;   // index of the composite's input, output or scalar
   uint64_t bits = 0;    // bits of a constant
   int64_t bytes = 0;    // size of a temporary
-  uint64_t offset = 0;  // offset of a temporary, valid after place_temporaries
+  uint64_t offset = 0;  // offset of a temporary, valid after lay_out_temporaries
   uint32_t alignment_log2 = 0;
   uint32_t writes = 0, reads = 0;
 };
@@ -125,7 +125,7 @@ class Builder {
 
   // Assigns offsets to temporaries. Temporaries that are never in use at the same time may share
   // memory. Returns the total size in bytes.
-  uint64_t place_temporaries();
+  uint64_t lay_out_temporaries();
   const std::vector<Draft>& drafts() const { return drafts_; }
   // The operands of a finished step: their views, with alignment and aliases, and their locations.
   struct Operands {

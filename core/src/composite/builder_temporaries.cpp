@@ -63,7 +63,7 @@ bool Builder::may_take_over(const Draft& draft, size_t step, const std::vector<s
   return false;
 }
 
-uint64_t Builder::place_temporaries() {
+uint64_t Builder::lay_out_temporaries() {
   constexpr size_t never = SIZE_MAX;
   std::vector<size_t> first(storages_.size(), never), last(storages_.size(), never);
   for (size_t s = 0; s < drafts_.size(); ++s) {

@@ -17,7 +17,7 @@ Value tap_of(Value columns, const Window& window, int64_t tap) {
 }
 
 // Returns a view of the elements of the padded image that kernel tap `tap` reads.
-Value met_by(Value padded, const Window& window, int64_t tap) {
+Value read_by_tap(Value padded, const Window& window, int64_t tap) {
   for (uint32_t d = window.rank(); d-- > 0;) {
     const int64_t at = tap % window.kernel[d];
     padded = slice(padded, 2 + d, at * window.dilation[d], window.positions[d], window.stride[d]);
@@ -45,7 +45,8 @@ void spread(Builder& b) {
     const Value taps = *try_reshape(columns, joined({n, to}, window.kernel, window.positions));
     const Value sums = b.temporary(b.number(), joined({n, to}, window.padded));
     b.fill(sums, 0);
-    for (int64_t tap = 0; tap < window.taps; ++tap) b.accumulate(met_by(sums, window, tap), tap_of(taps, window, tap));
+    for (int64_t tap = 0; tap < window.taps; ++tap)
+      b.accumulate(read_by_tap(sums, window, tap), tap_of(taps, window, tap));
     Value result = inside(sums, window);
     if (b.has_input(2)) result = b.add(result, bias);
     b.store(slice(y, 0, start, n), activate(b, attributes.activation, result));

@@ -47,9 +47,10 @@ void norm_bwd(Builder& b) {
   if (b.has_output(1)) store_sum(b, 1, b.mul(dy, straight), groups);
   store_sum(b, 2, dy, groups);
   const Value gradient = b.has_input(2) ? b.mul(dy, b.reshape(b.load(2), groups.parameter)) : dy;
-  const Value along = b.mul(straight, mean_of(b, b.mul(gradient, straight), groups));
-  const Value rest = centred ? b.sub(b.sub(gradient, mean_of(b, gradient, groups)), along) : b.sub(gradient, along);
-  b.store(b.output(0), b.reshape(b.mul(rest, rstd), b.output(0).shape()));
+  const Value projection = b.mul(straight, mean_of(b, b.mul(gradient, straight), groups));
+  const Value remainder =
+      centred ? b.sub(b.sub(gradient, mean_of(b, gradient, groups)), projection) : b.sub(gradient, projection);
+  b.store(b.output(0), b.reshape(b.mul(remainder, rstd), b.output(0).shape()));
 }
 
 }  // namespace backplane::core::composite

@@ -99,7 +99,7 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
 Error failed_step(const Error& error, const Device& device, const OpRow& composite, const Draft& draft) {
   const uint32_t dtype = draft.operands[0].dtype();
   if (error.status() == BP_UNSUPPORTED) {
-    return Error(BP_UNSUPPORTED, "{}: {} is not native here, and its decomposition needs {} of {}: {}", device.name,
+    return Error(BP_UNSUPPORTED, "{}: {} is not native, and its decomposition needs {} of {}: {}", device.name,
                  composite.name, draft.row->name, dtype_name(dtype), error.what())
         .with_op(composite.id);
   }
@@ -119,7 +119,7 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
   Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
   Ref<Program> program(kAdopt, new Program);
-  program->temporary_bytes = builder.place_temporaries();
+  program->temporary_bytes = builder.lay_out_temporaries();
   // Tiles of one size share entries, because their steps differ only in offsets.
   std::map<std::string, Ref<PlanEntry>> entries;
   for (const Draft& draft : builder.drafts()) {
@@ -142,7 +142,7 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
 uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc) {
   Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
-  const uint64_t bytes = builder.place_temporaries();
+  const uint64_t bytes = builder.lay_out_temporaries();
   std::set<std::string> queried;
   for (const Draft& draft : builder.drafts()) {
     const Descriptor key = key_of(draft, builder.operands_of(draft), desc);

@@ -57,9 +57,9 @@ Value dequantised_a(Builder& b, const Problem& p) {
 
 Value by_dequantising(Builder& b, const Problem& p) {
   const Value weights = b.temporary(b.number(), {p.cols, p.depth});
-  const int64_t full = p.depth / p.block, rest = p.depth % p.block;
+  const int64_t full = p.depth / p.block, remainder = p.depth % p.block;
   if (full > 0) dequantise(b, p, weights, 0, full, p.block);
-  if (rest > 0) dequantise(b, p, weights, full * p.block, 1, rest);
+  if (remainder > 0) dequantise(b, p, weights, full * p.block, 1, remainder);
   // Precision permissions do not apply to an integer `a`.
   const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;
   const uint32_t precision = whole ? 0 : b.attributes<bp_quantized_matmul_attributes>().precision;

@@ -24,7 +24,7 @@ namespace {
     throw Error(
         BP_UNSUPPORTED,
         "{}: {} {} has flags {:#x}, alias {} and reserved {:#x}; this library knows flags 0x1 and reserved 0, and an "
-        "alias only of an output without a buffer, asked of bph_device_supports",
+        "alias only of an output without a buffer in bph_device_supports",
         row.name, role, index, tensor.flags, tensor.alias, tensor.reserved)
         .with_op(row.id);
   }
@@ -36,7 +36,7 @@ namespace {
         .with_op(row.id);
   }
   throw Error(BP_UNSUPPORTED,
-              "{}: {} {} lies in HOST memory, which {} does not take as an operand; copy it to DEVICE memory first",
+              "{}: {} {} is in HOST memory, which {} does not accept as an operand; copy it to DEVICE memory first",
               row.name, role, index, device.name)
       .with_op(row.id);
 }

@@ -35,9 +35,10 @@ class Temporary {
 };
 
 [[noreturn]] void staged_copy(const Device& device, const OpRow& row) {
-  throw Error(BP_INTERNAL,
-              "{}: the plugin asks to stage operands of {}, which must take any strides itself; it is nonconforming",
-              device.name, row.name)
+  throw Error(
+      BP_INTERNAL,
+      "{}: the plugin requests staging of operands of {}, which must accept any strides itself; it is nonconforming",
+      device.name, row.name)
       .with_op(row.id);
 }
 

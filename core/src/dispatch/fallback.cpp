@@ -100,7 +100,7 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
   bph_stream* remote_stream = stream.fallback_stream;
   Stream& remote = require<Stream>(remote_stream, "fallback");
   if (device.fallback_policy == BPH_FALLBACK_WARN && !fallback.warned[row.id].exchange(true)) {
-    const Error line(BP_UNSUPPORTED, "{}: {} is missing and runs on {}, with copies both ways; this is said once",
+    const Error line(BP_UNSUPPORTED, "{}: {} is missing and runs on {}, with copies both ways; this is logged once",
                      device.name, row.name, remote_device.name);
     device.plugin->registry->log(BP_LOG_WARNING, line.what());
   }

@@ -60,7 +60,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
   Error error(
       BP_UNSUPPORTED,
-      "{}: plan_create of {} answered INVALID_ARGUMENT to a descriptor that core has checked, which is a defect of "
+      "{}: plan_create of {} returned INVALID_ARGUMENT for a descriptor that core has checked, which is a defect of "
       "the plugin and counts as UNSUPPORTED; report it to the plugin's author. It said: {}",
       device.name, row.name, static_cast<const char*>(reported.message));
   if (device.plugin->registry && !device.warned_of_refusal[row.id].exchange(true)) {
@@ -392,7 +392,7 @@ void PlanCache::specialized_plan(PlanEntry& entry) {
 
 // A deterministic call keeps its first plan. If a specialized plan cannot be made, the call also
 // keeps its first plan, which still works. Only a lost device is reported.
-void PlanCache::specialise(PlanEntry& entry) {
+void PlanCache::specialize(PlanEntry& entry) {
   if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
   const Descriptor key(*entry.row, entry.block);
   Ref<PlanEntry> better;

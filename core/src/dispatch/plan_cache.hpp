@@ -225,7 +225,7 @@ class PlanCache {
   // of the old one. `entry` stays valid for this use. Throws DEVICE_LOST.
   void used(StreamPlanCache& stream_cache, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
-    if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
+    if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialize(entry);
     if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
 
@@ -241,7 +241,7 @@ class PlanCache {
   void plan(PlanEntry& entry, bool specialize);
   Ref<Plan> create_plan(const OpRow& row, const bp_op_desc& desc);
   void specialized_plan(PlanEntry& entry);
-  void specialise(PlanEntry& entry);
+  void specialize(PlanEntry& entry);
   void attach(StreamPlanCache& stream_cache) noexcept;
   void detach(StreamPlanCache& stream_cache) noexcept;
 

@@ -34,8 +34,9 @@ void check_output(const OpRow& row, uint32_t index, const bp_tensor_desc& view) 
   const Overlap overlap = self_overlap(view);
   if (overlap != Overlap::no) {
     rules::invalid("output ", index, " with shape ", rules::shape_text(view), " and strides ", rules::stride_text(view),
-                   overlap == Overlap::yes ? " has two elements at one address; write to distinct ones"
-                                           : " may have two elements at one address, and it takes too long to tell");
+                   overlap == Overlap::yes
+                       ? " has two elements at one address; write to distinct ones"
+                       : " may have two elements at one address, and the check would take too long");
   }
   if (view.alias != 0 && row.shape_rule != BP_SHAPE_ELEMENTWISE) {
     rules::invalid("output ", index, " is input ", view.alias - 1, ": only elementwise operators work in place");

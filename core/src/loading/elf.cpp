@@ -67,7 +67,7 @@ constexpr unsigned char kHostData = std::endian::native == std::endian::little ?
 void check_headers(const FileDescriptor& file, uint64_t size, const std::string& path) {
   const auto truncated = [&](uint64_t wanted) {
     throw Refusal(BP_INVALID_ARGUMENT, "library.truncated", "plugin",
-                  "{}: truncated: the file has {} bytes, its headers speak of {}; install it again", shown(path), size,
+                  "{}: truncated: the file has {} bytes, its headers state {}; install it again", shown(path), size,
                   wanted);
   };
   ElfW(Ehdr) header = {};
@@ -140,7 +140,7 @@ void check_digest(const FileDescriptor& file, const std::string& path, const std
 #else
 void check_digest(const FileDescriptor&, const std::string& path, const std::string&) {
   throw Refusal(BP_UNSUPPORTED, "library.sha256", "host",
-                "{}: the manifest asks for a digest check and this build has none; build backplane with libcrypto",
+                "{}: the manifest requires a digest check and this build has none; build backplane with libcrypto",
                 shown(path));
 }
 #endif

@@ -57,9 +57,9 @@ std::string read_link(const std::string& path, const FileRuleNames& rules) {
 
 std::string absolute(std::string_view path, const FileRuleNames& rules) {
   if (path.substr(0, 1) == "/") return std::string(path);
-  char here[PATH_MAX];
-  if (getcwd(here, sizeof(here)) == nullptr) fail_open(std::string(path), rules, errno);
-  return std::string(here).append("/").append(path);
+  char directory[PATH_MAX];
+  if (getcwd(directory, sizeof(directory)) == nullptr) fail_open(std::string(path), rules, errno);
+  return std::string(directory).append("/").append(path);
 }
 
 }  // namespace
@@ -69,17 +69,17 @@ FileDescriptor::~FileDescriptor() {
 }
 
 std::string resolve_trusted(std::string_view path, const FileRuleNames& rules) {
-  std::string rest = absolute(path, rules);
+  std::string remaining = absolute(path, rules);
   std::string resolved = "/";
   struct stat status;
   if (lstat("/", &status) != 0) fail_open("/", rules, errno);
   check_owner("/", status, rules);
   check_mode("/", status, rules);
   int links = 0;
-  while (!rest.empty()) {
-    const size_t slash = rest.find('/');
-    const std::string step = rest.substr(0, slash);
-    rest.erase(0, slash == std::string::npos ? rest.size() : slash + 1);
+  while (!remaining.empty()) {
+    const size_t slash = remaining.find('/');
+    const std::string step = remaining.substr(0, slash);
+    remaining.erase(0, slash == std::string::npos ? remaining.size() : slash + 1);
     if (step.empty() || step == ".") continue;
     if (step == "..") {
       resolved.resize(std::max<size_t>(resolved.rfind('/'), 1));
@@ -98,7 +98,7 @@ std::string resolve_trusted(std::string_view path, const FileRuleNames& rules) {
       if (++links > kLinkLimit) fail_open(next, rules, ELOOP);
       const std::string target = read_link(next, rules);
       if (target.substr(0, 1) == "/") resolved.resize(1);
-      rest.insert(0, 1, '/').insert(0, target);
+      remaining.insert(0, 1, '/').insert(0, target);
       continue;
     }
     check_mode(next, status, rules);

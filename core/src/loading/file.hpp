@@ -24,8 +24,8 @@ inline constexpr FileRuleNames kManifestRules = {
     "manifest", "manifest.missing", "manifest.type", "manifest.permissions", "manifest.size", "manifest.read"};
 inline constexpr FileRuleNames kLibraryRules = {
     "library", "library.missing", "library.type", "library.permissions", "library.size", "library.read"};
-inline constexpr FileRuleNames kPlaceRules = {"directory",         "place.missing", "place.type",
-                                              "place.permissions", "place.size",    "place.read"};
+inline constexpr FileRuleNames kDirectoryRules = {"directory",         "place.missing", "place.type",
+                                                  "place.permissions", "place.size",    "place.read"};
 inline constexpr FileRuleNames kConfigRules = {"config file",        "config.missing", "config.type",
                                                "config.permissions", "config.size",    "config.read"};
 

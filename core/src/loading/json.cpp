@@ -50,7 +50,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  Json& place() {
+  Json& next_value() {
     if (open_.empty()) return root;
     Json& added = open_.back()->children.emplace_back();
     added.key = std::move(key_);
@@ -58,7 +58,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return added;
   }
   bool add(Json::Type type, int64_t number = 0, std::string text = {}) {
-    Json& value = place();
+    Json& value = next_value();
     value.type = type;
     value.number = number;
     value.text = std::move(text);
@@ -69,7 +69,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
       throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: nested deeper than {}; flatten it", shown(path_),
                     depth_limit_);
     }
-    Json& value = place();
+    Json& value = next_value();
     value.type = type;
     open_.push_back(&value);  // stays valid, because the parent does not grow until close()
     return true;

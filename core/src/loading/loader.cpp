@@ -70,7 +70,7 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
   }
   if (table == nullptr) {
     throw Refusal(BP_INTERNAL, "query.null", "plugin",
-                  "{}: bp_plugin_query answered OK with a null table; report it to the plugin's author",
+                  "{}: bp_plugin_query returned OK with a null table; report it to the plugin's author",
                   shown(plugin.library));
   }
   return table;

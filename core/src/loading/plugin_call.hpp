@@ -23,7 +23,7 @@ T* created(const Device& device, const char* what, bp_status status, const bp_er
   check(device, what, status, reported);
   if (handle == nullptr) {
     throw Error(BP_INTERNAL,
-                "{}: {} answered OK with a null result, which is nonconforming; report it to the plugin's author",
+                "{}: {} returned OK with a null result, which is nonconforming; report it to the plugin's author",
                 device.name, what);
   }
   return handle;

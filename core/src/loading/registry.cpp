@@ -72,10 +72,10 @@ Ref<Registry> Registry::create(const bph_registry_desc* given) {
   state.log_context = desc.log_context;
   registry->read_layers(desc);
   state.config = read_config(desc.config_file);
-  state.places = search_places(desc.search_path, (desc.flags & BPH_REGISTRY_NO_DEFAULT_PATHS) == 0);
+  state.search_paths = search_places(desc.search_path, (desc.flags & BPH_REGISTRY_NO_DEFAULT_PATHS) == 0);
   if (runs_privileged()) {
     registry->log(BP_LOG_INFO,
-                  "backplane: the program is privileged (set-uid): environment and user places do not count");
+                  "backplane: the program is privileged (set-uid): environment and user directories do not count");
   }
   registry->search();
   return registry;
@@ -102,7 +102,7 @@ void Registry::read_faults(const bph_registry_desc& desc, bool wanted) {
   if (wanted == (text != nullptr)) return;
   if (wanted) {
     throw Error(BP_INVALID_ARGUMENT,
-                "bph_registry_create: the layer fault is named and not told what to do; set BACKPLANE_FAULT, as \"fail "
+                "bph_registry_create: the layer fault is named without a schedule; set BACKPLANE_FAULT, as \"fail "
                 "copy 3 OUT_OF_MEMORY\"");
   }
   log(BP_LOG_WARNING,
@@ -116,7 +116,7 @@ void Registry::read_trace(const bph_registry_desc& desc, bool wanted) {
   if (wanted == (path != nullptr)) return;
   if (wanted) {
     throw Error(BP_INVALID_ARGUMENT,
-                "bph_registry_create: the layer trace is named and not told where to write; set BACKPLANE_TRACE to a "
+                "bph_registry_create: the layer trace is named without a file; set BACKPLANE_TRACE to a "
                 "file, as \"trace.json\"");
   }
   log(BP_LOG_WARNING,
@@ -128,16 +128,16 @@ layers::TraceFile* Registry::trace_file() const { return state_->trace_file; }
 std::shared_ptr<const layers::FaultSchedule> Registry::faults() const { return state_->faults; }
 
 void Registry::search() {
-  for (const Place& place : state_->places) {
+  for (const Place& searched : state_->search_paths) {
     try {
-      for (const std::string& path : list_manifests(place)) add_manifest(path, place.origin);
+      for (const std::string& path : list_manifests(searched)) add_manifest(path, searched.origin);
     } catch (const Refusal& refusal) {
       // Default directories may be missing, but directories that the user named must exist.
-      if (std::string_view(refusal.rule) == "place.missing" && std::string_view(place.origin) != "search_path")
+      if (std::string_view(refusal.rule) == "place.missing" && std::string_view(searched.origin) != "search_path")
         continue;
       auto candidate = std::make_unique<Candidate>();
-      candidate->origin = place.origin;
-      candidate->manifest_path = place.path;
+      candidate->origin = searched.origin;
+      candidate->manifest_path = searched.path;
       candidate->refused = refusal;
       state_->candidates.push_back(std::move(candidate));
       log(BP_LOG_WARNING, refusal.what());
@@ -234,7 +234,7 @@ Ref<Plugin> Registry::load(const char* name_or_path) {
   }
   if (candidate == nullptr) {
     throw Error(BP_UNAVAILABLE, "no plugin is named \"{:.64}\"; found: {:.120}; searched: {}", wanted, found(),
-                places());
+                searched_paths());
   }
   return load_candidate(*candidate);
 }

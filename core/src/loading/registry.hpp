@@ -70,8 +70,8 @@ class Registry final : public Object {
   Choice choose_named(const std::string& name);
   Choice choose_configured();
   Choice choose_first();
-  std::string found() const;   // the candidates' names, for an error message
-  std::string places() const;  // the searched directories, for an error message
+  std::string found() const;           // the candidates' names, for an error message
+  std::string searched_paths() const;  // the searched directories, for an error message
 
   std::unique_ptr<State> state_;
 };

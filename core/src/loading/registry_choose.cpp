@@ -66,11 +66,11 @@ Registry::Choice Registry::choose_configured() {
       return choose_named(device);
     } catch (const Error& error) {
       log(BP_LOG_INFO,
-          Error(BP_OK, "{}: {} is not there: {}", shown(state_->config.path), device, error.what()).what());
+          Error(BP_OK, "{}: {} is not available: {}", shown(state_->config.path), device, error.what()).what());
       reasons += fmt::format("; {}: {:.100}", device, error.what());
     }
   }
-  throw Error(BP_UNAVAILABLE, "{}: none of its devices is there{}", shown(state_->config.path), reasons);
+  throw Error(BP_UNAVAILABLE, "{}: none of its devices is available{}", shown(state_->config.path), reasons);
 }
 
 Registry::Choice Registry::choose_first() {
@@ -92,7 +92,7 @@ Registry::Choice Registry::choose_first() {
       reasons += fmt::format("; {:.100}", error.what());
     }
   }
-  throw Error(BP_UNAVAILABLE, "no plugin has a device; found: {:.100}; searched: {:.200}{}", found(), places(),
+  throw Error(BP_UNAVAILABLE, "no plugin has a device; found: {:.100}; searched: {:.200}{}", found(), searched_paths(),
               reasons);
 }
 
@@ -116,9 +116,9 @@ std::string Registry::found() const {
   return text;
 }
 
-std::string Registry::places() const {
+std::string Registry::searched_paths() const {
   std::string text;
-  for (const Place& place : state_->places) text.append(text.empty() ? "" : ", ").append(place.path);
+  for (const Place& searched : state_->search_paths) text.append(text.empty() ? "" : ", ").append(searched.path);
   return text.empty() ? "nowhere: set BACKPLANE_PLUGIN_PATH" : text;
 }
 

@@ -50,7 +50,7 @@ struct Registry::State {
   // Null without the layer `trace`. The trace file lives as long as the process.
   layers::TraceFile* trace_file = nullptr;
   Config config;
-  std::vector<Place> places;
+  std::vector<Place> search_paths;
 
   mutable std::mutex mutex;  // never held during a plugin call or while a file is read
   std::condition_variable loaded;

@@ -39,7 +39,7 @@ std::string xdg_base(const char* variable, const char* fallback) {
   return home != nullptr && home[0] == '/' ? std::string(home) + fallback : std::string();
 }
 
-std::string beside_this_library() {
+std::string manifests_of_this_library() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&runs_privileged), &info) == 0 || info.dli_fname == nullptr) return {};
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(info.dli_fname, nullptr), &std::free);
@@ -64,47 +64,47 @@ std::string default_config_file() {
 }
 
 std::vector<Place> search_places(const char* search_path, bool default_paths) {
-  std::vector<Place> places;
+  std::vector<Place> paths;
   const char* listed = search_path != nullptr ? search_path : trusted_environment("BACKPLANE_PLUGIN_PATH");
-  if (listed != nullptr) split(listed, "", "search_path", places);
+  if (listed != nullptr) split(listed, "", "search_path", paths);
   if (default_paths) {
     const std::string data_home = xdg_base("XDG_DATA_HOME", "/.local/share");
-    if (!data_home.empty()) places.push_back({data_home + kSubfolder, "user"});
-    const std::string beside = beside_this_library();
-    if (!beside.empty()) places.push_back({beside, "system"});
+    if (!data_home.empty()) paths.push_back({data_home + kSubfolder, "user"});
+    const std::string library_manifests = manifests_of_this_library();
+    if (!library_manifests.empty()) paths.push_back({library_manifests, "system"});
     const char* data_directories = trusted_environment("XDG_DATA_DIRS");
-    split(data_directories != nullptr ? data_directories : "/usr/local/share:/usr/share", kSubfolder, "system", places);
+    split(data_directories != nullptr ? data_directories : "/usr/local/share:/usr/share", kSubfolder, "system", paths);
   }
 
   std::vector<std::pair<dev_t, ino_t>> seen;
-  std::erase_if(places, [&](const Place& place) {
-    if (place.path[0] != '/' && place.origin != std::string_view("search_path")) return true;
+  std::erase_if(paths, [&](const Place& searched) {
+    if (searched.path[0] != '/' && searched.origin != std::string_view("search_path")) return true;
     struct stat status;
-    if (stat(place.path.c_str(), &status) != 0) return false;
+    if (stat(searched.path.c_str(), &status) != 0) return false;
     const std::pair<dev_t, ino_t> identity(status.st_dev, status.st_ino);
     if (std::find(seen.begin(), seen.end(), identity) != seen.end()) return true;
     seen.push_back(identity);
     return false;
   });
-  return places;
+  return paths;
 }
 
-std::vector<std::string> list_manifests(const Place& place) {
+std::vector<std::string> list_manifests(const Place& searched) {
   struct stat status;
-  if (lstat(place.path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode) && place.path.ends_with(".json") &&
-      place.origin == std::string_view("search_path")) {
-    return {place.path};
+  if (lstat(searched.path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode) && searched.path.ends_with(".json") &&
+      searched.origin == std::string_view("search_path")) {
+    return {searched.path};
   }
-  const std::string resolved = resolve_trusted(place.path, kPlaceRules);
+  const std::string resolved = resolve_trusted(searched.path, kDirectoryRules);
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(resolved.c_str()), &closedir);
   if (directory == nullptr) {
     if (errno == ENOMEM) throw std::bad_alloc();
     if (errno == ENOTDIR) {
       throw Refusal(BP_INVALID_ARGUMENT, "place.type", "user",
-                    "{}: neither a directory nor a manifest (*.json); correct the search path", shown(place.path));
+                    "{}: neither a directory nor a manifest (*.json); correct the search path", shown(searched.path));
     }
     throw Refusal(BP_UNAVAILABLE, "place.read", "system", "{}: cannot list the directory (error {}); make it readable",
-                  shown(place.path), errno);
+                  shown(searched.path), errno);
   }
   std::vector<std::string> manifests;
   while (const dirent* entry = readdir(directory.get())) {
@@ -112,7 +112,7 @@ std::vector<std::string> list_manifests(const Place& place) {
     if (!name.ends_with(".json") || name.starts_with(".")) continue;
     if (manifests.size() == kManifestsLimit) {
       throw Refusal(BP_INVALID_ARGUMENT, "place.size", "user", "{}: more than {} manifests; split the directory",
-                    shown(place.path), kManifestsLimit);
+                    shown(searched.path), kManifestsLimit);
     }
     manifests.push_back(resolved + "/" + std::string(name));
   }

@@ -33,6 +33,6 @@ std::string default_config_file();
 
 // Returns the manifests of `place`, sorted by name. They are the *.json files of a directory, or
 // only `place` if it is a manifest. Throws Refusal "place.*".
-std::vector<std::string> list_manifests(const Place& place);
+std::vector<std::string> list_manifests(const Place& searched);
 
 }  // namespace backplane::core

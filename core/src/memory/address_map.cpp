@@ -53,7 +53,7 @@ AddressMap& AddressMap::instance() noexcept {
   return *map;
 }
 
-bool AddressMap::meets(uint64_t address, uint64_t bytes) const noexcept {
+bool AddressMap::overlaps(uint64_t address, uint64_t bytes) const noexcept {
   auto next = apart_.upper_bound(address);
   if (next != apart_.end() && next->first - address < bytes) return true;
   if (next == apart_.begin()) return false;
@@ -64,7 +64,7 @@ bool AddressMap::meets(uint64_t address, uint64_t bytes) const noexcept {
 std::unique_ptr<Placement> AddressMap::add_mapped(const Placement& given) {
   auto placement = std::make_unique<Placement>(given);
   const std::lock_guard guard(mutex_);
-  if (meets(placement->address, placement->bytes)) {
+  if (overlaps(placement->address, placement->bytes)) {
     others_.emplace(placement->address, placement.get());
     longest_ = std::max(longest_, placement->bytes);
   } else {
@@ -78,7 +78,7 @@ std::unique_ptr<Placement> AddressMap::add_device(const Placement& given, bool u
   const uint64_t own = placement->address;
   const bool fits = own != 0 && UINT64_MAX - own >= placement->bytes;
   const std::lock_guard guard(mutex_);
-  if (fits && !meets(own, placement->bytes)) {
+  if (fits && !overlaps(own, placement->bytes)) {
     const Pages pages = pages_of(own, placement->bytes);
     placement->native = unique;
     if (!unique) placement->native = placement->reserved = reserve(pages.begin, pages.bytes) != 0;

@@ -61,7 +61,7 @@ class AddressMap {
 
  private:
   // Returns true if a range in `apart_` overlaps these bytes. The caller holds the lock.
-  bool meets(uint64_t address, uint64_t bytes) const noexcept;
+  bool overlaps(uint64_t address, uint64_t bytes) const noexcept;
 
   std::mutex mutex_;
   std::map<uint64_t, Placement*> apart_;        // ranges that do not overlap

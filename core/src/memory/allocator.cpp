@@ -125,7 +125,7 @@ Block& Allocator::State::take_custom(uint32_t kind, uint64_t bytes, uint64_t ali
   if (raw == nullptr || raw->device != &device || offset > raw->bytes || bytes > raw->bytes - offset) {
     recycle_block(block);
     throw Error(BP_INTERNAL,
-                "the framework's allocator answered OK with {} bytes at {} of {}: no live buffer of {} that holds them",
+                "the framework's allocator returned OK with {} bytes at {} of {}: no live buffer of {} that holds them",
                 bytes, offset, static_cast<const void*>(source), device.name);
   }
   block.source = Block::Source::custom;

@@ -80,7 +80,7 @@ bp_status Allocator::State::create_raw(uint32_t kind, uint64_t bytes, uint64_t a
   bp_status status = device.api->buffer_create(device.handle, &desc, out, error);
   if (status == BP_OK && *out == nullptr) {
     status = BP_INTERNAL;
-    const Error defect(BP_INTERNAL, "it answered OK with a null buffer, which is nonconforming");
+    const Error defect(BP_INTERNAL, "it returned OK with a null buffer, which is nonconforming");
     defect.write(error);
   }
   if (status == BP_OK) {

@@ -56,15 +56,15 @@ Block* Pool::take_free(uint32_t size_class, BlockList* spares) noexcept {
   if (block == nullptr) return nullptr;
   lists.erase(block);
   if (block->size - wanted >= quantum) {
-    Block* rest = spares->pop();
-    describe(rest, block->segment, block->plugin_offset + wanted, block->size - wanted);
-    rest->state = Block::State::free;
-    rest->before = block;
-    rest->after = block->after;
-    if (rest->after != nullptr) rest->after->before = rest;
-    block->after = rest;
+    Block* remaining = spares->pop();
+    describe(remaining, block->segment, block->plugin_offset + wanted, block->size - wanted);
+    remaining->state = Block::State::free;
+    remaining->before = block;
+    remaining->after = block->after;
+    if (remaining->after != nullptr) remaining->after->before = remaining;
+    block->after = remaining;
     block->size = wanted;
-    lists.insert(rest);
+    lists.insert(remaining);
   }
   block->size_class = size_class;
   block->state = Block::State::live;

@@ -37,8 +37,8 @@ void deliver_log() noexcept {
 bool StreamLock::defer_log(const Registry& registry, int32_t level, const char* message) noexcept {
   try {
     auto line = std::make_unique<LogLine>(Ref<Registry>(const_cast<Registry*>(&registry)), level, message);
-    LogLine*& place = last_line == nullptr ? first_line : last_line->next;
-    last_line = place = line.release();
+    LogLine*& end = last_line == nullptr ? first_line : last_line->next;
+    last_line = end = line.release();
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -96,15 +96,15 @@ tap.check("gzip's figure is that of gzip -9", abs(report["gzip_bits_per_characte
 
 # Checkpoints
 half = train("--steps", "200", "--rate", "1e-2", "--stop", "90", "--save", path("half"))
-rest = run("train", "--plugin", plugin, "--text", text, "--write", "0", "--load", path("half"), "--save", path("rest"))
-tap.check("training goes on from a checkpoint, to the same bits", weights(rest) == weights(whole) and weights(half) != weights(whole),
-          half.stdout + rest.stdout + rest.stderr)
+resumed = run("train", "--plugin", plugin, "--text", text, "--write", "0", "--load", path("half"), "--save", path("rest"))
+tap.check("training goes on from a checkpoint, to the same bits", weights(resumed) == weights(whole) and weights(half) != weights(whole),
+          half.stdout + resumed.stdout + resumed.stderr)
 tap.check("the same training leaves the same checkpoint", read_file("rest") == read_file("whole"))
-tap.check("nothing is left beside it", not [name for name in os.listdir(folder.name) if name.endswith(".tmp")], os.listdir(folder.name))
+tap.check("no other file remains", not [name for name in os.listdir(folder.name) if name.endswith(".tmp")], os.listdir(folder.name))
 
 wrote = [run("write", "--plugin", plugin, "--load", path("whole"), "--write", "40", "--prompt", "the ", "--write-seed", seed)
          for seed in ("1", "1", "2")]
-tap.check("it writes as much as asked, behind the prompt", wrote[0].returncode == 0 and len(wrote[0].stdout) == 4 + 40 + 1
+tap.check("it writes the requested number of characters after the prompt", wrote[0].returncode == 0 and len(wrote[0].stdout) == 4 + 40 + 1
           and wrote[0].stdout.startswith("the "), wrote[0].stdout + wrote[0].stderr)
 tap.check("the same seed writes the same", wrote[0].stdout == wrote[1].stdout, wrote[1].stdout)
 tap.check("another seed something else", wrote[0].stdout != wrote[2].stdout, wrote[2].stdout)
@@ -112,14 +112,14 @@ likely = run("write", "--plugin", plugin, "--load", path("whole"), "--write", "2
 tap.check("without a prompt it begins a line", likely.returncode == 0 and len(likely.stdout) == 21, likely.stdout + likely.stderr)
 
 # Every device must produce the same curve, both natively and decomposed.
-ways = [way for name in plugins for way in (name, name + ":decomposed")]
-compared = run("compare", "--plugins", ",".join(ways), "--text", text, *MODEL, "--steps", "25", "--html", path("c.html"), "--json",
+variants = [variant for name in plugins for variant in (name, name + ":decomposed")]
+compared = run("compare", "--plugins", ",".join(variants), "--text", text, *MODEL, "--steps", "25", "--html", path("c.html"), "--json",
                path("c.json"))
 tap.check("native, decomposed and every plugin: one curve", compared.returncode == 0, compared.stdout + compared.stderr)
 report = json.loads(read_file("c.json"))
-tap.check("the report says so", report["agrees"] and len(report["differences"]) == len(ways) - 1 == len(report["curves"]) - 1, report)
+tap.check("the report says so", report["agrees"] and len(report["differences"]) == len(variants) - 1 == len(report["curves"]) - 1, report)
 page = Page("c.html")
-tap.check("its page draws each", not page.faults and not page.open and page.polylines == len(ways), f"{page.faults} {page.open}")
+tap.check("its page draws each", not page.faults and not page.open and page.polylines == len(variants), f"{page.faults} {page.open}")
 if len(plugins) > 1:
     off = run("train", "--plugin", plugins[1], "--native", "off", "--text", text, *MODEL, "--steps", "2", "--write", "0", "--json",
               path("off.json"))
@@ -150,7 +150,7 @@ refuses("no verb", 2, "subcommand", "--plugin", plugin)
 refuses("no such plugin", 1, "no such library", "train", "--plugin", "/nowhere/plugin.so", "--text", text)
 refuses("no steps", 2, "--steps", "train", "--steps", "0")
 refuses("neither on nor off", 2, "--native", "train", "--native", "maybe")
-refuses("one way to compare", 1, "at least two", "compare", "--plugins", plugin, "--text", text, *MODEL)
+refuses("one variant to compare", 1, "at least two", "compare", "--plugins", plugin, "--text", text, *MODEL)
 refuses_training("no such text", "no file or directory", "--text", "/nowhere/text")
 refuses_training("a directory without documents", "no *.md", "--text", os.path.dirname(char_gpt))
 refuses_training("an empty text", "is empty", "--text", write_file("empty.txt", ""))
@@ -168,7 +168,7 @@ refuses_checkpoint("another kind of file", "no checkpoint of char_gpt", read_fil
 refuses_checkpoint("an empty checkpoint", "no checkpoint of char_gpt", b"")
 refuses_checkpoint("a checkpoint cut short in its header", "cut short", good[:50])
 refuses_checkpoint("a checkpoint cut short", "cut short", good[:-1])
-refuses_checkpoint("a checkpoint with bytes behind its end", "behind its end", good + b"?")
+refuses_checkpoint("a checkpoint with bytes after its end", "after its end", good + b"?")
 refuses_checkpoint("a checkpoint of a later version", "version 2", good[:8] + b"\2" + good[9:])
 refuses_checkpoint("a damaged header", "damaged", good[:20] + b"?" + good[21:])
 refuses_checkpoint("damaged numbers", "damaged", good[:-100] + bytes([good[-100] ^ 1]) + good[-99:])

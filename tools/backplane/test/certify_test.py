@@ -49,7 +49,7 @@ refused("a path that is not there", ["cannot be opened"], "./nothing.so")
 refused("a folder", ["no file"], reference + "/")
 refused("an unknown profile", ["'gold'", "core, infer or train"], library, "--profile", "gold")
 refused("a filter that matches nothing", ["--list"], library, "--filter", "nothing.like.this")
-refused("a filter that matches nothing beside one that matches", ["core", "'nothing.like.*'", "--list"], library,
+refused("a filter that matches nothing next to one that matches", ["core", "'nothing.like.*'", "--list"], library,
         "--filter", "abi", "--filter", "nothing.like.*")
 refused("a list of nothing", ["core", "'nothing.like.this'"], "--list", "--filter", "nothing.like.this")
 refused("two forms at once", ["exclude"], library, "--json", "--html")
@@ -174,7 +174,7 @@ for defect, words in (("locale_changed", ("the locale was", "plan_create", "BP-T
     tap.check(f"{defect}: the first screen names cause, slot, requirement, remedy and page",
               "One cause explains all" in first and all(word in first for word in (*words, "docs/writing_a_backend.md#rules-that-bite")), other.stdout[:3000])
 tap.check("and the whole of it is one screen", len(process.stdout.splitlines()) <= 24, process.stdout)
-tap.check("what was told once is not told again while it runs", process.stderr.count("has another handler now") == 1, process.stderr)
+tap.check("what was printed once is not printed again while it runs", process.stderr.count("has another handler now") == 1, process.stderr)
 stopped = document["run"]["stopped_groups"]
 tap.check("the certificate and the terminal say which groups stopped", "numeric.add" in stopped and f"{len(stopped)} groups stopped" in process.stdout and
           document["verdict"]["level"] == "none", f"{stopped} {process.stdout}")
@@ -213,7 +213,7 @@ process = run(mutant, "--profile", "infer", "--filter", "numeric.sort", "--filte
 with open(work + "/declined/libbackplane_mutant.json", encoding="utf-8") as file:
     document = json.load(file)
 missing = [each["id"] for each in document["non_passes"] if "mandatory" in each]
-tap.check("mandatory cases that are not claimed are told",
+tap.check("mandatory cases that are not claimed are listed",
           len(missing) == document["verdict"]["profiles"]["infer"]["mandatory_not_claimed"] > 0 and missing[0] in process.stdout and
           f"Mandatory and not claimed: {len(missing)}" in process.stdout, process.stdout[-2000:])
 

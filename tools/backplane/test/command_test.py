@@ -147,7 +147,7 @@ def table():
     silent = [name for name in rows if len(run("certify", "--bound", name, rows[name]["dtypes"][-1]).stdout.splitlines()) < 3]
     tap.check("every operator has a bound", rows and not silent, silent)
     refused("certify --bound of no operator", ["'planted'", "info --operators"], 2, "certify", "--bound", "planted")
-    refused("certify --bound of a dtype that it has not", ["'i32'", "f16, bf16, f32, f64"], 2, "certify", "--bound", "exp", "i32")
+    refused("certify --bound of a dtype that it lacks", ["'i32'", "f16, bf16, f32, f64"], 2, "certify", "--bound", "exp", "i32")
 
 
 def without_plugin():
@@ -157,7 +157,7 @@ def without_plugin():
     tap.check("list --json without a plugin says what next", value.get("plugins") == [] and "doctor" in value.get("next", ""), value)
     says("doctor without a plugin", ["0 usable", "0 broken"], "doctor")
     document("doctor --json without a plugin", "doctor", "doctor")
-    refused("info of a device that is not there", ["reference:0", "devices here: none"], 1, "info", "reference:0")
+    refused("info of a device that is not there", ["reference:0", "available devices: none"], 1, "info", "reference:0")
     refused("run without a plugin", ["no plugin"], 1, "run", "add")
     refused("list of a name that is not there", ["'nothing'", "none"], 1, "list", "nothing")
 
@@ -199,7 +199,7 @@ def with_reference():
     refused("info of an index that is not there", ["reference:7", "reference:0"], 1, "info", "reference:7", **where)
     says("doctor", ["✓", "reference", "1 usable", "0 broken", "BACKPLANE_PLUGIN_PATH"], "doctor", **where)
     value = document("doctor --json", "doctor", "doctor", **where)
-    tap.check("doctor names the places that were searched, and nothing that nobody wrote",
+    tap.check("doctor names the directories that were searched, and nothing else",
               value.get("places", "").startswith(reference) and "no_such_plugin" not in json.dumps(value), value.get("places"))
     tap.check("doctor --json: usable", value.get("usable") == 1 and value["candidates"][0]["devices"] == ["reference:0"], value)
 
@@ -264,7 +264,7 @@ def with_bad_plugins():
     text = says("list with bad plugins alone", ["5 candidate(s) are broken", "backplane doctor"], "list", **only)
     tap.check("list with bad plugins alone: one line", len(text.splitlines()) == 1, text)
     both = {"path": f"{bad}:{reference}"}
-    text = says("list with five bad plugins beside", ["reference:0", "5 broken", "backplane doctor"], "list", **both)
+    text = says("list with five bad plugins", ["reference:0", "5 broken", "backplane doctor"], "list", **both)
     tap.check("the short list shows none of them", "wrong_abi" not in text, text)
     text = says("list --all shows them with their reason", ["reference:0", "missing_library", "wrong_abi", "truncated"], "list", "--all", **both)
     tap.check("nothing drives the terminal", "\x1b" not in text, text)
@@ -278,8 +278,8 @@ def with_bad_plugins():
     broken = [one for one in value.get("candidates", []) if one["status"] != "OK"]
     tap.check("doctor --json: five, each with rule, side and message", len(broken) == 5 and
               all(one["rule"] and one["side"] and one["message"] for one in broken), broken)
-    says("info beside bad plugins", ["reference:0"], "info", "reference:0", **both)
-    document("run beside bad plugins", "run", "run", "add", "--device", "reference:0", **both)
+    says("info with bad plugins", ["reference:0"], "info", "reference:0", **both)
+    document("run with bad plugins", "run", "run", "add", "--device", "reference:0", **both)
 
 
 def shadowing():
@@ -376,15 +376,15 @@ def new():
 
 def new_on_a_full_disk():
     """Simulates a full disk with a limit on file sizes. A write that exceeds the limit fails in the same way."""
-    place = work + "/new/full"
+    folder = work + "/new/full"
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
-    process = subprocess.run([command, "new", "acme", "--dir", place], preexec_fn=limit, capture_output=True, text=True, check=False)
+    process = subprocess.run([command, "new", "acme", "--dir", folder], preexec_fn=limit, capture_output=True, text=True, check=False)
     tap.check("new on a full disk names the file, and leaves nothing",
-              process.returncode == 1 and place in process.stderr and "too large" in process.stderr and not os.path.exists(place),
+              process.returncode == 1 and folder in process.stderr and "too large" in process.stderr and not os.path.exists(folder),
               shown(process))
 
 

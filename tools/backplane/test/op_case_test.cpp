@@ -62,7 +62,7 @@ TEST(Attributes, WrittenWhereTheStructHasThem) {
   EXPECT_EQ(AttributeBlock("no").data(), nullptr);
 }
 
-TEST(Attributes, RefusalsNameWhatIsLegal) {
+TEST(Attributes, RefusalsNameLegalValues) {
   AttributeBlock block("scatter");
   EXPECT_THAT(refusal([&] { block.assign("mod=1"); }), HasSubstr("BP_SCATTER_SET"));
   EXPECT_THAT(refusal([&] { block.assign("mode=4"); }), HasSubstr("0..3"));

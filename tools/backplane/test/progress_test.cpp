@@ -37,7 +37,7 @@ TEST(CertifyProgress, AQuietRunShowsALineAMinute) {
   EXPECT_THAT(shown.at(122), HasSubstr("40 of 100"));
 }
 
-TEST(CertifyProgress, AQuietRunTellsNoFailureInBetween) {
+TEST(CertifyProgress, AQuietRunPrintsNoFailureInBetween) {
   Shown shown(CertifyProgress::Manner::quiet);
   backplane::conformance::Case which;
   which.id = "a.b.c";

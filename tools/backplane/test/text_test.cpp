@@ -19,7 +19,7 @@ TEST(Table, ColumnsLineUpByDisplayWidth) {
   EXPECT_EQ(table.text(false), "NAME   N\n日本   1\né     20\n");
 }
 
-TEST(Table, ColourOnlyWhenAskedFor) {
+TEST(Table, ColourOnlyOnRequest) {
   Table table({});
   table.add({Cell("x", Style::bad)});
   EXPECT_EQ(table.text(false), "x\n");
@@ -33,7 +33,7 @@ TEST(Table, NothingDrivesTheTerminal) {
   EXPECT_EQ(printable("\xed\xa0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
-TEST(Json, WritesWhatAReaderTakes) {
+TEST(Json, WritesTextThatAParserAccepts) {
   Json json;
   json["text"] = "a\"\\\n\xff";
   json["numbers"] = Json::array();

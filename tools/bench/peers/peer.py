@@ -348,19 +348,19 @@ def contents(path):
 
 def main(kind):
     # The output of libraries must not mix with the lines of the protocol.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def answer(value):
-        answers.write(json.dumps(value) + "\n")
-        answers.flush()
+    def reply(value):
+        replies.write(json.dumps(value) + "\n")
+        replies.flush()
 
     try:
         peer = {"torch": Torch, "onnxruntime": OnnxRuntime}[kind]()
     except ImportError as error:
-        answer({"error": str(error)})
+        reply({"error": str(error)})
         return
-    answer({"name": peer.name, "version": peer.version})
+    reply({"name": peer.name, "version": peer.version})
     call = None
     for line in sys.stdin:
         request = json.loads(line)
@@ -376,18 +376,18 @@ def main(kind):
                     files.append(os.path.join(request["folder"], f"output{index}"))
                     with open(files[-1], "wb") as file:
                         file.write(peer.bytes_of(result))
-                answer({"ns": ns, "outputs": files})
+                reply({"ns": ns, "outputs": files})
             elif request["do"] == "time":
                 begin = time.perf_counter_ns()
                 for _ in range(request["calls"]):
                     call()
-                answer({"ns": time.perf_counter_ns() - begin})
+                reply({"ns": time.perf_counter_ns() - begin})
             else:
                 call = None
-                answer({})
+                reply({})
         except Exception as error:  # every exception of a library becomes an error reply
             call = None
-            answer({"error": f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)})
+            reply({"error": f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)})
 
 
 main(sys.argv[1])

@@ -108,7 +108,7 @@ def ops():
         peer = add.get("peers", [{}])[0]
         tap.check("a peer's row has the paired ratio", peer.get("measured") and peer["ratio"]["samples"] >= 1, add)
         other = rows.get("add i64 16 16", {}).get("peers", [{}])[0]
-        tap.check("what a peer has not is said", other.get("measured") is False and "dtype" in other.get("reason", ""), other)
+        tap.check("what a peer lacks is reported", other.get("measured") is False and "dtype" in other.get("reason", ""), other)
     alone = document("bench ops --no-peers", "bench_ops", *short, "--shapes", shapes, "--no-peers", "--filter", "matmul")
     tap.check("--no-peers and --filter", alone.get("peers") == [] and [row["case"] for row in alone["rows"]] == ["matmul f32 8x8 8x8"], alone)
     html = open(page, encoding="utf-8").read()
@@ -159,17 +159,17 @@ def processes():
               "its process ended" in good.get("onnxruntime", {}).get("reason", "") and device["add f32 9 9"]["measured"], rows)
     tap.check("a peer whose output differs has no times", "differs from the device's" in rows.get("add f32 7 7", {}).get("torch", {})
               .get("reason", ""), rows)
-    tap.check("what a process has not is said", rows.get("exp f32 4", {}).get("torch", {}).get("reason") == "it only adds", rows)
+    tap.check("what a process lacks is reported", rows.get("exp f32 4", {}).get("torch", {}).get("reason") == "it only adds", rows)
     # After a malformed line, the peer receives no further request, because a late line could be
     # mistaken for the next reply.
     broken = peer_script.replace('sys.exit(1)', 'print("no json", flush=True)')
     rows = with_peers(broken, shapes)
-    tap.check("a peer that is not understood is asked no more", all("asked" in row["onnxruntime"]["reason"] or "parse error" in row[
+    tap.check("a peer that is not understood is not used again", all("measured with dense" in row["onnxruntime"]["reason"] or "parse error" in row[
               "onnxruntime"]["reason"] for row in rows.values()) and rows["add f32 9 9"]["torch"]["measured"], rows)
     rows = with_peers(peer_script.replace('"outputs": [path]', '"outputs": []'), shapes)
     tap.check("a peer without outputs has no times", "it gives no output" in rows["add f32 9 9"]["torch"]["reason"], rows)
     rows = with_peers(peer_script.replace('"outputs": [path]', '"outputs": 7'), shapes)
-    tap.check("an answer of another form is said", "type must be array" in rows["add f32 9 9"]["torch"]["reason"], rows)
+    tap.check("a reply of another form is reported", "type must be array" in rows["add f32 9 9"]["torch"]["reason"], rows)
     own = os.path.join(work, "temporary")
     os.mkdir(own)
     rows = with_peers(peer_script.replace('os.environ["PEER_WORK"]', 'request["folder"]'), shapes, TMPDIR=own)
@@ -215,7 +215,7 @@ def model():
     tap.check("the reference plugin runs composites as primitives, and makes its plans in the first run", all(
         row["decomposed"] > 0 and row["plans_first"] > 0 and row["plans_after"] == 0 for row in rows.values()), rows)
     decode = value.get("decode", {})
-    tap.check("a decode whose cache grows makes no plan behind its first steps", decode.get("measured") and decode["plans_after"] == 0
+    tap.check("a decode whose cache grows makes no plan after its first steps", decode.get("measured") and decode["plans_after"] == 0
               and decode["plans_warm"] > 0 and decode["class_hits"] > 0 and decode["ratio"]["samples"] == 16, decode)
     html = open(page, encoding="utf-8").read()
     tap.check("the page of models has charts and no reference to the outside", html.count("<svg") == 5 and "http" not in html
@@ -226,19 +226,19 @@ def model():
     folder = os.path.join(work, "model_peers")
     os.mkdir(folder)
     file("model_peers/peer.py", model_script)
-    value = document("bench model beside peers", "bench_model", *short, "--filter", "bert_layer", "--filter", "resnet_block", "--peers", folder)
+    value = document("bench model with peers", "bench_model", *short, "--filter", "bert_layer", "--filter", "resnet_block", "--peers", folder)
     reasons = {row["model"]: row["peers"][0]["reason"] for row in value["rows"]}
     tap.check("a peer whose model differs has no times", "differs from the device's" in reasons.get("bert_layer", "") and "decode" not in value
               and "geometric_mean" not in value["peers"][0], value)
     file("model_peers/peer.py", model_script.replace('"outputs": [path]', '"outputs": []'))
-    few = document("bench model beside a peer without outputs", "bench_model", *short, "--filter", "bert_layer", "--peers", folder)
+    few = document("bench model with a peer without outputs", "bench_model", *short, "--filter", "bert_layer", "--peers", folder)
     tap.check("a peer that gives too few outputs has no times", "0 of 1 outputs" in few["rows"][0]["peers"][0]["reason"], few)
     one = file("models.json", json.dumps(value))
     same = document("two reports of models compared", "bench_compare", "compare", one, one)
     tap.check("figures of models are compared", same.get("unmoved", 0) == 4 and same.get("moves") == [], same)
     tap.check("what a peer cannot run is said", reasons.get("resnet_block") == "it has no images", reasons)
     refused("a model that is none", ["none", "bert_layer", "zebra"], "model", "--filter", "zebra", "--device", "reference:0", "--no-peers")
-    refused("a model that is none beside one", ["none", "zebra"], "model", "--filter", "bert_layer", "--filter", "zebra", "--device", "reference:0")
+    refused("an unknown model next to a known one", ["none", "zebra"], "model", "--filter", "bert_layer", "--filter", "zebra", "--device", "reference:0")
     refused("a page of models that cannot be written", ["--html", "/nowhere/page.html"], "model", "--html", "/nowhere/page.html")
 
 

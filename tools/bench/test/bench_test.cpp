@@ -54,7 +54,7 @@ TEST(ShapeFile, CasesAreRead) {
   EXPECT_EQ(cases[2].op.outputs[0].shape, (tool::Extents{4, 3}));
 }
 
-TEST(ShapeFile, AShapeMaySayHowItLies) {
+TEST(ShapeFile, AShapeMayStateItsLayout) {
   const auto cases = tool::parse_shapes("add f32 2x3x4@2,0,1 2x3x4/5\nsort f32 4x9 -> 4x9@1,0/2 4x9 axis=1\n", "l.txt");
   const tool::Operand &permuted = cases[0].op.inputs[0], &stepped = cases[0].op.inputs[1];
   EXPECT_EQ(permuted.strides(), (tool::Extents{3, 1, 6}));
@@ -71,7 +71,7 @@ TEST(ShapeFile, AShapeMaySayHowItLies) {
   }
 }
 
-TEST(ShapeFile, WhatIsWrongIsSaidWithItsLineAndWhatIsLegal) {
+TEST(ShapeFile, ErrorsNameTheLineAndLegalValues) {
   EXPECT_THAT(complaint("add f32 4 4\nmatmull f32 2x2 2x2\n"), StartsWith("dir/model.txt:2: "));
   EXPECT_THAT(complaint("matmull f32 2x2"), HasSubstr("matmul"));
   EXPECT_THAT(complaint("add"), HasSubstr(":1: 'add' has no dtype; write: OP DTYPE[:OUT_DTYPE] SHAPE.. [-> SHAPE..]"));
@@ -81,10 +81,10 @@ TEST(ShapeFile, WhatIsWrongIsSaidWithItsLineAndWhatIsLegal) {
   EXPECT_THAT(complaint("add f32 4 4 4"), HasSubstr("2 operand(s)"));
   EXPECT_THAT(complaint("exp i32 4"), HasSubstr("exp takes no i32"));
   EXPECT_THAT(complaint("add f32 4 axis=1"), HasSubstr("there is no attribute 'axis'"));
-  EXPECT_THAT(complaint("add f32 4 -> 4 -> 4"), HasSubstr("'->' stands twice"));
+  EXPECT_THAT(complaint("add f32 4 -> 4 -> 4"), HasSubstr("'->' appears twice"));
   EXPECT_THAT(complaint("add f32 100000x100000"), HasSubstr("more than 4294967296 elements"));
   EXPECT_THAT(complaint("matmul f32 100000x1 1x100000"), HasSubstr("more than 2^32 elements"));
-  EXPECT_THAT(complaint("add f32 4\n\nadd  f32 4 # again"), HasSubstr(":3: 'add f32 4' stands in the file already"));
+  EXPECT_THAT(complaint("add f32 4\n\nadd  f32 4 # again"), HasSubstr(":3: 'add f32 4' appears in the file already"));
   EXPECT_THAT(complaint("# nothing\n"), HasSubstr("dir/model.txt: there is no case in it"));
   EXPECT_THROW(tool::read_shapes("/nowhere/shapes.txt"), tool::Failure);
   EXPECT_THROW(tool::read_shapes("/"), tool::Failure);
@@ -178,7 +178,7 @@ class Pretender final : public tool::Contestant {
   std::string& order_;
 };
 
-TEST(Sampling, ContestantsTakeTurnsAndEachBeginsAsOften) {
+TEST(Sampling, ContestantsAlternateAndStartEquallyOften) {
   std::string order;
   Pretender a('a', 1e6, order), b('b', 2e6, order);
   tool::SamplingPlan plan;
@@ -186,7 +186,7 @@ TEST(Sampling, ContestantsTakeTurnsAndEachBeginsAsOften) {
   plan.sample_s = 0.004;
   plan.warm_s = 0.001;
   plan.most_rounds = 4;
-  const auto samples = tool::sample_in_turns({&a, &b}, plan);
+  const auto samples = tool::sample_interleaved({&a, &b}, plan);
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_THAT(samples[0].latency, ElementsAre(2e6, 2e6, 2e6, 2e6));
   EXPECT_THAT(samples[0].throughput, ElementsAre(1e6, 1e6, 1e6, 1e6));
@@ -209,16 +209,16 @@ class Failing final : public tool::Contestant {
   int left_;
 };
 
-TEST(Sampling, WhatFailsIsOutAndCostsNobodyElseATurn) {
+TEST(Sampling, AFailingContestantIsDroppedAndOthersContinue) {
   tool::SamplingPlan plan;
   plan.sample_s = 0.001;
   plan.most_rounds = 4;
-  plan.rest_s = 0;
+  plan.pause_s = 0;
   for (const int calls : {0, 1, 3}) {
     std::string order;
     Pretender good('g', 1e6, order), other('o', 1e6, order);
     Failing bad(calls);
-    const auto samples = tool::sample_in_turns({&good, &bad, &other}, plan);
+    const auto samples = tool::sample_interleaved({&good, &bad, &other}, plan);
     EXPECT_EQ(samples[1].reason, "out of memory");
     EXPECT_TRUE(samples[1].latency.empty());
     EXPECT_TRUE(samples[1].throughput.empty());
@@ -229,10 +229,10 @@ TEST(Sampling, WhatFailsIsOutAndCostsNobodyElseATurn) {
   }
 }
 
-TEST(Sampling, WhatTakesVeryLongIsMeasuredOnce) {
+TEST(Sampling, AVerySlowContestantIsMeasuredOnce) {
   std::string order;
   Pretender slow('s', 60e9, order);
-  const auto samples = tool::sample_in_turns({&slow}, {});
+  const auto samples = tool::sample_interleaved({&slow}, {});
   EXPECT_EQ(samples[0].latency.size(), 1u);
   EXPECT_EQ(order, "SS");
 }
@@ -256,7 +256,7 @@ TEST(Data, DifferencesAreSeen) {
 
 tool::Metric metric(const char* key, double p10, double median, double p90) { return {key, {p10, median, p90, 9}}; }
 
-TEST(Compare, OnlyWhatLeavesTheNoiseMoved) {
+TEST(Compare, OnlyChangesBeyondTheNoiseCount) {
   const std::vector<tool::Metric> before = {metric("same", 9, 10, 11),         metric("noisy", 5, 10, 30),
                                             metric("slower", 9, 10, 11),       metric("faster", 9, 10, 11),
                                             metric("little", 9.99, 10, 10.01), metric("gone", 1, 1, 1)};
@@ -274,7 +274,7 @@ TEST(Compare, OnlyWhatLeavesTheNoiseMoved) {
   EXPECT_EQ(tool::compare_metrics(before, after, 0.01).moves.size(), 3u);
 }
 
-TEST(Compare, AFileThatIsNoReportIsSaid) {
+TEST(Compare, AFileThatIsNoReportIsRefused) {
   const auto complaint_of = [](const char* text) -> std::string {
     try {
       tool::read_figures(text, "a.json");
@@ -293,7 +293,7 @@ TEST(Compare, AFileThatIsNoReportIsSaid) {
       HasSubstr("0 < p10 <= median <= p90"));
 }
 
-TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
+TEST(Summary, IsTheGeometricMeanAndTheWorstOfMeasuredRatios) {
   tool::OpsReport report;
   const auto add = [&](const char* text, double flops, double ratio, bool dense, double share) {
     tool::OpRow& row = report.rows.emplace_back();
@@ -346,7 +346,7 @@ rlim_t address_space() {
 
 // Leaves address space for the stack of one thread, or of none. Threads that started must still
 // end.
-TEST(Contestants, ACopyThatGetsTooFewThreadsSaysSo) {
+TEST(Contestants, ACopyWithTooFewThreadsReportsThem) {
   constexpr size_t kStack = size_t{1} << 30;
   pthread_attr_t before, large;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);
@@ -366,7 +366,7 @@ TEST(Contestants, ACopyThatGetsTooFewThreadsSaysSo) {
   pthread_attr_destroy(&before);
 }
 
-TEST(Report, ThePageEscapesWhatItIsTold) {
+TEST(Report, ThePageEscapesItsData) {
   tool::OpsReport report;
   report.device = "<b>:0";
   report.notes = {"<script>"};
@@ -401,7 +401,7 @@ TEST(Model, GeometricMeanIsOfTheModelsThatAPeerRan) {
   EXPECT_FALSE(tool::geometric_mean(report, "b"));
 }
 
-TEST(Model, AStepWritesItsPlaceInTheCacheAndSeesAllUpToIt) {
+TEST(Model, AStepWritesItsSlotOfTheCacheAndReadsEarlierSlots) {
   const tool::ModelGraph graph = tool::gpt_step(tool::ModelSize::small, 4, 9);
   int writes = 0, reads = 0;
   for (const tool::Node& node : graph.nodes()) {

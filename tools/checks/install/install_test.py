@@ -13,8 +13,8 @@ import shutil
 import subprocess
 import sys
 
-here = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(here, ".."))
+own_folder = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(own_folder, ".."))
 import tap
 
 meson, build, work, prefix, plugin, *projects = sys.argv[1:]
@@ -91,7 +91,7 @@ tap.check("soname libbackplane.so.0.2", "libbackplane.so.0.2\n" in dynamic.stdou
 bound = run("the installed command shows a bound", os.path.join(sdk, "bin", "backplane"), "certify", "--bound", "matmul", "f32") or ""
 named = re.findall(r"share/\S+\.md", bound)
 tap.check("the pages that explain it are installed", len(named) == 2 and all(one(name) for name in named), bound)
-docs = os.path.join(here, *[".."] * 3, "docs")
+docs = os.path.join(own_folder, *[".."] * 3, "docs")
 guides = [os.path.relpath(path, docs) for path in glob.glob(docs + "/*.md") + glob.glob(docs + "/spec/*.md")]
 missing = [name for name in guides if not one(f"share/doc/backplane/{name}")]
 tap.check("every guide and the specification are installed", len(guides) > 10 and not missing, missing)
@@ -118,12 +118,12 @@ flags = run("pkg-config: found", "pkg-config", "--cflags", "--libs", "backplane"
 libdir = (run("pkg-config: libdir", "pkg-config", "--variable=libdir", "backplane", **packages) or "").strip()
 plugindir = (run("pkg-config: plugindir", "pkg-config", "--variable=plugindir", "backplane", **packages) or "").strip()
 tap.check("pkg-config: plugindir moved too", os.path.isfile(os.path.join(plugindir, plugin + ".json")), plugindir)
-run("pkg-config: builds", "g++", "-std=c++20", os.path.join(here, "consumer.cpp"), "-o", os.path.join(out, "consumer"),
+run("pkg-config: builds", "g++", "-std=c++20", os.path.join(own_folder, "consumer.cpp"), "-o", os.path.join(out, "consumer"),
     *flags.split(), f"-Wl,-rpath,{libdir}")
 consumer("pkg-config", os.path.join(out, "consumer"))
 
 out = os.path.join(work, "cmake")
-run("cmake: configures", "cmake", "-S", here, "-B", out, f"-DCMAKE_PREFIX_PATH={sdk}")
+run("cmake: configures", "cmake", "-S", own_folder, "-B", out, f"-DCMAKE_PREFIX_PATH={sdk}")
 run("cmake: builds", "cmake", "--build", out)
 consumer("cmake", os.path.join(out, "consumer"))
 tiny("cmake", os.path.join(out, "libtiny.so"))
@@ -133,7 +133,7 @@ with open(os.path.join(out, "plugin_dir"), encoding="utf-8") as file:
 out = os.path.join(work, "meson")
 os.makedirs(out)
 for name, target in (("consumer.cpp", "consumer.cpp"), ("plugin.cpp", "plugin.cpp"), ("meson.build.consumer", "meson.build")):
-    shutil.copy(os.path.join(here, name), os.path.join(out, target))
+    shutil.copy(os.path.join(own_folder, name), os.path.join(out, target))
 run("meson: configures", meson, "setup", os.path.join(out, "build"), out, **packages)
 run("meson: builds", "ninja", "-C", os.path.join(out, "build"))
 consumer("meson", os.path.join(out, "build", "consumer"))

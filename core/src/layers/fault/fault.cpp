@@ -166,8 +166,8 @@ struct Arguments {
   void see(const T&) {}
 
   template <class T>
-  static void clear(T** place) {
-    if (place != nullptr) *place = nullptr;
+  static void clear(T** out) {
+    if (out != nullptr) *out = nullptr;
   }
   template <class T>
   static void clear(const T&) {}

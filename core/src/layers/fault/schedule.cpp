@@ -128,14 +128,14 @@ class Parser {
   std::chrono::nanoseconds time(std::string_view text) const {
     uint64_t value = 0;
     const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string_view rest = text.substr(static_cast<size_t>(stop - text.data()));
+    const std::string_view remaining = text.substr(static_cast<size_t>(stop - text.data()));
     for (const Unit& unit : kUnits) {
       const auto most = static_cast<uint64_t>(kMaxDelay.count() / unit.nanoseconds);
-      if (code == std::errc() && rest == unit.name && value <= most) {
+      if (code == std::errc() && remaining == unit.name && value <= most) {
         return std::chrono::nanoseconds(static_cast<int64_t>(value) * unit.nanoseconds);
       }
     }
-    refuse(text, "is no time; write a whole number with ns, us, ms or s behind, at most 60s");
+    refuse(text, "is no time; write a whole number with ns, us, ms or s, at most 60s");
   }
 
   std::string_view text_;

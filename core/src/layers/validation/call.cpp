@@ -35,15 +35,15 @@ void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t c
   const bp_status status = outcome.status;
   const bp_error& record = outcome.record;
   if (known_status(status) != status) {
-    blame(rule::kKnownStatus, FMT_STRING("answered {}, which is no status; report it to the plugin's author"), status);
+    blame(rule::kKnownStatus, FMT_STRING("returned {}, which is no status; report it to the plugin's author"), status);
   } else if (slot == Slot::plan_execute && status == BP_UNSUPPORTED) {
     blame(
         rule::kTruthfulPlan,
-        FMT_STRING("answered UNSUPPORTED for a plan that plan_create gave; report it to the plugin's author: {:.120}"),
+        FMT_STRING("returned UNSUPPORTED for a plan that plan_create gave; report it to the plugin's author: {:.120}"),
         static_cast<const char*>(record.message));
   } else if (!states(slot, status)) {
     blame(rule::kStatedStatus,
-          FMT_STRING("answered {}, which its comment does not state; report it to the plugin's author: {:.120}"),
+          FMT_STRING("returned {}, which its comment does not state; report it to the plugin's author: {:.120}"),
           bph_status_name(status), static_cast<const char*>(record.message));
   }
   if (outcome.defect) return;
@@ -54,7 +54,7 @@ void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t c
                       record.message_length == length && record.struct_size == sizeof(record);
   if (silent ? !untouched : !filled) {
     blame(rule::kErrorRecord,
-          FMT_STRING("answered {} with a record of status {} and a message of {} bytes, {} stated; report it to the "
+          FMT_STRING("returned {} with a record of status {} and a message of {} bytes, {} stated; report it to the "
                      "plugin's author"),
           bph_status_name(status), record.status, length, record.message_length);
   }
@@ -99,7 +99,7 @@ void Call::note(Outcome& outcome, CheckedStream* stream) const {
   if (stream == nullptr) return;
   if (stream->failed && (outcome.status == BP_OK || outcome.status == BP_OUT_OF_MEMORY)) {
     blame(outcome, rule::kStickyFailure,
-          "answered {} on a stream that has failed before; a failure stays: report it to the plugin's author",
+          "returned {} on a stream that has failed before; a failure stays: report it to the plugin's author",
           outcome.ok() ? "OK" : "OUT_OF_MEMORY");
   }
   if (outcome.status == BP_EXECUTION_FAILED) stream->failed = true;

@@ -209,7 +209,7 @@ Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
     return body(next, inner, made, record);
   });
   if (outcome.ok() && (*made == nullptr || *made == untouched)) {
-    call.blame(outcome, rule::kSuccessNull, "answered OK without a result; report it to the plugin's author");
+    call.blame(outcome, rule::kSuccessNull, "returned OK without a result; report it to the plugin's author");
     *made = nullptr;
   } else if (!outcome.ok()) {
     if (*made != nullptr) {

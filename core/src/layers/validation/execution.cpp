@@ -55,12 +55,12 @@ class ExecutionCheck {
   }
 
   // Checks that a buffer's memory can be an operand, and adds the buffer to the used buffers.
-  CheckedBuffer& check_place(const char* role, uint32_t index, const bp_operand& operand) {
+  CheckedBuffer& use_buffer(const char* role, uint32_t index, const bp_operand& operand) {
     CheckedBuffer& buffer = call_.object(operand.buffer, role);
     if (buffer.kind == BP_MEMORY_HOST && (call_.device().info.capabilities & BP_CAP_HOST_OPERANDS) == 0) {
       call_.refuse(rule::kOperandMemory,
-                   "{} {} lies in HOST memory and the device has no BP_CAP_HOST_OPERANDS; copy it to DEVICE memory",
-                   role, index);
+                   "{} {} is in HOST memory and the device has no BP_CAP_HOST_OPERANDS; copy it to DEVICE memory", role,
+                   index);
     }
     used_.push_back(&buffer);
     return buffer;
@@ -78,7 +78,7 @@ class ExecutionCheck {
     if (operand.buffer == nullptr) {
       call_.refuse(rule::kOperandPresent, "{} {} has elements and no buffer; pass its buffer", role, index);
     }
-    const CheckedBuffer& buffer = check_place(role, index, operand);
+    const CheckedBuffer& buffer = use_buffer(role, index, operand);
     const uint64_t start = operand.offset + static_cast<uint64_t>(extent.lo);
     const auto span = static_cast<uint64_t>(extent.hi - extent.lo);
     if (operand.offset > buffer.bytes || start > buffer.bytes || span > buffer.bytes - start) {
@@ -142,7 +142,7 @@ class ExecutionCheck {
       call_.refuse(rule::kWorkspace, "the plan needs {} bytes and gets {}{}; give it as much", workspace_,
                    e.workspace_bytes, e.workspace == nullptr ? " without a buffer" : "");
     }
-    const CheckedBuffer& buffer = check_place("workspace", 0, {e.workspace, e.workspace_offset, 0});
+    const CheckedBuffer& buffer = use_buffer("workspace", 0, {e.workspace, e.workspace_offset, 0});
     const uint64_t alignment = std::max<uint64_t>(call_.device().info.alignment, 1);
     if (e.workspace_offset > buffer.bytes || e.workspace_bytes > buffer.bytes - e.workspace_offset ||
         e.workspace_offset % alignment != 0 || buffer.alignment < alignment) {
@@ -155,7 +155,7 @@ class ExecutionCheck {
     for (const Placed& operand : placed_) {
       const auto at = static_cast<int64_t>(operand.operand->offset);
       if (operand.operand->buffer == e.workspace && at + operand.extent.lo < end && at + operand.extent.hi > begin) {
-        call_.refuse(rule::kWorkspace, "{} {} lies in the workspace; use other memory", operand.role, operand.index);
+        call_.refuse(rule::kWorkspace, "{} {} is in the workspace; use other memory", operand.role, operand.index);
       }
     }
   }
@@ -175,14 +175,14 @@ class ExecutionCheck {
       const bp_operand& scalar = execution_.scalars[i];
       if ((desc_.flags & BP_OP_FLAG_DEVICE_SCALARS) == 0) {
         if (scalar.buffer != nullptr) {
-          call_.refuse(rule::kScalars, "scalar {} lies in a buffer; pass an immediate, or plan with DEVICE_SCALARS", i);
+          call_.refuse(rule::kScalars, "scalar {} is in a buffer; pass an immediate, or plan with DEVICE_SCALARS", i);
         }
         continue;
       }
       if (scalar.buffer == nullptr) {
         call_.refuse(rule::kScalars, "scalar {} is an immediate and the plan has DEVICE_SCALARS; pass a buffer", i);
       }
-      const CheckedBuffer& buffer = check_place("scalar", i, scalar);
+      const CheckedBuffer& buffer = use_buffer("scalar", i, scalar);
       if (scalar.offset > buffer.bytes || bytes > buffer.bytes - scalar.offset || scalar.offset % bytes != 0) {
         call_.refuse(rule::kScalars,
                      "scalar {} of {} bytes at offset {} of a buffer of {} bytes; keep it inside and aligned", i, bytes,

@@ -39,13 +39,13 @@ bp_status buffer_create(bp_device* handle, const bp_buffer_desc* desc, bp_buffer
     const bp_buffer_desc known = call.input(desc, BP_BUFFER_DESC_MIN_SIZE, "bp_buffer_desc");
     check_kind(call, known.kind);
     if (known.bytes == 0 || (known.alignment != 0 && !std::has_single_bit(known.alignment))) {
-      call.refuse(rule::kBufferSize, "{} bytes aligned to {} are asked for; ask for at least 1, and for a power of two",
+      call.refuse(rule::kBufferSize, "{} bytes aligned to {} are requested; request at least 1, and a power of two",
                   known.bytes, known.alignment);
     }
     bp_buffer* made = nullptr;
     Outcome outcome = create(call, Slot::buffer_create, &made,
-                             [&](const bp_device_api& next, bp_device* inner, bp_buffer** place, bp_error* record) {
-                               return next.buffer_create(inner, desc, place, record);
+                             [&](const bp_device_api& next, bp_device* inner, bp_buffer** created, bp_error* record) {
+                               return next.buffer_create(inner, desc, created, record);
                              });
     CheckedBuffer state;
     state.kind = known.kind;
@@ -85,8 +85,8 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
     }
     void* address = nullptr;
     Outcome outcome = create(call, Slot::buffer_map, &address,
-                             [&](const bp_device_api& next, bp_device* inner, void** place, bp_error* record) {
-                               return next.buffer_map(inner, buffer, place, record);
+                             [&](const bp_device_api& next, bp_device* inner, void** created, bp_error* record) {
+                               return next.buffer_map(inner, buffer, created, record);
                              });
     const std::lock_guard lock(device.mutex);
     call.note(outcome, nullptr);
@@ -107,13 +107,13 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
 
 // Returns whether the bytes at `address` overlap another live buffer whose address is known. The
 // caller holds the device's mutex.
-bool meets_another(CheckedDevice& device, const CheckedBuffer& own, uint64_t address) {
-  bool met = false;
+bool overlaps_another(CheckedDevice& device, const CheckedBuffer& own, uint64_t address) {
+  bool overlaps = false;
   device.buffers.for_each([&](const CheckedBuffer& other) {
-    met = met || (&other != &own && other.address != 0 && address < other.address + other.bytes &&
-                  other.address < address + own.bytes);
+    overlaps = overlaps || (&other != &own && other.address != 0 && address < other.address + other.bytes &&
+                            other.address < address + own.bytes);
   });
-  return met;
+  return overlaps;
 }
 
 bp_status buffer_address(bp_device* handle, bp_buffer* buffer, uint64_t* out, bp_error* error) {
@@ -139,7 +139,7 @@ bp_status buffer_address(bp_device* handle, bp_buffer* buffer, uint64_t* out, bp
                  "gave {:#x} for a buffer that was at {:#x}; report it to the plugin's author", address,
                  state->address);
     }
-    if (outcome.ok() && !state->imported && meets_another(device, *state, address)) {
+    if (outcome.ok() && !state->imported && overlaps_another(device, *state, address)) {
       call.blame(outcome, rule::kOneAddress,
                  "gave {:#x}, and the {} bytes there are another living buffer's too; report it to the plugin's author",
                  address, state->bytes);
@@ -170,8 +170,8 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
     bp_buffer* made = nullptr;
     uint32_t kind = UINT32_MAX;
     Outcome outcome = create(call, Slot::import_memory, &made,
-                             [&](const bp_device_api&, bp_device* inner, bp_buffer** place, bp_error* record) {
-                               return table->import_memory(inner, desc, &kind, place, record);
+                             [&](const bp_device_api&, bp_device* inner, bp_buffer** created, bp_error* record) {
+                               return table->import_memory(inner, desc, &kind, created, record);
                              });
     const bool right =
         known.type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_SHARED || kind == BP_MEMORY_HOST;
@@ -225,7 +225,7 @@ bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t ds
                     bytes, src_offset, dst_offset);
       }
       if (to.kind == BP_MEMORY_HOST && from.kind == BP_MEMORY_HOST) {
-        call.refuse(rule::kCopyHost, "both buffers lie in HOST memory; copy there with memcpy, behind a wait");
+        call.refuse(rule::kCopyHost, "both buffers are in HOST memory; copy there with memcpy, after a wait");
       }
       line = &call.occupy_stream(stream);
       buffers = {&to, &from};

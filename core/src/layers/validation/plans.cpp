@@ -45,8 +45,8 @@ bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, 
     call.output(info, BP_PLAN_INFO_MIN_SIZE, "bp_plan_info");
     bp_plan_info facts = {};
     facts.struct_size = sizeof(facts);
-    const auto forward = [&](const bp_device_api& next, bp_device* inner, bp_plan** place, bp_error* record) {
-      return next.plan_create(inner, desc, place, &facts, record);
+    const auto forward = [&](const bp_device_api& next, bp_device* inner, bp_plan** created, bp_error* record) {
+      return next.plan_create(inner, desc, created, &facts, record);
     };
     CheckedPlan state = plan_of(known);
     bp_plan* made = nullptr;
@@ -59,8 +59,8 @@ bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, 
     if (outcome.status == BP_INVALID_ARGUMENT) {
       call.blame(
           outcome, rule::kCheckedDescriptor,
-          "answered INVALID_ARGUMENT to a descriptor that keeps the rules; it counts as a refusal without this layer: "
-          "answer UNSUPPORTED, or report it to the plugin's author");
+          "returned INVALID_ARGUMENT for a descriptor that keeps the rules; it counts as a refusal without this layer: "
+          "return UNSUPPORTED, or report it to the plugin's author");
     }
     if (out != nullptr) {
       state.info = facts;

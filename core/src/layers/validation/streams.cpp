@@ -23,8 +23,8 @@ bp_status stream_create(bp_device* handle, const bp_stream_desc* desc, bp_stream
     }
     bp_stream* made = nullptr;
     Outcome outcome = create(call, Slot::stream_create, &made,
-                             [&](const bp_device_api& next, bp_device* inner, bp_stream** place, bp_error* record) {
-                               return next.stream_create(inner, desc, place, record);
+                             [&](const bp_device_api& next, bp_device* inner, bp_stream** created, bp_error* record) {
+                               return next.stream_create(inner, desc, created, record);
                              });
     *out = keep(call, outcome, made, state);
     if (*out == nullptr) {
@@ -87,7 +87,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
           return next.stream_wait(inner, stream, timeout_ns, record);
         });
     if (outcome.status == BP_TIMEOUT && timeout_ns == BP_WAIT_FOREVER) {
-      call.blame(outcome, rule::kEndlessWait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
+      call.blame(outcome, rule::kEndlessWait, "returned TIMEOUT for BP_WAIT_FOREVER; report it to the plugin's author");
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
@@ -110,8 +110,8 @@ bp_status event_create(bp_device* handle, uint32_t flags, bp_event** out, bp_err
     }
     bp_event* made = nullptr;
     Outcome outcome = create(call, Slot::event_create, &made,
-                             [&](const bp_device_api& next, bp_device* inner, bp_event** place, bp_error* record) {
-                               return next.event_create(inner, flags, place, record);
+                             [&](const bp_device_api& next, bp_device* inner, bp_event** created, bp_error* record) {
+                               return next.event_create(inner, flags, created, record);
                              });
     CheckedEvent state;
     state.timing = (flags & BP_EVENT_TIMING) != 0;
@@ -229,7 +229,7 @@ bp_status event_wait(bp_device* handle, bp_event* event, uint64_t timeout_ns, bp
           return next.event_wait(inner, event, timeout_ns, record);
         });
     if (outcome.status == BP_TIMEOUT && timeout_ns == BP_WAIT_FOREVER) {
-      call.blame(outcome, rule::kEndlessWait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
+      call.blame(outcome, rule::kEndlessWait, "returned TIMEOUT for BP_WAIT_FOREVER; report it to the plugin's author");
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, nullptr);

@@ -95,7 +95,7 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
       return outcome.write(error);
     }
     if (made == nullptr || made == untouched) {
-      blame(rule::kSuccessNull, "answered OK without a device");
+      blame(rule::kSuccessNull, "returned OK without a device");
       return outcome.write(error);
     }
     bp_device_info info = {};

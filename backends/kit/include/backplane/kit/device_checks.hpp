@@ -45,7 +45,7 @@ inline Status check_kind(uint64_t kinds, uint32_t kind) {
 // Checks of buffer_create. `alignment` is the requested alignment, or the device's alignment if the
 // caller requested 0.
 inline Status check_buffer(const bp_buffer_desc& desc, uint64_t alignment, uint64_t kinds, uint64_t max_alignment) {
-  if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
+  if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes requested, at least 1 is needed");
   if (Status status = check_kind(kinds, desc.kind); !status.ok()) return status;
   if (!std::has_single_bit(alignment)) {
     return invalid_argument("buffer_create: the alignment ", alignment, " is not a power of two");

@@ -58,7 +58,7 @@ class DeviceTable {
     if (buffer != nullptr) of(device).destroy(&of(buffer));
   }
   static bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp_error* error) {
-    if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "buffer_map: the place for the result is null");
+    if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "buffer_map: the pointer for the result is null");
     *out = nullptr;
     return slot(
         error, "buffer_map",
@@ -172,7 +172,7 @@ class DeviceTable {
   }
 
   static bp_status buffer_address(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
-    if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "buffer_address: the place for the result is null");
+    if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "buffer_address: the pointer for the result is null");
     *out = 0;
     return slot(
         error, "buffer_address",

@@ -123,7 +123,7 @@ bp_status fence(bp_error* error, Body&& body) noexcept {
 template <class Owner, class Handle, class Body>
 bp_status fence_out(const Owner* owner, Handle** out, bp_error* error, Body&& body) noexcept {
   if (owner == nullptr) return report(error, BP_INVALID_ARGUMENT, "plugin: the handle is null");
-  if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "plugin: the place for the result is null");
+  if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "plugin: the pointer for the result is null");
   *out = nullptr;
   return fence(error, [&]() -> Status {
     auto result = body();

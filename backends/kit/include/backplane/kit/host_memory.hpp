@@ -42,7 +42,7 @@ class HostMemory {
     if (Status status = check_buffer(desc, alignment, kKinds, kMaxAlignment); !status.ok()) return status;
     auto buffer = std::make_unique<HostBuffer>();
     if (!take(desc.bytes)) {
-      return out_of_memory("buffer_create: ", desc.bytes, " bytes asked, ", used_.load(), " of ", limit_,
+      return out_of_memory("buffer_create: ", desc.bytes, " bytes requested, ", used_.load(), " of ", limit_,
                            " are in use; free buffers, or trim the allocator, and try again");
     }
     const auto align = std::max<std::size_t>(alignment, alignof(std::max_align_t));

@@ -95,15 +95,15 @@ inline Operand make_operand(const bp_tensor_desc& view, bool staged) {
   return out;
 }
 
-inline std::string role_text(const PlanForm& plan, uint32_t place) {
-  return place < plan.input_count ? text("input ", place) : text("output ", place - plan.input_count);
+inline std::string role_text(const PlanForm& plan, uint32_t index) {
+  return index < plan.input_count ? text("input ", index) : text("output ", index - plan.input_count);
 }
 
 // The error for an execution that is not of the plan's class.
-[[gnu::cold, gnu::noinline]] inline Status not_planned(const PlanForm& plan, uint32_t place,
+[[gnu::cold, gnu::noinline]] inline Status not_planned(const PlanForm& plan, uint32_t index,
                                                        const bp_tensor_desc& view) {
-  const Operand& planned = plan.operands[place];
-  const std::string who = text(plan.op->name, ": ", role_text(plan, place));
+  const Operand& planned = plan.operands[index];
+  const std::string who = text(plan.op->name, ": ", role_text(plan, index));
   constexpr const char* kAdvice = "; make a plan for this one";
   if (view.dtype != planned.dtype) {
     const auto name = [](uint32_t dtype) { return dtype == 0 ? "absent" : dtype_name(dtype); };
@@ -123,35 +123,35 @@ inline std::string role_text(const PlanForm& plan, uint32_t place) {
 }
 
 // Checks that an operand of an execution is of the plan's class and within its buffer.
-inline Status check_operand(const PlanForm& plan, uint32_t place, const bp_tensor_desc& desc, const bp_operand& operand,
+inline Status check_operand(const PlanForm& plan, uint32_t index, const bp_tensor_desc& desc, const bp_operand& operand,
                             const Span& span) {
-  const Operand& planned = plan.operands[place];
-  if (desc.dtype != planned.dtype) return not_planned(plan, place, desc);
+  const Operand& planned = plan.operands[index];
+  if (desc.dtype != planned.dtype) return not_planned(plan, index, desc);
   if (desc.dtype == 0) return {};
   if (desc.rank != planned.rank || (desc.flags & ~BP_DESC_HINTS) != planned.flags) {
-    return not_planned(plan, place, desc);
+    return not_planned(plan, index, desc);
   }
   const bool negative = std::any_of(desc.shape, desc.shape + desc.rank, [](int64_t extent) { return extent < 0; });
-  if (negative || kept_class(desc, planned.staged) != planned.classes) return not_planned(plan, place, desc);
+  if (negative || kept_class(desc, planned.staged) != planned.classes) return not_planned(plan, index, desc);
   const auto size = static_cast<int64_t>(dtype_bytes(desc.dtype));
   rules::Extent extent{};
   constexpr int64_t kFar = int64_t{1} << 61;  // well below the limit of 64 bits
   if (rules::element_count(desc) < 0 || !rules::extent_of(desc, static_cast<uint32_t>(size), &extent) ||
       extent.lo < -kFar || extent.hi > kFar) {
-    return invalid_argument(plan.op->name, ": ", role_text(plan, place), " reaches further than memory does");
+    return invalid_argument(plan.op->name, ": ", role_text(plan, index), " reaches further than memory does");
   }
   if (extent.hi == 0 || (desc.flags & BP_DESC_IMMEDIATE) != 0) return {};
   const auto offset = static_cast<int64_t>(operand.offset);
   const char* name = plan.op->name;
-  if (operand.buffer == nullptr) return invalid_argument(name, ": ", role_text(plan, place), " has no buffer");
+  if (operand.buffer == nullptr) return invalid_argument(name, ": ", role_text(plan, index), " has no buffer");
   if (operand.offset > span.bytes || offset + extent.lo < 0 || static_cast<uint64_t>(offset + extent.hi) > span.bytes) {
-    return invalid_argument(name, ": ", role_text(plan, place), " reaches bytes ", offset + extent.lo, " to ",
+    return invalid_argument(name, ": ", role_text(plan, index), " reaches bytes ", offset + extent.lo, " to ",
                             offset + extent.hi, " of a buffer of ", span.bytes);
   }
   if ((reinterpret_cast<uintptr_t>(span.address) + operand.offset) %
           rules::natural_alignment(static_cast<uint32_t>(size)) !=
       0) {
-    return invalid_argument(name, ": ", role_text(plan, place), " begins at byte ", offset,
+    return invalid_argument(name, ": ", role_text(plan, index), " begins at byte ", offset,
                             ", which is not aligned for ", dtype_name(desc.dtype));
   }
   return {};
@@ -177,8 +177,8 @@ Status check_scalars(const PlanForm& plan, const bp_op_desc& desc, const bp_oper
   for (uint32_t i = 0; i < count; ++i) {
     if ((scalars[i].buffer != nullptr) != on_device) {
       return invalid_argument(op.name, ": scalar ", i,
-                              on_device ? " has no buffer, though DEVICE_SCALARS asks for one"
-                                        : " lies in a buffer, which needs the flag DEVICE_SCALARS");
+                              on_device ? " has no buffer, which the flag DEVICE_SCALARS requires"
+                                        : " is in a buffer, which requires the flag DEVICE_SCALARS");
     }
     if (!on_device) continue;
     const Span span = span_of(scalars[i].buffer);

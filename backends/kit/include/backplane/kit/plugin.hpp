@@ -136,12 +136,12 @@ class Instance : public bp_plugin {
     auto count = driver_.device_count();
     if (!count.ok()) return count.status();
     if (index < count.value()) return {};
-    return invalid_argument(name, ": device ", index, " asked, there are ", count.value());
+    return invalid_argument(name, ": device ", index, " requested, there are ", count.value());
   }
 
   static bp_status on_device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
     return fence(error, [&]() -> Status {
-      if (out == nullptr) return invalid_argument("device_count: the place for the result is null");
+      if (out == nullptr) return invalid_argument("device_count: the pointer for the result is null");
       *out = 0;
       auto count = of(plugin).driver_.device_count();
       if (count.ok()) *out = count.value();
@@ -186,7 +186,7 @@ inline Status check_host(uint32_t host, uint32_t oldest) {
   if (host >> 16 == BP_ABI_VERSION_MAJOR && host >= oldest) return {};
   const bool old = host < oldest;
   return {BP_ABI_MISMATCH, text("this plugin needs a host of ABI ", show(oldest), " or later of major ",
-                                BP_ABI_VERSION_MAJOR, ", this host asked as ", show(host),
+                                BP_ABI_VERSION_MAJOR, ", this host has ", show(host),
                                 old ? ": update the host, or install an older build of the plugin"
                                     : ": install a newer build of the plugin")};
 }
@@ -194,7 +194,7 @@ inline Status check_host(uint32_t host, uint32_t oldest) {
 // Implements bp_plugin_query.
 template <class Driver>
 bp_status query(const bp_host* host, const bp_plugin** out, bp_error* error) noexcept {
-  if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "bp_plugin_query: the place for the result is null");
+  if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "bp_plugin_query: the pointer for the result is null");
   *out = nullptr;
   return fence(error, [&]() -> Status {
     const auto too_short = [] {
