@@ -53,18 +53,14 @@ class Pool : public Operator {
       }
     }
     LoopNest nest = LoopNest::of({&y});
-    LoopOperand& index = nest.operand[nest.operands++];
     if (indexed) {
-      const View& view = call.out(1);
-      index.view = &view;
-      index.address = address_of(view);
-      for (uint32_t i = 0; i < view.rank; ++i) index.strides[i] = view.strides[i] * element_bytes(view);
+      nest.add(call.out(1));
+    } else {
+      nest.add_broadcast(nullptr);
     }
-    LoopOperand& plane = nest.operand[nest.operands++];
-    plane.view = &x;
-    plane.address = address_of(x);
+    LoopNest::Operand& plane = nest.add_broadcast(&x);
     for (uint32_t i = 0; i < 2; ++i) plane.strides[i] = x.strides[i] * element_bytes(x);
-    LoopOperand& counter = nest.operand[nest.operands++];
+    LoopNest::Operand& counter = nest.add_broadcast(nullptr);
     int64_t places = 1;
     for (uint32_t i = y.rank; i-- > 2;) {
       counter.strides[i] = places;

@@ -34,9 +34,11 @@ class Quantize : public Operator {
     add(nest, call.out(), floats.rank);
     add(nest, call.in(0), floats.rank);
     add(nest, call.in(1), floats.rank);
-    nest.operand[3] = {};
-    if (zero != nullptr) add(nest, *zero, floats.rank);
-    nest.operands = 4;
+    if (zero != nullptr) {
+      add(nest, *zero, floats.rank);
+    } else {
+      nest.add_broadcast(nullptr);
+    }
     if (call.attributes<bp_quantize_attributes>().bits == 8) return run(stream, program, call, nest, {});
     // The last dimension of the loops counts bytes. The first launch processes bytes that hold two
     // values. If the extent is odd, a second launch processes the last byte, which holds one value.
@@ -62,8 +64,7 @@ class Quantize : public Operator {
   // Adds an operand that broadcasts along dimensions of extent 1. A view of another rank than the
   // floats has a single element.
   static void add(LoopNest& nest, const View& view, uint32_t rank) {
-    LoopOperand& operand = nest.operand[nest.operands++];
-    operand = {&view, address_of(view), {}};
+    LoopNest::Operand& operand = nest.add_broadcast(&view);
     if (view.rank != rank) return;
     for (uint32_t i = 0; i < rank; ++i) {
       if (view.shape[i] != 1) operand.strides[i] = view.strides[i] * element_bytes(view);
