@@ -95,8 +95,4 @@ class NormNest {
   Dimension order_[kReductionRank];
 };
 
-inline const View* given(std::span<const View> views, std::size_t i) {
-  return i < views.size() && views[i].dtype != 0 ? &views[i] : nullptr;
-}
-
 }  // namespace backplane::vulkan

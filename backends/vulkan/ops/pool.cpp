@@ -44,7 +44,7 @@ class Pool : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_pool_attributes>();
     const View &x = call.in(0), &y = call.out();
-    const bool indexed = call.outputs.size() > 1 && call.outputs[1].dtype != 0;
+    const View* indices = given(call.outputs, 1);
     const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // `leading` counts missing dimensions
     for (uint32_t i = 2; i < x.rank; ++i) {
       if (x.shape[i] >= kMaxExtent) {
@@ -53,8 +53,8 @@ class Pool : public Operator {
       }
     }
     LoopNest nest = LoopNest::of({&y});
-    if (indexed) {
-      nest.add(call.out(1));
+    if (indices != nullptr) {
+      nest.add(*indices);
     } else {
       nest.add_broadcast(nullptr);
     }

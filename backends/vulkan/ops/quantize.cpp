@@ -28,7 +28,7 @@ class Quantize : public Operator {
     const bool forward = call.op->id == BP_OP_QUANTIZE;
     const View& floats = forward ? call.in(0) : call.out();
     const View& bytes = forward ? call.out() : call.in(0);
-    const View* zero = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
+    const View* zero = given(call.inputs, 2);
     LoopNest nest = LoopNest::of({&floats});
     nest.operands = 0;  // keeps only the shape of the floats
     add(nest, call.out(), floats.rank);
