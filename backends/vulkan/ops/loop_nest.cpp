@@ -11,11 +11,15 @@ uint64_t vec4_alignment(const View& view) {
   return static_cast<uint64_t>(std::min<int64_t>(4 * element_bytes(view), 16));
 }
 
-LoopNest LoopNest::of(std::initializer_list<const View*> views) {
+LoopNest LoopNest::over(const View& view) {
   LoopNest out;
-  const View& first = **views.begin();
-  out.rank = first.rank;
-  std::copy_n(first.shape, first.rank, out.shape);
+  out.rank = view.rank;
+  std::copy_n(view.shape, view.rank, out.shape);
+  return out;
+}
+
+LoopNest LoopNest::of(std::initializer_list<const View*> views) {
+  LoopNest out = over(**views.begin());
   for (const View* view : views) out.add(*view);
   return out;
 }

@@ -46,7 +46,6 @@ struct Loops {
   // absent if `view` is null or has no dtype.
   Operand& add_broadcast(const View* view) {
     Operand& out = operand[operands++];
-    out = {};
     if (view == nullptr || view->dtype == 0) return out;
     out.view = view;
     out.address = address_of(*view);
@@ -115,9 +114,13 @@ struct Loops {
   // of an immediate at `immediate_address`.
   template <class Out>
   static void fill_operand(const Operand& from, Out& to, uint32_t count, uint64_t immediate_address) {
-    const bool immediate = from.is_immediate();
-    to.address = immediate ? immediate_address : from.address;
-    for (uint32_t i = 0; i < count; ++i) to.strides[i] = immediate ? 0 : from.strides[i];
+    if (from.is_immediate()) {
+      to.address = immediate_address;
+      std::fill_n(to.strides, count, 0);
+    } else {
+      to.address = from.address;
+      std::copy_n(from.strides, count, to.strides);
+    }
   }
 
  private:
@@ -132,6 +135,8 @@ struct Loops {
 
 // Loops over the elements of views, without outer dimensions.
 struct LoopNest : Loops<BP_MAX_RANK, Params::kOperands> {
+  // Returns loops over the shape of `view`, without operands.
+  static LoopNest over(const View& view);
   // Returns loops over the shape of the first view, with all views as operands.
   static LoopNest of(std::initializer_list<const View*> views);
   // Adds an operand whose dimensions are the first dimensions of the loops.

@@ -29,8 +29,7 @@ class Quantize : public Operator {
     const View& floats = forward ? call.in(0) : call.out();
     const View& bytes = forward ? call.out() : call.in(0);
     const View* zero = given(call.inputs, 2);
-    LoopNest nest = LoopNest::of({&floats});
-    nest.operands = 0;  // keeps only the shape of the floats
+    LoopNest nest = LoopNest::over(floats);
     add(nest, call.out(), floats.rank);
     add(nest, call.in(0), floats.rank);
     add(nest, call.in(1), floats.rank);
