@@ -19,6 +19,8 @@ struct ErrorRecord : bp_error {
   std::string text(bp_status status) const;
 };
 std::string_view status_name(bp_status status);
+// The names of BP_MEMORY_* in case ids, messages and reports.
+inline constexpr const char* kMemoryKindNames[BP_MEMORY_KINDS] = {"device", "host", "shared"};
 
 // A host table that stores the lines that the plugin logs.
 class LogHost {

@@ -53,15 +53,7 @@ void workspace_overrun(const Call& call) {
 // All streams use one temporary.
 void static_temporary(const Call& call) {
   static std::byte temporary[1 << 16];
-  const View& out = call.out();
-  const auto bytes = static_cast<std::size_t>(out.elements() * bytes_of(out));
-  if (bytes > sizeof(temporary)) return honest_kernel(call)(call);
-  Altered altered(call);
-  altered.out().data = temporary;
-  make_dense(altered.out());
-  altered.run(honest_kernel(call));
-  std::this_thread::sleep_for(std::chrono::microseconds(100));
-  restore(out, {temporary, temporary + bytes});
+  run_in_temporary(call, honest_kernel(call), temporary);
 }
 
 // The first execution prepares shared data. Concurrent executions use the data before they are

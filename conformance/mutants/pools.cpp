@@ -220,16 +220,7 @@ std::size_t stream_number() {
 }
 void temporary_of_stream(const Call& call) {
   static std::array<std::array<std::byte, 1 << 16>, 8> temporaries;
-  const View& out = call.out();
-  const auto bytes = static_cast<std::size_t>(out.elements() * bytes_of(out));
-  if (bytes > temporaries[0].size()) return honest_kernel(call)(call);
-  std::byte* const temporary = temporaries[stream_number() % temporaries.size()].data();
-  Altered altered(call);
-  altered.out().data = temporary;
-  make_dense(altered.out());
-  altered.run(honest_kernel(call));
-  std::this_thread::sleep_for(std::chrono::microseconds(100));
-  restore(out, {temporary, temporary + bytes});
+  run_in_temporary(call, honest_kernel(call), temporaries[stream_number() % temporaries.size()]);
 }
 
 // Stores the sums in the workspace before it writes them to the output.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <backplane/kit/loops.hpp>
+#include <chrono>
+#include <thread>
 
 namespace backplane::conformance::mutants {
 
@@ -124,5 +126,20 @@ class Altered {
   Call call_;
   std::size_t inputs_;
 };
+
+// Runs `kernel` with `temporary` in place of output 0, waits for 100 microseconds, and copies the
+// result to the output. Concurrent calls that share the temporary change the result. If the
+// temporary is too small, runs `kernel` unchanged.
+inline void run_in_temporary(const Call& call, Kernel kernel, std::span<std::byte> temporary) {
+  const View& out = call.out();
+  const auto bytes = static_cast<std::size_t>(out.elements() * bytes_of(out));
+  if (bytes > temporary.size()) return kernel(call);
+  Altered altered(call);
+  altered.out().data = temporary.data();
+  make_dense(altered.out());
+  altered.run(kernel);
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
+  restore(out, {temporary.data(), temporary.data() + bytes});
+}
 
 }  // namespace backplane::conformance::mutants

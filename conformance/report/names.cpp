@@ -8,6 +8,8 @@
 #include <charconv>
 #include <span>
 
+#include "harness/plugin.hpp"
+
 namespace backplane::conformance {
 
 namespace {
@@ -21,8 +23,6 @@ std::vector<std::string> names_of(uint64_t mask, std::span<const char* const> na
   }
   return set;
 }
-
-constexpr const char* kMemoryKinds[BP_MEMORY_KINDS] = {"device", "host", "shared"};
 
 }  // namespace
 
@@ -55,9 +55,9 @@ const char* device_type_name(uint32_t type) {
   }
 }
 
-const char* memory_kind_name(uint32_t kind) { return kind < BP_MEMORY_KINDS ? kMemoryKinds[kind] : "unknown"; }
+const char* memory_kind_name(uint32_t kind) { return kind < BP_MEMORY_KINDS ? kMemoryKindNames[kind] : "unknown"; }
 
-std::vector<std::string> memory_kind_names(uint64_t kinds) { return names_of(kinds, kMemoryKinds); }
+std::vector<std::string> memory_kind_names(uint64_t kinds) { return names_of(kinds, kMemoryKindNames); }
 
 std::vector<std::string> capability_names(uint64_t capabilities) {
   static constexpr const char* names[] = {"synchronous", "host_operands",  "ftz_f32",          "deterministic",

@@ -40,19 +40,9 @@ class ModelBench {
       peer->set_threads(target_.threads());
       report_.peers.emplace_back(peer->name(), peer->version());
     }
-    report_.device = target_.name();
-    report_.description = target_.info().name;
-    report_.plugin_version = target_.version();
-    report_.threads = target_.threads();
-    report_.takes_threads = target_.takes_threads();
+    describe_run(target_, report_);
     report_.small = options.small;
     report_.seconds = options.seconds;
-    report_.started = now_text();
-    report_.machine = machine_text();
-    if (!target_.takes_threads()) {
-      report_.notes.push_back(fmt::format("{} has no option 'threads' and runs with as many as it likes; peers use {}",
-                                          target_.name(), target_.threads()));
-    }
   }
 
   ModelReport run() {
@@ -160,15 +150,10 @@ class ModelBench {
       started.push_back(std::move(contestant));
     }
     const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
-    const auto take = [](const Samples& from, Performance& performance) {
-      performance.reason = from.reason;
-      performance.latency = figure_of(from.latency);
-      performance.throughput = figure_of(from.throughput);
-    };
-    take(samples[0], row.device);
+    take_samples(samples[0], row.device);
     for (size_t i = 0; i < peer_at.size(); ++i) {
       Performance& peer = row.peers[peer_at[i]];
-      take(samples[i + 1], peer);
+      take_samples(samples[i + 1], peer);
       if (samples[0].reason.empty() && samples[i + 1].reason.empty()) {
         peer.ratio = ratio_of(samples[i + 1].latency, samples[0].latency);
       }

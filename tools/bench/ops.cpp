@@ -86,18 +86,8 @@ class OpsBench {
       peer->set_threads(target_.threads());
       report_.peers.emplace_back(peer->name(), peer->version());
     }
-    report_.device = target_.name();
-    report_.description = target_.info().name;
-    report_.plugin_version = target_.version();
-    report_.threads = target_.threads();
-    report_.takes_threads = target_.takes_threads();
+    describe_run(target_, report_);
     report_.seconds = options.seconds;
-    report_.started = now_text();
-    report_.machine = machine_text();
-    if (!target_.takes_threads()) {
-      report_.notes.push_back(fmt::format("{} has no option 'threads' and runs with as many as it likes; peers use {}",
-                                          target_.name(), target_.threads()));
-    }
   }
 
   OpsReport run(const std::vector<BenchCase>& cases) {
@@ -272,10 +262,10 @@ class OpsBench {
       note_no_copy(one, failure.what());
     }
     const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
-    take(samples[0], row.device);
+    take_samples(samples[0], row.device);
     for (size_t i = 0; i < peer_at.size(); ++i) {
       Performance& peer = row.peers[peer_at[i]];
-      take(samples[i + 1], peer);
+      take_samples(samples[i + 1], peer);
       if (samples[0].reason.empty() && samples[i + 1].reason.empty()) {
         peer.ratio = ratio_of(samples[i + 1].throughput, samples[0].throughput);
       }
@@ -284,12 +274,6 @@ class OpsBench {
     if (copy != nullptr) row.copy_ns = samples.back().throughput;
     if (copy != nullptr && !samples.back().reason.empty()) note_no_copy(one, samples.back().reason);
     return row;
-  }
-
-  static void take(const Samples& samples, Performance& performance) {
-    performance.reason = samples.reason;
-    performance.latency = figure_of(samples.latency);
-    performance.throughput = figure_of(samples.throughput);
   }
 
   std::unique_ptr<Contestant> make_copy(const Device& device, uint64_t bytes) const {

@@ -3,11 +3,32 @@
 
 #include <algorithm>
 
+#include "bench/target.hpp"
 #include "host.hpp"
 #include "report/escape.hpp"
 #include "table.hpp"
 
 namespace tool {
+
+void describe_run(const Target& target, Report& report) {
+  report.device = target.name();
+  report.description = target.info().name;
+  report.plugin_version = target.version();
+  report.threads = target.threads();
+  report.takes_threads = target.takes_threads();
+  report.started = now_text();
+  report.machine = machine_text();
+  if (!target.takes_threads()) {
+    report.notes.push_back(fmt::format("{} has no option 'threads' and runs with as many as it likes; peers use {}",
+                                       target.name(), target.threads()));
+  }
+}
+
+void take_samples(const Samples& samples, Performance& performance) {
+  performance.reason = samples.reason;
+  performance.latency = figure_of(samples.latency);
+  performance.throughput = figure_of(samples.throughput);
+}
 
 Json figure_json(const Figure& figure) {
   return Json::object(

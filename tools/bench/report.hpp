@@ -32,6 +32,7 @@ struct Performance {
   std::optional<double> difference;
 };
 
+class Target;
 struct Report {
   std::string device, description, plugin_version, started, machine;
   int threads = 0;
@@ -43,6 +44,11 @@ struct Report {
 
 std::string time_text(double ns);               // for example "12.3 µs"
 std::string spread_text(const Figure& figure);  // for example "11.9 .. 13.0 µs"
+// Describes the target, the machine and the start time in `report`. Adds a note if the target does
+// not accept a number of threads.
+void describe_run(const Target& target, Report& report);
+// Copies the results of one contestant to its row.
+void take_samples(const Samples& samples, Performance& performance);
 // Returns a description of the machine for `bench ops` and `bench memory`.
 std::string machine_text();
 std::string now_text();

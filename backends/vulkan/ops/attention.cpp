@@ -229,16 +229,16 @@ class Attention : public Operator {
     params.split_keys = static_cast<uint32_t>(work.split_keys);
     params.scale = call.attributes<bp_attention_attributes>().scale;
     params.causal = call.attributes<bp_attention_attributes>().causal;
-    if (call.inputs.size() > 3 && call.in(3).dtype != 0) params.mask_kind = call.in(3).dtype == BP_BOOL ? 1 : 2;
+    if (const View* mask = given(call.inputs, 3); mask != nullptr) params.mask_kind = mask->dtype == BP_BOOL ? 1 : 2;
     AttentionOperand* const inputs[] = {&params.q, &params.k, &params.v, &params.mask};
     for (uint32_t i = 0; i < call.inputs.size(); ++i) {
-      const View* view = call.in(i).dtype != 0 ? &call.in(i) : nullptr;
-      *inputs[i] = operand_of(view, params.immediates[i],
+      *inputs[i] = operand_of(given(call.inputs, i), params.immediates[i],
                               address + offsetof(AttentionParams, immediates) + i * sizeof(uint64_t));
     }
     uint64_t none = 0;
     params.y = operand_of(&call.out(), none, 0);
-    if (call.outputs.size() > 1 && call.out(1).dtype != 0) params.logsumexp = operand_of(&call.out(1), none, 0);
+    if (const View* logsumexp = given(call.outputs, 1); logsumexp != nullptr)
+      params.logsumexp = operand_of(logsumexp, none, 0);
   }
 
   const uint32_t dtype_;

@@ -82,9 +82,9 @@ class Convolution : public Gemm {
       params.extent[d] = static_cast<int32_t>(extent_of(x, axis));
     }
     params.out_row = to[1], params.b_depth = from[1];
-    if (call.inputs.size() > 2 && call.in(2).dtype != 0) {
+    if (const View* bias = given(call.inputs, 2); bias != nullptr) {
       params.flags |= GemmParams::kBias;
-      params.bias_row = Strides(call.in(2))[0];
+      params.bias_row = Strides(*bias)[0];
     }
   }
 };

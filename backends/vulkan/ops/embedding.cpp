@@ -19,12 +19,8 @@ class Embedding : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const View &out = call.out(), &table = call.in(0), &index = call.in(1);
     LoopNest nest = LoopNest::of({&out});
-    LoopOperand& rows = nest.operand[nest.operands++];
-    rows = {&index, address_of(index), {}};
-    for (uint32_t i = 0; i < index.rank; ++i) rows.strides[i] = index.strides[i] * element_bytes(index);
-    LoopOperand& values = nest.operand[nest.operands++];
-    values = {&table, address_of(table), {}};
-    values.strides[out.rank - 1] = table.strides[1] * element_bytes(table);
+    nest.add(index);
+    nest.add_broadcast(&table).strides[out.rank - 1] = table.strides[1] * element_bytes(table);
     nest.merge();
     const VkPipeline pipeline = program.pipelines[kit::dtype_bytes(index.dtype) == 8 ? kIndex64 : kIndex32];
     return launch_elementwise(stream, pipeline, nest, call, [&](Params& params) {

@@ -33,6 +33,11 @@ inline std::string copy_shader(uint32_t dtype, const char* name = "copy") {
   return kit::text(name, "_", kit::dtype_bytes(dtype));
 }
 
+// Returns operand `i` of a call, or null if it is absent.
+inline const View* given(std::span<const View> views, std::size_t i) {
+  return i < views.size() && views[i].dtype != 0 ? &views[i] : nullptr;
+}
+
 inline constexpr auto kNoExtra = [](Params&) {};
 // Enqueues a kernel over the elements of `nest`, with one workgroup per `per_group` elements, in
 // dispatches of at most `max_count` elements. `fill_extra` writes parameters that are specific to

@@ -7,43 +7,36 @@ namespace backplane::vulkan {
 
 int64_t element_bytes(const View& view) { return static_cast<int64_t>(kit::dtype_bytes(view.dtype)); }
 
-LoopNest LoopNest::of(std::initializer_list<const View*> views) {
+uint64_t vec4_alignment(const View& view) {
+  return static_cast<uint64_t>(std::min<int64_t>(4 * element_bytes(view), 16));
+}
+
+LoopNest LoopNest::over(const View& view) {
   LoopNest out;
-  const View& first = **views.begin();
-  out.rank = first.rank;
-  std::copy_n(first.shape, first.rank, out.shape);
-  for (const View* view : views) {
-    LoopOperand& operand = out.operand[out.operands++];
-    operand.view = view;
-    operand.address = address_of(*view);
-    for (uint32_t i = 0; i < view->rank; ++i) operand.strides[i] = view->strides[i] * element_bytes(*view);
-  }
+  out.rank = view.rank;
+  std::copy_n(view.shape, view.rank, out.shape);
   return out;
 }
 
-void LoopNest::add_counter(uint32_t axis) { operand[operands++].strides[axis] = 1; }
-
-int64_t LoopNest::count() const {
-  int64_t out = 1;
-  for (uint32_t i = 0; i < rank; ++i) out *= shape[i];
+LoopNest LoopNest::of(std::initializer_list<const View*> views) {
+  LoopNest out = over(**views.begin());
+  for (const View* view : views) out.add(*view);
   return out;
 }
 
-void LoopNest::drop(uint32_t axis) {
-  --rank;
-  std::copy(shape + axis + 1, shape + rank + 1, shape + axis);
-  for (uint32_t k = 0; k < operands; ++k) {
-    int64_t* strides = operand[k].strides;
-    std::copy(strides + axis + 1, strides + rank + 1, strides + axis);
-  }
+LoopNest::Operand& LoopNest::add(const View& view) {
+  Operand& out = add_broadcast(&view);
+  for (uint32_t i = 0; i < view.rank; ++i) out.strides[i] = view.strides[i] * element_bytes(view);
+  return out;
 }
+
+void LoopNest::add_counter(uint32_t axis) { add_broadcast(nullptr).strides[axis] = 1; }
 
 bool LoopNest::is_vec4(uint32_t k) const {
-  const LoopOperand& from = operand[k];
-  if (from.view->is_immediate) return true;
-  const int64_t bytes = element_bytes(*from.view), row = rank == 2 ? from.strides[0] : 0;
-  const auto alignment = static_cast<uint64_t>(std::min<int64_t>(4 * bytes, 16));
-  return from.strides[rank - 1] == bytes && (from.address | static_cast<uint64_t>(row)) % alignment == 0;
+  const Operand& from = operand[k];
+  if (from.is_immediate()) return true;
+  const auto row = static_cast<uint64_t>(rank == 2 ? from.strides[0] : 0);
+  return from.strides[rank - 1] == element_bytes(*from.view) && (from.address | row) % vec4_alignment(*from.view) == 0;
 }
 
 bool LoopNest::transpose(int64_t extent) {
@@ -68,39 +61,18 @@ bool LoopNest::transpose(int64_t extent) {
   return true;
 }
 
-void LoopNest::merge() {
-  for (uint32_t i = rank; i-- > 0;) {
-    if (shape[i] == 1) drop(i);
-  }
-  for (uint32_t i = rank; i-- > 1;) {
-    bool mergeable = true;
-    for (uint32_t k = 0; mergeable && k < operands; ++k)
-      mergeable = operand[k].strides[i - 1] == operand[k].strides[i] * shape[i];
-    if (!mergeable) continue;
-    shape[i] *= shape[i - 1];
-    for (uint32_t k = 0; k < operands; ++k) operand[k].strides[i - 1] = operand[k].strides[i];
-    shape[i - 1] = shape[i];
-    drop(i);
-  }
-}
-
 void LoopNest::fill(Params& params, uint64_t params_address) const {
   params.count = static_cast<uint32_t>(count());
   params.rank = rank;
   for (uint32_t i = 0; i < rank; ++i) params.shape[i] = static_cast<uint32_t>(shape[i]);
   for (uint32_t k = 0; k < operands; ++k) {
-    const LoopOperand& from = operand[k];
-    ParamsOperand& to = params.operands[k];
-    to.address = from.address;
+    const Operand& from = operand[k];
     // Kernels for dense operands read the first stride even if the rank is 0.
-    std::copy_n(from.strides, std::max(rank, 1u), to.strides);
-    if (from.view != nullptr && from.view->is_immediate) {
-      const auto bytes = static_cast<std::size_t>(element_bytes(*from.view));
-      for (std::size_t i = 0; i < 4; ++i)
-        std::memcpy(params.operand_values[k] + i * bytes, &from.view->immediate, bytes);
-      to.address = params_address + offsetof(Params, operand_values) + k * sizeof(params.operand_values[0]);
-      std::fill_n(to.strides, std::max(rank, 1u), 0);
-    }
+    fill_operand(from, params.operands[k], std::max(rank, 1u),
+                 params_address + offsetof(Params, operand_values) + k * sizeof(params.operand_values[0]));
+    if (!from.is_immediate()) continue;
+    const auto bytes = static_cast<std::size_t>(element_bytes(*from.view));
+    for (std::size_t i = 0; i < 4; ++i) std::memcpy(params.operand_values[k] + i * bytes, &from.view->immediate, bytes);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of a kernel, as dimensions with one stride per operand. Dimensions are merged if the
-// strides of all operands allow this.
+// strides of all operands allow this. kit::LoopNest also reorders dimensions; these loops keep the
+// order of elements, on which results depend.
 #pragma once
 
 #include <initializer_list>
@@ -20,26 +21,130 @@ constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
   return groups > kMaxGroups ? kMaxGroups : static_cast<uint32_t>(groups);
 }
 
-struct LoopOperand {
-  const View* view = nullptr;  // null for a counter, whose computed address is its value
-  uint64_t address = 0;
-  int64_t strides[BP_MAX_RANK] = {};  // strides in bytes
+int64_t element_bytes(const View& view);
+// Returns the alignment in bytes that loads of four elements need.
+uint64_t vec4_alignment(const View& view);
+
+// The part that LoopNest and ReductionNest have in common. The first `outer_rank` dimensions do not
+// merge with the other dimensions.
+template <uint32_t MaxRank, uint32_t MaxOperands>
+struct Loops {
+  struct Operand {
+    const View* view = nullptr;  // null for a counter, whose computed address is its value
+    uint64_t address = 0;
+    int64_t strides[MaxRank] = {};  // strides in bytes
+
+    bool is_immediate() const { return view != nullptr && view->is_immediate; }
+  };
+
+  uint32_t rank = 0, outer_rank = 0;
+  int64_t shape[MaxRank] = {};
+  uint32_t operands = 0;
+  Operand operand[MaxOperands];
+
+  // Adds an operand that broadcasts along every dimension until its strides are set. The operand is
+  // absent if `view` is null or has no dtype.
+  Operand& add_broadcast(const View* view) {
+    Operand& out = operand[operands++];
+    if (view == nullptr || view->dtype == 0) return out;
+    out.view = view;
+    out.address = address_of(*view);
+    return out;
+  }
+
+  // Removes dimension `axis`, because the kernel itself loops over this dimension.
+  void drop(uint32_t axis) {
+    if (axis < outer_rank) --outer_rank;
+    --rank;
+    std::copy(shape + axis + 1, shape + rank + 1, shape + axis);
+    for (uint32_t k = 0; k < operands; ++k) {
+      int64_t* strides = operand[k].strides;
+      std::copy(strides + axis + 1, strides + rank + 1, strides + axis);
+      strides[rank] = 0;
+    }
+  }
+
+  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1. Keeps
+  // the order of elements.
+  void merge() {
+    for (uint32_t i = rank; i-- > 0;) {
+      if (shape[i] == 1) drop(i);
+    }
+    for (uint32_t i = rank; i-- > 1;) {
+      if (!can_merge(i)) continue;
+      shape[i] *= shape[i - 1];
+      for (uint32_t k = 0; k < operands; ++k) operand[k].strides[i - 1] = operand[k].strides[i];
+      shape[i - 1] = shape[i];
+      drop(i);
+    }
+  }
+
+ protected:
+  // Returns the product of the extents of the dimensions from `from` to `to` - 1.
+  int64_t product(uint32_t from, uint32_t to) const {
+    int64_t out = 1;
+    for (uint32_t i = from; i < to; ++i) out *= shape[i];
+    return out;
+  }
+
+  // Calls `body(slice, index)` for slices of `nest` with at most `max_count` indices in the
+  // dimensions from `from` to `to` - 1. Slices are consecutive in logical order, because the first
+  // dimension whose extent is not 1 is sliced. `index` is `first` plus the logical index at which
+  // a slice begins.
+  template <class Nest, class Body>
+  static kit::Status divide(const Nest& nest, uint32_t from, uint32_t to, int64_t max_count, int64_t first,
+                            const Body& body) {
+    const int64_t total = nest.product(from, to);
+    if (total <= max_count) return body(nest, first);
+    uint32_t axis = from;
+    while (nest.shape[axis] == 1) ++axis;
+    const int64_t inner = total / nest.shape[axis], step = std::max<int64_t>(max_count / inner, 1);
+    for (int64_t i = 0; i < nest.shape[axis]; i += step) {
+      Nest slice = nest;
+      slice.shape[axis] = std::min(step, nest.shape[axis] - i);
+      for (uint32_t k = 0; k < nest.operands; ++k)
+        slice.operand[k].address += static_cast<uint64_t>(i * nest.operand[k].strides[axis]);
+      kit::Status status = divide(slice, from, to, max_count, first + i * inner, body);
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+
+  // Writes the address and the first `count` strides of an operand to `to`. Kernels read the value
+  // of an immediate at `immediate_address`.
+  template <class Out>
+  static void fill_operand(const Operand& from, Out& to, uint32_t count, uint64_t immediate_address) {
+    if (from.is_immediate()) {
+      to.address = immediate_address;
+      std::fill_n(to.strides, count, 0);
+    } else {
+      to.address = from.address;
+      std::copy_n(from.strides, count, to.strides);
+    }
+  }
+
+ private:
+  bool can_merge(uint32_t axis) const {
+    if (axis == outer_rank) return false;
+    for (uint32_t k = 0; k < operands; ++k) {
+      if (operand[k].strides[axis - 1] != operand[k].strides[axis] * shape[axis]) return false;
+    }
+    return true;
+  }
 };
 
-struct LoopNest {
-  uint32_t rank = 0;
-  int64_t shape[BP_MAX_RANK] = {};
-  uint32_t operands = 0;
-  LoopOperand operand[Params::kOperands];
-
+// Loops over the elements of views, without outer dimensions.
+struct LoopNest : Loops<BP_MAX_RANK, Params::kOperands> {
+  // Returns loops over the shape of `view`, without operands.
+  static LoopNest over(const View& view);
   // Returns loops over the shape of the first view, with all views as operands.
   static LoopNest of(std::initializer_list<const View*> views);
+  // Adds an operand whose dimensions are the first dimensions of the loops.
+  Operand& add(const View& view);
   // Adds an operand that counts 0, 1, 2, ... along `axis` and is constant along the other axes.
   void add_counter(uint32_t axis);
 
-  int64_t count() const;
-  // Removes dimension `axis`, because the kernel itself loops over this dimension.
-  void drop(uint32_t axis);
+  int64_t count() const { return product(0, rank); }
   // Returns whether kernels can load four elements of operand `k` at once, at every multiple of
   // four in a row. Returns true for immediates. The rank must be 1 or 2.
   bool is_vec4(uint32_t k) const;
@@ -47,9 +152,6 @@ struct LoopNest {
   // both dimensions have at least `extent` elements. If so, makes these dimensions the last two,
   // which changes the order of elements.
   bool transpose(int64_t extent);
-  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1. Keeps
-  // the order of elements.
-  void merge();
   // Maximum number of elements per slice. Kernels add grid strides to 32-bit indices, which must
   // not overflow.
   static constexpr int64_t kMaxCount = int64_t{1} << 30;
@@ -57,36 +159,13 @@ struct LoopNest {
   // index of the first element of a slice.
   template <class Body>
   kit::Status for_slices(const Body& body, int64_t max_count = kMaxCount) const {
-    return count() == 0 ? kit::Status{} : divide(body, 0, std::min(max_count, kMaxCount));
+    return count() == 0 ? kit::Status{} : divide(*this, 0, rank, std::min(max_count, kMaxCount), 0, body);
   }
 
   // Writes the count, shape, operands and immediates to `params`. `params_address` is the device
   // address of `params`.
   void fill(Params& params, uint64_t params_address) const;
-
- private:
-  // Slices the first dimension whose extent is not 1, so that slices are consecutive in logical
-  // order.
-  template <class Body>
-  kit::Status divide(const Body& body, int64_t first, int64_t max_count) const {
-    const int64_t total = count();
-    if (total <= max_count) return body(*this, first);
-    uint32_t axis = 0;
-    while (shape[axis] == 1) ++axis;
-    const int64_t inner = total / shape[axis];
-    const int64_t step = inner >= max_count ? 1 : max_count / inner;
-    for (int64_t i = 0; i < shape[axis]; i += step) {
-      LoopNest slice = *this;
-      slice.shape[axis] = std::min(step, shape[axis] - i);
-      for (uint32_t k = 0; k < operands; ++k)
-        slice.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
-      if (kit::Status status = slice.divide(body, first + i * inner, max_count); !status.ok()) return status;
-    }
-    return {};
-  }
 };
-
-int64_t element_bytes(const View& view);
 
 // Adds the range of bytes that the elements of `view` span. Adds nothing for immediates and empty
 // views.

@@ -54,8 +54,7 @@ class CrossEntropy : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_cross_entropy_attributes>();
     const View &logits = call.in(0), &target = call.in(1);
-    const View* weight = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
-    const View* gradient = call.outputs.size() > 1 && call.out(1).dtype != 0 ? &call.out(1) : nullptr;
+    const View *weight = given(call.inputs, 2), *gradient = given(call.outputs, 1);
     const int64_t rows = logits.shape[0], classes = logits.shape[1];
     const bool reduced = attributes.reduction != BP_REDUCTION_NONE, mean = attributes.reduction == BP_REDUCTION_MEAN;
     const uint64_t sum = stream.scratch() + kPartialBytes, divisor = mean ? sum + sizeof(float) : 0;

@@ -36,9 +36,9 @@ class Linear : public Gemm {
     describe_batch(call.out(), to, x, params);
     params.depth = static_cast<uint32_t>(call.in(1).shape[1]);
     params.b_depth = w[1], params.b_column = w[0];
-    if (call.inputs.size() > 2 && call.in(2).dtype != 0) {
+    if (const View* bias = given(call.inputs, 2); bias != nullptr) {
       params.flags |= GemmParams::kBias;
-      params.bias_column = Strides(call.in(2))[0];
+      params.bias_column = Strides(*bias)[0];
     }
     fold_batch_into_rows(params);
   }

@@ -68,7 +68,7 @@ class NormNest {
       for (uint32_t i = 0; i < geometry.rank; ++i) {
         const Dimension& dimension = geometry.dimensions[i];
         if ((dimension.*outer < 0) != inner) continue;
-        order_[nest_.outer_rank + nest_.inner_rank] = dimension;
+        order_[nest_.rank] = dimension;
         nest_.add_dimension(dimension.extent, inner);
       }
     }
@@ -76,7 +76,7 @@ class NormNest {
   void add(const View* view, Role role) {
     ReductionNest::Operand& operand = nest_.add_broadcast(view);
     if (operand.view == nullptr) return;
-    for (uint32_t d = 0; d < nest_.outer_rank + nest_.inner_rank; ++d) {
+    for (uint32_t d = 0; d < nest_.rank; ++d) {
       const int axis = order_[d].*role;
       if (axis < 0) continue;
       // Statistics have an axis of groups, so `factor` does not apply. Other operands have an axis
@@ -94,9 +94,5 @@ class NormNest {
   ReductionNest nest_;
   Dimension order_[kReductionRank];
 };
-
-inline const View* given(std::span<const View> views, std::size_t i) {
-  return i < views.size() && views[i].dtype != 0 ? &views[i] : nullptr;
-}
 
 }  // namespace backplane::vulkan

@@ -44,7 +44,7 @@ class Pool : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_pool_attributes>();
     const View &x = call.in(0), &y = call.out();
-    const bool indexed = call.outputs.size() > 1 && call.outputs[1].dtype != 0;
+    const View* indices = given(call.outputs, 1);
     const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // `leading` counts missing dimensions
     for (uint32_t i = 2; i < x.rank; ++i) {
       if (x.shape[i] >= kMaxExtent) {
@@ -53,18 +53,14 @@ class Pool : public Operator {
       }
     }
     LoopNest nest = LoopNest::of({&y});
-    LoopOperand& index = nest.operand[nest.operands++];
-    if (indexed) {
-      const View& view = call.out(1);
-      index.view = &view;
-      index.address = address_of(view);
-      for (uint32_t i = 0; i < view.rank; ++i) index.strides[i] = view.strides[i] * element_bytes(view);
+    if (indices != nullptr) {
+      nest.add(*indices);
+    } else {
+      nest.add_broadcast(nullptr);
     }
-    LoopOperand& plane = nest.operand[nest.operands++];
-    plane.view = &x;
-    plane.address = address_of(x);
+    LoopNest::Operand& plane = nest.add_broadcast(&x);
     for (uint32_t i = 0; i < 2; ++i) plane.strides[i] = x.strides[i] * element_bytes(x);
-    LoopOperand& counter = nest.operand[nest.operands++];
+    LoopNest::Operand& counter = nest.add_broadcast(nullptr);
     int64_t positions = 1;
     for (uint32_t i = y.rank; i-- > 2;) {
       counter.strides[i] = positions;

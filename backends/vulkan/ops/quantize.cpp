@@ -28,15 +28,16 @@ class Quantize : public Operator {
     const bool forward = call.op->id == BP_OP_QUANTIZE;
     const View& floats = forward ? call.in(0) : call.out();
     const View& bytes = forward ? call.out() : call.in(0);
-    const View* zero = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
-    LoopNest nest = LoopNest::of({&floats});
-    nest.operands = 0;  // keeps only the shape of the floats
+    const View* zero = given(call.inputs, 2);
+    LoopNest nest = LoopNest::over(floats);
     add(nest, call.out(), floats.rank);
     add(nest, call.in(0), floats.rank);
     add(nest, call.in(1), floats.rank);
-    nest.operand[3] = {};
-    if (zero != nullptr) add(nest, *zero, floats.rank);
-    nest.operands = 4;
+    if (zero != nullptr) {
+      add(nest, *zero, floats.rank);
+    } else {
+      nest.add_broadcast(nullptr);
+    }
     if (call.attributes<bp_quantize_attributes>().bits == 8) return run(stream, program, call, nest, {});
     // The last dimension of the loops counts bytes. The first launch processes bytes that hold two
     // values. If the extent is odd, a second launch processes the last byte, which holds one value.
@@ -62,8 +63,7 @@ class Quantize : public Operator {
   // Adds an operand that broadcasts along dimensions of extent 1. A view whose rank differs from
   // `rank` has a single element.
   static void add(LoopNest& nest, const View& view, uint32_t rank) {
-    LoopOperand& operand = nest.operand[nest.operands++];
-    operand = {&view, address_of(view), {}};
+    LoopNest::Operand& operand = nest.add_broadcast(&view);
     if (view.rank != rank) return;
     for (uint32_t i = 0; i < rank; ++i) {
       if (view.shape[i] != 1) operand.strides[i] = view.strides[i] * element_bytes(view);

@@ -10,7 +10,7 @@ ReductionNest ReductionNest::by_axes(const View& x, uint32_t axes) {
   for (const bool inner : {false, true}) {
     for (uint32_t i = 0; i < x.rank; ++i) {
       if (((axes >> i & 1u) != 0) != inner) continue;
-      out.axis_of_[out.outer_rank + out.inner_rank] = i;
+      out.axis_of_[out.rank] = i;
       out.add_dimension(x.shape[i], inner);
     }
   }
@@ -18,56 +18,16 @@ ReductionNest ReductionNest::by_axes(const View& x, uint32_t axes) {
 }
 
 void ReductionNest::add_dimension(int64_t extent, bool inner) {
-  shape[outer_rank + inner_rank] = extent;
-  ++(inner ? inner_rank : outer_rank);
-}
-
-ReductionNest::Operand& ReductionNest::add_broadcast(const View* view) {
-  Operand& out = operand[operands++];
-  if (view == nullptr || view->dtype == 0) return out;
-  out.view = view;
-  out.address = address_of(*view);
-  return out;
+  shape[rank++] = extent;
+  if (!inner) ++outer_rank;
 }
 
 void ReductionNest::add(const View* view) {
   Operand& out = add_broadcast(view);
   if (out.view == nullptr) return;
-  for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) {
+  for (uint32_t d = 0; d < rank; ++d) {
     const uint32_t axis = axis_of_[d];
     if (view->shape[axis] != 1) out.strides[d] = view->strides[axis] * element_bytes(*view);
-  }
-}
-
-void ReductionNest::drop(uint32_t axis) {
-  --(axis < outer_rank ? outer_rank : inner_rank);
-  const uint32_t rank = outer_rank + inner_rank;
-  std::copy(shape + axis + 1, shape + rank + 1, shape + axis);
-  for (uint32_t k = 0; k < operands; ++k) {
-    int64_t* strides = operand[k].strides;
-    std::copy(strides + axis + 1, strides + rank + 1, strides + axis);
-    strides[rank] = 0;
-  }
-}
-
-bool ReductionNest::can_merge(uint32_t axis) const {
-  if (axis == 0 || axis == outer_rank) return false;
-  for (uint32_t k = 0; k < operands; ++k) {
-    if (operand[k].strides[axis - 1] != operand[k].strides[axis] * shape[axis]) return false;
-  }
-  return true;
-}
-
-void ReductionNest::merge() {
-  for (uint32_t d = outer_rank + inner_rank; d-- > 0;) {
-    if (shape[d] == 1) drop(d);
-  }
-  for (uint32_t d = outer_rank + inner_rank; d-- > 1;) {
-    if (!can_merge(d)) continue;
-    shape[d] *= shape[d - 1];
-    for (uint32_t k = 0; k < operands; ++k) operand[k].strides[d - 1] = operand[k].strides[d];
-    shape[d - 1] = shape[d];
-    drop(d);
   }
 }
 
@@ -82,8 +42,7 @@ constexpr int64_t kMaxThreadRow = 65536;   // maximum elements of a row that a s
 bool rows_are_interleaved(const ReductionNest& nest) {
   const int64_t* strides = nest.operand[1].strides;
   const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
-  return nest.outer_rank > 0 && nest.inner_rank > 0 &&
-         stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
+  return nest.outer_rank > 0 && nest.inner_rank() > 0 && stride_of(nest.outer_rank - 1) < stride_of(nest.rank - 1);
 }
 
 // Returns the number of splits per row, over all slices of the row.
@@ -166,8 +125,8 @@ WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
   }
   out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), tile_size) * tile_size : length;
   out.row_splits = count_row_splits(nest, out);
-  const int64_t steps =
-      32 + 3 * ceil_div(out.split_length, tile_size) * (1 + nest.inner_rank) + 3 * ceil_div(out.row_splits, tile_size);
+  const int64_t steps = 32 + 3 * ceil_div(out.split_length, tile_size) * (1 + nest.inner_rank()) +
+                        3 * ceil_div(out.row_splits, tile_size);
   limit_rows(out, steps, tiles_per_group);
   return out;
 }
@@ -193,7 +152,7 @@ WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, cons
   const int64_t step = std::min<int64_t>(registers.elements(), 1024);
   out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), step) * step : length;
   out.row_splits = count_row_splits(nest, out);
-  const int64_t steps = 32 + 16 * int64_t{registers.vec4s} * (1 + nest.inner_rank) +
+  const int64_t steps = 32 + 16 * int64_t{registers.vec4s} * (1 + nest.inner_rank()) +
                         3 * ceil_div(out.row_splits, registers.threads_per_row());
   limit_rows(out, steps, registers.rows);
   return out;
@@ -211,7 +170,7 @@ void put_register_kernels(Kernels& out, uint32_t first, const std::string& shade
 
 const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel) {
   const int64_t length = nest.length(), rows = nest.rows();
-  if (kernel.passes != ReductionPasses::kReduceAndMap || (kernel.registers_need_lines && nest.inner_rank > 1))
+  if (kernel.passes != ReductionPasses::kReduceAndMap || (kernel.registers_need_lines && nest.inner_rank() > 1))
     return nullptr;
   const bool interleaved = length <= kMaxThreadRow && rows_are_interleaved(nest);
   if (interleaved ? length <= kRegisters || rows < kInterleavedRows : length <= kGroup * kRegisters) return nullptr;
@@ -243,7 +202,7 @@ ReductionLaunch ReductionLaunch::of(const ReductionNest& nest, const ReductionKe
   if (const RegisterRows* found = find_register_rows(nest, kernel); found != nullptr)
     return {kernel.register_pipelines[found - kernel.register_rows.data()],
             WorkDistribution::for_registers(nest, *found), are_vec4_rows(nest, kernel.vec4_operands)};
-  return {nest.inner_rank <= 1 ? kernel.line_pipeline : kernel.pipeline,
+  return {nest.inner_rank() <= 1 ? kernel.line_pipeline : kernel.pipeline,
           WorkDistribution::of(nest, kernel.tuned_as_cpu), false};
 }
 
@@ -254,18 +213,17 @@ bool use_vec4_rows(const ReductionNest& nest, uint32_t operands) {
 }
 
 bool are_vec4_rows(const ReductionNest& nest, uint32_t operands) {
-  if (nest.inner_rank != 1 || nest.length() % 4 != 0) return false;
+  if (nest.inner_rank() != 1 || nest.length() % 4 != 0) return false;
   for (uint32_t k = 0; k < nest.operands; ++k) {
     const ReductionNest::Operand& operand = nest.operand[k];
     if ((operands >> k & 1u) == 0) continue;
-    if (operand.view != nullptr && operand.view->is_immediate) return false;
+    if (operand.is_immediate()) return false;
     if (operand.address == 0) continue;
     if (operand.view == nullptr) return false;
-    const int64_t bytes = element_bytes(*operand.view);
     uint64_t addresses = operand.address;
     for (uint32_t d = 0; d < nest.outer_rank; ++d) addresses |= static_cast<uint64_t>(operand.strides[d]);
-    const auto alignment = static_cast<uint64_t>(std::min<int64_t>(4 * bytes, 16));
-    if (operand.strides[nest.outer_rank] != bytes || addresses % alignment != 0) return false;
+    if (operand.strides[nest.outer_rank] != element_bytes(*operand.view)) return false;
+    if (addresses % vec4_alignment(*operand.view) != 0) return false;
   }
   return true;
 }

@@ -39,19 +39,7 @@ struct ReductionParams {
 
 // The loops of a reduction. The outer dimensions, which come first, enumerate rows. The inner
 // dimensions enumerate the elements of a row.
-struct ReductionNest {
-  struct Operand {
-    const View* view = nullptr;
-    uint64_t address = 0;
-    int64_t strides[kReductionRank] = {};  // strides in bytes
-  };
-  static constexpr uint32_t kMaxOperands = 10;
-
-  uint32_t outer_rank = 0, inner_rank = 0;
-  int64_t shape[kReductionRank] = {};
-  uint32_t operands = 0;
-  Operand operand[kMaxOperands];
-
+struct ReductionNest : Loops<kReductionRank, 10> {
   // Returns loops over `x` without operands. The axes in the bit mask `axes` are inner dimensions,
   // and all other axes are outer dimensions.
   static ReductionNest by_axes(const View& x, uint32_t axes);
@@ -62,23 +50,20 @@ struct ReductionNest {
   // Adds an operand with the same axes as the view that was passed to by_axes(). The operand
   // broadcasts along axes of extent 1. The operand is absent if `view` is null or has no dtype.
   void add(const View* view);
-  // Adds an operand that broadcasts along every dimension until its strides are set.
-  Operand& add_broadcast(const View* view);
 
-  int64_t rows() const { return count(0, outer_rank); }
-  int64_t length() const { return count(outer_rank, outer_rank + inner_rank); }
-  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1.
-  void merge();
+  uint32_t inner_rank() const { return rank - outer_rank; }
+  int64_t rows() const { return product(0, outer_rank); }
+  int64_t length() const { return product(outer_rank, rank); }
 
   // for_rows() calls `body(slice, first)` for slices of at most `max_count` rows. for_lengths()
   // calls `body(slice, first)` for slices that contain at most `max_count` elements of each row.
   template <class Body>
   kit::Status for_rows(int64_t max_count, const Body& body) const {
-    return divide(0, outer_rank, max_count, 0, body);
+    return divide(*this, 0, outer_rank, max_count, 0, body);
   }
   template <class Body>
   kit::Status for_lengths(int64_t max_count, const Body& body) const {
-    return divide(outer_rank, outer_rank + inner_rank, max_count, 0, body);
+    return divide(*this, outer_rank, rank, max_count, 0, body);
   }
 
   // Writes the counts, shape, operands and immediates to `params`, whose device address is
@@ -88,49 +73,20 @@ struct ReductionNest {
     params.rows = static_cast<uint32_t>(rows());
     params.extent = static_cast<uint32_t>(length());
     params.outer_rank = outer_rank;
-    params.inner_rank = inner_rank;
-    for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) params.shape[d] = static_cast<uint32_t>(shape[d]);
+    params.inner_rank = inner_rank();
+    for (uint32_t d = 0; d < rank; ++d) params.shape[d] = static_cast<uint32_t>(shape[d]);
     // All strides are copied, because kernels read one inner stride even if there is no inner
     // dimension.
     for (uint32_t k = 0; k < Block::kOperands; ++k) {
       const Operand& from = operand[k];
-      ReductionOperand& to = params.operands[k];
-      to.address = from.address;
-      std::copy_n(from.strides, kReductionRank, to.strides);
-      if (from.view == nullptr || !from.view->is_immediate) continue;
-      params.immediates[k] = from.view->immediate;
-      to.address = address + offsetof(Block, immediates) + k * sizeof(uint64_t);
-      std::fill_n(to.strides, kReductionRank, 0);
+      fill_operand(from, params.operands[k], kReductionRank,
+                   address + offsetof(Block, immediates) + k * sizeof(uint64_t));
+      if (from.is_immediate()) params.immediates[k] = from.view->immediate;
     }
   }
 
  private:
   uint32_t axis_of_[BP_MAX_RANK] = {};  // axis of each dimension in the view passed to by_axes()
-
-  int64_t count(uint32_t from, uint32_t to) const {
-    int64_t out = 1;
-    for (uint32_t d = from; d < to; ++d) out *= shape[d];
-    return out;
-  }
-  void drop(uint32_t axis);
-  bool can_merge(uint32_t axis) const;
-
-  template <class Body>
-  kit::Status divide(uint32_t from, uint32_t to, int64_t max_count, int64_t first, const Body& body) const {
-    const int64_t total = count(from, to);
-    if (total <= max_count) return body(*this, first);
-    uint32_t axis = from;
-    while (shape[axis] == 1) ++axis;
-    const int64_t inner = total / shape[axis], step = std::max<int64_t>(max_count / inner, 1);
-    for (int64_t i = 0; i < shape[axis]; i += step) {
-      ReductionNest slice = *this;
-      slice.shape[axis] = std::min(step, shape[axis] - i);
-      for (uint32_t k = 0; k < operands; ++k)
-        if (operand[k].address != 0) slice.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
-      if (kit::Status status = slice.divide(from, to, max_count, first + i * inner, body); !status.ok()) return status;
-    }
-    return {};
-  }
 };
 
 // The size of a workgroup that keeps rows or splits of rows in registers

@@ -49,10 +49,7 @@ class Rope : public Operator {
     const int64_t half = rotated / 2;
     const std::shared_ptr<const Table> table = table_of(half, attributes.base);
     LoopNest nest = LoopNest::of({&y, &x});
-    nest.operand[2] = {&position, address_of(position), {}};
-    for (uint32_t i = 0; i < position.rank; ++i)
-      nest.operand[2].strides[i] = position.strides[i] * element_bytes(position);
-    nest.operands = 3;
+    nest.add(position);
     if (kit::Status status = copy_rest(stream, program, call, nest, rotated); !status.ok()) return status;
     const bool pairs = attributes.interleaved != 0;
     int64_t seconds[2];

@@ -37,7 +37,7 @@ class Sort : public Operator {
   }
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
-    const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
+    const bool indexed = given(call.outputs, 1) != nullptr;
     const View scratch_indices = indexed ? View{} : dense_indices(call);
     LoopNest nest = LoopNest::of({&call.out(0), indexed ? &call.out(1) : &scratch_indices, &call.in(0)});
     if (nest.count() == 0) return {};

@@ -39,7 +39,7 @@ class TopK : public Operator {
 
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const uint32_t axis = call.attributes<bp_topk_attributes>().axis;
-    const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
+    const bool indexed = given(call.outputs, 1) != nullptr;
     const View &values = call.out(0), &x = call.in(0);
     // If there is no output for indices, `values` replaces that output in the nest, and the kernel
     // does not write indices.

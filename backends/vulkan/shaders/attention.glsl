@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of attention, and the layout of its rows. Mirrors ops/attention.cpp.
+// The parameters of attention, and the layout of its rows. Attention has the fields of
+// AttentionParams in ops/attention.cpp, except `immediates`, which kernels read by address.
 //
 // Rows are the queries of all heads that share a head of keys and values. A tile consists of a few
 // rows. A work item is a tile, or one split of the tile's keys. For each row of a tile, a split

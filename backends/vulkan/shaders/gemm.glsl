@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a GEMM, the addresses of its columns, and the epilogue of its sums. Mirrors
-// ops/gemm_params.hpp.
+// The parameters of a GEMM, the addresses of its columns, and the epilogue of its sums. Gemm
+// has the fields of GemmParams in ops/gemm_params.hpp.
 //
 // For each matrix of a batch, a GEMM computes c[m,n] as the sum of a[m,s,k] * b[s,k,n] over all
 // segments s and all k. A plain matrix multiplication has one segment.

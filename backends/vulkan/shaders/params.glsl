@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of most kernels, and macros that locate elements. Mirrors runtime/params.hpp.
+// The parameters of most kernels, and macros that locate elements. Params has the fields of Params
+// in runtime/params.hpp, except `operand_values` and `scalar_values`, which kernels read by address.
 #include "memory.glsl"
 
 struct Operand {

@@ -12,7 +12,8 @@
 // within one subgroup needs no barrier. VEC4_TILE is a constant, so that the compiler removes all
 // other code. Drivers of CPUs would otherwise execute both sides of a branch, including barriers.
 //
-// Mirrors ops/reduction.hpp. The including file defines OPERANDS first.
+// ReductionParams has the fields of the struct in ops/reduction.hpp, except `immediates`, which
+// kernels read by address. The including file defines OPERANDS first.
 #include "memory.glsl"
 #include "vec4.glsl"
 #ifdef REGISTER_ROWS

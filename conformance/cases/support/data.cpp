@@ -21,10 +21,7 @@ Words noise_words(Context& context, uint64_t count) {
   return words;
 }
 
-std::string_view kind_name(uint32_t kind) {
-  constexpr std::string_view names[] = {"device", "host", "shared"};
-  return names[kind];
-}
+std::string_view kind_name(uint32_t kind) { return kMemoryKindNames[kind]; }
 
 std::string_view kind_extension(uint32_t kind) {
   constexpr std::string_view names[] = {"", "HOST_MEMORY", "SHARED_MEMORY"};

@@ -201,24 +201,10 @@ class OnnxRuntime:
         graph = helper.make_graph([helper.make_node(kind, *names, **attributes)], "case", inputs, outputs)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
         model.ir_version = 8
-        options = self.options(case["threads"])
-        session = self.runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        # Binds the values when the case is prepared, so that a run copies no data.
-        binding = session.io_binding()
-        values = []
-        for name, (dtype, shape, path) in zip(names[0], case["inputs"]):
-            values.append(self.runtime.OrtValue.ortvalue_from_numpy(self.numpy.frombuffer(self.files[path], self.dtypes[dtype]).reshape(shape)))
-            binding.bind_ortvalue_input(name, values[-1])
-        results = [self.runtime.OrtValue.ortvalue_from_shape_and_type(shape, self.dtypes[dtype]) for dtype, shape in case["outputs"]]
-        for name, value in zip(names[1], results):
-            binding.bind_ortvalue_output(name, value)
-
-        def call():
-            session.run_with_iobinding(binding)
-            return results
-
-        call.kept = values
-        return call
+        arrays = {name: self.numpy.frombuffer(self.files[path], self.dtypes[dtype]).reshape(shape)
+                  for name, (dtype, shape, path) in zip(names[0], case["inputs"])}
+        results = [(name, self.dtypes[dtype], shape) for name, (dtype, shape) in zip(names[1], case["outputs"])]
+        return self.bound(model, arrays, results, case["threads"])
 
     # Builds one graph, which the runtime may fuse. The input of a cache contains the earlier
     # tokens. The node that writes the cache concatenates the new token.
@@ -302,7 +288,8 @@ class OnnxRuntime:
                                                            for name, shape in outputs], initializers)
         made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
         made.ir_version = 8
-        return self.bound(made, arrays, outputs, model["threads"])
+        results = [(name, self.numpy.float32, shape) for name, shape in outputs]
+        return self.bound(made, arrays, results, model["threads"])
 
     # The runtime's threads spin during a run, which is the default. They do not spin after a run,
     # when other contestants are measured.
@@ -312,7 +299,8 @@ class OnnxRuntime:
         options.add_session_config_entry("session.force_spinning_stop", "1")
         return options
 
-    # Returns a function that runs the model on bound values, so that a run copies no data.
+    # Returns a function that runs the model on bound values, so that a run copies no data. `outputs`
+    # has the name, the dtype and the shape of each output.
     def bound(self, made, arrays, outputs, threads):
         options = self.options(threads)
         session = self.runtime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -320,8 +308,8 @@ class OnnxRuntime:
         values = {name: self.runtime.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()}
         for name, value in values.items():
             binding.bind_ortvalue_input(name, value)
-        results = [self.runtime.OrtValue.ortvalue_from_shape_and_type(shape, self.numpy.float32) for _, shape in outputs]
-        for (name, _), value in zip(outputs, results):
+        results = [self.runtime.OrtValue.ortvalue_from_shape_and_type(shape, dtype) for _, dtype, shape in outputs]
+        for (name, _, _), value in zip(outputs, results):
             binding.bind_ortvalue_output(name, value)
 
         def call():

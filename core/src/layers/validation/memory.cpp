@@ -72,17 +72,20 @@ void buffer_destroy(bp_device* handle, bp_buffer* buffer) {
   });
 }
 
+// Finds the buffer that a call uses. Until the call returns, no other call may destroy the buffer.
+CheckedBuffer& occupied(Call& call, bp_buffer* buffer) {
+  const std::lock_guard lock(call.device().mutex);
+  CheckedBuffer& state = call.object(buffer, "buffer");
+  call.occupy(state.calls);
+  return state;
+}
+
 bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error* error) {
   if (out != nullptr) *out = nullptr;
   return checked(handle, Slot::buffer_map, error, [&](Call& call) {
     call.need(out, "out");
     CheckedDevice& device = call.device();
-    CheckedBuffer* state = nullptr;
-    {
-      const std::lock_guard lock(device.mutex);
-      state = &call.object(buffer, "buffer");
-      call.occupy(state->calls);
-    }
+    CheckedBuffer& state = occupied(call, buffer);
     void* address = nullptr;
     Outcome outcome = create(call, Slot::buffer_map, &address,
                              [&](const bp_device_api& next, bp_device* inner, void** created, bp_error* record) {
@@ -90,15 +93,15 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
                              });
     const std::lock_guard lock(device.mutex);
     call.note(outcome, nullptr);
-    if (outcome.ok() && (state->kind == BP_MEMORY_DEVICE || (state->mapped != nullptr && state->mapped != address))) {
+    if (outcome.ok() && (state.kind == BP_MEMORY_DEVICE || (state.mapped != nullptr && state.mapped != address))) {
       call.blame(outcome, rule::kOneMapping,
                  "gave {} for a buffer of kind {} that was mapped at {}; report it to the plugin's author",
-                 fmt::ptr(address), state->kind, fmt::ptr(state->mapped));
+                 fmt::ptr(address), state.kind, fmt::ptr(state.mapped));
     }
     if (outcome.ok() && !outcome.defect) {
-      state->mapped = address;
+      state.mapped = address;
       const auto at = reinterpret_cast<uint64_t>(address);
-      state->alignment = std::max(state->alignment, at & (~at + 1));
+      state.alignment = std::max(state.alignment, at & (~at + 1));
       *out = address;
     }
     return outcome.write(error);
@@ -121,12 +124,7 @@ bp_status buffer_address(bp_device* handle, bp_buffer* buffer, uint64_t* out, bp
   return checked(handle, Slot::buffer_address, error, [&](Call& call) {
     call.need(out, "out");
     CheckedDevice& device = call.device();
-    CheckedBuffer* state = nullptr;
-    {
-      const std::lock_guard lock(device.mutex);
-      state = &call.object(buffer, "buffer");
-      call.occupy(state->calls);
-    }
+    CheckedBuffer& state = occupied(call, buffer);
     uint64_t address = 0;
     Outcome outcome =
         call.forward(Slot::buffer_address, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
@@ -134,18 +132,17 @@ bp_status buffer_address(bp_device* handle, bp_buffer* buffer, uint64_t* out, bp
         });
     const std::lock_guard lock(device.mutex);
     call.note(outcome, nullptr);
-    if (outcome.ok() && (address == 0 || (state->address != 0 && state->address != address))) {
+    if (outcome.ok() && (address == 0 || (state.address != 0 && state.address != address))) {
       call.blame(outcome, rule::kOneAddress,
-                 "gave {:#x} for a buffer that was at {:#x}; report it to the plugin's author", address,
-                 state->address);
+                 "gave {:#x} for a buffer that was at {:#x}; report it to the plugin's author", address, state.address);
     }
-    if (outcome.ok() && !state->imported && overlaps_another(device, *state, address)) {
+    if (outcome.ok() && !state.imported && overlaps_another(device, state, address)) {
       call.blame(outcome, rule::kOneAddress,
                  "gave {:#x}, and the {} bytes there are another living buffer's too; report it to the plugin's author",
-                 address, state->bytes);
+                 address, state.bytes);
     }
     if (outcome.ok() && !outcome.defect) {
-      if (!state->imported) state->address = address;
+      if (!state.imported) state.address = address;
       *out = address;
     }
     return outcome.write(error);
