@@ -194,6 +194,7 @@ class TwoDevicesTest : public CopiesTest {
   void TearDown() override {
     if (far == nullptr) return CopiesTest::TearDown();
     far->release();
+    release_objects();
     bph_device_release(far_device);
     CopiesTest::TearDown();
     EXPECT_TRUE(far->is_closed());

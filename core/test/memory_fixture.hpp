@@ -27,19 +27,23 @@ class MemoryTest : public ::testing::Test {
     if (fake == nullptr) return;
     fake->release();
     fake->hook = nullptr;
-    // Handles that the test has already released are stale, and releasing a stale handle does
-    // nothing.
+    release_objects();
+    bph_device_release(device);
+    EXPECT_TRUE(fake->is_closed());
+    EXPECT_TRUE(fake->has_ended());
+    EXPECT_EQ(fake->buffers() + fake->streams() + fake->events(), 0u);
+    EXPECT_THAT(fake->violations(), ::testing::IsEmpty());
+  }
+
+  // Releases all objects that create, stream and event returned. Handles that the test has already
+  // released are stale, and releasing a stale handle does nothing.
+  void release_objects() {
     for (bph_buffer* buffer : buffers_) bph_buffer_release(buffer);
     for (bph_event* event : events_) bph_event_release(event);
     for (bph_stream* stream : streams_) bph_stream_release(stream);
     buffers_.clear();
     events_.clear();
     streams_.clear();
-    bph_device_release(device);
-    EXPECT_TRUE(fake->is_closed());
-    EXPECT_TRUE(fake->has_ended());
-    EXPECT_EQ(fake->buffers() + fake->streams() + fake->events(), 0u);
-    EXPECT_THAT(fake->violations(), ::testing::IsEmpty());
   }
 
   static bph_buffer_desc desc_of(uint64_t bytes, bph_stream* on = nullptr, uint32_t kind = BP_MEMORY_DEVICE) {
@@ -110,7 +114,7 @@ class MemoryTest : public ::testing::Test {
   bph_device* device = nullptr;
 
  private:
-  // Registers a handle for release in TearDown.
+  // Registers a handle for release_objects.
   template <class Handle>
   Handle* keep(std::vector<Handle*>& list, Handle* handle) {
     const std::lock_guard lock(mutex_);
