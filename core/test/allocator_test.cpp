@@ -486,7 +486,7 @@ TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
   bph_buffer* none = nullptr;
   fake->fail("buffer_create", BP_DEVICE_LOST);
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST,
-               "fake:0: buffer_create: the fake was told");
+               "fake:0: buffer_create: the test made buffer_create fail");
   fake->answer_null("buffer_create");
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   desc.flags = BPH_BUFFER_RAW;

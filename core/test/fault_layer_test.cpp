@@ -195,7 +195,7 @@ TEST_F(FaultTest, AStreamThatFailsStaysFailedAndItsWaitEndsItsWork) {
   EXPECT_FAILS(copy(&error), BP_EXECUTION_FAILED, "the layer made the stream fail");
   EXPECT_FAILS(api->event_record(device, ev, s, &error), BP_EXECUTION_FAILED, "event_record");
   EXPECT_EQ(puppet.calls["copy"], 1);
-  puppet.next["stream_wait"].status = BP_TIMEOUT;
+  puppet.fail("stream_wait", BP_TIMEOUT);
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
   EXPECT_FAILS(api->stream_wait(device, s, 0, &error), BP_EXECUTION_FAILED, "stream_wait");
   EXPECT_EQ(puppet.calls["stream_wait"], 2);

@@ -162,7 +162,7 @@ TEST_F(TraceTest, ThePluginAnswersForADeviceThatHasNoPlace) {
 
 TEST_F(TraceTest, AFailureIsAnEventWithItsStatus) {
   open(fresh_path());
-  puppet.next["event_create"].status = BP_OUT_OF_MEMORY;
+  puppet.fail("event_create", BP_OUT_OF_MEMORY);
   bp_event* made = nullptr;
   EXPECT_EQ(api->event_create(device, 0, &made, &error), BP_OUT_OF_MEMORY);
   EXPECT_EQ(written().of("X", "event_create")[0]["args"]["status"], "OUT_OF_MEMORY");
