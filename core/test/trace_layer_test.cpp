@@ -246,10 +246,8 @@ class TraceHost : public testing::Test {
       static_cast<std::vector<std::string>*>(context)->push_back(message);
     };
     desc.log_context = &log;
-    bph_registry* registry = nullptr;
-    const bp_status status = bph_registry_create(&desc, &registry, record);
-    bph_registry_release(registry);
-    return status;
+    Owned<bph_registry> registry;
+    return bph_registry_create(&desc, registry.out(), record);
   }
   std::vector<std::string> log;
   bp_error error = fresh_error();
