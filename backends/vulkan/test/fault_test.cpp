@@ -102,7 +102,7 @@ class Faults : public testing::Test {
   // another process appear before the first open and before the close, so that the plugin reads and
   // merges caches. At the end, every call must have failed once.
   template <class Round>
-  void strike_each(VkResult result, bool for_good, const Round& round) {
+  void strike_each(VkResult result, bool forever, const Round& round) {
     works_again("before");
     std::set<std::string> names;
     for (int64_t after = 0;; ++after) {
@@ -110,7 +110,7 @@ class Faults : public testing::Test {
       store_as_another(false);
       {
         Rig rig, beside;
-        watched::arm(after, result, for_good);
+        watched::arm(after, result, forever);
         kit::Status status = work(rig);
         if (status.ok()) status = beside.open(instance);
         const std::string name = watched::struck();

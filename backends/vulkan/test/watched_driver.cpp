@@ -219,10 +219,10 @@ kit::Result<std::shared_ptr<const Instance>> instance() {
   return Instance::create(library.value());
 }
 
-void arm(int64_t after, VkResult result, bool for_good) {
+void arm(int64_t after, VkResult result, bool forever) {
   calls_left = after;
   answer = result;
-  sticky = for_good;
+  sticky = forever;
   first_struck.clear();
 }
 
