@@ -147,17 +147,15 @@ TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
   EXPECT_EQ(about.address, options.address);
   EXPECT_TRUE(is_reserved(about.address));
   // A second device reports the first device's address for its own memory.
-  FakeDevice other(options);
-  bph_device* other_device = other.open();
-  const bph_buffer_desc desc = desc_of(1u << 20);
-  bph_buffer* b = nullptr;
-  ASSERT_OK(bph_buffer_create(other_device, &desc, &b, &error));
-  EXPECT_EQ(info(b).flags, 0u);
-  EXPECT_NE(info(b).address, about.address);
-  EXPECT_EQ(find(info(b).address).device, other_device);
-  EXPECT_EQ(find(about.address).device, device);
-  for (bph_buffer* each : {a, b}) bph_buffer_release(each);
-  bph_device_release(other_device);
+  {
+    OpenDevice other(options);
+    bph_buffer* b = other.create(1u << 20);
+    EXPECT_EQ(info(b).flags, 0u);
+    EXPECT_NE(info(b).address, about.address);
+    EXPECT_EQ(find(info(b).address).device, other.device);
+    EXPECT_EQ(find(about.address).device, device);
+  }
+  bph_buffer_release(a);
   trim();
   EXPECT_FALSE(is_reserved(options.address));
 }
@@ -185,11 +183,8 @@ TEST_F(AddressTest, MappedMemoryIsWhereItIsMapped) {
       EXPECT_EQ(info(second).address, reinterpret_cast<uint64_t>(at));
       EXPECT_EQ(info(second).flags, addresses ? BPH_BUFFER_ADDRESS_NATIVE : 0u);
       expect_found(first);
-      for (bph_buffer* each : {first, second}) bph_buffer_release(each);
     }
-    bph_stream_release(one);
-    TearDown();
-    fake.reset();
+    close();
   }
 }
 
@@ -240,7 +235,6 @@ TEST_F(AddressTest, NothingIsAtTheseAddresses) {
   bph_buffer_info about = {};
   about.struct_size = BPH_BUFFER_INFO_MIN_SIZE - 8;
   EXPECT_FAILS(bph_buffer_get_info(empty, &about, &error), BP_INVALID_ARGUMENT, "less than its minimum of 48");
-  bph_buffer_release(empty);
 }
 
 TEST_F(AddressTest, ADeviceHandleThatWasReleasedIsNull) {
@@ -260,8 +254,8 @@ TEST_F(AddressTest, AChildAfterForkKnowsNone) {
   bph_registry_desc quiet = {};
   quiet.struct_size = sizeof(quiet);
   quiet.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
-  bph_registry* registry = nullptr;  // the first registry installs the fork handlers
-  ASSERT_OK(bph_registry_create(&quiet, &registry, &error));
+  Owned<bph_registry> registry;  // the first registry installs the fork handlers
+  ASSERT_OK(bph_registry_create(&quiet, registry.out(), &error));
   open();
   bph_buffer* buffer = create(100);
   const uint64_t address = info(buffer).address;
@@ -275,8 +269,6 @@ TEST_F(AddressTest, AChildAfterForkKnowsNone) {
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
-  bph_buffer_release(buffer);
-  bph_registry_release(registry);
 }
 
 TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
@@ -329,12 +321,11 @@ TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
   open({}, &desc);
   bph_buffer_desc raw = desc_of(4096);
   raw.flags = BPH_BUFFER_RAW;
-  framework.whole = create(raw);
-  bph_buffer* part = create(100);
+  const Owned<bph_buffer> whole(create(raw));
+  framework.whole = whole;
+  const Owned<bph_buffer> part(create(100));
   EXPECT_EQ(info(part).address, info(framework.whole).address + 512);
   EXPECT_EQ(find(info(part).address).buffer, framework.whole);
-  bph_buffer_release(part);
-  bph_buffer_release(framework.whole);
 }
 
 }  // namespace

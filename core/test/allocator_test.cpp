@@ -225,7 +225,6 @@ TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
     ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
     bph_buffer* c = create(1000, one, kind);
     EXPECT_EQ(place(c), a_place);
-    for (bph_buffer* each : {b, c}) bph_buffer_release(each);
   }
 }
 
@@ -363,10 +362,8 @@ TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
 TEST_F(AllocatorTest, ExhaustionWaitsForTheCallersOwnWork) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
-  bph_buffer* b = create(7 * kMib, one);
+  create(7 * kMib, one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
-  bph_buffer_release(b);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
@@ -387,9 +384,7 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   desc.flags = BPH_BUFFER_RAW;
   EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   bph_buffer_release(a);
-  made = create(7 * kMib, one);
-  bph_buffer_release(made);
-  bph_stream_release(one);
+  create(7 * kMib, one);
 }
 
 // While the first thread polls an ended stream, another thread needs the stream's memory. The other
@@ -406,9 +401,9 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
     if (std::string_view(slot) != "stream_wait" || begun.exchange(true)) return;
     second = std::thread([&] {
       const bph_buffer_desc desc = desc_of(7 * kMib);
-      bph_buffer* made = nullptr;
-      const bp_status status = bph_buffer_create(device, &desc, &made, nullptr);
-      bph_buffer_release(made);
+      Owned<bph_buffer> made;
+      const bp_status status = bph_buffer_create(device, &desc, made.out(), nullptr);
+      made.reset();
       answered.set_value(status);
     });
     // The second thread's bph_buffer_create must return only after this wait. If it did not wait
@@ -486,7 +481,7 @@ TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
   bph_buffer* none = nullptr;
   fake->fail("buffer_create", BP_DEVICE_LOST);
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST,
-               "fake:0: buffer_create: the fake was told");
+               "fake:0: buffer_create: the test made buffer_create fail");
   fake->answer_null("buffer_create");
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   desc.flags = BPH_BUFFER_RAW;
@@ -585,7 +580,6 @@ TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
   EXPECT_EQ(stats().bytes_in_use, 0u);
   trim();
   EXPECT_EQ(fake->bytes(), 0u) << "all blocks merged to whole segments again";
-  for (bph_stream* each : streams) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, ManyThreads) {

@@ -79,8 +79,7 @@ TEST_F(BufferTest, LargerStructsAreReadByTheirRole) {
     uint64_t more;
   } longer = {desc_of(100), 0};
   longer.desc.struct_size = sizeof(longer);
-  bph_buffer* buffer = nullptr;
-  ASSERT_OK(bph_buffer_create(device, &longer.desc, &buffer, &error));
+  bph_buffer* buffer = create(longer.desc);
   longer.more = 1;
   bph_buffer* none = nullptr;
   EXPECT_FAILS(bph_buffer_create(device, &longer.desc, &none, &error), BP_UNSUPPORTED, "non-zero bytes beyond");
@@ -93,7 +92,6 @@ TEST_F(BufferTest, LargerStructsAreReadByTheirRole) {
   ASSERT_OK(bph_buffer_get_info(buffer, &wide.info, &error));
   EXPECT_EQ(wide.info.bytes, 100u);
   EXPECT_EQ(wide.more, 0u);
-  bph_buffer_release(buffer);
 }
 
 TEST_F(BufferTest, ReleasedHandlesNeverMatchAgain) {
@@ -131,7 +129,6 @@ TEST_F(BufferTest, MapIsForTheHostsMemory) {
     EXPECT_GE(std::abs(static_cast<char*>(a_address) - static_cast<char*>(b_address)), 1000);
     fake->answer_null("buffer_map");
     EXPECT_FAILS(bph_buffer_map(a, &a_address, &error), BP_INTERNAL, "nonconforming");
-    for (bph_buffer* each : {a, b}) bph_buffer_release(each);
   }
 }
 
@@ -193,7 +190,6 @@ TEST_F(BufferTest, APartOfACopyKeepsItsBuffers) {
     EXPECT_EQ(fake->calls("buffer_destroy"), destroyed + (slot == "copy_out" ? 1 : 0)) << slot << " may still use it";
     EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_EXECUTION_FAILED);
     EXPECT_EQ(fake->calls("buffer_destroy"), destroyed + 1) << slot;
-    bph_stream_release(one);
   }
 }
 
@@ -333,10 +329,7 @@ TEST_F(BufferTest, DeviceMemoryIsImportedAsSuch) {
   alignas(64) char memory[64] = {};
   bph_import_desc desc = import_of(memory, sizeof(memory));
   desc.type = BP_IMPORT_DEVICE;
-  bph_buffer* buffer = nullptr;
-  ASSERT_OK(import(desc, &buffer, &error));
-  EXPECT_EQ(info(buffer).kind, BP_MEMORY_DEVICE);
-  bph_buffer_release(buffer);
+  EXPECT_EQ(info(opened->import(desc)).kind, BP_MEMORY_DEVICE);
 }
 
 TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
@@ -350,8 +343,7 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
                  "of kind " + std::to_string(kind) + ", which must be HOST or SHARED");
     EXPECT_EQ(none, nullptr);
     EXPECT_EQ(fake->buffers(), 0u);
-    TearDown();
-    fake.reset();
+    close();
   }
 }
 
@@ -396,24 +388,19 @@ TEST_F(BufferTest, ImportNeedsTheInterface) {
 
 TEST_F(BufferTest, RecordChecksTheDevice) {
   open();
-  FakeDevice other;
-  bph_device* other_device = other.open();
-  bph_stream* foreign = nullptr;
-  ASSERT_OK(bph_stream_create(other_device, nullptr, &foreign, &error));
+  OpenDevice other;
+  bph_stream* foreign = other.stream();
   bph_buffer* buffer = create(10);
   EXPECT_FAILS(bph_buffer_record(buffer, foreign, &error), BP_INVALID_ARGUMENT,
                "bph_buffer_record: the buffer is of fake:0, the stream of fake:0 as opened");
   bph_buffer_desc desc = desc_of(10, foreign);
   bph_buffer* none = nullptr;
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INVALID_ARGUMENT, "as opened another time");
-  bph_buffer_release(buffer);
-  bph_stream_release(foreign);
-  bph_device_release(other_device);
 }
 
 // A framework's bump allocator, which hands out consecutive ranges of one raw buffer.
 struct Bump {
-  bph_buffer* raw = nullptr;
+  Owned<bph_buffer> raw{};
   uint64_t used = 0;
   int live = 0;
   std::vector<std::pair<uint64_t, bph_stream*>> released;  // pairs of offset and stream
@@ -429,7 +416,7 @@ struct Bump {
       desc.kind = kind;
       desc.bytes = 1u << 20;
       desc.flags = BPH_BUFFER_RAW;
-      const bp_status status = bph_buffer_create(device, &desc, &bump.raw, error);
+      const bp_status status = bph_buffer_create(device, &desc, bump.raw.out(), error);
       if (status != BP_OK) return status;
     }
     *out = bump.raw;
@@ -488,8 +475,6 @@ TEST_F(BufferTest, TheFrameworksAllocatorIsAsked) {
   bump.used = 1u << 20;
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL,
                "no live buffer of fake:0 that holds them");
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
-  bph_buffer_release(bump.raw);
 }
 
 }  // namespace

@@ -162,8 +162,8 @@ TEST(CompositePath, ManyStreamsShareAProgram) {
   std::vector<std::thread> threads;
   for (const bph_tensor& output : outputs) {
     threads.emplace_back([&, output] {
-      bph_stream* stream = nullptr;
-      if (bph_stream_create(host.device, nullptr, &stream, nullptr) != BP_OK) ++failures;
+      Owned<bph_stream> stream;
+      if (bph_stream_create(host.device, nullptr, stream.out(), nullptr) != BP_OK) ++failures;
       for (int64_t round = 0; round < 200; ++round) {
         bph_tensor in = x, out = output;
         in.shape[1] = out.shape[1] = round < 199 ? 1 + round % 20 : 64;
@@ -172,7 +172,6 @@ TEST(CompositePath, ManyStreamsShareAProgram) {
         if (round % 67 == 0 && bph_device_trim(host.device, 1, nullptr, nullptr) != BP_OK) ++failures;
       }
       if (bph_stream_wait(stream, BP_WAIT_FOREVER, nullptr) != BP_OK) ++failures;
-      bph_stream_release(stream);
     });
   }
   for (std::thread& thread : threads) thread.join();

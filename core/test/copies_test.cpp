@@ -68,10 +68,7 @@ TEST_F(CopiesTest, AFreeSourceMayChangeAtOnce) {
     EXPECT_EQ(stats().host_staged_copies, 1u);
     EXPECT_EQ(stats().host_staged_bytes, bytes);
     EXPECT_EQ(read(one, buffer, bytes), sent);
-    bph_buffer_release(buffer);
-    bph_stream_release(one);
-    TearDown();
-    fake.reset();
+    close();
   }
 }
 
@@ -92,10 +89,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
       EXPECT_EQ(fake->calls("copy_in"), 1u);
       EXPECT_EQ(stats().host_staged_copies, 0u);
       EXPECT_EQ(read(one, buffer, 1024), sent);
-      bph_buffer_release(buffer);
-      bph_stream_release(one);
-      TearDown();
-      fake.reset();
+      close();
     }
   }
 }
@@ -135,10 +129,7 @@ TEST_F(CopiesTest, AnEnqueuedCopyOutDoesNotWait) {
     EXPECT_EQ(got[0], 0) << "it did not wait";
     ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
     EXPECT_EQ(got, sent);
-    bph_buffer_release(buffer);
-    bph_stream_release(one);
-    TearDown();
-    fake.reset();
+    close();
   }
 }
 
@@ -156,10 +147,7 @@ TEST_F(CopiesTest, AStagedCopyOutWaitsAllTheSame) {
     EXPECT_EQ(got, sent);
     EXPECT_EQ(stats().host_staged_copies, 2u);
     EXPECT_EQ(fake->calls("copy"), flags == 0 ? 6u : 2u) << "a SHARED stream stages the whole at once";
-    bph_buffer_release(buffer);
-    bph_stream_release(one);
-    TearDown();
-    fake.reset();
+    close();
   }
 }
 
@@ -186,40 +174,27 @@ TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
 
 class TwoDevicesTest : public CopiesTest {
  protected:
-  void open_both(FakeOptions here, FakeOptions there) {
-    open(here);
-    far = std::make_unique<FakeDevice>(there);
-    far_device = far->open();
+  void open_both(const FakeOptions& here_options, const FakeOptions& far_options) {
+    open(here_options);
+    far.emplace(far_options);
   }
-  void TearDown() override {
-    if (far == nullptr) return CopiesTest::TearDown();
-    far->release();
-    bph_device_release(far_device);
-    CopiesTest::TearDown();
-    EXPECT_TRUE(far->is_closed());
-    EXPECT_EQ(far->buffers() + far->streams() + far->events(), 0u);
-    EXPECT_THAT(far->violations(), ::testing::IsEmpty());
+  // Pending work of this device's streams can keep buffers of the far device alive, so the objects
+  // of this device end first.
+  void close_both() {
+    if (far) opened->release_objects();
     far.reset();
+    close();
   }
+  void TearDown() override { close_both(); }
   bph_buffer* create_far(uint64_t bytes, uint32_t kind, bph_stream* on = nullptr) {
-    const bph_buffer_desc desc = desc_of(bytes, on, kind);
-    bph_buffer* buffer = nullptr;
-    EXPECT_EQ(bph_buffer_create(far_device, &desc, &buffer, nullptr), BP_OK);
-    return buffer;
-  }
-  bph_stream* far_stream(uint32_t flags = 0) {
-    const bph_stream_desc desc = {sizeof(desc), 0, flags, 0};
-    bph_stream* made = nullptr;
-    EXPECT_EQ(bph_stream_create(far_device, &desc, &made, nullptr), BP_OK);
-    return made;
+    return far->create(bytes, on, kind);
   }
   static char* mapped(bph_buffer* buffer) {
     void* address = nullptr;
     EXPECT_EQ(bph_buffer_map(buffer, &address, nullptr), BP_OK);
     return static_cast<char*>(address);
   }
-  std::unique_ptr<FakeDevice> far;
-  bph_device* far_device = nullptr;
+  std::optional<OpenDevice> far;
 };
 
 // The three paths of a copy from or to a HOST buffer of another device.
@@ -262,10 +237,6 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
   EXPECT_EQ(std::string(mapped(host) + 2096, 2000), sent);
   EXPECT_EQ(read(one, own, 4007).substr(2007), sent);
   EXPECT_EQ(fake->calls("import_memory"), 3 * route.imports);
-  bph_buffer_release(own);
-  bph_buffer_release(host);
-  bph_stream_release(one);
-  trim();
 }
 
 TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
@@ -277,7 +248,7 @@ TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   open_both(options, {});
   bph_stream* one = stream(flags);
   bph_buffer* own = create(4096, one);
-  bph_stream* on_far = far_stream();
+  bph_stream* on_far = far->stream();
   bph_buffer* host = create_far(512, BP_MEMORY_HOST, on_far);
   const auto before = place(host);
   fake->hold();
@@ -286,11 +257,9 @@ TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   bph_buffer* next = create_far(512, BP_MEMORY_HOST, on_far);
   EXPECT_NE(place(next), before) << "a stream of another device reads it";
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
-  ASSERT_EQ(bph_device_trim(far_device, 0, nullptr, nullptr), BP_OK);
+  ASSERT_EQ(bph_device_trim(far->device, 0, nullptr, nullptr), BP_OK);
   bph_buffer* again = create_far(512, BP_MEMORY_HOST, on_far);
   EXPECT_EQ(place(again), before);
-  for (bph_buffer* each : {own, next, again}) bph_buffer_release(each);
-  for (bph_stream* each : {one, on_far}) bph_stream_release(each);
 }
 
 TEST_F(TwoDevicesTest, AnImportThatFailsIsReplaced) {
@@ -308,9 +277,6 @@ TEST_F(TwoDevicesTest, AnImportThatFailsIsReplaced) {
   EXPECT_FAILS(bph_copy(one, own, 0, host, 0, 512, 0, &error), BP_DEVICE_LOST, "import_memory");
   fake->fail("copy", BP_OUT_OF_MEMORY);
   EXPECT_FAILS(bph_copy(one, own, 0, host, 0, 512, 0, &error), BP_OUT_OF_MEMORY, "copy");
-  for (bph_buffer* each : {own, host}) bph_buffer_release(each);
-  // The stream must end before the far device, because the stream's work keeps `host` alive.
-  bph_stream_release(one);
 }
 
 TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
@@ -324,7 +290,6 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
     EXPECT_FAILS(bph_copy(one, own, 0, foreign, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "not HOST memory");
     EXPECT_FAILS(bph_copy(one, foreign, 0, own, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "not HOST memory");
     EXPECT_FAILS(bph_copy(one, foreign, 0, host, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "bph_copy");
-    bph_buffer_release(foreign);
   }
   EXPECT_FAILS(bph_copy(one, own_host, 0, host, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "both buffers are HOST");
   EXPECT_FAILS(bph_copy(one, host, 0, own_host, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "both buffers are HOST");
@@ -332,15 +297,10 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
   EXPECT_FAILS(bph_copy(one, host, UINT64_MAX, own, 0, 2, 0, &error), BP_INVALID_ARGUMENT, "do not fit dst");
   ASSERT_OK(bph_copy(one, own, 512, host, 512, 0, 0, &error));
   // Imports the memory of `host` a second time.
-  bph_import_desc desc = import_of(mapped(host), 512);
-  bph_buffer* twin = nullptr;
-  ASSERT_OK(bph_buffer_import(device, &desc, &twin, &error));
+  bph_buffer* twin = opened->import(import_of(mapped(host), 512));
   EXPECT_FAILS(bph_copy(one, twin, 10, host, 0, 20, 0, &error), BP_INVALID_ARGUMENT, "overlap");
   ASSERT_OK(bph_copy(one, twin, 256, host, 0, 256, 0, &error));
   EXPECT_EQ(fake->calls("copy"), 1u);
-  for (bph_buffer* each : {own, own_host, host, twin}) bph_buffer_release(each);
-  // The stream must end before the far device, because the stream's work keeps `host` alive.
-  bph_stream_release(one);
 }
 
 TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
@@ -354,14 +314,14 @@ TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
         if (slots_there) there.kinds = 1;
         open_both(here, there);
         bph_stream* to = stream(flags);
-        bph_stream* from = far_stream(flags);
+        bph_stream* from = far->stream(flags);
         for (const uint64_t bytes : {uint64_t{1}, uint64_t{1000}, uint64_t{7} << 20}) {
           bph_buffer* target = create(bytes + 9, to);
           bph_buffer* source = create_far(bytes + 9, BP_MEMORY_DEVICE, from);
           const std::string sent = pattern(bytes);
           ASSERT_OK(bph_copy_in(from, source, 9, sent.data(), bytes, BPH_COPY_SOURCE_FREE, &error));
           fake->hold();
-          far->hold();
+          far->fake.hold();
           ASSERT_OK(bph_copy_across(to, target, 4, from, source, 9, bytes, 0, &error));
           // Later work on the source's stream must not change the copied bytes.
           std::string other(bytes, '!');
@@ -369,14 +329,10 @@ TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
           ASSERT_OK(bph_stream_wait(from, BP_WAIT_FOREVER, &error));
           EXPECT_EQ(read(to, target, bytes + 4).substr(4), sent);
           fake->release();
-          far->release();
-          bph_buffer_release(target);
-          bph_buffer_release(source);
+          far->fake.release();
         }
         EXPECT_GE(stats().host_staged_copies, 3u);
-        for (bph_stream* each : {to, from}) bph_stream_release(each);
-        TearDown();
-        fake.reset();
+        close_both();
       }
     }
   }
@@ -385,7 +341,7 @@ TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
 TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   open_both({}, {});
   bph_stream* here = stream();
-  bph_stream* there = far_stream();
+  bph_stream* there = far->stream();
   bph_buffer* own = create(512, here);
   bph_buffer* own_host = create(512, here, BP_MEMORY_HOST);
   bph_buffer* far_memory = create_far(512, BP_MEMORY_DEVICE, there);
@@ -393,7 +349,7 @@ TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   const std::string sent = pattern(512);
   ASSERT_OK(bph_copy_in(there, far_memory, 0, sent.data(), 512, 0, &error));
   fake->hold();
-  far->hold();
+  far->fake.hold();
   // Pending work writes far_host. Then far_host is copied, and the host overwrites it.
   ASSERT_OK(bph_copy(there, far_host, 0, far_memory, 0, 512, 0, &error));
   ASSERT_OK(bph_copy_across(here, own, 0, there, far_host, 0, 512, 0, &error));
@@ -404,14 +360,12 @@ TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   EXPECT_EQ(std::string(mapped(own_host), 512), sent);
   EXPECT_FAILS(bph_copy_across(here, own_host, 0, there, far_host, 0, 16, 0, &error), BP_INVALID_ARGUMENT,
                "both buffers are HOST");
-  for (bph_buffer* each : {own, own_host, far_memory, far_host}) bph_buffer_release(each);
-  for (bph_stream* each : {here, there}) bph_stream_release(each);
 }
 
 TEST_F(TwoDevicesTest, AcrossChecksItsArguments) {
   open_both({}, {});
   bph_stream* here = stream();
-  bph_stream* there = far_stream();
+  bph_stream* there = far->stream();
   bph_buffer* own = create(512, here);
   bph_buffer* foreign = create_far(512, BP_MEMORY_DEVICE, there);
   EXPECT_FAILS(bph_copy_across(here, own, 0, here, own, 256, 16, 0, &error), BP_INVALID_ARGUMENT,
@@ -424,8 +378,6 @@ TEST_F(TwoDevicesTest, AcrossChecksItsArguments) {
   EXPECT_FAILS(bph_copy_across(here, own, 0, nullptr, foreign, 0, 16, 0, &error), BP_INVALID_ARGUMENT,
                "the stream is null");
   ASSERT_OK(bph_copy_across(here, own, 512, there, foreign, 512, 0, 0, &error));
-  for (bph_buffer* each : {own, foreign}) bph_buffer_release(each);
-  for (bph_stream* each : {here, there}) bph_stream_release(each);
 }
 
 TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
@@ -449,10 +401,7 @@ TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
     fake->run(plugin_stream(from));
     EXPECT_EQ(read(to, target, 512), sent);
     EXPECT_FAILS(bph_copy_across(to, target, 10, from, target, 0, 20, 0, &error), BP_INVALID_ARGUMENT, "overlap");
-    bph_buffer_release(target);
-    for (bph_stream* each : {to, from}) bph_stream_release(each);
-    TearDown();
-    fake.reset();
+    close();
   }
 }
 

@@ -212,7 +212,7 @@ TEST(Dispatch, BadCallsAreRefused) {
   Call call(BP_OP_NEG, {a}, {c});
   EXPECT_FAILS(bph_execute(nullptr, &call, &error), BP_INVALID_ARGUMENT, "stream is null");
   EXPECT_FAILS(bph_execute(host.stream, nullptr, &error), BP_INVALID_ARGUMENT, "null");
-  EXPECT_FAILS(bph_execute(reinterpret_cast<bph_stream*>(host.device), &call, &error), BP_INVALID_ARGUMENT,
+  EXPECT_FAILS(bph_execute(reinterpret_cast<bph_stream*>(host.device.get()), &call, &error), BP_INVALID_ARGUMENT,
                "not a live stream");
   EXPECT_FAILS(bph_execute(reinterpret_cast<bph_stream*>(&call), &call, &error), BP_INVALID_ARGUMENT,
                "not a live stream");
@@ -541,8 +541,8 @@ TEST(Dispatch, ManyThreadsShareOnePlanCache) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      bph_stream* stream = nullptr;
-      if (bph_stream_create(host.device, nullptr, &stream, nullptr) != BP_OK) ++failures;
+      Owned<bph_stream> stream;
+      if (bph_stream_create(host.device, nullptr, stream.out(), nullptr) != BP_OK) ++failures;
       for (int64_t round = 0; round < 400; ++round) {
         bph_tensor in = a, out = outputs[static_cast<size_t>(t)];
         in.shape[0] = out.shape[0] = 1 + round % 100;
@@ -551,7 +551,6 @@ TEST(Dispatch, ManyThreadsShareOnePlanCache) {
         if (round % 97 == 0 && bph_device_trim(host.device, 1, nullptr, nullptr) != BP_OK) ++failures;
       }
       if (bph_stream_wait(stream, BP_WAIT_FOREVER, nullptr) != BP_OK) ++failures;
-      bph_stream_release(stream);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -585,20 +584,20 @@ TEST(Device, OutlivesItsParentsByItsChildren) {
   desc.struct_size = sizeof(desc);
   desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
   desc.search_path = "";
-  bph_registry* registry = nullptr;
-  bph_plugin* plugin = nullptr;
-  bph_device* device = nullptr;
-  bph_stream* stream = nullptr;
-  ASSERT_OK(bph_registry_create(&desc, &registry, &error));
-  ASSERT_OK(bph_plugin_load(registry, reference.c_str(), &plugin, &error));
-  ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
-  ASSERT_OK(bph_stream_create(device, nullptr, &stream, &error));
-  bph_registry_release(registry);
-  bph_plugin_release(plugin);
-  bph_device_release(device);
+  Owned<bph_registry> registry;
+  Owned<bph_plugin> plugin;
+  Owned<bph_device> device;
+  Owned<bph_stream> stream;
+  ASSERT_OK(bph_registry_create(&desc, registry.out(), &error));
+  ASSERT_OK(bph_plugin_load(registry, reference.c_str(), plugin.out(), &error));
+  ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, device.out(), &error));
+  ASSERT_OK(bph_stream_create(device, nullptr, stream.out(), &error));
+  registry.reset();
+  plugin.reset();
+  bph_device* const released = device;
+  device.reset();
   EXPECT_OK(bph_stream_wait(stream, BP_WAIT_FOREVER, &error));
-  EXPECT_FAILS(bph_device_stats(device, nullptr, &error), BP_INVALID_ARGUMENT, "not a live device");
-  bph_stream_release(stream);
+  EXPECT_FAILS(bph_device_stats(released, nullptr, &error), BP_INVALID_ARGUMENT, "not a live device");
 }
 
 }  // namespace

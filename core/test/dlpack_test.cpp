@@ -173,10 +173,8 @@ TEST_F(DlpackTest, TheConsumerComesAfterTheProducer) {
   managed = give(tensor_of(buffer, {4}), one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
   managed->deleter(managed);
-  FakeDevice other;
-  bph_device* other_device = other.open();
-  bph_stream* far = nullptr;
-  ASSERT_OK(bph_stream_create(other_device, nullptr, &far, &error));
+  OpenDevice other;
+  bph_stream* far = other.stream();
   use(buffer, one);
   managed = give(tensor_of(buffer, {4}), one, far);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
@@ -184,8 +182,6 @@ TEST_F(DlpackTest, TheConsumerComesAfterTheProducer) {
   const bph_tensor again = tensor_of(buffer, {4});
   EXPECT_FAILS(bph_dlpack_export(&again, far, nullptr, &managed, &error), BP_INVALID_ARGUMENT,
                "the producer is a stream of");
-  bph_stream_release(far);
-  bph_device_release(other_device);
 }
 
 TEST_F(DlpackTest, WhatCannotBeHandedOverIsRefused) {
@@ -229,8 +225,7 @@ TEST_F(DlpackTest, MemoryWithoutAnAddressIsRefused) {
   DLManagedTensorVersioned* mapped = give(tensor_of(host, {4}));
   EXPECT_EQ(mapped->dl_tensor.data, reinterpret_cast<void*>(info(host).address));
   mapped->deleter(mapped);
-  for (bph_buffer* each : {buffer, host}) bph_buffer_release(each);
-  TearDown();
+  close();
   options = native();
   options.dlpack_type = 0;
   open(options);
@@ -286,15 +281,15 @@ TEST_F(DlpackTest, StridesAndOffsetsComeAlong) {
   nothing.managed.dl_tensor.data = nullptr;
   nothing.managed.deleter = nullptr;
   ASSERT_OK(take(nothing, &tensor, &error));
-  EXPECT_EQ(info(tensor.buffer).bytes, 0u);
-  bph_buffer_release(tensor.buffer);
+  const Owned<bph_buffer> no_bytes(tensor.buffer);
+  EXPECT_EQ(info(no_bytes).bytes, 0u);
   Producer scalar;
   scalar.managed.dl_tensor.ndim = 0;
   scalar.managed.dl_tensor.shape = nullptr;
   ASSERT_OK(take(scalar, &tensor, &error));
+  const Owned<bph_buffer> four_bytes(tensor.buffer);
   EXPECT_EQ(tensor.rank, 0);
-  EXPECT_EQ(info(tensor.buffer).bytes, 4u);
-  bph_buffer_release(tensor.buffer);
+  EXPECT_EQ(info(four_bytes).bytes, 4u);
 }
 
 TEST_F(DlpackTest, WhatIsExportedIsImported) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "fault_points.hpp"
+#include "owned.hpp"
 
 namespace backplane::core::test {
 
@@ -23,12 +24,8 @@ class ExhaustionDispatch : public ::testing::Test {
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
     desc.search_path = search_path;
-    ASSERT_EQ(bph_registry_create(&desc, &registry_, &error), BP_OK) << error.message;
-    ASSERT_EQ(bph_plugin_load(registry_, path, &plugin_, &error), BP_OK) << error.message;
-  }
-  void TearDown() override {
-    bph_plugin_release(plugin_);
-    bph_registry_release(registry_);
+    ASSERT_EQ(bph_registry_create(&desc, registry_.out(), &error), BP_OK) << error.message;
+    ASSERT_EQ(bph_plugin_load(registry_, path, plugin_.out(), &error), BP_OK) << error.message;
   }
 
   // `most` limits the number of points that the sweep makes fail. A limit of 0 means no limit.
@@ -40,23 +37,20 @@ class ExhaustionDispatch : public ::testing::Test {
           bph_device_desc desc = {};
           desc.struct_size = sizeof(desc);
           desc.fallback = fallback;
-          bph_device* device = nullptr;
-          bph_stream* stream = nullptr;
-          bph_buffer* buffers[3] = {};
-          bp_status status = bph_plugin_device_open(plugin_, 0, &desc, &device, nullptr);
-          if (status == BP_OK) status = bph_stream_create(device, nullptr, &stream, nullptr);
+          Owned<bph_device> device;
+          Owned<bph_stream> stream;
+          Owned<bph_buffer> buffers[3];
+          bp_status status = bph_plugin_device_open(plugin_, 0, &desc, device.out(), nullptr);
+          if (status == BP_OK) status = bph_stream_create(device, nullptr, stream.out(), nullptr);
           bph_buffer_desc buffer = {};
           buffer.struct_size = sizeof(buffer);
           buffer.bytes = 4096;
           buffer.stream = stream;
-          for (bph_buffer*& made : buffers) {
-            if (status == BP_OK) status = bph_buffer_create(device, &buffer, &made, nullptr);
+          for (Owned<bph_buffer>& made : buffers) {
+            if (status == BP_OK) status = bph_buffer_create(device, &buffer, made.out(), nullptr);
           }
           if (status == BP_OK) status = body(device, stream, buffers);
           if (status == BP_OK) status = bph_stream_wait(stream, BP_WAIT_FOREVER, nullptr);
-          for (bph_buffer* made : buffers) bph_buffer_release(made);
-          bph_stream_release(stream);
-          bph_device_release(device);
           return status;
         },
         most);
@@ -64,8 +58,8 @@ class ExhaustionDispatch : public ::testing::Test {
 
   // Executes op(a, b) or op(a) on views of `rows` x 4 elements, whose rows start `pitch` elements
   // apart.
-  static bp_status execute(bph_stream* stream, bph_buffer* const* buffers, uint32_t op, int64_t rows, int64_t pitch,
-                           uint64_t flags = 0) {
+  static bp_status execute(bph_stream* stream, const Owned<bph_buffer>* buffers, uint32_t op, int64_t rows,
+                           int64_t pitch, uint64_t flags = 0) {
     bph_tensor views[3] = {};
     for (int i = 0; i < 3; ++i) {
       views[i].buffer = buffers[i];
@@ -88,55 +82,58 @@ class ExhaustionDispatch : public ::testing::Test {
   }
 
  private:
-  bph_registry* registry_ = nullptr;
-  bph_plugin* plugin_ = nullptr;
+  Owned<bph_registry> registry_;
+  Owned<bph_plugin> plugin_;
 };
 
 TEST_F(ExhaustionDispatch, PlansAndClasses) {
   load(NULL_PLUGIN, "");
-  const auto result =
-      sweep("plans", BPH_FALLBACK_ERROR, 0, [](bph_device* device, bph_stream* stream, bph_buffer** buffers) {
-        bp_status status = BP_OK;
-        for (int64_t rows = 1; rows < 6 && status == BP_OK; ++rows)
-          status = execute(stream, buffers, BP_OP_SUB, rows, 4);
-        if (status == BP_OK) status = execute(stream, buffers, BP_OP_NEG, 3, 8);
-        if (status == BP_OK) status = bph_device_trim(device, 1, nullptr, nullptr);
-        if (status == BP_OK) status = execute(stream, buffers, BP_OP_NEG, 3, 8);
-        return status;
-      });
+  const auto result = sweep("plans", BPH_FALLBACK_ERROR, 0,
+                            [](bph_device* device, bph_stream* stream, const Owned<bph_buffer>* buffers) {
+                              bp_status status = BP_OK;
+                              for (int64_t rows = 1; rows < 6 && status == BP_OK; ++rows)
+                                status = execute(stream, buffers, BP_OP_SUB, rows, 4);
+                              if (status == BP_OK) status = execute(stream, buffers, BP_OP_NEG, 3, 8);
+                              if (status == BP_OK) status = bph_device_trim(device, 1, nullptr, nullptr);
+                              if (status == BP_OK) status = execute(stream, buffers, BP_OP_NEG, 3, 8);
+                              return status;
+                            });
   EXPECT_EQ(result.complaint, "");
   EXPECT_GT(result.errors, 10u);
 }
 
 TEST_F(ExhaustionDispatch, Staging) {
   load(DENSE_PLUGIN, "");
-  const auto result = sweep(
-      "staging", BPH_FALLBACK_ERROR, 0,
-      [](bph_device*, bph_stream* stream, bph_buffer** buffers) { return execute(stream, buffers, BP_OP_SUB, 5, 9); });
+  const auto result =
+      sweep("staging", BPH_FALLBACK_ERROR, 0, [](bph_device*, bph_stream* stream, const Owned<bph_buffer>* buffers) {
+        return execute(stream, buffers, BP_OP_SUB, 5, 9);
+      });
   EXPECT_EQ(result.complaint, "");
   EXPECT_GT(result.errors, 10u);
 }
 
 TEST_F(ExhaustionDispatch, Decomposition) {
   load(NULL_PLUGIN, "");
-  const auto result =
-      sweep("decomposition", BPH_FALLBACK_ERROR, 0, [](bph_device* device, bph_stream* stream, bph_buffer** buffers) {
-        bp_status status = BP_OK;
-        for (int64_t rows = 1; rows < 4 && status == BP_OK; ++rows)
-          status = execute(stream, buffers, BP_OP_SILU, rows, 4, BPH_CALL_NO_NATIVE);
-        if (status == BP_OK) status = bph_device_trim(device, 1, nullptr, nullptr);
-        if (status == BP_OK) status = execute(stream, buffers, BP_OP_SILU, 3, 8, BPH_CALL_NO_NATIVE);
-        return status;
-      });
+  const auto result = sweep("decomposition", BPH_FALLBACK_ERROR, 0,
+                            [](bph_device* device, bph_stream* stream, const Owned<bph_buffer>* buffers) {
+                              bp_status status = BP_OK;
+                              for (int64_t rows = 1; rows < 4 && status == BP_OK; ++rows)
+                                status = execute(stream, buffers, BP_OP_SILU, rows, 4, BPH_CALL_NO_NATIVE);
+                              if (status == BP_OK) status = bph_device_trim(device, 1, nullptr, nullptr);
+                              if (status == BP_OK)
+                                status = execute(stream, buffers, BP_OP_SILU, 3, 8, BPH_CALL_NO_NATIVE);
+                              return status;
+                            });
   EXPECT_EQ(result.complaint, "");
   EXPECT_GT(result.errors, 30u);
 }
 
 TEST_F(ExhaustionDispatch, Fallback) {
   load(DENSE_PLUGIN, REFERENCE_DIRECTORY);
-  const auto result = sweep(
-      "fallback", BPH_FALLBACK_ALLOW, 150,
-      [](bph_device*, bph_stream* stream, bph_buffer** buffers) { return execute(stream, buffers, BP_OP_EXP, 5, 9); });
+  const auto result =
+      sweep("fallback", BPH_FALLBACK_ALLOW, 150, [](bph_device*, bph_stream* stream, const Owned<bph_buffer>* buffers) {
+        return execute(stream, buffers, BP_OP_EXP, 5, 9);
+      });
   EXPECT_EQ(result.complaint, "");
   EXPECT_GT(result.errors, 10u);
 }

@@ -26,11 +26,7 @@ class LoaderExhaustion : public LoaderTest {
     desc.search_path = folder.c_str();
     desc.config_file = config.c_str();
     desc.log = [](void*, int32_t, const char*) {};
-    return bph_registry_create(&desc, &registry, nullptr);
-  }
-  void close_registry() {
-    bph_registry_release(registry);
-    registry = nullptr;
+    return bph_registry_create(&desc, registry.out(), nullptr);
   }
 
   std::string config;
@@ -44,9 +40,9 @@ TEST_F(LoaderExhaustion, CreateRegistry) {
   const auto attempt = [&] {
     const bp_status status = open_registry();
     if (status == BP_OK) {
-      close_registry();
+      registry.reset();
     } else {
-      EXPECT_EQ(registry, nullptr);
+      EXPECT_EQ(registry.get(), nullptr);
     }
     return status;
   };
@@ -64,10 +60,9 @@ TEST_F(LoaderExhaustion, LoadByName) {
   for (const unsigned kind : {fault_points::memory, fault_points::files, fault_points::dynamic_linker}) {
     const std::string what = "bph_plugin_load, kind " + std::to_string(kind);
     const auto result = fault_points::sweep(what.c_str(), kind, [&] {
-      bph_plugin* loaded = nullptr;
-      const bp_status status = bph_plugin_load(registry, "null", &loaded, nullptr);
-      EXPECT_EQ(loaded == nullptr, status != BP_OK);
-      bph_plugin_release(loaded);
+      Owned<bph_plugin> loaded;
+      const bp_status status = bph_plugin_load(registry, "null", loaded.out(), nullptr);
+      EXPECT_EQ(loaded.get() == nullptr, status != BP_OK);
       return status;
     });
     EXPECT_EQ(result.complaint, "");
@@ -78,9 +73,9 @@ TEST_F(LoaderExhaustion, CreateLoadAskRelease) {
   for (const unsigned kind : {fault_points::memory, fault_points::files, fault_points::dynamic_linker}) {
     const std::string what = "create, load, examine, count, info, kind " + std::to_string(kind);
     const auto result = fault_points::sweep(what.c_str(), kind, [&] {
-      bph_plugin* loaded = nullptr;
+      Owned<bph_plugin> loaded;
       bp_status status = open_registry();
-      if (status == BP_OK) status = bph_plugin_load(registry, "null", &loaded, nullptr);
+      if (status == BP_OK) status = bph_plugin_load(registry, "null", loaded.out(), nullptr);
       if (status == BP_OK) status = bph_registry_examine(registry, nullptr);
       uint32_t devices = 0;
       if (status == BP_OK) status = bph_plugin_device_count(loaded, &devices, nullptr);
@@ -90,8 +85,8 @@ TEST_F(LoaderExhaustion, CreateLoadAskRelease) {
       bph_candidate candidate = {};
       candidate.struct_size = sizeof(candidate);
       if (status == BP_OK) status = bph_registry_candidate(registry, 0, &candidate, nullptr);
-      bph_plugin_release(loaded);
-      close_registry();
+      loaded.reset();
+      registry.reset();
       return status;
     });
     EXPECT_EQ(result.complaint, "");
@@ -103,10 +98,8 @@ TEST_F(LoaderExhaustion, LoadByPath) {
   ASSERT_EQ(open_registry(), BP_OK);
   const std::string path = plugin_file("null_plugin");
   const auto result = fault_points::sweep("bph_plugin_load by path", fault_points::all, [&] {
-    bph_plugin* loaded = nullptr;
-    const bp_status status = bph_plugin_load(registry, path.c_str(), &loaded, nullptr);
-    bph_plugin_release(loaded);
-    return status;
+    Owned<bph_plugin> loaded;
+    return bph_plugin_load(registry, path.c_str(), loaded.out(), nullptr);
   });
   EXPECT_EQ(result.complaint, "");
 }

@@ -6,12 +6,12 @@
 #include <array>
 #include <cstdlib>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <backplane/backplane.h>
 
 #include "fault_points.hpp"
+#include "owned.hpp"
 
 namespace backplane::core::test {
 
@@ -26,30 +26,24 @@ class ExhaustionMemory : public ::testing::Test {
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
     desc.search_path = "";
-    ASSERT_EQ(bph_registry_create(&desc, &registry, &error), BP_OK) << error.message;
+    ASSERT_EQ(bph_registry_create(&desc, registry.out(), &error), BP_OK) << error.message;
     const char* directory = std::getenv("BACKPLANE_TEST_PLUGINS");
     ASSERT_NE(directory, nullptr);
     const std::string path = std::string(directory) + "/null_plugin.so";
-    ASSERT_EQ(bph_plugin_load(registry, path.c_str(), &plugin, &error), BP_OK) << error.message;
-  }
-  void TearDown() override {
-    bph_plugin_release(plugin);
-    bph_registry_release(registry);
+    ASSERT_EQ(bph_plugin_load(registry, path.c_str(), plugin.out(), &error), BP_OK) << error.message;
   }
 
   // Opens a device with two streams and runs `body`, which returns the first status that is not OK.
   template <class Body>
   fault_points::Result sweep(const char* what, Body body) {
     return fault_points::sweep(what, fault_points::memory, [&]() -> bp_status {
-      bph_device* device = nullptr;
-      bph_stream* streams[2] = {};
-      bp_status status = bph_plugin_device_open(plugin, 0, nullptr, &device, nullptr);
-      for (bph_stream*& stream : streams) {
-        if (status == BP_OK) status = bph_stream_create(device, nullptr, &stream, nullptr);
+      Owned<bph_device> device;
+      Owned<bph_stream> streams[2];
+      bp_status status = bph_plugin_device_open(plugin, 0, nullptr, device.out(), nullptr);
+      for (Owned<bph_stream>& stream : streams) {
+        if (status == BP_OK) status = bph_stream_create(device, nullptr, stream.out(), nullptr);
       }
       if (status == BP_OK) status = body(device, streams);
-      for (bph_stream* stream : streams) bph_stream_release(stream);
-      bph_device_release(device);
       return status;
     });
   }
@@ -65,12 +59,12 @@ class ExhaustionMemory : public ::testing::Test {
     return bph_buffer_create(device, &desc, out, nullptr);
   }
 
-  bph_registry* registry = nullptr;
-  bph_plugin* plugin = nullptr;
+  Owned<bph_registry> registry;
+  Owned<bph_plugin> plugin;
 };
 
 TEST_F(ExhaustionMemory, Streams) {
-  const auto result = sweep("streams", [](bph_device*, bph_stream* const* streams) {
+  const auto result = sweep("streams", [](bph_device*, const Owned<bph_stream>* streams) {
     return bph_stream_wait(streams[0], BP_WAIT_FOREVER, nullptr);
   });
   EXPECT_EQ(result.complaint, "");
@@ -78,13 +72,12 @@ TEST_F(ExhaustionMemory, Streams) {
 }
 
 TEST_F(ExhaustionMemory, Events) {
-  const auto result = sweep("events", [](bph_device* device, bph_stream* const* streams) {
-    bph_event* event = nullptr;
-    bp_status status = bph_event_create(device, 0, &event, nullptr);
+  const auto result = sweep("events", [](bph_device* device, const Owned<bph_stream>* streams) {
+    Owned<bph_event> event;
+    bp_status status = bph_event_create(device, 0, event.out(), nullptr);
     if (status == BP_OK) status = bph_event_record(event, streams[0], nullptr);
     if (status == BP_OK) status = bph_stream_wait_event(streams[1], event, nullptr);
     if (status == BP_OK) status = bph_event_wait(event, BP_WAIT_FOREVER, nullptr);
-    bph_event_release(event);
     return status;
   });
   EXPECT_EQ(result.complaint, "");
@@ -92,16 +85,16 @@ TEST_F(ExhaustionMemory, Events) {
 }
 
 TEST_F(ExhaustionMemory, Buffers) {
-  const auto result = sweep("buffers", [](bph_device* device, bph_stream* const* streams) {
-    std::array<bph_buffer*, 12> buffers = {};
+  const auto result = sweep("buffers", [](bph_device* device, const Owned<bph_stream>* streams) {
+    std::array<Owned<bph_buffer>, 12> buffers;
     bp_status status = BP_OK;
     for (size_t i = 0; i < buffers.size() && status == BP_OK; ++i) {
       status = make(device, i * 700, i % 3 == 2 ? BP_MEMORY_HOST : BP_MEMORY_DEVICE, i % 4 == 3 ? BPH_BUFFER_RAW : 0,
-                    i % 2 == 0 ? nullptr : streams[0], &buffers[i]);
+                    i % 2 == 0 ? nullptr : streams[0].get(), buffers[i].out());
       if (status == BP_OK && i == 5) status = bph_buffer_record(buffers[i], streams[1], nullptr);
-      if (status == BP_OK && i == 7) bph_buffer_release(std::exchange(buffers[1], nullptr));
+      if (status == BP_OK && i == 7) buffers[1].reset();
     }
-    for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
+    for (Owned<bph_buffer>& buffer : buffers) buffer.reset();
     uint64_t bytes = 0;
     const bp_status trimmed = bph_device_trim(device, 1, &bytes, nullptr);
     return status != BP_OK ? status : trimmed;
@@ -113,14 +106,13 @@ TEST_F(ExhaustionMemory, Buffers) {
 TEST_F(ExhaustionMemory, Copies) {
   const std::vector<char> sent(5u << 20, 'x');
   std::vector<char> received(sent.size());
-  const auto result = sweep("copies", [&](bph_device* device, bph_stream* const* streams) {
-    bph_buffer* buffers[2] = {};
-    bp_status status = make(device, sent.size(), BP_MEMORY_DEVICE, 0, streams[0], &buffers[0]);
-    if (status == BP_OK) status = make(device, sent.size(), BP_MEMORY_DEVICE, 0, nullptr, &buffers[1]);
+  const auto result = sweep("copies", [&](bph_device* device, const Owned<bph_stream>* streams) {
+    Owned<bph_buffer> buffers[2];
+    bp_status status = make(device, sent.size(), BP_MEMORY_DEVICE, 0, streams[0], buffers[0].out());
+    if (status == BP_OK) status = make(device, sent.size(), BP_MEMORY_DEVICE, 0, nullptr, buffers[1].out());
     if (status == BP_OK) status = bph_copy_in(streams[0], buffers[0], 0, sent.data(), sent.size(), 0, nullptr);
     if (status == BP_OK) status = bph_copy(streams[0], buffers[1], 0, buffers[0], 0, sent.size(), 0, nullptr);
     if (status == BP_OK) status = bph_copy_out(streams[0], received.data(), buffers[1], 0, sent.size(), 0, nullptr);
-    for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
     return status;
   });
   EXPECT_EQ(result.complaint, "");

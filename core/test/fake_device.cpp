@@ -57,18 +57,6 @@ struct FakeDevice::Instance {
 };
 
 namespace {
-bp_status report(bp_error* error, bp_status status, const std::string& message) {
-  if (error != nullptr && error->struct_size >= BP_ERROR_MIN_SIZE) {
-    error->status = status;
-    error->vendor_code = 77;
-    error->op = 0;
-    error->message_length = static_cast<uint32_t>(std::min(message.size(), sizeof(error->message) - 1));
-    std::memcpy(error->message, message.data(), error->message_length);
-    error->message[error->message_length] = '\0';
-  }
-  return status;
-}
-
 class StreamCall {
  public:
   StreamCall(bp_stream* stream, std::vector<std::string>& violations, std::recursive_mutex& mutex) : stream_(stream) {
@@ -443,15 +431,9 @@ bool FakeDevice::enter(const char* slot, bp_error* error, bp_status* answer) {
   const std::lock_guard lock(mutex_);
   ++calls_[slot];
   if (closed_) violations_.push_back(std::string(slot) + " after close");
-  if (const auto null = nulls_.find(slot); null != nulls_.end() && null->second != 0) {
-    --null->second;
-    *answer = BP_OK;
-    return false;
-  }
-  const auto failure = failures_.find(slot);
-  if (failure == failures_.end() || failure->second.second == 0) return true;
-  --failure->second.second;
-  *answer = report(error, failure->second.first, std::string("the fake was told to fail ") + slot);
+  const auto outcome = take(slot);
+  if (!outcome) return true;
+  *answer = outcome->status == BP_OK ? BP_OK : report(error, outcome->status, outcome->message);
   return false;
 }
 
@@ -501,16 +483,6 @@ void FakeDevice::run(bp_stream* stream) {
 bool FakeDevice::pending(bp_stream* stream) {
   const std::lock_guard lock(mutex_);
   return !stream->tasks.empty();
-}
-
-void FakeDevice::fail(const std::string& slot, bp_status status, uint32_t count) {
-  const std::lock_guard lock(mutex_);
-  failures_[slot] = {status, count};
-}
-
-void FakeDevice::answer_null(const std::string& slot, uint32_t count) {
-  const std::lock_guard lock(mutex_);
-  nulls_[slot] = count;
 }
 
 void FakeDevice::submit_part(const std::string& slot) {

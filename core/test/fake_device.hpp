@@ -19,6 +19,7 @@
 #include "loading/device.hpp"
 #include "loading/plugin.hpp"
 #include "loading/registry.hpp"
+#include "slot_failures.hpp"
 
 namespace backplane::core::test {
 
@@ -38,7 +39,7 @@ struct FakeOptions {
   uint64_t address = 0;  // if not 0, replaces the address of every buffer
 };
 
-class FakeDevice {
+class FakeDevice : public SlotFailures {
  public:
   explicit FakeDevice(FakeOptions options = {});
   ~FakeDevice();
@@ -54,10 +55,6 @@ class FakeDevice {
   void release();               // ends the hold and runs all work in order
   void run(bp_stream* stream);  // runs all work of one stream
   bool pending(bp_stream* stream);
-  // Makes the next `count` calls of `slot` return `status`.
-  void fail(const std::string& slot, bp_status status, uint32_t count = 1);
-  // Makes the next `count` calls of the create slot `slot` return OK with a null handle.
-  void answer_null(const std::string& slot, uint32_t count = 1);
   // Makes the next call of `slot` submit its work and then fail its stream.
   void submit_part(const std::string& slot);
   // Fails a stream and drops its pending work.
@@ -91,8 +88,6 @@ class FakeDevice {
   std::atomic<bool> held_{false};
   std::set<bp_stream*> streams_;
   std::map<std::string, uint64_t> calls_;
-  std::map<std::string, std::pair<bp_status, uint32_t>> failures_;
-  std::map<std::string, uint32_t> nulls_;
   std::set<std::string> parts_;
   std::vector<std::string> violations_;
   std::atomic<uint64_t> live_buffers_{0}, live_streams_{0}, live_events_{0}, live_plans_{0}, bytes_{0};

@@ -195,7 +195,7 @@ TEST_F(FaultTest, AStreamThatFailsStaysFailedAndItsWaitEndsItsWork) {
   EXPECT_FAILS(copy(&error), BP_EXECUTION_FAILED, "the layer made the stream fail");
   EXPECT_FAILS(api->event_record(device, ev, s, &error), BP_EXECUTION_FAILED, "event_record");
   EXPECT_EQ(puppet.calls["copy"], 1);
-  puppet.next["stream_wait"].status = BP_TIMEOUT;
+  puppet.fail("stream_wait", BP_TIMEOUT);
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
   EXPECT_FAILS(api->stream_wait(device, s, 0, &error), BP_EXECUTION_FAILED, "stream_wait");
   EXPECT_EQ(puppet.calls["stream_wait"], 2);
@@ -256,26 +256,25 @@ class FaultyHost : public testing::Test {
       static_cast<std::vector<std::string>*>(context)->push_back(line);
     };
     desc.log_context = &log;
-    return bph_registry_create(&desc, &registry, record);
+    return bph_registry_create(&desc, registry.out(), record);
   }
   void open(const char* faults) {
     ASSERT_OK(create("validation,fault", faults, &error));
     const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
     const std::string path = std::string(folder != nullptr ? folder : "plugins") + "/null_plugin.so";
-    bph_plugin* plugin = nullptr;
-    ASSERT_OK(bph_plugin_load(registry, path.c_str(), &plugin, &error));
-    ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
-    bph_plugin_release(plugin);
+    Owned<bph_plugin> plugin;
+    ASSERT_OK(bph_plugin_load(registry, path.c_str(), plugin.out(), &error));
+    ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, device.out(), &error));
   }
   void TearDown() override {
-    bph_device_release(device);
-    bph_registry_release(registry);
+    device.reset();
+    registry.reset();
     EXPECT_THAT(log, IsEmpty());
   }
   bp_error error = fresh_error();
-  bph_registry* registry = nullptr;
-  bph_device* device = nullptr;
   std::vector<std::string> log;
+  Owned<bph_registry> registry;
+  Owned<bph_device> device;
 };
 
 TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
@@ -283,31 +282,28 @@ TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
   bph_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = 64;
-  bph_buffer* buffer = nullptr;
-  const bp_status first = bph_buffer_create(device, &desc, &buffer, &error);
+  Owned<bph_buffer> buffer;
+  const bp_status first = bph_buffer_create(device, &desc, buffer.out(), &error);
   if (first == BP_OUT_OF_MEMORY) {
-    EXPECT_OK(bph_buffer_create(device, &desc, &buffer, &error));
+    EXPECT_OK(bph_buffer_create(device, &desc, buffer.out(), &error));
   } else {
     EXPECT_EQ(first, BP_OK) << error.message;
   }
-  bph_buffer_release(buffer);
 }
 
 TEST_F(FaultyHost, ALostDeviceIsAnsweredAndReleased) {
   open("lose copy 1");
-  bph_stream* stream = nullptr;
-  ASSERT_OK(bph_stream_create(device, nullptr, &stream, &error));
+  Owned<bph_stream> stream;
+  ASSERT_OK(bph_stream_create(device, nullptr, stream.out(), &error));
   bph_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = 4096;
   desc.stream = stream;
-  bph_buffer* buffer = nullptr;
-  ASSERT_OK(bph_buffer_create(device, &desc, &buffer, &error));
+  Owned<bph_buffer> buffer;
+  ASSERT_OK(bph_buffer_create(device, &desc, buffer.out(), &error));
   EXPECT_OK(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error));
   EXPECT_FAILS(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_DEVICE_LOST, "");
   EXPECT_FAILS(bph_stream_wait(stream, BP_WAIT_FOREVER, &error), BP_DEVICE_LOST, "");
-  bph_buffer_release(buffer);
-  bph_stream_release(stream);
 }
 
 TEST_F(FaultyHost, FaultsAndTheirLayerComeTogether) {
@@ -317,7 +313,6 @@ TEST_F(FaultyHost, FaultsAndTheirLayerComeTogether) {
   ASSERT_EQ(log.size(), 1u);
   EXPECT_THAT(log.front(), HasSubstr("the layer fault is not named"));
   log.clear();
-  bph_registry_release(registry);
   setenv("BACKPLANE_FAULT", "lose x", 1);
   EXPECT_FAILS(create("fault", nullptr, &error), BP_INVALID_ARGUMENT, "BACKPLANE_FAULT, character 6: \"x\" is no slot");
   setenv("BACKPLANE_FAULT", "lose 1", 1);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "owned.hpp"
 
 namespace backplane::core::test {
 
@@ -26,17 +27,10 @@ class Host {
       static_cast<std::vector<std::string>*>(context)->push_back(message);
     };
     registry_desc.log_context = &log;
-    EXPECT_OK(bph_registry_create(&registry_desc, &registry, &error));
-    EXPECT_OK(bph_plugin_load(registry, path.c_str(), &plugin, &error));
-    EXPECT_OK(bph_plugin_device_open(plugin, 0, desc, &device, &error));
-    EXPECT_OK(bph_stream_create(device, nullptr, &stream, &error));
-  }
-  ~Host() {
-    for (bph_buffer* buffer : buffers_) bph_buffer_release(buffer);
-    bph_stream_release(stream);
-    bph_device_release(device);
-    bph_plugin_release(plugin);
-    bph_registry_release(registry);
+    EXPECT_OK(bph_registry_create(&registry_desc, registry.out(), &error));
+    EXPECT_OK(bph_plugin_load(registry, path.c_str(), plugin.out(), &error));
+    EXPECT_OK(bph_plugin_device_open(plugin, 0, desc, device.out(), &error));
+    EXPECT_OK(bph_stream_create(device, nullptr, stream.out(), &error));
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -47,10 +41,8 @@ class Host {
     desc.kind = kind;
     desc.bytes = bytes;
     desc.stream = stream;
-    bph_buffer* made = nullptr;
-    EXPECT_OK(bph_buffer_create(device, &desc, &made, &error));
-    buffers_.push_back(made);
-    return made;
+    EXPECT_OK(bph_buffer_create(device, &desc, buffers_.emplace_back().out(), &error));
+    return buffers_.back();
   }
   // Makes a dense tensor with `values`.
   template <class T>
@@ -87,14 +79,16 @@ class Host {
     return stats;
   }
 
-  bph_registry* registry = nullptr;
-  bph_plugin* plugin = nullptr;
-  bph_device* device = nullptr;
-  bph_stream* stream = nullptr;
+  // The destructor releases the objects in the reverse order of their declarations. The log comes
+  // first, because a release can write a line.
   std::vector<std::string> log;
+  Owned<bph_registry> registry;
+  Owned<bph_plugin> plugin;
+  Owned<bph_device> device;
+  Owned<bph_stream> stream;
 
  private:
-  std::vector<bph_buffer*> buffers_;
+  std::vector<Owned<bph_buffer>> buffers_;
 };
 
 // A bph_call that owns its arrays.

@@ -17,6 +17,7 @@
 #include "layers/trace/trace.hpp"
 #include "layers/validation/rules.hpp"
 #include "layers/validation/validation.hpp"
+#include "owned.hpp"
 #include "puppet.hpp"
 
 namespace backplane::core::test {

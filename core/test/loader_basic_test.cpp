@@ -10,10 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class LoaderBasic : public LoaderTest {
- protected:
-  void TearDown() override { bph_plugin_release(plugin); }
-};
+class LoaderBasic : public LoaderTest {};
 
 TEST_F(LoaderBasic, ByNameThroughAManifest) {
   install("null_plugin", "null");
@@ -68,12 +65,12 @@ TEST_F(LoaderBasic, ByPathOfALibraryAndOfAManifest) {
 TEST_F(LoaderBasic, HandlesOutliveTheirRegistry) {
   ASSERT_EQ(create(""), BP_OK);
   ASSERT_EQ(load(plugin_file("null_plugin")), BP_OK);
-  bph_registry_release(registry);
+  bph_registry* const released = registry;
+  registry.reset();
   uint32_t devices = 0;
   EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
   EXPECT_EQ(devices, 1u);
-  EXPECT_EQ(bph_registry_candidate_count(registry, &devices, &error), BP_INVALID_ARGUMENT);
-  registry = nullptr;
+  EXPECT_EQ(bph_registry_candidate_count(released, &devices, &error), BP_INVALID_ARGUMENT);
 }
 
 }  // namespace

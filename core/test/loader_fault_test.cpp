@@ -17,7 +17,6 @@ using testing::Not;
 class LoaderFault : public LoaderTest {
  protected:
   LoaderFault() { EXPECT_EQ(create(""), BP_OK); }
-  void TearDown() override { bph_plugin_release(plugin); }
 
   // Expects that loading by path fails with `status`, and returns the candidate.
   bph_candidate refused(const std::string& path, bp_status status) {
@@ -159,10 +158,8 @@ TEST_F(LoaderFault, SlotsThatThrowAreStopped) {
   bp_device_info info = {};
   info.struct_size = sizeof(info);
   EXPECT_EQ(bph_plugin_device_info(plugin, 0, &info, &error), BP_INTERNAL);
-  bph_plugin_release(plugin);
-  plugin = nullptr;
-  bph_registry_release(registry);
-  registry = nullptr;
+  plugin.reset();
+  registry.reset();
   EXPECT_THAT(log, Contains(HasSubstr("shutdown threw an exception")));
 }
 

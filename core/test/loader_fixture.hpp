@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "owned.hpp"
 
 namespace backplane::core::test {
 
@@ -34,7 +35,8 @@ class LoaderTest : public testing::Test {
     error.struct_size = sizeof(error);
   }
   ~LoaderTest() override {
-    bph_registry_release(registry);
+    plugin.reset();
+    registry.reset();
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   }
@@ -76,8 +78,7 @@ class LoaderTest : public testing::Test {
       self->log.push_back(std::to_string(level) + " " + message);
     };
     desc.log_context = this;
-    bph_registry_release(registry);
-    return bph_registry_create(&desc, &registry, record != nullptr ? record : &error);
+    return bph_registry_create(&desc, registry.out(), record != nullptr ? record : &error);
   }
 
   bph_candidate candidate(uint32_t index) {
@@ -92,9 +93,7 @@ class LoaderTest : public testing::Test {
     return result;
   }
   bp_status load(const std::string& name, bp_error* record = nullptr) {
-    bph_plugin_release(plugin);
-    plugin = nullptr;
-    return bph_plugin_load(registry, name.c_str(), &plugin, record != nullptr ? record : &error);
+    return bph_plugin_load(registry, name.c_str(), plugin.out(), record != nullptr ? record : &error);
   }
   // Returns the rule that refuses the plugin at `path`.
   std::string rule_of(const std::string& path) {
@@ -104,8 +103,8 @@ class LoaderTest : public testing::Test {
 
   std::string folder;
   bp_error error = {};
-  bph_registry* registry = nullptr;
-  bph_plugin* plugin = nullptr;
+  Owned<bph_registry> registry;
+  Owned<bph_plugin> plugin;
   std::mutex log_mutex;
   std::vector<std::string> log;
 };

@@ -23,7 +23,6 @@ class LoaderLibrary : public LoaderTest {
     EXPECT_GT(bytes.size(), sizeof(Elf64_Ehdr));
     library = folder + "/library.so";
   }
-  void TearDown() override { bph_plugin_release(plugin); }
 
   std::string rule_with(const std::string& content) {
     write("library.so", content);

@@ -18,8 +18,6 @@ using testing::HasSubstr;
 
 class LoaderLifetime : public LoaderTest {
  protected:
-  void TearDown() override { bph_plugin_release(plugin); }
-
   int64_t shutdowns() {
     const std::lock_guard lock(log_mutex);
     return std::count_if(log.begin(), log.end(), [](const std::string& line) { return line.ends_with("shut down"); });
@@ -33,60 +31,54 @@ TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
   install(kLoggingPlugin, "faulty");
   std::filesystem::create_symlink(folder + "/libfaulty_long_tables.so", folder + "/link.so");
   ASSERT_EQ(create(), BP_OK);
-  std::vector<bph_plugin*> loaded(4);
+  std::vector<Owned<bph_plugin>> loaded(4);
   const std::string names[] = {"faulty", folder + "/libfaulty_long_tables.so", folder + "/link.so",
                                folder + "/faulty_long_tables.json"};
   for (size_t i = 0; i < 4; ++i) {
-    ASSERT_OK(bph_plugin_load(registry, names[i].c_str(), &loaded[i], &error));
+    ASSERT_OK(bph_plugin_load(registry, names[i].c_str(), loaded[i].out(), &error));
   }
   EXPECT_EQ(count(), 1u);
-  for (bph_plugin* one : loaded) bph_plugin_release(one);
+  loaded.clear();
   EXPECT_EQ(shutdowns(), 0) << "the registry keeps it";
-  bph_registry_release(registry);
-  registry = nullptr;
+  registry.reset();
   EXPECT_EQ(shutdowns(), 1);
 }
 
 TEST_F(LoaderLifetime, TheLastReferenceEndsIt) {
   ASSERT_EQ(create(""), BP_OK);
   ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
-  bph_registry_release(registry);
-  registry = nullptr;
+  registry.reset();
   EXPECT_EQ(shutdowns(), 0);
-  bph_plugin_release(plugin);
+  bph_plugin* const released = plugin;
+  plugin.reset();
   EXPECT_EQ(shutdowns(), 1);
   uint32_t devices = 0;
-  EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(bph_plugin_device_count(released, &devices, &error), BP_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, HasSubstr("not a live plugin"));
-  bph_plugin_release(plugin);
-  plugin = nullptr;
+  bph_plugin_release(released);
 }
 
 TEST_F(LoaderLifetime, ADeviceKeepsItsPlugin) {
   ASSERT_EQ(create(""), BP_OK);
   ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
-  bph_device* device = nullptr;
-  ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
-  bph_registry_release(registry);
-  bph_plugin_release(plugin);
-  registry = nullptr;
-  plugin = nullptr;
+  Owned<bph_device> device;
+  ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, device.out(), &error));
+  registry.reset();
+  plugin.reset();
   EXPECT_EQ(shutdowns(), 0);
-  bph_device_release(device);
+  device.reset();
   EXPECT_EQ(shutdowns(), 1);
 }
 
 TEST_F(LoaderLifetime, TwoRegistriesAreTwoInstances) {
   ASSERT_EQ(create(""), BP_OK);
   ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
-  bph_registry* const first = registry;
-  bph_plugin* const first_plugin = plugin;
-  registry = nullptr;
-  plugin = nullptr;
+  Owned<bph_registry> first = std::move(registry);
+  Owned<bph_plugin> first_plugin = std::move(plugin);
   ASSERT_EQ(create(""), BP_OK);
   ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
-  bph_plugin_release(first_plugin);
-  bph_registry_release(first);
+  first_plugin.reset();
+  first.reset();
   EXPECT_EQ(shutdowns(), 1);
   uint32_t devices = 0;
   EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
@@ -103,10 +95,9 @@ TEST_F(LoaderLifetime, ManyThreadsLoadAtOnce) {
     threads.emplace_back([this] {
       for (int round = 0; round < 20; ++round) {
         for (const char* name : {"faulty", "null", "bad"}) {
-          bph_plugin* loaded = nullptr;
-          const bp_status status = bph_plugin_load(registry, name, &loaded, nullptr);
+          Owned<bph_plugin> loaded;
+          const bp_status status = bph_plugin_load(registry, name, loaded.out(), nullptr);
           EXPECT_EQ(status, name == std::string("bad") ? BP_INTERNAL : BP_OK);
-          bph_plugin_release(loaded);
         }
         bph_candidate found = {};
         found.struct_size = sizeof(found);
@@ -115,8 +106,7 @@ TEST_F(LoaderLifetime, ManyThreadsLoadAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  bph_registry_release(registry);
-  registry = nullptr;
+  registry.reset();
   EXPECT_EQ(shutdowns(), 1);
 }
 
@@ -126,10 +116,9 @@ TEST_F(LoaderLifetime, ASleepingPluginDelaysOnlyItself) {
   ASSERT_EQ(create(), BP_OK);
   std::atomic<bool> slept{false};
   std::thread sleeper([&] {
-    bph_plugin* loaded = nullptr;
-    EXPECT_EQ(bph_plugin_load(registry, "faulty", &loaded, nullptr), BP_OK);
+    Owned<bph_plugin> loaded;
+    EXPECT_EQ(bph_plugin_load(registry, "faulty", loaded.out(), nullptr), BP_OK);
     slept = true;
-    bph_plugin_release(loaded);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   const bool asleep_before = !slept;
@@ -148,18 +137,16 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
     int wrong = bph_plugin_device_count(plugin, &devices, &error) == BP_UNAVAILABLE ? 0 : 1;
     bph_plugin* again = nullptr;
     if (bph_plugin_load(registry, "null", &again, &error) != BP_UNAVAILABLE) wrong |= 2;
-    bph_plugin_release(plugin);
-    bph_registry_release(registry);
+    plugin.reset();
+    registry.reset();
     if (shutdowns() != 0) wrong |= 4;
-    registry = nullptr;
-    plugin = nullptr;
     if (create("") != BP_OK || load(plugin_file(kLoggingPlugin)) != BP_OK) wrong |= 8;
     if (bph_plugin_device_count(plugin, &devices, &error) != BP_OK) wrong |= 16;
     bph_plugin* const released = plugin;
-    bph_plugin_release(plugin);
+    plugin.reset();
     if (bph_plugin_device_count(released, &devices, &error) != BP_INVALID_ARGUMENT)
       wrong |= 64;  // the child must have released its own handle
-    bph_registry_release(registry);
+    registry.reset();
     if (shutdowns() != 1) wrong |= 32;
     _exit(wrong);
   }
@@ -177,10 +164,8 @@ TEST_F(LoaderLifetime, AThousandCycles) {
     EXPECT_EQ(load("faulty"), BP_OK);
     uint32_t devices = 0;
     EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
-    bph_plugin_release(plugin);
-    plugin = nullptr;
-    bph_registry_release(registry);
-    registry = nullptr;
+    plugin.reset();
+    registry.reset();
     log.clear();
   };
   for (int i = 0; i < 10; ++i) cycle();
@@ -199,11 +184,10 @@ class ChooseDevice : public LoaderTest {
   ~ChooseDevice() override { unsetenv("BACKPLANE_DEVICE"); }
 
   std::string chosen(const char* name) {
-    bph_device* device = nullptr;
-    if (bph_device_open(registry, name, nullptr, &device, &error) != BP_OK) return error.message;
+    Owned<bph_device> device;
+    if (bph_device_open(registry, name, nullptr, device.out(), &error) != BP_OK) return error.message;
     char text[128] = "";
     EXPECT_EQ(bph_device_name(device, text, sizeof(text), &error), BP_OK);
-    bph_device_release(device);
     return text;
   }
   bp_status create_with(const std::string& config) {
@@ -215,9 +199,7 @@ class ChooseDevice : public LoaderTest {
     const std::string file = folder + "/config";
     desc.config_file = file.c_str();
     desc.log = [](void*, int32_t, const char*) {};
-    bph_registry_release(registry);
-    registry = nullptr;
-    return bph_registry_create(&desc, &registry, &error);
+    return bph_registry_create(&desc, registry.out(), &error);
   }
 };
 
@@ -278,13 +260,13 @@ TEST_F(ChooseDevice, WhatARegistryIsGivenIsChecked) {
   EXPECT_EQ(bph_registry_create(&desc, nullptr, &error), BP_INVALID_ARGUMENT);
   EXPECT_EQ(made, nullptr);
   EXPECT_OK(bph_registry_create(&desc, &made, &error));
+  const Owned<bph_registry> owner(made);
   EXPECT_EQ(bph_plugin_load(made, nullptr, nullptr, &error), BP_INVALID_ARGUMENT);
   bph_plugin* loaded = nullptr;
   EXPECT_EQ(bph_plugin_load(made, "", &loaded, &error), BP_INVALID_ARGUMENT);
   EXPECT_EQ(bph_plugin_load(reinterpret_cast<bph_registry*>(&desc), "x", &loaded, &error), BP_INVALID_ARGUMENT);
   bph_candidate found = {};
   EXPECT_EQ(bph_registry_candidate(made, 0, &found, &error), BP_INVALID_ARGUMENT);
-  bph_registry_release(made);
 }
 
 }  // namespace

@@ -30,28 +30,32 @@ namespace {
 Puppet& of(const bp_plugin* plugin) { return *reinterpret_cast<const Puppet::Instance*>(plugin)->puppet; }
 Puppet& of(bp_device* device) { return *device->puppet; }
 
-// Counts the call and applies the planned behaviour. Returns true if the slot should succeed.
-bool enter(Puppet& puppet, const char* slot, bp_error* error, Puppet::Answer* answer) {
+struct Answer {
+  bp_status status = BP_OK;
+  bool null = false;  // return OK without a result
+  Puppet::Effects effects;
+};
+
+// Counts the call, and applies the failure and the effects that the test set. Returns true if the
+// slot should succeed.
+bool enter(Puppet& puppet, const char* slot, bp_error* error, Answer* answer) {
   {
     const std::lock_guard lock(puppet.mutex);
     ++puppet.calls[slot];
-    const auto found = puppet.next.find(slot);
-    if (found == puppet.next.end()) return true;
-    *answer = found->second;
-    puppet.next.erase(found);
+    if (auto effects = puppet.next.extract(slot)) answer->effects = std::move(effects.mapped());
   }
-  if (answer->act) answer->act();
+  const auto outcome = puppet.take(slot);
+  if (outcome) answer->status = outcome->status;
+  answer->null = outcome && outcome->status == BP_OK;
+  const auto& [fill, touch, keep_out, same, act] = answer->effects;
+  if (act) act();
   const bool silent = answer->status == BP_OK || answer->status == BP_NOT_READY || answer->status == BP_TIMEOUT;
-  if (error != nullptr && (silent ? answer->touch : answer->fill)) {
-    error->status = answer->status;
-    std::strcpy(error->message, "the puppet was told to");
-    error->message_length = static_cast<uint32_t>(std::strlen(error->message));
-  }
+  if (silent ? touch : fill) report(error, answer->status, outcome ? outcome->message : "a touched record");
   return answer->status == BP_OK;
 }
 
 bp_status simple(bp_device* device, const char* slot, bp_error* error) {
-  Puppet::Answer answer;
+  Answer answer;
   enter(*device->puppet, slot, error, &answer);
   return answer.status;
 }
@@ -59,16 +63,16 @@ bp_status simple(bp_device* device, const char* slot, bp_error* error) {
 template <class Handle, class Make>
 bp_status make(Puppet& puppet, const char* slot, Handle** out, bp_error* error, Make&& maker) {
   static Handle* latest = nullptr;
-  Puppet::Answer answer;
+  Answer answer;
   const bool good = enter(puppet, slot, error, &answer);
   if (out == nullptr) return BP_INVALID_ARGUMENT;
   if (!good) {
-    if (!answer.keep_out) *out = nullptr;
+    if (!answer.effects.keep_out) *out = nullptr;
     return answer.status;
   }
   if (answer.null) {
     *out = nullptr;
-  } else if (answer.same) {
+  } else if (answer.effects.same) {
     *out = latest;
   } else {
     *out = latest = maker();
@@ -79,19 +83,19 @@ bp_status make(Puppet& puppet, const char* slot, Handle** out, bp_error* error, 
 
 template <class Handle>
 void end(bp_device* device, const char* slot, Handle* handle) {
-  Puppet::Answer answer;
+  Answer answer;
   enter(*device->puppet, slot, nullptr, &answer);
   --device->puppet->alive;
   delete handle;
 }
 
 bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
-  Puppet::Answer answer;
+  Answer answer;
   *out = enter(of(plugin), "device_count", error, &answer) ? 1 : 0;
   return answer.status;
 }
 bp_status device_info(const bp_plugin* plugin, uint32_t, bp_device_info* out, bp_error* error) {
-  Puppet::Answer answer;
+  Answer answer;
   if (!enter(of(plugin), "device_info", error, &answer)) return answer.status;
   out->alignment = 256;
   out->max_buffer_bytes = 1 << 20;
@@ -129,7 +133,7 @@ void buffer_destroy(bp_device* device, bp_buffer* buffer) {
   end(device, "buffer_destroy", buffer);
 }
 bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp_error* error) {
-  Puppet::Answer answer;
+  Answer answer;
   const bool good = enter(of(device), "buffer_map", error, &answer);
   *out = good && !answer.null ? buffer->memory + of(device).map_shift : nullptr;
   return answer.status;

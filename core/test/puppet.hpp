@@ -12,27 +12,27 @@
 #include <string>
 #include <vector>
 
+#include "slot_failures.hpp"
+
 namespace backplane::core::test {
 
-struct Puppet {
+struct Puppet : SlotFailures {
   Puppet();
   Puppet(const Puppet&) = delete;
   Puppet& operator=(const Puppet&) = delete;
 
-  // The behaviour of the next call of a slot, in place of success. The call removes the entry from
-  // `next`.
-  struct Answer {
-    bp_status status = BP_OK;
+  // The effects of the next call of a slot, in addition to its result. All but `act` break the ABI.
+  // The call removes the entry from `next`.
+  struct Effects {
     bool fill = true;       // fill the error record on a failure
-    bool touch = false;     // write the error record although the status is OK
-    bool null = false;      // return OK without a result
+    bool touch = false;     // write the error record although the call does not fail
     bool keep_out = false;  // leave *out unchanged on a failure
     bool same = false;      // return the previous handle again from a create slot
     // Function that is called before the slot returns. It may throw, change the thread's state, or
     // call another slot.
     std::function<void()> act;
   };
-  std::map<std::string, Answer> next;
+  std::map<std::string, Effects> next;
 
   // The facts that the device reports.
   uint64_t capabilities = BP_CAP_TIMING;

@@ -27,13 +27,12 @@ class SharedStreamTest : public MemoryTest {
         self.lines.emplace_back(message);
         if (self.on_line) self.on_line();
       };
-      EXPECT_EQ(bph_registry_create(&desc, &registry, nullptr), BP_OK);
+      EXPECT_EQ(bph_registry_create(&desc, registry.out(), nullptr), BP_OK);
     }
-    ~Log() { bph_registry_release(registry); }
     void write(const char* message) const { require<Registry>(registry, "test").log(BP_LOG_WARNING, message); }
-    bph_registry* registry = nullptr;
     std::vector<std::string> lines;
     std::function<void()> on_line;
+    Owned<bph_registry> registry;
   };
 
   static bp_status nothing(void*, bp_device*, bp_stream*, bp_error*) { return BP_OK; }
@@ -88,7 +87,6 @@ TEST_F(SharedStreamTest, InfoGivesThePluginsStreamOfExternalOnesOnly) {
   ASSERT_OK(bph_event_get_info(event, &info, &error));
   EXPECT_EQ(info.flags, BP_EVENT_TIMING);
   EXPECT_NE(info.plugin_event, nullptr);
-  bph_event_release(event);
 }
 
 TEST_F(SharedStreamTest, ThreadsCallItAtOnce) {
@@ -112,11 +110,8 @@ TEST_F(SharedStreamTest, ThreadsCallItAtOnce) {
           failures += bph_copy_out(one, got.data(), buffer, 512, 256, 0, nullptr) != BP_OK;
           failures += got != text;
         }
-        bph_buffer* passing = create(4096, one);
-        bph_buffer_release(passing);
+        bph_buffer_release(create(4096, one));
       }
-      bph_event_release(mark);
-      bph_buffer_release(buffer);
     });
   }
   for (std::thread& thread : threads) thread.join();

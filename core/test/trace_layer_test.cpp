@@ -162,7 +162,7 @@ TEST_F(TraceTest, ThePluginAnswersForADeviceThatHasNoPlace) {
 
 TEST_F(TraceTest, AFailureIsAnEventWithItsStatus) {
   open(fresh_path());
-  puppet.next["event_create"].status = BP_OUT_OF_MEMORY;
+  puppet.fail("event_create", BP_OUT_OF_MEMORY);
   bp_event* made = nullptr;
   EXPECT_EQ(api->event_create(device, 0, &made, &error), BP_OUT_OF_MEMORY);
   EXPECT_EQ(written().of("X", "event_create")[0]["args"]["status"], "OUT_OF_MEMORY");
@@ -246,10 +246,8 @@ class TraceHost : public testing::Test {
       static_cast<std::vector<std::string>*>(context)->push_back(message);
     };
     desc.log_context = &log;
-    bph_registry* registry = nullptr;
-    const bp_status status = bph_registry_create(&desc, &registry, record);
-    bph_registry_release(registry);
-    return status;
+    Owned<bph_registry> registry;
+    return bph_registry_create(&desc, registry.out(), record);
   }
   std::vector<std::string> log;
   bp_error error = fresh_error();

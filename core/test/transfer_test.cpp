@@ -18,8 +18,8 @@ std::vector<char> pattern(size_t bytes) {
 class TransferTest : public MemoryTest {
  protected:
   void round_trip(uint64_t bytes, uint64_t offset, uint32_t kind) {
-    bph_stream* one = stream();
-    bph_buffer* buffer = create(bytes + offset, one, kind);
+    const Owned<bph_stream> one(stream());
+    const Owned<bph_buffer> buffer(create(bytes + offset, one, kind));
     const std::vector<char> sent = pattern(bytes);
     std::vector<char> changed = sent;
     ASSERT_OK(bph_copy_in(one, buffer, offset, changed.data(), bytes, 0, &error));
@@ -28,8 +28,6 @@ class TransferTest : public MemoryTest {
     std::vector<char> received(bytes);
     ASSERT_OK(bph_copy_out(one, received.data(), buffer, offset, bytes, 0, &error));
     EXPECT_TRUE(sent == received);
-    bph_buffer_release(buffer);
-    bph_stream_release(one);
   }
 };
 
@@ -134,22 +132,16 @@ TEST_F(TransferTest, NoBytesNeedNoPlugin) {
 
 TEST_F(TransferTest, BuffersOfAnotherDeviceAreErrors) {
   open();
-  FakeDevice other;
-  bph_device* other_device = other.open();
+  OpenDevice other;
   bph_stream* one = stream();
   bph_buffer* own = create(10, one);
-  const bph_buffer_desc desc = desc_of(10);
-  bph_buffer* foreign = nullptr;
-  ASSERT_OK(bph_buffer_create(other_device, &desc, &foreign, &error));
+  bph_buffer* foreign = other.create(10);
   char data[10] = {};
   EXPECT_FAILS(bph_copy(one, own, 0, foreign, 0, 10, 0, &error), BP_INVALID_ARGUMENT,
                "bph_copy: src is of fake:0, the stream of fake:0 as opened another time");
   EXPECT_FAILS(bph_copy(one, foreign, 0, own, 0, 10, 0, &error), BP_INVALID_ARGUMENT, "dst is of");
   EXPECT_FAILS(bph_copy_in(one, foreign, 0, data, 10, 0, &error), BP_INVALID_ARGUMENT, "dst is of");
   EXPECT_FAILS(bph_copy_out(one, data, foreign, 0, 10, 0, &error), BP_INVALID_ARGUMENT, "src is of");
-  bph_buffer_release(foreign);
-  bph_device_release(other_device);
-  EXPECT_TRUE(other.is_closed());
 }
 
 TEST_F(TransferTest, FailuresInTheMiddleLeakNothing) {

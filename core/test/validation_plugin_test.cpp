@@ -14,12 +14,6 @@ using testing::HasSubstr;
 
 class ValidationPluginTest : public LayerTest {
  protected:
-  // Returns the behaviour of the next call of `slot`, so that the test can change it.
-  Puppet::Answer& next(const std::string& slot, bp_status status = BP_OK) {
-    puppet.next[slot] = {};
-    puppet.next[slot].status = status;
-    return puppet.next[slot];
-  }
   auto create_event() {
     return [this](bp_error* e) { return api->event_create(device, 0, &made, e); };
   }
@@ -28,56 +22,60 @@ class ValidationPluginTest : public LayerTest {
 
 TEST_F(ValidationPluginTest, SuccessComesWithAResult) {
   open();
-  next("event_create").null = true;
+  puppet.answer_null("event_create");
   blamed(rule::kSuccessNull, create_event());
   EXPECT_EQ(made, nullptr);
   bp_buffer* mapped = buffer(BP_MEMORY_HOST);
   void* address = nullptr;
-  next("buffer_map").null = true;
+  puppet.answer_null("buffer_map");
   blamed(rule::kSuccessNull, [&](bp_error* e) { return api->buffer_map(device, mapped, &address, e); });
   bp_device* opened = nullptr;
-  next("device_open").null = true;
+  puppet.answer_null("device_open");
   blamed(rule::kSuccessNull, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
 }
 
 TEST_F(ValidationPluginTest, AFailureLeavesNull) {
   open();
-  next("event_create", BP_OUT_OF_MEMORY).keep_out = true;
+  puppet.fail("event_create", BP_OUT_OF_MEMORY);
+  puppet.next["event_create"].keep_out = true;
   blamed(rule::kFailureNull, create_event());
   EXPECT_EQ(made, nullptr);
   bp_device* opened = nullptr;
-  next("device_open", BP_UNAVAILABLE).keep_out = true;
+  puppet.fail("device_open", BP_UNAVAILABLE);
+  puppet.next["device_open"].keep_out = true;
   blamed(rule::kFailureNull, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
   // The layer returns a correct failure unchanged.
-  next("event_create", BP_OUT_OF_MEMORY);
+  puppet.fail("event_create", BP_OUT_OF_MEMORY, {.message = "no event is left"});
   error = fresh_error();
   EXPECT_EQ(create_event()(&error), BP_OUT_OF_MEMORY);
-  EXPECT_STREQ(error.message, "the puppet was told to");
+  EXPECT_STREQ(error.message, "no event is left");
   EXPECT_EQ(error.status, BP_OUT_OF_MEMORY);
 }
 
 TEST_F(ValidationPluginTest, TheErrorRecordIsFilledOnFailureOnly) {
   open();
   bp_stream* s = stream();
-  next("event_create", BP_OUT_OF_MEMORY).fill = false;
+  puppet.fail("event_create", BP_OUT_OF_MEMORY);
+  puppet.next["event_create"].fill = false;
   blamed(rule::kErrorRecord, create_event());
-  next("stream_wait").touch = true;
+  puppet.next["stream_wait"].touch = true;
   blamed(rule::kErrorRecord, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
-  next("stream_wait", BP_TIMEOUT).touch = true;
+  puppet.fail("stream_wait", BP_TIMEOUT);
+  puppet.next["stream_wait"].touch = true;
   blamed(rule::kErrorRecord, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
 }
 
 TEST_F(ValidationPluginTest, StatusesAreKnownAndStated) {
   open();
   bp_stream* s = stream();
-  next("event_create", 99);
+  puppet.fail("event_create", 99);
   blamed(rule::kKnownStatus, create_event());
-  next("event_create", BP_TIMEOUT);
+  puppet.fail("event_create", BP_TIMEOUT);
   blamed(rule::kStatedStatus, create_event());
   bp_buffer* b = buffer();
-  next("copy", BP_UNSUPPORTED);
+  puppet.fail("copy", BP_UNSUPPORTED);
   blamed(rule::kStatedStatus, [&](bp_error* e) { return api->copy(device, s, b, 0, b, 512, 8, e); });
-  next("copy", BP_OUT_OF_MEMORY);
+  puppet.fail("copy", BP_OUT_OF_MEMORY);
   EXPECT_EQ(api->copy(device, s, b, 0, b, 512, 8, &error), BP_OUT_OF_MEMORY);
 }
 
@@ -86,7 +84,7 @@ TEST_F(ValidationPluginTest, APlanIsAPromise) {
   bp_stream* s = stream();
   Addition work(buffer(), buffer());
   bp_plan* p = plan(work);
-  next("plan_execute", BP_UNSUPPORTED);
+  puppet.fail("plan_execute", BP_UNSUPPORTED);
   blamed(rule::kTruthfulPlan, [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
 }
 
@@ -96,9 +94,9 @@ TEST_F(ValidationPluginTest, ARefusedDescriptorIsUnsupported) {
   bp_plan* p = nullptr;
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
-  next("plan_create", BP_INVALID_ARGUMENT);
+  puppet.fail("plan_create", BP_INVALID_ARGUMENT);
   blamed(rule::kCheckedDescriptor, [&](bp_error* e) { return api->plan_create(device, &work.desc, &p, &info, e); });
-  next("plan_create", BP_UNSUPPORTED);
+  puppet.fail("plan_create", BP_UNSUPPORTED);
   EXPECT_EQ(api->plan_create(device, &work.desc, &p, &info, &error), BP_UNSUPPORTED);
 }
 
@@ -106,11 +104,11 @@ TEST_F(ValidationPluginTest, AnEndlessWaitEnds) {
   open();
   bp_stream* s = stream();
   bp_event* ev = event();
-  next("stream_wait", BP_TIMEOUT);
+  puppet.fail("stream_wait", BP_TIMEOUT);
   blamed(rule::kEndlessWait, [&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
-  next("event_wait", BP_TIMEOUT);
+  puppet.fail("event_wait", BP_TIMEOUT);
   blamed(rule::kEndlessWait, [&](bp_error* e) { return api->event_wait(device, ev, BP_WAIT_FOREVER, e); });
-  next("event_wait", BP_TIMEOUT);
+  puppet.fail("event_wait", BP_TIMEOUT);
   EXPECT_EQ(api->event_wait(device, ev, 1000, &error), BP_TIMEOUT);
 }
 
@@ -123,7 +121,7 @@ TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
 #else
   constexpr uint64_t flush_to_zero = 1u << 24;
 #endif
-  next("event_create").act = [&] { set_float_control(control ^ flush_to_zero); };
+  puppet.next["event_create"].act = [&] { set_float_control(control ^ flush_to_zero); };
   blamed(rule::kFloatControl, create_event());
   EXPECT_EQ(float_control(), control);
   // The layer destroyed the object. TearDown expects that no live object remains.
@@ -132,14 +130,14 @@ TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
 
 TEST_F(ValidationPluginTest, ExceptionsStopAtTheLayer) {
   open();
-  next("event_create").act = [] { throw std::runtime_error("out"); };
+  puppet.next["event_create"].act = [] { throw std::runtime_error("out"); };
   blamed(rule::kNoException, create_event());
 }
 
 TEST_F(ValidationPluginTest, HandlesAreDistinct) {
   open();
   event();
-  next("event_create").same = true;
+  puppet.next["event_create"].same = true;
   blamed(rule::kDistinctHandles, create_event());
   EXPECT_EQ(made, nullptr);
 }
@@ -168,12 +166,12 @@ TEST_F(ValidationPluginTest, AFailedStreamStaysFailed) {
   open();
   bp_stream* s = stream();
   bp_event* ev = event();
-  next("event_record", BP_EXECUTION_FAILED);
+  puppet.fail("event_record", BP_EXECUTION_FAILED);
   EXPECT_EQ(api->event_record(device, ev, s, &error), BP_EXECUTION_FAILED);
   blamed(rule::kStickyFailure, [&](bp_error* e) { return api->event_record(device, ev, s, e); });
-  next("stream_wait", BP_TIMEOUT);
+  puppet.fail("stream_wait", BP_TIMEOUT);
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
-  next("stream_wait", BP_EXECUTION_FAILED);
+  puppet.fail("stream_wait", BP_EXECUTION_FAILED);
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_EXECUTION_FAILED);
 }
 

@@ -204,7 +204,7 @@ TEST_F(ValidationTest, ABufferIsDestroyedBehindAWait) {
   bp_buffer* b = buffer();
   EXPECT_OK(api->copy(device, s, b, 0, b, 512, 256, &error));
   logged(rule::kBufferPending, [&] { api->buffer_destroy(device, b); });
-  puppet.next["stream_wait"].status = BP_TIMEOUT;
+  puppet.fail("stream_wait", BP_TIMEOUT);
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
   logged(rule::kBufferPending, [&] { api->buffer_destroy(device, b); });
   EXPECT_OK(api->stream_wait(device, s, BP_WAIT_FOREVER, &error));
@@ -250,7 +250,7 @@ TEST_F(ValidationTest, NothingIsPendingOnASynchronousOrALostDevice) {
   s = stream();
   b = buffer();
   EXPECT_OK(api->copy(device, s, b, 0, b, 512, 256, &error));
-  puppet.next["event_create"].status = BP_DEVICE_LOST;
+  puppet.fail("event_create", BP_DEVICE_LOST);
   bp_event* none = nullptr;
   EXPECT_EQ(api->event_create(device, 0, &none, &error), BP_DEVICE_LOST);
   api->buffer_destroy(device, b);
@@ -269,7 +269,7 @@ TEST_F(ValidationTest, AStreamIsDestroyedIdleOrFailed) {
   forget(streams, s);
 
   EXPECT_OK(api->event_record(device, ev, broken, &error));
-  puppet.next["event_record"].status = BP_EXECUTION_FAILED;
+  puppet.fail("event_record", BP_EXECUTION_FAILED);
   EXPECT_EQ(api->event_record(device, ev, broken, &error), BP_EXECUTION_FAILED);
   api->stream_destroy(device, broken);
   forget(streams, broken);
@@ -430,7 +430,7 @@ TEST_F(ValidationTest, ElapsedTimeIsOfTimedAndRecordedEvents) {
   refused(rule::kElapsedTiming, [&](bp_error* e) { return api->event_elapsed(device, begin, end, &ns, e); });
   refused(rule::kElapsedTiming, [&](bp_error* e) { return api->event_elapsed(device, begin, plain, &ns, e); });
   EXPECT_OK(api->event_record(device, end, s, &error));
-  puppet.next["event_elapsed"].status = BP_NOT_READY;
+  puppet.fail("event_elapsed", BP_NOT_READY);
   EXPECT_EQ(api->event_elapsed(device, begin, end, &ns, &error), BP_NOT_READY);
   EXPECT_OK(api->event_elapsed(device, begin, end, &ns, &error));
   EXPECT_EQ(ns, 1);

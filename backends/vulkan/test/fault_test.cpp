@@ -102,7 +102,7 @@ class Faults : public testing::Test {
   // another process appear before the first open and before the close, so that the plugin reads and
   // merges caches. At the end, every call that is not in kOfInstance must have failed once.
   template <class Round>
-  void fail_each_call(VkResult result, bool for_good, const Round& round) {
+  void fail_each_call(VkResult result, bool forever, const Round& round) {
     works_again("before");
     std::set<std::string> names;
     for (int64_t after = 0;; ++after) {
@@ -110,7 +110,7 @@ class Faults : public testing::Test {
       store_as_another(false);
       {
         Rig rig, second;
-        watched::arm(after, result, for_good);
+        watched::arm(after, result, forever);
         kit::Status status = work(rig);
         if (status.ok()) status = second.open(instance);
         const std::string name = watched::failed_call();

@@ -220,10 +220,10 @@ kit::Result<std::shared_ptr<const Instance>> instance() {
   return Instance::create(library.value());
 }
 
-void arm(int64_t after, VkResult result, bool for_good) {
+void arm(int64_t after, VkResult result, bool forever) {
   calls_left = after;
   failure = result;
-  sticky = for_good;
+  sticky = forever;
   first_failed.clear();
 }
 

@@ -17,9 +17,9 @@ namespace backplane::vulkan::test::watched {
 // intercepted.
 kit::Result<std::shared_ptr<const Instance>> instance();
 
-// Lets `after` fallible calls succeed and makes the next one return `result`. If `for_good` is
+// Lets `after` fallible calls succeed and makes the next one return `result`. If `forever` is
 // true, all later fallible calls return `result`, too.
-void arm(int64_t after, VkResult result, bool for_good);
+void arm(int64_t after, VkResult result, bool forever);
 void disarm();
 // Returns the name of the first call that failed on purpose since `arm`, or an empty string if
 // there is none.
