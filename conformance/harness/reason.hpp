@@ -7,8 +7,8 @@
 
 namespace backplane::conformance {
 
-// Used in the message of a case that was not run because earlier cases of its group failed. The
-// mark precedes the message of those failures.
+// Part of the message of a case that was not run because earlier cases of its group failed with the
+// same message. That message follows the mark.
 inline constexpr std::string_view kGivenUpMark = " before it, each with: ";
 
 // Precedes the output of the case's process.

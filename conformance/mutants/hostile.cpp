@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that do harm while a plan for floor is created or executed. Other cases of the run must
-// not be affected.
+// Plugins that crash, exit, hang, throw or fork while a plan of the operator `floor` is created or
+// executed. The other cases of the run must not be affected.
 #include <unistd.h>
 
 #include <csignal>

@@ -248,7 +248,7 @@ TEST_F(ValidationPlanTest, OutputsOverlapNothing) {
   bp_plan* p = plan(work);
   work.operands[2].offset = 264;
   run_refused(rule::kOperandOverlap, p, work);
-  work.operands[2].offset = 256;  // identical to the second input, but without an alias
+  work.operands[2].offset = 256;  // the bytes of the second input, but the descriptor declares no alias
   run_refused(rule::kOperandOverlap, p, work);
   work.operands[2].offset = 272;
   runs(p, work);

@@ -22,9 +22,9 @@ enum {
 /* Core states an alignment of at most 256 bytes. "Fully aligned" means aligned to 256 bytes, or to
  * bp_device_info.alignment if that is less. */
 #define BP_MAX_ALIGNMENT_LOG2 8
-/* Flags of bp_tensor_desc, for inputs only. An operand with IMMEDIATE contains the value. Its rank
- * is 0 or all its strides are 0, and its dtype has at most 8 bytes. PACKED is reserved. The plugin
- * defines the layout of a packed operand, and the strides identify the layout. */
+/* Flags of bp_tensor_desc, for inputs only. An operand with IMMEDIATE contains its value
+ * and has no buffer. Its rank is 0 or all its strides are 0, and its dtype has at most 8 bytes.
+ * PACKED is reserved for operands whose layout the plugin defines. */
 #define BP_DESC_IMMEDIATE 1
 #define BP_DESC_PACKED 2
 #define BP_DESC_HINTS 0xFF00u /* a callee ignores unknown bits; no hint is defined yet */

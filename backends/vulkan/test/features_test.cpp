@@ -100,7 +100,7 @@ std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint
     EXPECT_EQ(
         constants[kIdSubgroupSize],
         subgroup_size == nullptr ? usual : subgroup_size->requiredSubgroupSize);  // the size that the kernel assumes
-    info.stage.pNext = nullptr;                                                   // the driver uses its own size
+    info.stage.pNext = nullptr;  // the driver chooses the subgroup size
   };
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   EXPECT_TRUE(device.ok()) << device.status().message();

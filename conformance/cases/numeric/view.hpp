@@ -28,9 +28,9 @@ enum class Layout : uint8_t {
   inner_0,   // stride 0 in the last dimension of the last input
   all_0,     // stride 0 in every dimension of the last input
   unfold,    // overlapping windows in the first input
-  in_place,  // the output uses the memory of the first input with its dtype
+  in_place,  // the output uses the memory of the first input that has the output's dtype and shape
   in_place_strided,
-  in_place_second,  // the output uses the memory of the second input with its dtype
+  in_place_second,  // as in_place, but of the second such input
   immediate,        // the first input is an immediate
   immediate_last,   // the last input is an immediate
   same,             // the last input uses the memory of the first input

@@ -31,8 +31,8 @@ std::vector<Place> search_places(const char* search_path, bool default_paths);
 // Returns $XDG_CONFIG_HOME/backplane/config.json, or an empty string if there is no home directory.
 std::string default_config_file();
 
-// Returns the manifests of `place`, sorted by name. They are the *.json files of a directory, or
-// only `place` if it is a manifest. Throws Refusal "place.*".
+// Returns the manifests at `searched`, sorted by name: the *.json files if `searched` is a
+// directory, or `searched` itself if it is a manifest. Throws Refusal "place.*".
 std::vector<std::string> list_manifests(const Place& searched);
 
 }  // namespace backplane::core

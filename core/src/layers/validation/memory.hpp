@@ -11,7 +11,7 @@ void splice_memory(CheckedPlugin& plugin);
 // Marks the buffers as in use until the call ends, and reserves memory for use_buffers. The caller
 // holds the device's mutex.
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
-// Records that work of `stream` uses the occupied buffers. Allocates nothing, because it must not
+// Records that work on `stream` uses `buffers`, which occupy_buffers has marked. Allocates nothing, because it must not
 // fail after the plugin has accepted the work. The caller holds the device's mutex.
 void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept;
 

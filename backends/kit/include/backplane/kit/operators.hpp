@@ -9,7 +9,7 @@
 namespace backplane::kit {
 
 // `Operator` must have a field `mixed`, a mask of rules::Mixed. The mask contains the mixtures of
-// dtypes that the entry supports in addition to the plain form.
+// dtypes that the entry supports in addition to operands of one dtype.
 template <class Operator>
 class Operators {
  public:
