@@ -231,7 +231,7 @@ TEST_F(ChooseDevice, TheConfigFile) {
       << error.message;
   EXPECT_EQ(chosen(nullptr), "null:0");
   ASSERT_EQ(create_with(R"({"devices": ["absent:0", "null:7"]})"), BP_OK);
-  EXPECT_THAT(chosen(nullptr), HasSubstr("none of its devices is there; absent:0: no plugin is named"));
+  EXPECT_THAT(chosen(nullptr), HasSubstr("none of its devices is available; absent:0: no plugin is named"));
   for (const char* bad :
        {"", "{", "[]", R"({"devices": "null:0"})", R"({"devices": [1]})", R"({"devices": ["/tmp/x.so:0"]})",
         R"({"devices": ["Null:0"]})", R"({"devices": ["null:"]})", R"({"devices": [], "devices": []})"}) {

@@ -144,8 +144,8 @@ TEST_F(StagingTest, ACopyThatWantsStagingIsTheDefectOfThePlugin) {
     info.stage_outputs = 1;
     return BP_OK;
   };
-  EXPECT_FAILS(execute(BP_OP_COPY, {a}, {out}, &error), BP_INTERNAL, "stage operands of copy");
-  EXPECT_FAILS(execute(BP_OP_NEG, {a}, {out}, &error), BP_INTERNAL, "stage operands of copy");
+  EXPECT_FAILS(execute(BP_OP_COPY, {a}, {out}, &error), BP_INTERNAL, "staging of operands of copy");
+  EXPECT_FAILS(execute(BP_OP_NEG, {a}, {out}, &error), BP_INTERNAL, "staging of operands of copy");
   EXPECT_EQ(seen.size(), 0u);
 }
 
