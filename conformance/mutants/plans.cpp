@@ -90,6 +90,12 @@ Seen seen_of(bp_plan* plan) {
   return seen()[plan];
 }
 
+// Returns a copy without fields that a newer host may have appended.
+bp_execution known_part(const bp_execution& execution) {
+  bp_execution copy = execution;
+  copy.struct_size = sizeof(copy);
+  return copy;
+}
 // Uses the sizes and strides of the plan's creation, and ignores the sizes and strides of the
 // execution.
 bp_status executes_creation_sizes(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
@@ -98,7 +104,7 @@ bp_status executes_creation_sizes(bp_device* device, bp_stream* stream, bp_plan*
   bp_op_desc desc = *execution->desc;
   desc.inputs = created.inputs.data();
   desc.outputs = created.outputs.data();
-  bp_execution changed = *execution;
+  bp_execution changed = known_part(*execution);
   changed.desc = &desc;
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
@@ -110,13 +116,13 @@ bp_status executes_creation_strides(bp_device* device, bp_stream* stream, bp_pla
   for (std::size_t i = 0; i < inputs.size(); ++i)
     std::copy_n(created.inputs[i].strides, BP_MAX_RANK, inputs[i].strides);
   desc.inputs = inputs.data();
-  bp_execution changed = *execution;
+  bp_execution changed = known_part(*execution);
   changed.desc = &desc;
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
 bp_status scalars_of_first_call(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                                 bp_error* error) {
-  bp_execution changed = *execution;
+  bp_execution changed = known_part(*execution);
   std::vector<bp_operand> scalars;
   if (execution->desc->scalar_count != 0 && execution->scalars != nullptr) {
     const std::lock_guard lock(seen_mutex);
