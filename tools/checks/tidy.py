@@ -23,8 +23,8 @@ sources_per_group = 8
 # Names that a source defines for itself: functions and variables at column 0, types, macros.
 definition = re.compile(r"^(?:struct|class|enum(?: class)?|union|using|concept) (\w+)|^#define (\w+)|^namespace (\w+) = |^enum \w+ \{(.*?)\}|"
                         r"^(?:[A-Za-z_\[][\w:<>,*&\[\]. ]*[ *&>])(\w+)(?:\(|\{|;| = |\[)", re.M | re.S)
-# Compile options that clang-tidy does not need. The build itself reports the compiler's warnings, and sources of a group
-# would shadow each other's names. A precompiled header fits only the compiler that wrote it.
+# Compile options that clang-tidy does not need. The build itself reports the compiler's warnings, and sources of a
+# group would shadow each other's names. A precompiled header fits only the compiler that wrote it.
 dropped = re.compile(r"-W.*|-fsanitize=.*|-M[DQF]|-o|-c|-include-pch|-fpch-preprocess|-fcolor-diagnostics|-fdiagnostics-color=.*")
 with_value = ("-MQ", "-MF", "-o", "-include-pch", "-c")
 
