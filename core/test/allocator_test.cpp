@@ -482,12 +482,12 @@ TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
   fake->fail("buffer_create", BP_DEVICE_LOST);
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST,
                "fake:0: buffer_create: the test made buffer_create fail");
-  fake->answer_null("buffer_create");
+  fake->return_null("buffer_create");
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   desc.flags = BPH_BUFFER_RAW;
   fake->fail("buffer_create", BP_DEVICE_LOST);
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST, "fake:0: buffer_create");
-  fake->answer_null("buffer_create");
+  fake->return_null("buffer_create");
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   EXPECT_EQ(stats().bytes_in_use + stats().bytes_reserved, 0u);
 }

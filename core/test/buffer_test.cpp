@@ -127,7 +127,7 @@ TEST_F(BufferTest, MapIsForTheHostsMemory) {
     ASSERT_OK(bph_buffer_map(a, &a_address, &error));
     ASSERT_OK(bph_buffer_map(b, &b_address, &error));
     EXPECT_GE(std::abs(static_cast<char*>(a_address) - static_cast<char*>(b_address)), 1000);
-    fake->answer_null("buffer_map");
+    fake->return_null("buffer_map");
     EXPECT_FAILS(bph_buffer_map(a, &a_address, &error), BP_INTERNAL, "nonconforming");
   }
 }
@@ -273,7 +273,7 @@ TEST_F(BufferTest, AFailedImportCallsNobodyBack) {
   const bph_import_desc desc = import_of(memory, 16, Released::call, &released);
   fake->fail("import_memory", BP_OUT_OF_MEMORY);
   EXPECT_FAILS(import(desc, &buffer, &error), BP_OUT_OF_MEMORY, "fake:0: import_memory");
-  fake->answer_null("import_memory");
+  fake->return_null("import_memory");
   EXPECT_FAILS(import(desc, &buffer, &error), BP_INTERNAL, "nonconforming");
   bph_import_desc bad = desc;
   bad.address = 0;

@@ -129,7 +129,7 @@ TEST_F(EventTest, CreateFailuresAreReported) {
   bph_event* made = nullptr;
   fake->fail("event_create", BP_OUT_OF_MEMORY);
   EXPECT_FAILS(bph_event_create(device, 0, &made, &error), BP_OUT_OF_MEMORY, "fake:0: event_create");
-  fake->answer_null("event_create");
+  fake->return_null("event_create");
   EXPECT_FAILS(bph_event_create(device, 0, &made, &error), BP_INTERNAL, "nonconforming");
   EXPECT_EQ(made, nullptr);
 }

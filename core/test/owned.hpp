@@ -24,7 +24,7 @@ class Owned {
   ~Owned() { release_handle(handle_); }
 
   void reset() { release_handle(std::exchange(handle_, nullptr)); }
-  // Releases the handle, and returns the place that receives the next one.
+  // Releases the handle, and returns the pointer that receives the next handle.
   Handle** out() {
     reset();
     return &handle_;

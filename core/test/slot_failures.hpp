@@ -46,7 +46,7 @@ class SlotFailures {
     failures_[slot] = {status, std::move(calls)};
   }
   // Makes the next call of `slot` return OK with a null result, which breaks the ABI.
-  void answer_null(const std::string& slot) { fail(slot, BP_OK); }
+  void return_null(const std::string& slot) { fail(slot, BP_OK); }
 
   // Describes a call that does not succeed. The status OK stands for a null result.
   struct Outcome {

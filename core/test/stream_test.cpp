@@ -116,7 +116,7 @@ TEST_F(StreamTest, CreateFailuresAreReportedAndUndone) {
   EXPECT_FAILS(bph_stream_create(device, nullptr, &one, &error), BP_OUT_OF_MEMORY,
                "fake:0: stream_create: the test made stream_create fail");
   EXPECT_EQ(one, nullptr);
-  fake->answer_null("stream_create");
+  fake->return_null("stream_create");
   EXPECT_FAILS(bph_stream_create(device, nullptr, &one, &error), BP_INTERNAL, "nonconforming");
   EXPECT_NE(stream(), nullptr);
   EXPECT_FAILS(bph_stream_create(device, nullptr, nullptr, &error), BP_INVALID_ARGUMENT, "out is null");

@@ -22,15 +22,15 @@ class ValidationPluginTest : public LayerTest {
 
 TEST_F(ValidationPluginTest, SuccessComesWithAResult) {
   open();
-  puppet.answer_null("event_create");
+  puppet.return_null("event_create");
   blamed(rule::kSuccessNull, create_event());
   EXPECT_EQ(made, nullptr);
   bp_buffer* mapped = buffer(BP_MEMORY_HOST);
   void* address = nullptr;
-  puppet.answer_null("buffer_map");
+  puppet.return_null("buffer_map");
   blamed(rule::kSuccessNull, [&](bp_error* e) { return api->buffer_map(device, mapped, &address, e); });
   bp_device* opened = nullptr;
-  puppet.answer_null("device_open");
+  puppet.return_null("device_open");
   blamed(rule::kSuccessNull, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
 }
 

@@ -17,8 +17,8 @@ struct ReduceKernels {
   double start;  // the result of a reduction without elements
 };
 
-// Returns the kernels that are compiled for this processor. They are null if only the plain kernel
-// supports the operator and dtype.
+// Returns the kernels that are compiled for this processor. The pointers are null if only
+// the plain kernel supports the operator and dtype.
 ReduceKernels reduce_kernels(uint32_t op, uint32_t dtype);
 
 }  // namespace backplane::onednn

@@ -18,8 +18,7 @@
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-// Number of elements of a query that a subgroup reads at once, and that an unrolled loop
-// multiplies.
+// Number of query elements that a subgroup reads at once. An unrolled loop multiplies them.
 #define CHUNK BACKPLANE_MIN_SUBGROUP
 
 #define SUBGROUP_SIZE OP

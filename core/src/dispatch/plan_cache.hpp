@@ -107,7 +107,8 @@ class PlanEntry final : public Object {
 // plan_create.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
-// The cached result of bph_device_supports for a descriptor: the facts, or the reason of a refusal.
+// The cached result of bph_device_supports for a descriptor: the plan's facts, or the error of the
+// refusal.
 class SupportResult final : public Object {
  public:
   static Ref<SupportResult> create(const Descriptor& key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manages the addresses of blocks, and holds that keep blocks alive for other libraries.
+// Finds the addresses of blocks, and keeps blocks alive while other libraries use them.
 #include <mutex>
 
 #include "loading/plugin_call.hpp"
