@@ -128,7 +128,7 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.seconds_left =
           progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(newly_done);
     if (options.progress) options.progress(progress);
-    if (index == SIZE_MAX) progress.slow = nullptr;  // a slow case is reported again
+    if (index == SIZE_MAX) progress.slow = nullptr;  // run_options.slow sets progress.slow again if a case is slow
   };
   if (!facts.error.empty()) {
     for (const size_t index : open) results[index] = {Outcome::not_run, facts.error};

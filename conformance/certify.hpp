@@ -17,15 +17,15 @@ struct Progress {
   size_t done = 0;
   size_t total = 0;
   size_t failures = 0;
-  size_t absent = 0;             // number of cases that are not claimed
+  size_t absent = 0;             // number of cases with the outcome not_claimed
   double seconds = 0;            // time since the start of the run
-  double seconds_left = -1;      // a negative value means unknown
-  const Case* latest = nullptr;  // case that ended last, or null
+  double seconds_left = -1;      // estimated remaining time; negative if unknown
+  const Case* latest = nullptr;  // case that finished last, or null
   const Result* result = nullptr;
   // A case that has been running for several seconds, or null.
   const Case* slow = nullptr;
   double slow_seconds = 0;
-  std::string_view slot{};  // slot that the slow case is calling; empty if the slot is not watched
+  std::string_view slot{};  // watched slot that the slow case is calling, or empty
   double slot_seconds = 0;  // duration of the slow case's current call
 };
 
@@ -42,8 +42,8 @@ struct CertifyOptions {
   std::function<void(const Progress&)> progress{};
 };
 
-// Returns the error message for `filters`, which match no case of `profile`. `filters` is not
-// empty.
+// Returns the error message for `filters`, none of which matches a case of `profile`. `filters`
+// must not be empty.
 std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile);
 
 // Throws std::runtime_error if the run cannot start. The certificate reports errors of the plugin.

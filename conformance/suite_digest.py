@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A header with the version and the SHA-256 of the suite: suite_digest.py VERSION OUT DEPFILE ROOT.
+"""Writes a header with the suite's version and SHA-256: suite_digest.py VERSION OUT DEPFILE ROOT.
 
-The digest covers everything that decides an outcome or a verdict: cases, harness, oracle, their headers, the rules of
-the verdict and the operator tables. It uses contents in the order of the file names, so that two builds of the same
-sources agree."""
+The digest covers all files that affect an outcome or a verdict: cases, harness, oracle, their headers, the rules of
+the verdict, and the operator tables. Files are hashed in the order of their names, so that two builds of the same
+sources have the same digest."""
 import hashlib
 import os
 import sys

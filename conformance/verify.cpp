@@ -148,7 +148,7 @@ std::string Verifier::take_results() {
   return "";
 }
 
-// Derives the certificate from the listed outcomes. Other functions check the facts about the
+// Derives the certificate from the listed outcomes. Other functions check the properties of the
 // plugin and the device.
 Json Verifier::derive() const {
   Facts facts;
@@ -206,8 +206,8 @@ std::string Verifier::plugin_difference(const Facts& facts) const {
   return "";
 }
 
-// Refuses a certificate of another device. A different driver only causes a warning, because a
-// verifier rarely has the same driver.
+// Refuses a certificate for another device. For the same device with another driver, only warns,
+// because a verifier rarely has the same driver.
 void Verifier::check_device() {
   const Json& device = certificate_["device"];
   const Facts facts = query_facts(target_);

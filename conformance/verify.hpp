@@ -26,7 +26,7 @@ struct Part {
   enum class State { good, warning, refused, unchecked };
   std::string_view name;  // file, form, digest, suite, plugin, run, verdict, device or sample
   State state = State::unchecked;
-  std::string message{};  // finding of the check, or reason of the refusal
+  std::string message{};  // result of the check, or reason for the refusal
 };
 std::string_view name_of(Part::State state);
 
@@ -48,18 +48,18 @@ struct Verification {
 
 Verification verify(const VerifyOptions& options);
 
-// ---- Functions of the implementation
+// ---- Functions that the tests and the command also call
 
 // Throws std::runtime_error for invalid or truncated JSON, or a duplicate key.
 nlohmann::json read_certificate(const std::string& text);
-// Returns the reason why `certificate` does not have the form of this program's certificates, or
-// "".
+// Returns the reason why `certificate` does not have the form of this program's certificates.
+// Returns "" if it does.
 std::string form_fault(const nlohmann::json& certificate);
-// Returns the first difference between two documents, or "". Free fields such as times, reasons and
-// errors are not compared. `place` is the path of the documents in the certificate.
+// Returns the first difference between two documents, or "". Fields such as times, reasons and
+// errors are not compared. `path` is the path of both documents in the certificate.
 std::string first_difference(const nlohmann::json& derived, const nlohmann::json& given, const std::string& path);
-// Returns the reason why the error statistics in `tally` are contradictory, or "". For example, a
-// ratio above the bound requires a failure.
+// Returns the reason why the error statistics in `tally` are contradictory, or "". For example, an
+// error above its bound requires a failure.
 std::string error_fault(const nlohmann::json& tally);
 
 }  // namespace backplane::conformance

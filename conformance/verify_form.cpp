@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the certificate as a document: its text, its required fields, and differences from the
-// expected document.
+// Checks the certificate as a document: its syntax, its required fields, and its differences from
+// the expected document.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Rejects duplicate keys, because JSON readers disagree about the value of such a key.
+// Rejects duplicate keys, because JSON readers disagree about their values.
 class NoKeyTwice {
  public:
   bool operator()(int, Json::parse_event_t event, Json& value) {
@@ -76,8 +76,8 @@ bool is(const Json& json, Type type) {
   return false;
 }
 
-// Whether comparisons ignore a field. Other checks compare the digests. The other ignored fields
-// are measurements, messages, and settings that do not affect results.
+// Returns whether first_difference ignores the field `key`. Other checks compare the digests. All
+// other ignored fields are measurements, messages, or settings that do not affect results.
 bool is_free(const std::string& key, const std::string& path) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
          key == "error" || key == "max_buffer_bytes" || (key == "reason" && path.starts_with("/non_passes"));

@@ -56,7 +56,7 @@ void Again::run(const std::vector<size_t>& positions, uint64_t seed) {
   std::vector<size_t> cases;
   for (const size_t position : positions) cases.push_back(listed_.selection[position]);
   RunOptions run_options{target_, seed, options_.jobs, options_.limits};
-  // Disables the limit on equal failures, because the sample needs a result for every case.
+  // Disables the limit on similar failures per group, because the sample needs a result for every case.
   run_options.limits.alike_per_group = 0;
   run_options.progress = [&](size_t index, const Result& result) {
     if (index == SIZE_MAX) return report(nullptr, nullptr);
@@ -65,7 +65,7 @@ void Again::run(const std::vector<size_t>& positions, uint64_t seed) {
   std::vector<Result> results = conformance::run(listed_.catalogue, cases, run_options);
   for (size_t index = 0; index < positions.size(); ++index) {
     const Outcome then = listed_.results[positions[index]].outcome, now = results[index].outcome;
-    // A failure of another kind is not a difference, because the kind may vary between runs.
+    // Two different kinds of failure are treated as equal, because the kind may vary between runs.
     if (then == now || (is_failure(then) && is_failure(now) && now != Outcome::not_run)) continue;
     const std::string& id = listed_.catalogue[cases[index]].id;
     differences_.push_back(
@@ -82,8 +82,8 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
     if (listed.results[position].outcome != Outcome::not_run)
       groups[group_of(listed.catalogue[listed.selection[position]].id)].push_back(position);
   }
-  // The first case of each group gets a negative key, so that it precedes the other cases of all
-  // groups. Within a group, the keys of the other cases are evenly spaced in (0, 1).
+  // The first case of each group gets a negative key, so that these cases come first in `order`.
+  // The keys of the other cases of a group are evenly spaced in (0, 1).
   std::vector<std::pair<double, size_t>> order;
   for (auto& [name, positions] : groups) {
     std::shuffle(positions.begin(), positions.end(), random);

@@ -19,12 +19,13 @@ struct Listed {
 
 // Selects one case per group, and then more cases of each group in proportion to its size. Returns
 // their positions in `listed.selection`, in ascending order. Excludes cases that did not run.
-// Limits the number of failures and hangs, because each failure may cost a process and each hang a
-// time limit.
+// Limits the number of failures and hangs, because a failure may need a new process, and a hang
+// lasts until the time limit.
 std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed);
 
-// Runs the cases that failed in the certificate with the certificate's seed, and all other cases
-// with `options.seed`. Returns the cases whose outcome differs from the certificate.
+// Runs the cases at `positions` again. A case that the certificate lists as failed runs with the
+// certificate's seed, and any other case with `options.seed`. Returns the cases whose outcome
+// differs from the outcome in the certificate.
 std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& positions, const Target& target,
                                    const VerifyOptions& options);
 

@@ -4,7 +4,7 @@
 INCLUDE...
 
 The file covers the plugin ABI and the host API. Each line states a size, an offset, an id or
-another fact that a compiler reports. `check` accepts only tail growth and new ids. `update`
+another property that a compiler reports. `check` accepts only tail growth and new ids. `update`
 rewrites GOLDEN. Use it before 1.0 for a deliberate break, which docs/changelog.md must name."""
 import os
 import re
@@ -127,7 +127,7 @@ def roles_of(text):
 
 
 def dump(header, includes, compiler="gcc", flags=()):
-    """Returns the facts as lines, in the headers' order. Raises CalledProcessError if the
+    """Returns the lines of the golden file, in the headers' order. Raises CalledProcessError if the
     headers do not compile."""
     text = without_comments(headers_of(header, includes))
     names, strings = constants_of(text)

@@ -91,7 +91,7 @@ growth = {
                                             'INFER, 0_2, elementwise, "")\n'),
     "a status added": ("base.h", r"(#define BP_EXECUTION_FAILED 10[^\n]*)", r"\1\n#define BP_PLANTED 11"),
     "a newer minor": ("base.h", r"#define BP_ABI_VERSION_MINOR 2u", "#define BP_ABI_VERSION_MINOR 3u"),
-    "another comment": ("plugin.h", r"Ends the instance", "Ends this instance"),
+    "another comment": ("plugin.h", r"\Z", "/* planted */\n"),
 }
 
 

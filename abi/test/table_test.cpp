@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the tables of operators and dtypes, and of the macro that checks whether a struct has a
-// field.
+// Tests of the operator table, the dtype table and the macro BP_HAS_FIELD.
 #include <backplane/plugin.h>
 #include <gtest/gtest.h>
 #include <backplane/rules/op_table.hpp>

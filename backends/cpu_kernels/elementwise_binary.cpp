@@ -12,7 +12,7 @@ using namespace kit;
 template <std::integral T>
 using Wrap = std::make_unsigned_t<std::common_type_t<T, int>>;
 
-// Returns the divisor b, or 1 if a / b is undefined.
+// Returns the divisor `b`, or 1 if a / b is undefined.
 template <std::integral T>
 T guarded(T a, T b) {
   const bool no_result =
@@ -115,7 +115,7 @@ struct Shr {
 };
 
 template <class F, class Set>
-void add(Kernels& kernels, uint32_t op, Set set) {
+void add_binary(Kernels& kernels, uint32_t op, Set set) {
   for_types(set,
             [&]<class T>() { kernels.add(op, kDtypeOf<T>, [](const Call& call) { map_binary<T, T, T>(call, F{}); }); });
 }
@@ -132,7 +132,7 @@ void add_words(Kernels& kernels, uint32_t op, Set set) {
 
 template <class F>
 void add_arithmetic(Kernels& kernels, uint32_t op) {
-  add<F>(kernels, op, Floats{});
+  add_binary<F>(kernels, op, Floats{});
   add_words<F>(kernels, op, Ints{});
 }
 
@@ -142,15 +142,15 @@ void add_elementwise_binary(Kernels& kernels) {
   add_arithmetic<Add>(kernels, BP_OP_ADD);
   add_arithmetic<Sub>(kernels, BP_OP_SUB);
   add_arithmetic<Mul>(kernels, BP_OP_MUL);
-  add<Div>(kernels, BP_OP_DIV, Numeric{});
-  add<Rem>(kernels, BP_OP_REM, Ints{});
-  add<Max>(kernels, BP_OP_MAX, Numeric{});
-  add<Min>(kernels, BP_OP_MIN, Numeric{});
+  add_binary<Div>(kernels, BP_OP_DIV, Numeric{});
+  add_binary<Rem>(kernels, BP_OP_REM, Ints{});
+  add_binary<Max>(kernels, BP_OP_MAX, Numeric{});
+  add_binary<Min>(kernels, BP_OP_MIN, Numeric{});
   add_words<And>(kernels, BP_OP_AND, Bits{});
   add_words<Or>(kernels, BP_OP_OR, Bits{});
   add_words<Xor>(kernels, BP_OP_XOR, Bits{});
   add_words<Shl>(kernels, BP_OP_SHL, Ints{});
-  add<Shr>(kernels, BP_OP_SHR, Ints{});
+  add_binary<Shr>(kernels, BP_OP_SHR, Ints{});
 }
 
 }  // namespace backplane::cpu_kernels

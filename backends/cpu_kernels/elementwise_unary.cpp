@@ -101,7 +101,7 @@ struct BitNot {
 };
 
 template <class F, class Set>
-void add(Kernels& kernels, uint32_t op, Set set) {
+void add_unary(Kernels& kernels, uint32_t op, Set set) {
   for_types(set,
             [&]<class T>() { kernels.add(op, kDtypeOf<T>, [](const Call& call) { map_unary<T, T>(call, F{}); }); });
 }
@@ -109,19 +109,19 @@ void add(Kernels& kernels, uint32_t op, Set set) {
 }  // namespace
 
 void add_elementwise_unary(Kernels& kernels) {
-  add<Neg>(kernels, BP_OP_NEG, Numeric{});
-  add<Abs>(kernels, BP_OP_ABS, Numeric{});
-  add<Floor>(kernels, BP_OP_FLOOR, Floats{});
-  add<Rint>(kernels, BP_OP_RINT, Floats{});
-  add<Sqrt>(kernels, BP_OP_SQRT, Floats{});
-  add<Rsqrt>(kernels, BP_OP_RSQRT, Floats{});
-  add<Exp>(kernels, BP_OP_EXP, Floats{});
-  add<Log>(kernels, BP_OP_LOG, Floats{});
-  add<Sin>(kernels, BP_OP_SIN, Floats{});
-  add<Cos>(kernels, BP_OP_COS, Floats{});
-  add<Tanh>(kernels, BP_OP_TANH, Floats{});
-  add<Erf>(kernels, BP_OP_ERF, Floats{});
-  add<BitNot>(kernels, BP_OP_BITNOT, Bits{});
+  add_unary<Neg>(kernels, BP_OP_NEG, Numeric{});
+  add_unary<Abs>(kernels, BP_OP_ABS, Numeric{});
+  add_unary<Floor>(kernels, BP_OP_FLOOR, Floats{});
+  add_unary<Rint>(kernels, BP_OP_RINT, Floats{});
+  add_unary<Sqrt>(kernels, BP_OP_SQRT, Floats{});
+  add_unary<Rsqrt>(kernels, BP_OP_RSQRT, Floats{});
+  add_unary<Exp>(kernels, BP_OP_EXP, Floats{});
+  add_unary<Log>(kernels, BP_OP_LOG, Floats{});
+  add_unary<Sin>(kernels, BP_OP_SIN, Floats{});
+  add_unary<Cos>(kernels, BP_OP_COS, Floats{});
+  add_unary<Tanh>(kernels, BP_OP_TANH, Floats{});
+  add_unary<Erf>(kernels, BP_OP_ERF, Floats{});
+  add_unary<BitNot>(kernels, BP_OP_BITNOT, Bits{});
 }
 
 }  // namespace backplane::cpu_kernels

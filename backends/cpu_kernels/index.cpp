@@ -82,8 +82,8 @@ void scatter_each(const Call& call, const Merge& merge) {
   });
 }
 
-// Adds floats along one lane at a time. Each element's sum is kept in a wider type and rounded
-// once.
+// Adds floats, one lane along `axis` at a time. Each element's sum is kept in a wider type and
+// rounded once.
 template <class T>
 void scatter_add(const Call& call) {
   const View &index = call.in(0), &source = call.in(1), &io = call.out();

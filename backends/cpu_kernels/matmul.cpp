@@ -12,8 +12,9 @@ namespace {
 
 using namespace kit;
 
-// Extents of a block, in elements. The accumulators and both packed blocks fit into a second-level
-// cache. kBlockRows is a multiple of every tile's rows, and kBlockCols of every tile's columns.
+// Extents of a block, in elements. For f32, the accumulators and both packed blocks take 640 KiB,
+// which fits into an L2 cache of 1 MiB. kBlockRows is a multiple of every tile's rows, and
+// kBlockCols of every tile's columns.
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockCols = 256;
 constexpr int64_t kBlockDepth = 256;
@@ -53,7 +54,7 @@ void multiply(const Matrix<const A>& a, const Matrix<const B>& b, const Matrix<O
       scratch.get(sizeof(Sum) * (kBlockRows * kBlockCols + (kBlockRows + kBlockCols) * kBlockDepth)));
   Sum* left = acc + kBlockRows * kBlockCols;
   Sum* right = left + kBlockRows * kBlockDepth;
-  // b is packed by columns, so pack() receives the transpose of b.
+  // `b` is packed by columns, so pack() receives the transpose of `b`.
   const Matrix<const B> columns{b.data, b.cols, b.rows, b.col_stride, b.row_stride};
 
   for (int64_t col = 0; col < out.cols; col += kBlockCols) {

@@ -83,8 +83,8 @@ void reduce_each(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   });
 }
 
-// Computes many outputs at once. Used if the input's stride along the innermost kept dimension is
-// smaller than along the innermost reduced dimension.
+// Computes many outputs at once. reduce() uses this function if the input's stride along the
+// innermost kept dimension is smaller than the stride along the innermost reduced dimension.
 template <class R>
 void reduce_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   using In = typename R::In;
@@ -121,7 +121,7 @@ void reduce(const Call& call) {
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   View kept = in, reduced = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? kept : reduced).shape[i] = 1;
-  // An empty input has no address, so the loops over outputs must not advance the address.
+  // The address of an empty input is null, so the loops over outputs must not advance the address.
   if (in.elements() == 0) std::fill_n(kept.strides, kept.rank, 0);
   const LoopNest<2> outer({&kept, &out});
   const LoopNest<1> inner({&reduced});

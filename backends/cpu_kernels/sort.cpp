@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator sort, which sorts one lane at a time. The sort is stable, and values keep their
-// bits.
+// The operator sort, which sorts each lane along the axis separately. The sort is stable and copies
+// values bit for bit.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -15,8 +15,8 @@ struct Entry {
   int32_t index;
 };
 
-// Whether a is ordered before b. NaN is ordered after every number. All NaNs are equal, and -0
-// equals +0.
+// Returns whether `a` is ordered before `b`. NaN is ordered after every number. All NaNs are equal,
+// and -0 equals +0.
 template <class T>
 bool below(T a, T b) {
   const auto x = widen(a), y = widen(b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vulkan plugin's driver. It offers every physical device that the loader finds and that can
-// run the plugin's kernels.
+// The vulkan plugin's class Driver, which offers every physical device that the loader finds and
+// that can run the plugin's kernels.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>

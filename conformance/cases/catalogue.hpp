@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The catalogue of all cases, and the groups that it consists of.
+// Declares the functions that build the catalogue of all test cases.
 #pragma once
 
 #include "harness/case.hpp"
@@ -11,7 +11,7 @@ Catalogue enumerate();
 
 // ---- Functions that append the cases of one group
 
-// Test cases for the library of the plugin: symbols, versions and struct sizes.
+// Test cases for the plugin's library: symbols, versions and struct sizes.
 void add_abi_cases(Catalogue& catalogue);
 // Test cases for devices, memory, streams and events.
 void add_runtime_cases(Catalogue& catalogue);
@@ -23,7 +23,7 @@ void add_host_cases(Catalogue& catalogue);
 void add_numeric_cases(Catalogue& catalogue);
 // Test cases for the first use of a slot or an operator in a new process.
 void add_first_use_cases(Catalogue& catalogue);
-// Test cases for consistent results of plan_create. They must run after all other cases.
+// Test cases for consistent results of plan_create. These cases must run after all other cases.
 void add_promise_cases(Catalogue& catalogue);
 
 }  // namespace backplane::conformance

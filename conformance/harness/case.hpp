@@ -21,8 +21,8 @@ enum class Outcome : uint8_t {
   hang,         // the case exceeded its time limit
   leak,         // the case leaked memory, file descriptors or threads, or exceeded the memory limit
   not_claimed,  // the plugin does not claim the feature that the case tests
-  suspect,      // the test data were too uniform to prove anything; this is a defect of the suite
-  not_run,      // the case was skipped; this counts as a failure
+  suspect,      // the test data were too uniform to detect an error; this is a defect of the suite
+  not_run,      // the case was skipped, which the verdict treats as a failure
 };
 inline constexpr int kOutcomeCount = 8;
 std::string_view name_of(Outcome outcome);
@@ -35,7 +35,7 @@ struct Case {
   std::string id{};
   uint32_t profile = BP_PROFILE_CORE;  // lowest profile (BP_PROFILE_*) that requires the case
   // Name of the dtype or extension that the case needs; empty for a mandatory case. A plugin that
-  // does not claim a mandatory case does not get the profile.
+  // does not claim a mandatory case does not reach the profile.
   std::string_view extension{};
   // Operator (BP_OP_*) and dtype (BP_*) of the case's cell in the report's matrix. Both are 0 if
   // the case has no cell.
@@ -47,8 +47,8 @@ struct Case {
   // The ABI version that introduced the requirement. The suite skips the case for plugins that were
   // built for an older version.
   uint32_t since = BP_VERSION(0, 2);
-  // Whether the case tests how the plugin behaves when a process uses it for the first time. Such a
-  // case runs in a new process that has not loaded the plugin. Fresh cases run last.
+  // Whether the case tests the first use of the plugin in a process. Such a case runs in a new
+  // process that has not loaded the plugin. Fresh cases run last.
   bool fresh = false;
 };
 
@@ -60,9 +60,9 @@ struct CaseEnd {
   std::string message;
 };
 [[noreturn]] void end_case(Outcome outcome, std::string message);
-// Returns whether the current case has failed on this thread. Work of the plugin may then be
-// pending, so the owners in plugin.hpp release nothing during unwinding. The exit of the process
-// releases the plugin's objects.
+// Returns whether the current case has failed on this thread. The plugin may then have pending
+// work, so the owners in plugin.hpp release nothing during unwinding. The plugin's objects live
+// until the process exits.
 bool abandoned();
 void begin_case();
 

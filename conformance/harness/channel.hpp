@@ -19,7 +19,7 @@ struct Message {
     started,   // case `index` started
     finished,  // case `index` ended with `result`
     foreign,   // a process that the plugin forked returned from the function of case `index`
-    closing,   // the worker has finished all work and now shuts the plugin down
+    closing,   // the worker has run all its cases and now shuts the plugin down
     facts,     // `result.message` contains the serialized Facts
   };
   Kind kind = Kind::started;
@@ -34,8 +34,8 @@ bool send(int fd, const Message& message);
 class MessageReader {
  public:
   void append(const char* bytes, size_t count) { bytes_.insert(bytes_.end(), bytes, bytes + count); }
-  std::optional<Message> next();  // returns nothing while the next message is incomplete
-  // Whether the channel contains bytes that are not a message.
+  std::optional<Message> next();  // returns nullopt until the next message is complete
+  // Whether the stream contained bytes that are not a message.
   bool broken() const { return broken_; }
 
  private:
@@ -43,7 +43,7 @@ class MessageReader {
   bool broken_ = false;
 };
 
-// The half-open range [first, last) of the selection.
+// A half-open range [first, last) of indices into the selection.
 struct Work {
   uint32_t first;
   uint32_t last;

@@ -73,7 +73,7 @@ class Context {
   // Records the ratio of an error to its bound. The report shows the maximum of the ratios that a
   // case records.
   void note_error(double ratio) {
-    constexpr double most = 1e300;  // the report cannot represent infinity
+    constexpr double most = 1e300;  // JSON cannot represent infinity
     if (ratio > error_ratio_) error_ratio_ = std::min(ratio, most);
   }
   double error_ratio() const { return error_ratio_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries facts about the plugin and the device in a child process.
+// Queries the properties of the plugin and the device in a child process.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
 // Queries the plugin and the device until a query fails. The member `error` of the result then
-// contains the reason of the failure.
+// contains the reason for the failure.
 Facts gather(const Target& target) {
   Facts facts;
   try {

@@ -20,16 +20,16 @@ namespace backplane::conformance {
 
 namespace {
 
-// An answer of plan_create is recorded as a 64-bit word. The word contains the fingerprint of the
-// operator descriptor, a bit for acceptance, and the index of the first case that requested the
-// descriptor. 0 means no answer.
+// A result of plan_create is recorded as one 64-bit word. The word contains a fingerprint of the
+// operator descriptor, a bit for acceptance, and the index of the first case that requested a plan
+// for the descriptor. 0 means no result.
 constexpr uint64_t kCaseBits = 18;
-// Mask of the case index. An index with all bits set means that the first case is unknown.
+// Mask of the case index. If all bits of the index are set, the first case is unknown.
 constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;
 constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
 constexpr uint64_t kPrintShift = kCaseBits + 1;
 constexpr size_t kResultCount = size_t{1} << 20;
-// Maximum number of recorded answers. A fuller hash table would need long probe sequences.
+// Maximum number of recorded results. A fuller hash table would need long probe sequences.
 constexpr size_t kMostResults = kResultCount / 4 * 3;
 
 // An accepted operator descriptor, for which the suite requests a plan again later.
@@ -70,7 +70,7 @@ struct Parts {
   uint32_t attribute_bytes;
 };
 // Fills `parts`. Returns false if the descriptor's version or operator is unknown, or if its arrays
-// are malformed.
+// or attributes are malformed.
 bool take_apart(const bp_op_desc* desc, Parts& parts) {
   if (desc == nullptr || desc->struct_size != sizeof(bp_op_desc)) return false;
   parts = {desc, backplane::rules::find_op(desc->op), 0};
@@ -224,7 +224,8 @@ PlanSupport::~PlanSupport() {
 PlanSupport::Slot PlanSupport::watch(Slot own) {
   const std::lock_guard lock(mutex);
   if (shared == nullptr || own == nullptr || (watchers != 0 && watched != own)) return own;
-  // Touches every page now. A page that is first touched during a case would look like a leak.
+  // Touches every page of `results` now. If a case were the first to touch a page, this growth of
+  // memory would look like a leak.
   for (size_t at = 0; own_slot == nullptr && at < kResultCount; at += 512)
     static_cast<void>(shared->results[at].load(std::memory_order_relaxed));
   watched = own;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records every result of plan_create in all processes of a run. The result must depend on the
-// descriptor alone, so a plugin must always accept or always decline a given descriptor.
+// Records, for all processes of a run, which descriptors plan_create accepts and declines. This
+// result must depend on the descriptor alone.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace backplane::conformance {
 
-// Memory in which the processes of a run record the results. The memory must exist before the
-// first process starts.
+// Shared memory in which the processes of a run record the results of plan_create. The memory must
+// exist before the first process starts.
 class PlanSupport {
  public:
   explicit PlanSupport(const Catalogue& catalogue);
@@ -22,7 +22,7 @@ class PlanSupport {
   // Returns a plan_create slot that calls `own` and records each result. Only one slot can be
   // watched at a time. If another slot is being watched, returns `own`.
   static Slot watch(Slot own);
-  static void unwatch(Slot own);  // must be called when the plugin instance ends
+  static void unwatch(Slot own);  // must be called when the plugin instance is shut down
 
   // Must be called at the start of each case.
   static void begin(const Case& which);

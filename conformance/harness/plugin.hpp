@@ -12,7 +12,7 @@
 
 namespace backplane::conformance {
 
-// A bp_error that is initialized for a call.
+// A bp_error whose struct_size is set, as a call requires.
 struct ErrorRecord : bp_error {
   ErrorRecord();
   // Returns the status and the message, for example "UNSUPPORTED (2): message".
@@ -97,8 +97,8 @@ class Device {
   bool offers(uint32_t kind) const { return (info_.memory_kinds >> kind & 1) != 0; }
 
   // Copy bytes to and from a buffer of any memory kind, with the slots that the plugin implements.
-  // Both functions block until the copy is done. They use `stream`, or the device's own stream if
-  // `stream` is null.
+  // Both functions block until the copy has completed. Both use `stream`, or the device's own
+  // stream if `stream` is null.
   void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
   void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
   // The device's own stream, which is idle between cases. While a thread enqueues to this stream,
@@ -107,8 +107,8 @@ class Device {
 
  private:
   char* mapped(bp_buffer* buffer);  // returns null if the device cannot map the buffer
-  // Returns `on` if it is not null. Otherwise returns the device's own stream, and `mine` locks
-  // stream_mutex_ until the transfer is done.
+  // Returns `on` if it is not null. Otherwise returns the device's own stream, and locks
+  // stream_mutex_ with `mine`. The caller must keep `mine` until the transfer has completed.
   bp_stream* stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine);
   // Returns a buffer of at least `bytes` bytes. The caller must hold staging_mutex_ until it has
   // used the contents.
@@ -176,8 +176,9 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// Returns whether `checked`, the facts that plan_create returned for a null output, equals `made`,
-// the facts of a created plan. Unknown facts in `checked` are accepted too.
+// Compares the plan properties of two calls of plan_create: `checked` from a call with a null output
+// pointer, and `made` of a created plan. Unknown properties that are marked correctly match every
+// plan.
 inline bool agrees_with(const bp_plan_info& checked, const bp_plan_info& made) noexcept {
   if ((checked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
     return checked.stage_inputs == 0 && checked.stage_outputs == 0 && checked.workspace_bytes == BP_WORKSPACE_UNKNOWN;
@@ -186,7 +187,6 @@ inline bool agrees_with(const bp_plan_info& checked, const bp_plan_info& made) n
          checked.stage_outputs == made.stage_outputs && checked.workspace_bytes == made.workspace_bytes;
 }
 
-// A plan and its facts.
 struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
   // Ends the case as not_claimed if plan_create returns UNSUPPORTED with a complete error record
   // and without a plan. Any other status but OK fails the case.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs probes, which test how a process that uses the plugin exits. Each probe runs in a separate
-// process, because a probe ends its process. The process executes this program again, since no
-// driver may run in a forked child.
+// process, because a probe ends its process. The process executes this program again, because a
+// driver may fail in a forked child.
 #pragma once
 
 #include <cstdint>

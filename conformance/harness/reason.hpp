@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines the parts of a result's message. The message begins with the cause. Each mark is a fixed
-// text that precedes details of a single case.
+// Defines the marks in a result's message. The message begins with the cause, and each mark is a
+// fixed text that precedes details of a single case.
 #pragma once
 
 #include <string_view>
 
 namespace backplane::conformance {
 
-// Part of the message of a case that was not run because earlier cases of its group failed with the
-// same message. That message follows the mark.
+// Mark in the message of a case that was not run because several earlier cases of its group failed
+// with equal messages. The mark precedes that message.
 inline constexpr std::string_view kGivenUpMark = " before it, each with: ";
 
 // Precedes the output of the case's process.
@@ -16,7 +16,7 @@ inline constexpr std::string_view kOutputMark = "; its last output: ";
 // Precedes the name of the slot that changed the thread's state.
 inline constexpr std::string_view kChangerMark = "; seen first after ";
 inline constexpr std::string_view kStepsMark = "; step ";  // precedes a list of the latest calls
-// Each mark precedes an operand of a numeric case.
+// Each mark precedes the description of an operand of a numeric case.
 inline constexpr std::string_view kOperandMarks[] = {"; input ", "; output "};
 
 // Returns `reason` without the details of a single case.

@@ -21,9 +21,9 @@ struct Limits {
   // Time limit of a case. A case that exceeds the limit is a hang. Only a quarter of the time in
   // plan_create counts towards the limit, since plan_create may compile kernels.
   uint64_t case_ns = 30'000'000'000;
-  // Limit of a worker's resident memory. A case that exceeds this limit is a leak.
+  // Limit on a worker's resident memory. A case that exceeds this limit is a leak.
   uint64_t resident_bytes = uint64_t{4} << 30;
-  // Limit of a case's standard output and standard error together.
+  // Limit on the total size of a case's standard output and standard error.
   uint64_t output_bytes = 64u << 10;
   // Maximum number of hangs per group. After that many hangs, the remaining cases of the group are
   // not run, because each hang costs the whole time limit.
@@ -56,8 +56,8 @@ struct RunOptions {
   Limits limits{};
   bool fail_fast = false;   // stop at the first failure; the remaining cases become not_run
   bool in_process = false;  // use no child processes and no limits, for a debugger
-  // Called in this process for each finished case. Also called about ten times per second with the
-  // index SIZE_MAX.
+  // Called in the supervisor process for each finished case. Also called about ten times per second
+  // with the index SIZE_MAX.
   std::function<void(size_t index, const Result& result)> progress{};
   // Called about ten times per second with the case that has been running longest, if that case is
   // slow.
@@ -68,16 +68,16 @@ struct RunOptions {
 // case, in the order of `selection`.
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options);
 
-// Facts that the plugin and the device report.
+// Properties that the plugin and the device report.
 struct Facts {
-  // Reason why some of the facts below are missing, for example that the plugin did not load or has
-  // no such device. Empty if no fact is missing.
+  // Reason why some of the properties below are missing, for example that the plugin did not load
+  // or has no such device. Empty if no property is missing.
   std::string error{};
   std::string plugin, version, device, driver;
   uint32_t abi_version = 0, abi_version_min = 0, build_flags = 0, device_count = 0, device_type = 0;
   uint64_t alignment = 0, max_buffer_bytes = 0, memory_kinds = 0, capabilities = 0;
 };
-// Queries the facts in a child process.
+// Queries the properties in a child process.
 Facts query_facts(const Target& target);
 
 }  // namespace backplane::conformance

@@ -4,19 +4,12 @@
 #include <chrono>
 #include <exception>
 
+#include "clock.hpp"
 #include "plan_support.hpp"
 #include "reason.hpp"
 #include "slot_watch.hpp"
 
 namespace backplane::conformance {
-
-namespace {
-
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
-
-}  // namespace
 
 Result run_case(Session& session, const Case& which) {
   const ThreadState before = ThreadState::now();
@@ -41,8 +34,7 @@ Result run_case(Session& session, const Case& which) {
   }
   result.nanoseconds = now_ns() - start;
   result.error_ratio = context.error_ratio();
-  // This call of the plugin precedes the check of the thread's state, so that the check covers the
-  // call.
+  // Calls plan_create before the check of the thread's state, so that the check covers this call.
   if (!is_failure(result.outcome) && session.device != nullptr) {
     const InSlot in(Slot::plan_create);
     PlanSupport::query_one(session.device->get(), context.random()());

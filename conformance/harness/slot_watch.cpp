@@ -11,7 +11,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Maximum number of checks of the thread's state per case. Each check is slow, since it reads all
+// Maximum number of checks of the thread's state per case. Each check is slow, because it reads all
 // signal handlers.
 constexpr int kMostLooks = 64;
 

@@ -13,8 +13,8 @@
 
 namespace backplane::conformance {
 
-// Slots that may be slow or may change the thread's state. A page that the plugin could overwrite
-// stores the current slot, so a value of this type may be invalid.
+// Slots that may be slow or may change the thread's state. The current slot is stored in memory
+// that the plugin could overwrite, so a value of this type may be invalid.
 enum class Slot : uint32_t {
   none,
   library,
@@ -42,7 +42,7 @@ std::string_view name_of(Slot slot);
 class SlotPage {
  public:
   Slot enter(Slot slot) noexcept;  // returns the previous slot
-  // Returns a value that differs for each call and contains its slot (slot_of).
+  // Returns a value that changes with each call. slot_of returns the slot that the value contains.
   uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }
   static Slot slot_of(uint64_t call) noexcept { return static_cast<Slot>(call & 0xff); }
 
@@ -79,7 +79,7 @@ class SlotWatch {
   SlotWatch(const SlotWatch&) = delete;
   SlotWatch& operator=(const SlotWatch&) = delete;
   ~SlotWatch();
-  // Returns the slot after which the thread's state first differed from `before`, which the
+  // Returns the slot after which the thread's state first differed from the state that the
   // constructor received.
   Slot changer() const { return changer_; }
   // Returns the latest calls with a stream or an event, such as "; step 7: copy on stream 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the parent process. The supervisor distributes cases and limits their time, memory and
-// output. It converts every exit or crash of a worker to a result.
+// Implements the supervisor, which is the parent of the workers. The supervisor distributes cases,
+// limits their time, memory and output, and converts every exit or crash of a worker to a result.
 #include "supervisor.hpp"
 
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include <fstream>
 #include <new>
 
+#include "clock.hpp"
 #include "plan_support.hpp"
 #include "reason.hpp"
 
@@ -25,17 +26,13 @@ namespace backplane::conformance {
 
 namespace {
 
-// Maximum size of a worker's output file. Workers check the smaller limit on the output of each
-// case.
+// Maximum size of a worker's output file. Workers check each case against the smaller limit
+// Limits::output_bytes.
 constexpr uint64_t kMostOutput = 64u << 20;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported as slow
 // Maximum number of cases per range. Small ranges let the workers finish at about the same time.
 constexpr uint32_t kMostWork = 32;
-
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
 
 // A pipe with high descriptor numbers. A plugin that closes descriptors in ascending order reaches
 // these descriptors last.
@@ -298,8 +295,8 @@ void Supervisor::settle(uint32_t index, Result result) {
 }
 
 // Counts the failure for its group. After several hangs or several equal failures, the remaining
-// cases of the group are not run, because each hang costs the whole time limit and each failure
-// costs a new process.
+// cases of the group are not run. Each hang costs the whole time limit, and each failure costs a
+// new process.
 void Supervisor::count_failure(uint32_t index) {
   const Result& result = results_[index];
   const bool hung = result.outcome == Outcome::hang;
@@ -421,8 +418,8 @@ void Supervisor::ended(Worker& worker, int status) {
   end(worker);
 }
 
-// Records the outcome of the running case. If no case is running, the outcome belongs to the last
-// finished case. If that case failed, the outcome belongs to the next assigned case.
+// Records `outcome` for the running case. If no case is running, records it for the last finished
+// case. If that case failed, or if no case has finished, records it for the next assigned case.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
     message += std::string(kOutputMark) + tail;
@@ -472,7 +469,8 @@ std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& s
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   for (size_t index = 0; index < selection.size(); ++index) {
-    // A fresh case needs a new process. In a single process, it gets a new session instead.
+    // A fresh case should run in a new process. In this single process, the case gets a new session
+    // instead.
     if (catalogue[selection[index]].fresh) session.close();
     results[index] = run_case(session, catalogue[selection[index]]);
     if (options.progress) options.progress(index, results[index]);

@@ -50,7 +50,7 @@ class Supervisor {
     // Time at which the page was last read, and time that the current case has spent in
     // plan_create.
     uint64_t looked = 0, compiling = 0;
-    std::string tail{};  // the end of the worker's output
+    std::string tail{};
   };
 
   bool finished() const;
@@ -82,7 +82,7 @@ class Supervisor {
   std::deque<Worker> workers_;
   // Number of failures per group and message. Hangs are counted per group only.
   std::map<std::pair<std::string, std::string>, int> failures_;
-  // Message for the remaining cases of each group whose cases are no longer run.
+  // For each group whose remaining cases are not run: the message for these cases.
   std::map<std::string, std::string> given_up_;
   std::set<pid_t> others_;  // child processes that existed before the run
   int was_reaper_ = 0;

@@ -64,7 +64,7 @@ std::string ThreadState::changed_since() const {
 }
 
 bool ThreadState::same_handler(int signal, const ThreadState& other) const {
-  // Flags to compare. The C library may add other flags.
+  // The C library may add flags, so only these flags are compared.
   constexpr int compared = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;
   const struct sigaction &a = handlers_[static_cast<size_t>(signal)], &b = other.handlers_[static_cast<size_t>(signal)];
   return a.sa_handler == b.sa_handler && (a.sa_flags & compared) == (b.sa_flags & compared);

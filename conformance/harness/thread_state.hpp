@@ -13,8 +13,8 @@ namespace backplane::conformance {
 class ThreadState {
  public:
   static ThreadState now();
-  // Describes the first part of the state that has changed, with the old and new values if
-  // possible. Returns an empty string if nothing has changed.
+  // Describes the first changed part of the state, with the old and new values if possible. Returns
+  // an empty string if nothing has changed.
   std::string changed_since() const;
   void restore() const;
 

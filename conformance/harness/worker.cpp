@@ -28,13 +28,14 @@ bool receive(int fd, Work& work) {
   for (;;) {
     const ssize_t count = read(fd, &work, sizeof(work));
     if (count < 0 && errno == EINTR) continue;
-    return count == sizeof(work);  // a write of so few bytes to a pipe is atomic, so no read is partial
+    return count == sizeof(work);  // a pipe write of up to PIPE_BUF bytes is atomic, so no read is partial
   }
 }
 
-// Returns whether the plugin left a child process, running or exited. Such a process would disturb
-// a host that waits for its own children. A forked child may also return from the case's function.
-// That child reports this and exits, so left_a_child waits up to 200 ms for its exit.
+// Returns whether the plugin left a child process running, or did not reap an exited child. Such a
+// process would disturb a host that waits for its own children. If a forked child returned from the
+// case's function, the child reports that and exits. This function therefore waits up to 200 ms for
+// a child to exit.
 bool left_a_child() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
@@ -47,8 +48,8 @@ bool left_a_child() {
 
 void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
           WorkerEnds ends) {
-  // `meson test` makes malloc fill the memory that it returns, but cases with buffers of several
-  // gigabytes need untouched pages.
+  // `meson test` sets MALLOC_PERTURB_, so malloc would write to all memory that it returns. Cases
+  // with buffers of several gigabytes need untouched pages.
   mallopt(M_PERTURB, 0);
   const pid_t self = getpid();
   report_slots_to(ends.page);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of the binary interface: struct sizes, versions, tables, names, indices.
+// Defects in the binary interface: struct sizes, versions, tables, names, indices.
 #include "mutation.hpp"
 
 namespace backplane::conformance::mutants {
@@ -39,8 +39,8 @@ bp_status desc_tail_accepted(bp_device* device, const bp_buffer_desc* desc, bp_b
   known.struct_size = sizeof(known);
   return kHonest.buffer_create(device, &known, out, error);
 }
-// Calls plan_create after `change(Attributes&, op)` has changed a copy of the attributes. If the
-// attributes are larger than both `most` and the current struct, they are not changed.
+// Calls plan_create with a copy of the attributes that `change(Attributes&, op)` has modified.
+// Attributes that are larger than both `most` and the current struct are passed unmodified.
 template <class Change>
 bp_status with_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error,
                           const Change& change, uint32_t most = 0) {
@@ -78,7 +78,7 @@ bp_status attribute_zero_tail_refused(bp_device* device, const bp_op_desc* desc,
   if (out != nullptr) *out = nullptr;
   return report(error, BP_UNSUPPORTED, "mutant: the attributes are longer than this plugin's", desc->op);
 }
-// Reads all current attributes, however short the caller's struct is.
+// Reads the last byte of the current attribute struct, even if the caller's struct is shorter.
 bp_status attributes_read_past(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                bp_error* error) {
   const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
@@ -227,7 +227,7 @@ bp_status short_output_accepted(bp_device* device, uint32_t kind, bp_memory_info
 
 bp_status any_host_accepted(const bp_host* host, const bp_plugin** out, bp_error* error) {
   if (host == nullptr || host->struct_size < sizeof(*host)) return query_honest(host, out, error);
-  auto* newer = new bp_host(*host);  // leaked, because the instance keeps it
+  auto* newer = new bp_host(*host);  // leaked, because the instance keeps the pointer
   newer->abi_version = std::max(newer->abi_version, uint32_t{BP_ABI_VERSION});
   return query_honest(newer, out, error);
 }

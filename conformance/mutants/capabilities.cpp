@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of declarations: a device declares wrong facts, or behaves differently from what it
-// declares.
+// Defects in declarations: a device declares wrong properties, or contradicts its declarations.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -11,7 +10,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// The slot device_info, whose result `kChange` modifies.
+// A device_info slot that modifies its result with `kChange`.
 template <void (*kChange)(bp_device_info& info)>
 bp_status changed_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
   const bp_status status = honest_plugin().device_info(plugin, index, out, error);
@@ -65,7 +64,7 @@ bp_status host_operands_refused(bp_device* device, bp_stream* stream, bp_plan* p
   }
   return kHonest.plan_execute(device, stream, plan, execution, error);
 }
-// Rounds the sums differently in every second execution.
+// Rounds sums differently in every second execution.
 void sum_varies(const Call& call) {
   static std::atomic<uint32_t> runs{0};
   const bool odd = runs.fetch_add(1) % 2 != 0;
@@ -86,8 +85,8 @@ void sum_varies_with_place(const Call& call) {
   });
 }
 
-// The event of the latest copy. While this copy is pending, sums are rounded differently, as in a
-// kernel that distributes rows over idle cores.
+// The event that is recorded after each copy. While a copy is pending, sums are rounded
+// differently, as in a kernel that distributes rows over idle cores.
 HostEvent& last_copy() {
   static auto* event = new HostEvent(false);
   return *event;
@@ -105,9 +104,9 @@ void sum_varies_with_load(const Call& call) {
                     [&](float sum) { return busy && std::isfinite(sum) ? std::nextafter(sum, 0.0f) : sum; });
 }
 
-// Runs the honest kernel in the host's flush-to-zero mode, if the host has one. This function must
-// not be used for log, because the host's log fails in this mode. It must not be used for max and
-// min, because they are comparisons.
+// Runs the kernel in flush-to-zero mode, if the host has this mode. Do not use this
+// function for log, because the host's log is wrong in this mode. Do not use it for max and min
+// either, because comparisons do not flush.
 void flushing(const Call& call) {
 #if defined(__SSE2__)
   constexpr unsigned kFlushBoth = 0x8040;

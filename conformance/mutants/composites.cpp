@@ -9,7 +9,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Softmax of the rows along an axis. A row is `length` indices with a common step.
+// Softmax along an axis. Each row consists of `length` elements that are `step` elements apart.
 template <bool kSubtractMax>
 void softmax(const Call& call) {
   const View& in = call.in(0);
@@ -87,7 +87,7 @@ void layer_norm(const Call& call) {
   const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
   const std::vector<Position> positions = positions_of(in, attributes.axes);
-  std::size_t count = 1;  // number of rows, which may be empty
+  std::size_t count = 1;  // number of rows; each row may be empty
   for (uint32_t d = 0; d < in.rank; ++d)
     count *= (attributes.axes >> d & 1u) != 0 ? 1 : static_cast<std::size_t>(in.shape[d]);
   std::vector<std::vector<double>> rows(count);
@@ -144,7 +144,7 @@ enum class AttentionFlaw {
   kCausalFromStart,
   kAlignmentsSwapped,
   kHeadsInterleaved,
-  kRoundedWeights,  // no defect, because matrix units also round weights
+  kRoundedWeights,  // not a defect, because matrix units also round weights
   kLostKey,
   kHalfScores,
   kHalfSums

@@ -30,7 +30,7 @@ class Values {
   std::vector<double> values_;
 };
 
-// The position of an element. `row` is its index in the dimensions that are kept, and `column` its
+// The position of an element. `row` is its flat index in the kept dimensions, and `column` its flat
 // index in the dimensions that `axes` reduces.
 struct Position {
   int64_t row;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of concurrent calls, streams or threads: shared workspace or temporaries, missing waits,
+// Defects in concurrent calls, streams or threads: shared workspaces or temporaries, missing waits,
 // late reads.
 #include <atomic>
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kWorkspace = 64;
 
-// Replaces reduce_sum on f32 by a kernel with a workspace.
+// Replaces reduce_sum on f32 with a kernel that has a workspace.
 template <Kernel kRun>
 constexpr Mutation with_workspace() {
   return {.kernels = [](Kernels& kernels) {
@@ -25,7 +25,7 @@ void add_to_first(const View& out, float value) {
   if (out.elements() != 0) *out.as<float>() += value;
 }
 
-// Adds to each sum the sum that an earlier call left in the workspace.
+// Adds the sum that an earlier call left in the workspace to the first element of the output.
 void stale_workspace(const Call& call) {
   constexpr uint64_t kUsed = 0x5AFE5AFE5AFE5AFEu;
   struct State {
@@ -50,13 +50,13 @@ void workspace_overrun(const Call& call) {
   std::memset(call.workspace, 0xEE, kWorkspace + 4);
 }
 
-// All streams use one temporary.
+// All streams share one temporary.
 void static_temporary(const Call& call) {
   static std::byte temporary[1 << 16];
   run_in_temporary(call, honest_kernel(call), temporary);
 }
 
-// The first execution prepares shared data. Concurrent executions use the data before they are
+// The first execution prepares shared data. Concurrent executions use the shared data before it is
 // ready.
 void used_unprepared(const Call& call) {
   static std::atomic<bool> begun{false}, ready{false};
@@ -73,7 +73,8 @@ bp_status no_wait(bp_device*, bp_stream* stream, bp_event*, bp_error*) {
   return BP_OK;
 }
 
-// The copy runs in order, and runs again a little later.
+// Enqueues the copy, and copies the data again 1 ms after the stream has completed its current
+// work.
 bp_status copied_again_later(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, const void* src,
                              uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy_in(device, stream, dst, dst_offset, src, bytes, error);
@@ -83,8 +84,8 @@ bp_status copied_again_later(bp_device* device, bp_stream* stream, bp_buffer* ds
   return status;
 }
 
-// plan_execute stores the operands in the plan and later reads them from there. A concurrent
-// execution of the same plan overwrites them.
+// plan_execute stores the operands per plan and reads them back 50 microseconds later. A concurrent
+// execution of the same plan overwrites the stored operands.
 struct Operands {
   std::vector<bp_operand> inputs, outputs;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of chunked copies: tails, chunk offsets, 32-bit sizes.
+// Defects in chunked copies: tails, chunk offsets, 32-bit sizes.
 #include "mutation.hpp"
 
 namespace backplane::conformance::mutants {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of counters and clocks: positions in f32 or few bits, times in 32 bits or wrong units.
+// Defects in counters and clocks: element counters with too few bits or in f32, and times in 32
+// bits or in the wrong unit.
 #include <chrono>
 
 #include "mutation.hpp"
@@ -10,8 +11,8 @@ namespace {
 
 int64_t through_f32(int64_t position) { return static_cast<int64_t>(static_cast<float>(position)); }
 
-// Runs the honest kernel. Then calls f(element, index) for each element of the output, if the
-// output has one dimension.
+// Runs the kernel. Then, if the output has one dimension, calls f(element, index) for each element
+// of the output.
 template <class T, class F>
 void each_of_vector(const Call& call, const F& f) {
   honest_kernel(call)(call);
@@ -40,8 +41,7 @@ void arg_in_f32(const Call& call) {
   });
 }
 
-// Runs the kernel with indices that are rounded to f32. `input` is the number of the operand that
-// contains the indices.
+// Runs the kernel with indices that are rounded to f32. `input` is the index operand.
 void run_with_rounded(const Call& call, uint32_t input) {
   const View& index = call.in(input);
   if (is_immediate(index) || index.elements() == 0) return honest_kernel(call)(call);
@@ -64,7 +64,7 @@ void run_with_rounded(const Call& call, uint32_t input) {
 void gather_in_f32(const Call& call) { run_with_rounded(call, 1); }
 void scatter_in_f32(const Call& call) { run_with_rounded(call, 0); }
 
-// Counts to 2^24 at most, like a float that an addition of 1 no longer changes.
+// Limits counts to 2^24, because adding 1 to an f32 of 2^24 does not change it.
 void count_in_f32(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().dtype != BP_I32) return;

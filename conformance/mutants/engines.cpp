@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of devices with several engines. Commands of one kind do not wait for commands of another
+// Defects in devices with several engines: commands of one kind do not wait for commands of another
 // kind.
 #include <array>
 #include <map>
@@ -14,8 +14,8 @@ namespace {
 enum Kind : uint32_t { kIn, kOut, kCopy, kExecute, kFill, kKinds };
 constexpr uint32_t kAll = (1u << kKinds) - 1;
 
-// A stream's second engine, and the latest command of each kind on the first engine. A stream has
-// one caller at a time.
+// A stream's second engine, and the latest command of each kind on the first engine. A Lane needs
+// no lock, because a stream has one caller at a time.
 struct Lane {
   HostStream engine;
   std::array<uint64_t, kKinds> last{};
@@ -61,8 +61,8 @@ void wait_for(HostStream& waiting, HostStream& other, uint64_t point) {
   });
 }
 
-// Runs `enqueue(stream)` on the second engine after `point` of the first engine. Later work on the
-// first engine waits for the work that `enqueue` adds.
+// Runs `enqueue(stream)` on the second engine, after the first engine has reached `point`. Later
+// work on the first engine waits for the work that `enqueue` adds.
 template <class Enqueue>
 bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   Lane& lane = lane_of(stream);
@@ -72,8 +72,7 @@ bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   return status;
 }
 
-// The slots without a defect, except that commands of the kinds in kMoved wait only for commands of
-// the kinds in kHonoured.
+// Slots in which commands of the kinds in kMoved wait only for commands of the kinds in kHonoured.
 template <uint32_t kMoved, uint32_t kHonoured>
 struct Engine {
   template <class Enqueue>
@@ -142,7 +141,7 @@ struct WritersOnly {
     for (uint32_t i = 0; i < execution->desc->output_count; ++i) wrote(stream, execution->outputs[i].buffer);
     return status;
   }
-  // A wait for an event orders all commands, so only hazards within a stream are missed.
+  // stream_wait_event orders all commands, so the defect violates only the order within a stream.
   static bp_status wait_event(bp_device* device, bp_stream* stream, bp_event* event, bp_error* error) {
     const bp_status status = kHonest.stream_wait_event(device, stream, event, error);
     Lane& lane = lane_of(stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of statuses, error records and results.
+// Defects in statuses, error records and results.
 #include <tuple>
 
 #include "mutation.hpp"
@@ -7,8 +7,8 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Runs the slot without a defect, and then `kFinish`, which changes the status or error that the
-// caller receives.
+// Runs the slot, and then `kFinish`, which changes the status or the error record that the caller
+// receives.
 using Finish = bp_status (*)(bp_status status, bp_error* error);
 template <auto kSlot, Finish kFinish>
 struct Finished;

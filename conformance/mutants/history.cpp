@@ -14,7 +14,7 @@ namespace {
 
 // ---- Withdrawn support
 
-// A plan_create that returns UNSUPPORTED if `kDeclines` returns true.
+// A plan_create slot that returns UNSUPPORTED if `kDeclines` returns true.
 template <bool (*kDeclines)(const bp_op_desc& desc, bool makes)>
 bp_status declining(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -48,12 +48,13 @@ bool bf16_after_exhaustion(const bp_op_desc& desc, bool) {
                            std::any_of(desc.outputs, desc.outputs + desc.output_count, is_bf16));
 }
 
-// Declines floor in every second process, like a plugin whose kernel cache file is locked.
+// Declines the operator `floor` in processes with an odd pid, like a plugin whose kernel cache file
+// is locked.
 bool floor_in_odd_processes(const bp_op_desc& desc, bool) { return desc.op == BP_OP_FLOOR && getpid() % 2 != 0; }
 
 // ---- First uses
 
-// Initialises lazily without a lock, so a concurrent second caller crashes.
+// Initialises data lazily without a lock, and aborts if a second caller arrives meanwhile.
 void prepare_without_lock() {
   static std::atomic<bool> ready{false};
   static std::atomic<int> inside{0};
@@ -81,7 +82,8 @@ bp_status stream_unlocked(bp_device* device, const bp_stream_desc* desc, bp_stre
   return kHonest.stream_create(device, desc, out, error);
 }
 
-// The first call of a process fills a table, and concurrent calls read it too early.
+// The first execution in a process fills a table, and concurrent executions read the table before
+// it is full.
 void neg_of_half_a_table(const Call& call) {
   static std::atomic<int> state{0};
   int untouched = 0;
@@ -94,7 +96,7 @@ void neg_of_half_a_table(const Call& call) {
   }
 }
 
-// exp reads a table that only the creation of a log plan fills.
+// The operator `exp` reads a table that only the creation of a plan for `log` fills.
 std::atomic<bool> has_table{false};
 bp_status log_fills_table(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {

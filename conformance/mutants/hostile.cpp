@@ -13,7 +13,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// A plan_create that calls `kDo` first if the operator is floor.
+// A plan_create slot that first calls `kDo` if the operator is `floor`.
 template <void (*kDo)()>
 bp_status create_or(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   if (desc != nullptr && desc->op == BP_OP_FLOOR) kDo();
@@ -38,7 +38,7 @@ void throw_something() { throw std::runtime_error("mutant: thrown across the bou
 void fork_off() {
   if (::fork() == 0) ::_exit(0);
 }
-// The child returns from the slot like the parent, so two processes report the case's result.
+// Both the child and the parent return from the slot, so two processes report the case's result.
 void fork_on() { (void)!::fork(); }
 void close_descriptors() {
   for (int descriptor = 0; descriptor < 256; ++descriptor) ::close(descriptor);
@@ -71,8 +71,8 @@ void throw_in_kernel(const Call& call) {
   honest_kernel(call)(call);
   throw std::runtime_error("mutant: the kernel failed");
 }
-// write_input changes one byte of the input. write_before changes one byte of memory in front of
-// the output.
+// write_input changes one byte of the input. write_before changes one byte of memory before the
+// output.
 void write_input(const Call& call) {
   honest_kernel(call)(call);
   if (call.in(0).data != nullptr && call.out().data != call.in(0).data) call.in(0).data[0] ^= std::byte{1};

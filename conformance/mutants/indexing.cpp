@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of addressing: tails, offsets, strides, ranks, sizes.
+// Defects in addressing: tails, offsets, strides, ranks, sizes.
 #include <array>
 #include <backplane/rules/plan_class.hpp>
 #include <map>
@@ -51,7 +51,7 @@ void write_padded_tile(const Call& call) {
     std::memset(last += bytes_of(out), 0, static_cast<std::size_t>(bytes_of(out)));
 }
 
-// Multiplies the lanes after the end of a row by 0 instead of excluding them.
+// Multiplies the lanes past the end of a row by 0 instead of excluding them.
 void read_past_end(const Call& call) {
   honest_kernel(call)(call);
   const View &in = call.in(0), &out = call.out();
@@ -74,7 +74,8 @@ bp_status ignore_offset(bp_device* device, bp_stream* stream, bp_plan* plan, con
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
 
-// Runs the kernel after `change(view)` has modified each input that has elements.
+// Runs the kernel after `change(view)` has modified each input that has memory and is not an
+// immediate.
 template <class Change>
 void run_changed(const Call& call, const Change& change) {
   Altered altered(call);
@@ -107,7 +108,7 @@ void stride_zero_as_one(const Call& call) {
     }
   });
 }
-// The innermost stride is right, but the other strides are converted to bytes twice.
+// Converts all strides except the innermost stride to bytes twice.
 void stride_scaled_twice(const Call& call) {
   run_changed(call, [](View& view) {
     for (uint32_t d = 0; d + 1 < view.rank; ++d) view.strides[d] *= bytes_of(view);
@@ -154,8 +155,7 @@ void index_overflow(const Call& call) {
   }
 }
 
-// Kernels are cached by plan class without kClassFar, so a far view may get the kernel for near
-// views.
+// Caches kernels by plan class without kClassFar, so a far view may get the kernel for near views.
 Status prepare_by_class(const CheckedDesc& checked, Prepared& prepared) {
   static std::mutex mutex;
   static std::map<std::array<uint64_t, 3>, bool> near_ones;
@@ -210,7 +210,7 @@ void k_zero_unwritten(const Call& call) {
   if (call.in(0).shape[call.in(0).rank - 1] != 0) honest_kernel(call)(call);
 }
 
-// Uses the extents of a transposed first operand in the wrong order.
+// Computes the pitch of a transposed first operand from the wrong extent.
 void transposed_pitch(const Call& call) {
   Altered altered(call);
   View& a = altered.in(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects in which the strides of dimensions of extent 0 or 1 have an effect, although they must
+// Defects in layouts: strides of dimensions of extent 0 or 1 affect the result, although they must
 // not.
 #include <map>
 #include <mutex>
@@ -48,7 +48,7 @@ bp_status compare_strides(bp_device* device, bp_stream* stream, bp_plan* plan, c
   return kHonest.plan_execute(device, stream, plan, execution, error);
 }
 
-// Fails the execution if `wrong(view, operand)` is true for one of its operands.
+// Fails the execution if `wrong(view, operand)` is true for one of the operands.
 template <class Wrong>
 bp_status execute_unless(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                          bp_error* error, const Wrong& wrong) {

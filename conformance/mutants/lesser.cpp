@@ -10,11 +10,11 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// A mask of the features that a device lacks.
+// Features that a device may lack, as bits of a mask.
 enum Lack : uint32_t {
   kShared = 1u << 0,        // SHARED memory
   kHostMemory = 1u << 1,    // HOST memory, and therefore HOST operands
-  kHostOperands = 1u << 2,  // HOST memory exists but is not accepted as an operand
+  kHostOperands = 1u << 2,  // operands in HOST memory; the device still has HOST memory
   kPageable = 1u << 3,      // copy_in and copy_out
   kAlignment = 1u << 4,     // alignments of more than 64 bytes
   kTiming = 1u << 5,
@@ -29,7 +29,7 @@ enum Lack : uint32_t {
   kF64 = 1u << 14,
   kI8 = 1u << 15,
   kSubnormals = 1u << 16,
-  kSort = 1u << 17,  // mandatory, so a device without it does not reach INFER
+  kSort = 1u << 17,  // the operator `sort`, without which a device does not reach INFER
 };
 // All optional features except two: a device without HOST memory needs pageable copies, and INFER
 // requires f16 or bf16.
@@ -37,7 +37,7 @@ constexpr uint32_t kAll = 0x1FFFFu & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;
 
-// A global variable suffices, because a process has one plugin.
+// The features that the plugin lacks. A process has one plugin, so a global variable suffices.
 uint32_t lacks = 0;
 bool lack(uint32_t what) { return (lacks & what) != 0; }
 
@@ -169,7 +169,7 @@ constexpr Mutation without() {
 
 // ---- Devices without concurrency
 
-// An enqueue slot that waits for its work.
+// A slot that enqueues work and then waits until the work has completed.
 template <auto kSlot>
 struct AtOnce;
 template <class... A, bp_status (*bp_device_api::*kSlot)(bp_device*, bp_stream*, A...)>
@@ -186,7 +186,8 @@ bp_status says_synchronous(const bp_plugin* plugin, uint32_t index, bp_device_in
   return status;
 }
 
-// All streams feed one queue, so each command waits for all earlier commands on any stream.
+// A slot that enqueues a command on a device with one queue. Each command waits for all earlier
+// commands on any stream.
 template <auto kSlot>
 struct InOneQueue;
 std::mutex queue_mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the table of mutants as JSON, for the tests that run them.
+// Prints the table of mutants as JSON, for the tests that run the mutants.
 #include <cstdio>
 
 int main() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of matmul: wrong formats of operands, products or accumulators, and ignored permissions.
+// Defects in matmul: operands, products or accumulators in wrong formats, and wrong use of
+// precision-relaxation flags.
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -8,14 +9,14 @@ namespace {
 
 using Dot = double (*)(const double* a, const double* b, int64_t depth);
 
-// Computes out[m,n] = dot(row m of a, column n of b) for each matrix of the batch.
+// Computes out[m,n] = dot(row m of `a`, column n of `b`) for each matrix of the batch.
 template <Dot kDot>
 void matmul(const Call& call) {
   const View& out = call.out();
   if (out.elements() == 0) return;
   const int64_t rows = out.shape[out.rank - 2], cols = out.shape[out.rank - 1];
   const int64_t depth = call.in(0).shape[out.rank - 1];
-  View transposed = call.in(1);  // transposed, so that columns of b become contiguous rows
+  View transposed = call.in(1);  // transpose of `b`, so that read() returns the columns of `b` as rows
   std::swap(transposed.shape[out.rank - 1], transposed.shape[out.rank - 2]);
   std::swap(transposed.strides[out.rank - 1], transposed.strides[out.rank - 2]);
   const std::vector<double> a = read(call.in(0)), b = read(transposed);
@@ -105,18 +106,18 @@ double last_product_dropped(const double* a, const double* b, int64_t depth) {
   return sum;
 }
 
-// Rounds operands more than the permissions allow.
+// Rounds operands to bf16 if the flags allow TF32 but not bf16.
 void permission_exceeded(const Call& call) {
   const uint32_t precision = call.attributes<bp_matmul_attributes>().precision;
   const bool meant = (precision & BP_PRECISION_ALLOW_TF32) != 0 && (precision & BP_PRECISION_ALLOW_BF16) == 0;
   meant ? matmul<bf16_operands>(call) : honest_kernel(call)(call);
 }
-// Flushes subnormal f16 operands, like a matrix unit, if the permission is present.
+// Flushes subnormal f16 operands, like a matrix unit, if BP_PRECISION_ALLOW_FLUSH_F16 is set.
 void flushes_where_allowed(const Call& call) {
   const bool may = (call.attributes<bp_matmul_attributes>().precision & BP_PRECISION_ALLOW_FLUSH_F16) != 0;
   may ? matmul<flushed_operands>(call) : honest_kernel(call)(call);
 }
-// Treats the mask of permissions as an enumerator, in which any value except 0 means TF32.
+// Treats every precision-relaxation flag as BP_PRECISION_ALLOW_TF32.
 void permissions_as_one(const Call& call) {
   call.attributes<bp_matmul_attributes>().precision != BP_PRECISION_FULL ? matmul<narrowed_operands>(call)
                                                                          : honest_kernel(call)(call);
@@ -131,7 +132,7 @@ bp_status permission_refused(bp_device* device, const bp_op_desc* desc, bp_plan*
   return kHonest.plan_create(device, desc, out, info, error);
 }
 
-// Computes out = a b + 0 * out.
+// Computes `out = a b + 0 * out`.
 void output_read(const Call& call) {
   const std::vector<double> before = read(call.out());
   honest_kernel(call)(call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of memory and lifetime: leaks, double frees, wrong accounting.
+// Defects in memory and lifetime: leaks, double frees, wrong accounting.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -74,7 +74,7 @@ bp_status free_never_moves(bp_device* device, uint32_t kind, bp_memory_info* out
   if (status == BP_OK) out->free_bytes = out->total_bytes;
   return status;
 }
-// Overstates memory, like a driver that counts address space.
+// Overstates free memory, like a driver that counts address space.
 bp_status free_overstated(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
   constexpr uint64_t kAddressSpace = uint64_t{1} << 47;
   const bp_status status = kHonest.memory_info(device, kind, out, error);
@@ -140,7 +140,7 @@ bp_status odd_alignment_accepted(bp_device* device, const bp_buffer_desc* desc, 
   plain.alignment = 0;
   return kHonest.buffer_create(device, &plain, out, error);
 }
-// Exhaustion returns the wrong status, so the host does not trim and retry.
+// Returns INTERNAL if memory is exhausted, so the host does not trim its pools and retry.
 bp_status exhaustion_internal(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
   const bp_status status = kHonest.buffer_create(device, desc, out, error);
   if (status != BP_OUT_OF_MEMORY) return status;
@@ -230,7 +230,8 @@ bp_status address_shared(bp_device* device, bp_buffer* buffer, uint64_t* out, bp
   if (status == BP_OK && !first.compare_exchange_strong(none, *out)) *out = none;
   return status;
 }
-// Returns distinct, constant addresses that are not mapped, far above the addresses of a process.
+// Returns distinct, constant addresses between 2^44 and 2^45, where a process normally maps
+// nothing.
 bp_status address_invented(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
   const bp_status status = kHonest.buffer_address(device, buffer, out, error);
   if (status == BP_OK) *out = (*out & 0x0000'07FF'FFFF'FFFFu) | 0x0000'1000'0000'0000u;
@@ -247,7 +248,7 @@ bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buff
   const auto write_back = [&](uint64_t begin, uint64_t end) {
     if (begin == end) return;
     (void)stream_of(stream).enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
-      // The copies live as long as the process, because a stream does not own them.
+      // `kept` keeps the sources alive until the process exits, because a stream does not own them.
       static std::mutex mutex;
       static std::vector<std::shared_ptr<std::vector<std::byte>>> kept;
       const std::lock_guard lock(mutex);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The definition of a defect. mutants.def lists all defects; the source files define them.
+// Declares Mutation, which implements one defect, and helper functions. mutants.def lists all
+// defects, and the source files define a Mutation for each defect.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -32,20 +33,20 @@ bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* err
 
 // Returns the kernel that executes a call if there is no defect.
 Kernel honest_kernel(const Call& call);
-// Replaces the kernels of `op` by `run`, for the dtypes in the mask `dtypes`.
+// Replaces the kernels of `op` with `run`, for the dtypes in the mask `dtypes`.
 void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes = UINT64_MAX);
 template <class Ops>
 void replace_all(Kernels& kernels, const Ops& ops, Kernel run, uint64_t dtypes = UINT64_MAX) {
   for (const uint32_t op : ops) replace(kernels, op, run, dtypes);
 }
 
-// Returns the mutation that replaces the kernels of one operator by kRun.
+// Returns the mutation that replaces the kernels of the operator kOp with kRun.
 template <void (*kRun)(const Call&), uint32_t kOp, uint64_t kDtypes = UINT64_MAX>
 constexpr Mutation on_op() {
   return {.kernels = [](Kernels& kernels) { replace(kernels, kOp, kRun, kDtypes); }};
 }
 
-// Returns the mutation that replaces one device slot by kRun.
+// Returns the mutation that replaces the device slot kSlot with kRun.
 template <auto kSlot, auto kRun>
 constexpr Mutation on_slot() {
   return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
@@ -60,7 +61,7 @@ inline HostStream& stream_of(bp_stream* stream) { return *reinterpret_cast<HostS
 inline HostEvent& event_of(bp_event* event) { return *reinterpret_cast<HostEvent*>(event); }
 inline HostBuffer& buffer_of(bp_buffer* buffer) { return *reinterpret_cast<HostBuffer*>(buffer); }
 
-// Returns true in about a quarter of the calls, like a race that is lost.
+// Returns true in a random quarter of the calls, to simulate a race.
 bool unlucky();
 
 }  // namespace backplane::conformance::mutants

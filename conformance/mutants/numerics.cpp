@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of rounding, range and elementary functions.
+// Defects in rounding, range and elementary functions.
 #include <cmath>
 
 #include "mutation.hpp"
@@ -32,7 +32,7 @@ void f16_overflow_clamped(const Call& call) {
   });
 }
 
-// Replaces subnormal results by zeros of the same sign.
+// Replaces subnormal results with zeros of the same sign.
 template <class T>
 void flush_results(const Call& call) {
   honest_kernel(call)(call);
@@ -81,8 +81,7 @@ void rsqrt_by_estimate(const Call& call) {
     return std::isfinite(x * estimate * estimate) ? estimate * (1.5f - 0.5f * x * estimate * estimate) : root;
   });
 }
-// Computes x * (1 / sqrt(x)), which rounds several times. The square root alone rounds a single
-// time.
+// Computes sqrt(x) as x * (1 / sqrt(x)), which rounds three times instead of once.
 void sqrt_by_rsqrt(const Call& call) {
   map_unary<float, float>(call, [](float x) {
     const float inverse = 1.0f / std::sqrt(x), root = x * inverse;
@@ -115,7 +114,7 @@ void iota_accumulated(const Call& call) {
     *reinterpret_cast<float*>(at) = lane[static_cast<std::size_t>(n / inner % out.shape[axis])];
   });
 }
-// Adds all elements to one f32 sum, from the first to the last.
+// Adds the elements of each row one after another to one f32 sum.
 void sum_in_one_chain(const Call& call) {
   const View &in = call.in(0), &out = call.out();
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
@@ -132,7 +131,7 @@ void sum_in_one_chain(const Call& call) {
   each(in,
        [&](std::byte* at, int64_t n) { *target[static_cast<std::size_t>(n)] += *reinterpret_cast<const float*>(at); });
 }
-// Skips one element in the middle of long rows.
+// Replaces the middle element of an input with 0 if the input has at least 4096 elements.
 void sum_drops_one(const Call& call) {
   const View& in = call.in(0);
   if (in.rank == 0 || in.elements() < 4096 || is_immediate(in)) return honest_kernel(call)(call);

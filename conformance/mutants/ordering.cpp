@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of indices and order: gather, scatter, sort, random numbers.
+// Defects in indices and order: gather, scatter, sort, random numbers.
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -10,7 +10,7 @@ int64_t index_at(const View& index, const std::byte* at) {
   return index.dtype == BP_I64 ? *reinterpret_cast<const int64_t*>(at) : *reinterpret_cast<const int32_t*>(at);
 }
 
-// Runs the kernel after `change(index) -> index` has modified index input `which`.
+// Runs the kernel after `change(index) -> index` has modified each index in the input `which`.
 template <class Change>
 void with_index(const Call& call, std::size_t which, const Change& change) {
   Altered altered(call);
@@ -40,7 +40,7 @@ void gather_wraps(const Call& call) {
 void index_truncated(const Call& call) {
   with_index(call, 1, [](int64_t index) { return int64_t{static_cast<int32_t>(index)}; });
 }
-// Reads elements at out-of-range indices before it masks them.
+// Reads an element at each index before it masks out-of-range indices.
 void gather_reads_outside(const Call& call) {
   const View &x = call.in(0), &index = call.in(1);
   const int64_t step = x.strides[call.attributes<bp_axis_attributes>().axis] * bytes_of(x);
@@ -56,7 +56,8 @@ void scatter_wraps(const Call& call) {
   with_index(call, 0, [&](int64_t index) { return index < 0 && index >= -extent ? index + extent : index; });
 }
 
-// Adds 0 to every cell. In cells without an update, -0 becomes +0 and signalling NaNs become quiet.
+// Adds 0 to every element. In elements without an update, -0 becomes +0 and signalling NaNs become
+// quiet.
 void scatter_touches_all(const Call& call) {
   honest_kernel(call)(call);
   if (call.attributes<bp_scatter_attributes>().mode != BP_SCATTER_ADD) return;
@@ -81,8 +82,8 @@ void scatter_loses_update(const Call& call) {
 
 bool has_indices(const Call& call) { return call.outputs.size() > 1 && call.out(1).dtype != 0; }
 
-// Passes each lane of the sorted output, in lane order, to `lane(values, indices)`. `call` must
-// have an output for indices.
+// Calls `lane(values, indices)` for each row of the output along the sorted axis. `call` must have
+// an output for indices.
 template <class T, class Lane>
 void each_lane(const Call& call, const Lane& lane) {
   const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
@@ -124,7 +125,7 @@ void sort_unstable(const Call& call) {
   });
 }
 
-// Compares with `<` only, so a NaN counts as equal to every value.
+// Compares with `<` only, so a NaN compares equal to every value.
 template <class T>
 void merge_sort(const Call& call) {
   const View& in = call.in(0);
@@ -157,7 +158,7 @@ void sort_turned_round(const Call& call) {
   });
 }
 
-// Without an output for indices, reorders equal values, including zeros of either sign.
+// If the call has no output for indices, reverses runs of equal values, including +0 and -0.
 void sort_of_values_unstable(const Call& call) {
   honest_kernel(call)(call);
   if (has_indices(call)) return;
@@ -176,7 +177,7 @@ void sort_of_values_unstable(const Call& call) {
   });
 }
 
-// Returns the random numbers of a call as a dense row.
+// Returns the random numbers of the call in logical order.
 std::vector<std::byte> packed_philox(const Call& call) {
   Altered altered(call);
   std::vector<std::byte> dense(static_cast<std::size_t>(call.out().elements() * 4));
@@ -201,9 +202,9 @@ void philox_without_carry(const Call& call) {
   }
   restore(call.out(), numbers);
 }
-// Swaps pairs of launch blocks, as if the counter followed the order of the launch.
+// Swaps adjacent blocks of 1024 numbers, as if the numbers depended on the launch configuration.
 void philox_by_launch(const Call& call) {
-  constexpr std::size_t kThreads = 1024 * 4;  // bytes of a launch block
+  constexpr std::size_t kThreads = 1024 * 4;  // bytes per launch block
   std::vector<std::byte> numbers = packed_philox(call);
   for (std::size_t i = 2 * kThreads; i <= numbers.size(); i += 2 * kThreads) {
     std::swap_ranges(numbers.begin() + static_cast<std::ptrdiff_t>(i - 2 * kThreads),
@@ -212,7 +213,7 @@ void philox_by_launch(const Call& call) {
   }
   restore(call.out(), numbers);
 }
-// Numbers follow memory order instead of logical order.
+// Writes the numbers in memory order instead of logical order.
 void philox_in_memory_order(const Call& call) {
   std::vector<std::byte> numbers = packed_philox(call);
   View view = call.out();

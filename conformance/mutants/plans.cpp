@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of plans: cache keys, state, facts.
+// Defects in plans: cache keys, state, properties.
 #include <map>
 
 #include "mutation.hpp"
@@ -30,7 +30,7 @@ bp_status key_without_attributes(bp_device* device, const bp_op_desc* desc, bp_p
   const bp_status status = kHonest.plan_create(device, &cached, out, info, error);
   return status == BP_OK ? status : kHonest.plan_create(device, desc, out, info, error);
 }
-// All dtypes of one width use the kernel of the first dtype.
+// All dtypes of the same width use the kernel of the first dtype.
 bp_status key_without_dtype(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                             bp_error* error) {
   static std::mutex mutex;
@@ -90,14 +90,14 @@ Seen seen_of(bp_plan* plan) {
   return seen()[plan];
 }
 
-// Returns a copy without fields that a newer host may have appended.
+// Returns a copy of `execution` without fields that a newer host may have appended.
 bp_execution known_part(const bp_execution& execution) {
   bp_execution copy = execution;
   copy.struct_size = sizeof(copy);
   return copy;
 }
-// Uses the sizes and strides of the plan's creation, and ignores the sizes and strides of the
-// execution.
+// Uses the sizes and strides from the plan's creation, and ignores the sizes and strides that the
+// execution passes.
 bp_status executes_creation_sizes(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                                   bp_error* error) {
   const Seen created = seen_of(plan);
@@ -174,7 +174,7 @@ constexpr Mutation with_memory() {
   }};
 }
 
-// ---- Status and facts
+// ---- Status and properties
 
 bp_status question_always_yes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                               bp_error* error) {
@@ -188,7 +188,7 @@ bp_status question_without_facts(bp_device* device, const bp_op_desc* desc, bp_p
   if (out == nullptr && status == BP_OK) *info = before;
   return status;
 }
-// If no plan is requested, reports that the facts are unknown until a plan is created.
+// If no plan is requested, reports that the properties are unknown until a plan is created.
 template <uint64_t kWorkspace>
 bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                     bp_error* error) {
@@ -200,7 +200,7 @@ bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, b
   }
   return status;
 }
-// Reports that the facts of a created plan are unknown.
+// Reports that the properties of a created plan are unknown.
 bp_status plan_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                 bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of pools. They have an effect only if many objects or commands are alive.
+// Defects in pools, which have an effect only if many objects or commands are alive.
 #include <array>
 #include <map>
 #include <mutex>
@@ -30,8 +30,8 @@ class Living {
     const auto index = static_cast<std::size_t>(found - handles_.begin());
     return found == handles_.end() || index < distance ? nullptr : handles_[index - distance];
   }
-  // Returns the live object that is `distance` positions after `handle`, or null. Both objects
-  // share one pool entry.
+  // Returns the live object that is `distance` positions after `handle`, or null. Callers treat
+  // both objects as sharing one pool entry.
   Handle* after(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);

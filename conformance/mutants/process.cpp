@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defects that affect the host's thread or process: changed state, objects that outlive their
-// owner, shared instances.
+// owners, instances that share state.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// A plan_create that also calls `kDo` on the caller's thread.
+// A plan_create slot that also calls `kDo` on the caller's thread.
 template <void (*kDo)()>
 bp_status create_and(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -55,7 +55,7 @@ void set_handler() { std::signal(SIGUSR1, SIG_IGN); }
 void leak_descriptor() { (void)!dup(STDOUT_FILENO); }
 void leak_memory() { static_cast<volatile char*>(std::malloc(1 << 20))[4096] = 1; }
 
-// Each open device leaks a thread.
+// Each device_open leaks a thread.
 bp_status thread_leaked(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                         bp_error* error) {
   const bp_status status = honest_plugin().device_open(plugin, index, desc, out, error);

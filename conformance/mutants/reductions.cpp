@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of reductions and scans: initial values, ties, accumulators, directions.
+// Defects in reductions and scans: initial values, ties, accumulators, directions.
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -17,7 +17,8 @@ void reduce_max_from_zero(const Call& call) {
 }
 void reduce_max_from_least_normal(const Call& call) { reduce_max_from<float>(call, std::numeric_limits<float>::min()); }
 
-// Searches the axis in reverse order, and converts the indices back.
+// Searches the axis in reverse order and converts the indices back, so the last of equal elements
+// wins.
 void last_of_ties(const Call& call) {
   Altered altered(call);
   View& in = altered.in(0);
@@ -50,7 +51,7 @@ void missing_barrier(const Call& call) {
   altered.run(honest_kernel(call));
 }
 
-// Integers wrap in the input's dtype before they are widened.
+// Sums of integers wrap in the input's dtype before they are widened.
 template <class In>
 void sum_wraps_early(const Call& call) {
   honest_kernel(call)(call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of rounding that show only near ties: double rounding, or ignored digits.
+// Defects in rounding that have an effect only near ties: double rounding, ignored digits.
 #include <cmath>
 
 #include "mutation.hpp"
@@ -8,7 +8,8 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Casts from `In` to each of `Outs`. `f(value)` returns a double or float, which is rounded again.
+// Casts from `In` to a dtype in `Outs`. `f(value)` returns a double or float, which is rounded
+// again.
 template <class In, class... Outs, class F>
 void cast_by(const Call& call, const F& f) {
   bool done = false;

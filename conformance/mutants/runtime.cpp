@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of order and time: event records, waits, timeouts, copies.
+// Defects in ordering and timing: recording of events, waits, timeouts, copies.
 #include "runtime.hpp"
 
 #include <chrono>
@@ -44,8 +44,8 @@ bp_status event_wait_unrecorded(bp_device* device, bp_event* event, uint64_t tim
   }
   return BP_TIMEOUT;
 }
-// Polls the event, so an event_record call during the wait delays the wait. The wait should cover
-// only the event_record call that preceded it.
+// Polls the event, so an event_record call during the wait prolongs the wait. event_wait should
+// cover only the event_record calls that preceded it.
 bp_status event_wait_newest(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error) {
   const auto begin = Clock::now();
   while (true) {
@@ -72,7 +72,8 @@ bp_status stream_wait_poll_blocks(bp_device* device, bp_stream* stream, uint64_t
 bp_status stream_wait_poll_never_ready(bp_device* device, bp_stream* stream, uint64_t timeout_ns, bp_error* error) {
   return timeout_ns == 0 ? BP_TIMEOUT : kHonest.stream_wait(device, stream, timeout_ns, error);
 }
-// The host waits during the enqueue, although the stream should wait.
+// The enqueue call blocks the host until the event has completed, although only the stream should
+// wait.
 bp_status stream_wait_event_on_host(bp_device* device, bp_stream*, bp_event* event, bp_error* error) {
   return kHonest.event_wait(device, event, BP_WAIT_FOREVER, error);
 }
@@ -131,7 +132,7 @@ bp_status copy_refuses_nothing(bp_device* device, bp_stream* stream, bp_buffer* 
   if (bytes == 0) return report(error, BP_INVALID_ARGUMENT, "mutant: 0 bytes to copy");
   return kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
 }
-// Reads the buffer during the call, although earlier work of the stream may not have written it
+// Reads the buffer during the call, although earlier work on the stream may not have written it
 // yet.
 bp_status copy_out_early(bp_device*, bp_stream*, void* dst, bp_buffer* src, uint64_t src_offset, uint64_t bytes,
                          bp_error*) {

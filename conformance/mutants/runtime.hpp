@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for defects of the runtime: a private stream, the latest stream, and late work.
+// Helpers for defects in the runtime: a private stream, the latest stream, and late work.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ inline bp_stream* side_stream() {
   return reinterpret_cast<bp_stream*>(stream);
 }
 
-// Runs `work` a millisecond after `stream` has finished its current work.
+// Runs `work` a millisecond after `stream` has completed its current work.
 void later(HostStream& stream, std::function<void()> work);
 // Makes buffer_destroy wait for the work of later(), so that the defect writes only to live
 // buffers.

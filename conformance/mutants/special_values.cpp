@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects with NaN, infinity, signed zero, saturation, division by zero, shifts and bool.
+// Defects in the handling of NaN, infinity, signed zero, saturation, division by zero, shifts and
+// bool.
 #include <cmath>
 
 #include "mutation.hpp"
@@ -11,7 +12,7 @@ namespace {
 constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
 constexpr uint64_t kI32 = BP_DTYPE_BIT(BP_I32);
 
-// Compares like a compiler that assumes that there is no NaN.
+// Compares as if the compiler had assumed that no operand is NaN (-ffinite-math-only).
 void compare_without_nan(const Call& call) {
   const uint32_t predicate = call.attributes<bp_compare_attributes>().predicate;
   if (predicate != BP_COMPARE_EQ && predicate != BP_COMPARE_NE) return honest_kernel(call)(call);
@@ -68,7 +69,7 @@ void neg_from_zero(const Call& call) {
 void division_traps(const Call& call) {
   bool traps = false;
   each(call.in(1), [&](std::byte* at, int64_t) { traps = traps || *reinterpret_cast<const int32_t*>(at) == 0; });
-  if (traps) __builtin_trap();  // unlike a raised signal, this trap cannot be masked
+  if (traps) __builtin_trap();  // unlike a raised signal, the trap cannot be blocked
   honest_kernel(call)(call);
 }
 void shift_unmasked(const Call& call) {

@@ -12,7 +12,7 @@ using namespace kit;
 
 inline int64_t bytes_of(const View& view) { return static_cast<int64_t>(dtype_bytes(view.dtype)); }
 
-// Calls visit(address, n) for each element, with n in logical order.
+// Calls visit(address, n) for each element, where n is the logical index of the element.
 template <class Visit>
 void each(const View& view, const Visit& visit) {
   const int64_t count = view.elements(), size = bytes_of(view);
@@ -38,7 +38,7 @@ void each_value(const View& view, const F& f) {
   });
 }
 
-// Calls body.operator()<T>() for the type of a dtype, if the list contains it.
+// Calls body.operator()<T>() for the type T of `dtype`, if `Ts` contains T.
 template <class... Ts, class Body>
 void with_type(Types<Ts...>, uint32_t dtype, const Body& body) {
   (void)((kDtypeOf<Ts> == dtype ? (body.template operator()<Ts>(), true) : false) || ...);
@@ -49,8 +49,8 @@ inline double get(uint32_t dtype, const std::byte* at) {
   with_type(All{}, dtype, [&]<class T>() { out = static_cast<double>(widen(*reinterpret_cast<const T*>(at))); });
   return out;
 }
-// Stores a value. A float dtype rounds `value` a single time. An integer dtype or bool must
-// represent `value` exactly.
+// Stores a value. If `dtype` is a float, `value` is rounded once. Otherwise `dtype` must represent
+// `value` exactly.
 inline void put(uint32_t dtype, std::byte* at, double value) {
   with_type(All{}, dtype, [&]<class T>() {
     if constexpr (Half<T>) {
@@ -71,7 +71,8 @@ inline void write(const View& view, const std::vector<double>& values) {
   each(view, [&](std::byte* at, int64_t n) { put(view.dtype, at, values[static_cast<std::size_t>(n)]); });
 }
 
-// save() copies the elements' bytes to a row in logical order. restore() copies them back.
+// save() returns the bytes of all elements in logical order. restore() copies such bytes back to a
+// view.
 inline std::vector<std::byte> save(const View& view) {
   const int64_t size = bytes_of(view);
   std::vector<std::byte> out(static_cast<std::size_t>(view.elements() * size));
@@ -128,8 +129,8 @@ class Altered {
 };
 
 // Runs `kernel` with `temporary` in place of output 0, waits for 100 microseconds, and copies the
-// result to the output. Concurrent calls that share the temporary change the result. If the
-// temporary is too small, runs `kernel` unchanged.
+// result to the output. Concurrent calls that share the temporary overwrite its contents. If the
+// temporary is too small, the kernel writes directly to the output.
 inline void run_in_temporary(const Call& call, Kernel kernel, std::span<std::byte> temporary) {
   const View& out = call.out();
   const auto bytes = static_cast<std::size_t>(out.elements() * bytes_of(out));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of arithmetic that is too narrow for far operands: 32-bit offsets, pitches and products.
+// Defects in arithmetic that is too narrow for far operands: 32-bit offsets, pitches and products.
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -76,7 +76,7 @@ void cut_reduced(const Call& call) {
   });
 }
 void cut_lanes(const Call& call) {
-  // The attributes of each operator begin with `axis`.
+  // The attributes of every operator that uses this kernel begin with `axis`.
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   run_with(call, [&](Altered& altered) {
     for (uint32_t d = 0; d < altered.in(0).rank; ++d)
@@ -84,7 +84,7 @@ void cut_lanes(const Call& call) {
   });
 }
 
-// Truncates the product of index and row pitch to 32 bits.
+// Truncates the product of an index and the row pitch to 32 bits.
 template <bool kScatter>
 void cut_products(const Call& call) {
   const uint32_t axis =

@@ -135,7 +135,7 @@ void pool(const Call& call) {
     });
     const bool all = attributes.count_padding != 0 || kFlaw == WindowFlaw::kCountsPadding;
     const int64_t divisor = all ? volume(kernel) : count;
-    const bool nothing = divisor == 0 && kFlaw != WindowFlaw::kDividesByNothing;  // then sum is 0
+    const bool nothing = divisor == 0 && kFlaw != WindowFlaw::kDividesByNothing;  // in this case, sum is 0
     y[n] = average ? sum / static_cast<double>(nothing ? 1 : divisor) : most;
     index.push_back(static_cast<double>(found));
   }

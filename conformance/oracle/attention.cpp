@@ -7,8 +7,6 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
-
 struct Shapes {
   int64_t batches, heads, queries, depth, groups, keys, width;
   explicit Shapes(const Call& call) {
@@ -18,7 +16,7 @@ struct Shapes {
   }
 };
 
-// The scores of one query for each key, and the largest bound of their errors.
+// The scores of one query against all keys, and the largest of the error bounds of these scores.
 struct Scores {
   std::vector<long double> value;
   long double off = 0;
@@ -95,8 +93,8 @@ std::vector<Expected> attention(const Call& call) {
         const auto i = static_cast<size_t>(j);
         const long double value = value_at(v, (key_row + j) * s.width + e);
         if (softmax.y[i] == 0) {
-          // A masked key has the weight 0, and 0 * inf is NaN. A device may also skip masked keys,
-          // so any result is accepted if the value is not finite.
+          // A masked key has the weight 0, and 0 * inf is NaN. A device may also skip masked keys.
+          // So if a value is not finite, any result is accepted.
           open = open || !std::isfinite(value);
           continue;
         }

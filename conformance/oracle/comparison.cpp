@@ -14,8 +14,8 @@ namespace {
 
 constexpr long double kNoRatio = -1;
 
-// Whether an element is accepted, and the ratio of its error to its bound. The ratio is kNoRatio
-// for an element without a bound.
+// Whether an element is accepted, and the ratio of the element's error to its bound. The ratio is
+// kNoRatio for an element without a bound.
 struct Judgement {
   bool ok;
   long double ratio = kNoRatio;

@@ -24,7 +24,7 @@ std::vector<Expected> conv(const Call& call) {
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t seen = window.seen(at, tap, image);
         const long double weight = value_at(w, (o * each + c) * taps + tap);
-        // Padding counts as 0 and adds nothing.
+        // Elements in the padding are 0 and add nothing.
         if (seen >= 0) sum.add_product(value_at(x, plane * volume(image) + seen), weight);
       }
     }

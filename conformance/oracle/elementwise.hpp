@@ -10,7 +10,7 @@ namespace backplane::conformance::oracle {
 // (such as poles) and NaN must match exactly.
 Element within_ulps(uint32_t dtype, long double value, double ulps);
 
-// The result of an activation, and the bound of its error.
+// The result of an activation, and its error bound.
 struct Activated {
   long double value;
   long double bound;

@@ -16,8 +16,8 @@ T arithmetic(uint32_t op, T a, T b) {
   return op == BP_OP_ADD ? a + b : op == BP_OP_SUB ? a - b : a * b;
 }
 
-// Returns the expected element of accuracy class R, which is the exact result rounded once. The
-// host computes f32 and f64 directly. For 16-bit floats, a long double holds the exact result or a
+// Returns the expected element for accuracy class R: the exact result, rounded once. The host
+// computes f32 and f64 directly. For 16-bit floats, a long double holds the exact result or a
 // number that rounds to the same result.
 Element correctly_rounded(uint32_t op, uint32_t dtype, uint64_t a, uint64_t b) {
   uint64_t bits = 0;

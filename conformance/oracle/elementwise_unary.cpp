@@ -16,8 +16,8 @@ namespace {
 // computed in f32 and then rounded.
 long double compute_roundoff(uint32_t dtype) { return roundoff(dtype == BP_F64 ? BP_F64 : BP_F32); }
 
-// Checks sin and cos. The bound is relative for |x| up to pi, and absolute for |x| up to 2^20. For
-// larger |x|, only the range [-1, 1] is checked.
+// Returns the expected element for sin or cos. The bound is relative for |x| up to pi, and absolute
+// for |x| up to 2^20. For larger |x|, only the range [-1, 1] is checked.
 Element periodic(uint32_t dtype, long double x, long double value, double ulps) {
   const long double magnitude = std::fabs(x);
   if (std::isnan(value) || magnitude <= std::numbers::pi_v<long double>) return within_ulps(dtype, value, ulps);

@@ -36,7 +36,7 @@ class Cell {
     for (const uint64_t source : sources_) total += source;
     return exact_bits(dtype_, total & mask_of(dtype_));
   }
-  // Returns the maximum for sign 1 and the minimum for sign -1.
+  // Returns the maximum if `sign` is 1, and the minimum if `sign` is -1.
   Element extreme(long double sign) const {
     uint64_t best = before_;
     for (const uint64_t source : sources_) {

@@ -23,8 +23,8 @@ std::vector<long double> target_of(const Call& call, int64_t n, int64_t classes)
   return share;
 }
 
-// Returns the divisor of the mean, which is the sum of the weights of all targets that are not
-// ignored.
+// Returns the divisor of a mean reduction, which is the sum of the weights of all targets that are
+// not ignored. Returns 1 for other reductions.
 long double mean_divisor(const Call& call, int64_t rows) {
   const auto attributes = attributes_of<bp_cross_entropy_attributes>(call);
   if (attributes.reduction != BP_REDUCTION_MEAN) return 1;

@@ -32,8 +32,8 @@ Expected integers(const Call& call, const Extents& e) {
   for (int64_t batch = 0; batch < e.batches; ++batch) {
     for (int64_t m = 0; m < e.rows; ++m) {
       for (int64_t n = 0; n < e.cols; ++n) {
-        // A product is at most 2^16, so a 64-bit sum cannot overflow for any K that fits into
-        // memory.
+        // The magnitude of a product is below 2^16, so a 64-bit sum cannot overflow for any K that
+        // fits into memory.
         int64_t sum = 0;
         for (int64_t k = 0; k < e.depth; ++k) {
           sum += left[static_cast<size_t>((batch * e.rows + m) * e.depth + k)] *

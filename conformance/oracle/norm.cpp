@@ -79,12 +79,12 @@ Moments moments_of(const Tensor& x, const std::vector<int64_t>& members) {
 
 namespace {
 
-// Computes (x - mean) * r * gamma + beta with the bound of docs/spec/accuracy.md. `loss` is the
+// Computes (x - mean) * r * gamma + beta with the bound from docs/spec/accuracy.md. `loss` is the
 // result of norm_loss.
 Element normalised(uint32_t dtype, long double x, long double mean, long double magnitude, long double r,
                    long double gamma, long double beta, long double loss) {
   const long double straight = (x - mean) * r;
-  // The comment of rstd_of explains the case of an infinite rstd.
+  // The comment on rstd_of explains the case of an infinite rstd.
   if (std::isinf(r) && magnitude != 0) return anything(dtype, straight);
   return near(dtype, straight * gamma + beta,
               loss * (std::fabs(straight) + r * magnitude) * std::fabs(gamma) + 2 * unit(dtype) * std::fabs(beta));
@@ -98,8 +98,8 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
 // case only with elements that are 0. With other equal elements, a rounding error of the mean can
 // make the computed variance greater than 0.
 //
-// The relative error of the variance is twice the relative error of a distance from the mean, and
-// the square root halves this error.
+// The relative error of the variance is twice the relative error of a distance from the mean. The
+// square root halves this error.
 Element rstd_of(uint32_t dtype, const Moments& moments, long double r) {
   if (std::isinf(r) && moments.magnitude != 0) return anything(dtype, r);
   return near(dtype, r, norm_loss(dtype, moments.count) * (1 + r * moments.magnitude) * r);

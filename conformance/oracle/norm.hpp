@@ -8,7 +8,7 @@
 
 namespace backplane::conformance::oracle {
 
-// The groups of the elements of x, and the index of gamma and beta for each element.
+// The groups of the elements of x, and the index into gamma and beta for each element.
 struct Grouping {
   std::vector<std::vector<int64_t>> members{};  // indices into x per group, in row-major order
   std::vector<int64_t> parameter{};             // index into gamma and beta per element of x

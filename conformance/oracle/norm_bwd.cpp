@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Oracle of norm_bwd, which computes the gradients of all four normalisations. For batch_norm,
-// these are the gradients with the statistics of the batch.
+// norm_bwd computes the gradients in training, which uses the statistics of the batch.
 #include "norm.hpp"
 #include "operators.hpp"
 
@@ -19,7 +19,7 @@ Grouping grouping_of(const bp_norm_bwd_attributes& attributes, const std::vector
   }
 }
 
-// A sum, and the total error of its terms.
+// A sum, and the sum of the error bounds of its terms.
 struct Part {
   Sum sum{};
   long double off = 0;

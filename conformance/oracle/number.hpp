@@ -6,6 +6,7 @@
 #include <array>
 #include <cfloat>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,8 @@ namespace backplane::conformance::oracle {
 
 // long double represents every i64 and f64 exactly, with at least 11 bits more than f64.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle needs a long double of 64 bits");
+
+inline constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
 using Kind = backplane::rules::DtypeKind;
 
@@ -129,7 +132,7 @@ std::string text(uint32_t dtype, uint64_t bits);
 inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
 inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
 inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }
-// Accepts a result if |got - value| <= bound. `bound` must contain the half ulp of the final
+// Accepts a result if |got - value| <= bound. `bound` must include half an ulp for the final
 // rounding if the accuracy class has that term.
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
   return {value, bound, encode(dtype, value), Criterion::bound};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle computes the expected outputs of an operator. It uses simple code in long double or
-// integers, independent of every plugin. It handles dense tensors only, and the harness handles
-// layouts.
+// The oracle computes the expected outputs of an operator. The oracle uses simple code in long
+// double or integers, and shares no code with plugins. The oracle handles dense tensors only; the
+// test cases handle layouts.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Tensor {
   }
 };
 
-// An operator with its data. Each tensor in `outputs` has a dtype and a shape. It has bytes only if
-// the operator reads its outputs, as scatter and adamw do.
+// An operator with its data. Each tensor in `outputs` has a dtype and a shape. It contains data
+// only if the operator reads its outputs, as scatter and adamw do.
 struct Call {
   uint32_t op = 0;
   std::vector<unsigned char> attributes{};  // the operator's complete attribute struct

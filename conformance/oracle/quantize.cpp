@@ -122,7 +122,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const bool integer = !is_float(a.dtype);
   // With one scale per column, the sum over k is a sum of integers.
   const bool in_integers = integer && blocks <= 1;
-  // Format of the operands of the products.
+  // Format to which a device may round the operands of products.
   const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;
   const Accumulator accumulator = integer ? accumulator_for(out.dtype) : accumulator_for(a.dtype, attributes.precision);
   // A parameter has one value in total, one per column, or one per column and block.
@@ -152,8 +152,8 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         const long double minimum = of_weight(w_minimum, n, k, 0);
         const long double x = a_value * step;
         sum.add_product(x, scaled);
-        // The minimum is a separate term, because the two parts of a weight may cancel. The
-        // rounding error depends on the magnitudes of the parts.
+        // The minimum is a separate term, because the two terms of a weight may cancel. The
+        // rounding error depends on the magnitudes of these terms.
         if (w_minimum != nullptr) sum.add_product(x, minimum);
         if (!is_representable(format, scaled + minimum)) weights.add(x * (scaled + minimum));
       }

@@ -49,8 +49,8 @@ Expected integers(const Call& call, int64_t start, Merge merge) {
   return expected;
 }
 
-// A product of n floats has a relative error of at most (1 + u)^(2n) - 1, if no order of
-// multiplication leaves the accumulator's range.
+// A product of n floats has a relative error of at most (1 + u)^(2n) - 1. The bound requires that
+// no order of multiplication leaves the accumulator's range.
 class Product {
  public:
   void multiply(long double x) {
@@ -68,8 +68,8 @@ class Product {
     const Accumulator accumulator = accumulator_for(dtype);
     const bool underflows = below_ < std::ldexp(1.0L, accumulator.least_exponent);
     if (nan_ || (infinite_ && zero_)) return exact_value(dtype, quiet_nan_bits(dtype));
-    // In some order of multiplication, a partial product may overflow, or become 0 before an
-    // infinity multiplies it. Any result is then accepted.
+    // Any result is accepted if some order of multiplication gives a partial product that
+    // overflows, or that is 0 when it is multiplied by an infinity.
     if (above_ >= accumulator.greatest / 2 || (infinite_ && underflows)) return anything(dtype, product_);
     if (infinite_) return rounded(dtype, product_);
     if (zero_) return {0, 0, 0, Criterion::unsigned_zero};
@@ -110,7 +110,7 @@ Expected sum(const Call& call) {
       return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     });
   }
-  // In a zero-mean sum, rounding errors cancel as the terms do, so this factor suffices for any
+  // In a zero-mean sum, rounding errors cancel like the terms, so this factor suffices for any
   // number of terms.
   constexpr long double zero_mean_factor = 16;
   return floats<Sum>(
@@ -133,12 +133,12 @@ Expected product(const Call& call) {
       [&](const Product& state) { return state.judge(dtype); });
 }
 
-// Returns the maximum for sign 1 and the minimum for sign -1. A long double represents every
-// element exactly.
+// Returns the maximum if `sign` is 1, and the minimum if `sign` is -1. A long double represents
+// every element exactly.
 Expected extreme(const Call& call, long double sign) {
   const uint32_t dtype = call.outputs[0].dtype;
   struct Best {
-    // sign * the best element so far
+    // `sign` times the best element so far
     long double value = -std::numeric_limits<long double>::infinity();
   };
   const auto finish = [&](const Best& best) -> Element {

@@ -6,12 +6,6 @@
 
 namespace backplane::conformance::oracle {
 
-namespace {
-
-constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
-
-}  // namespace
-
 SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype) {
   SoftmaxRow row;
   for (const long double value : x) {

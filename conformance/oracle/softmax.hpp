@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes one row of softmax with its tolerances. The oracles of attention and cross_entropy also
-// use it.
+// use softmax_row.
 #pragma once
 
 #include <vector>

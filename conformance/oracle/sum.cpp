@@ -10,11 +10,9 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 constexpr long double kNotANumber = std::numeric_limits<long double>::quiet_NaN();
 
-// Precision of the widest accumulator, which is f64. No grid is tracked for sums that need more
-// bits.
+// Precision of f64, the widest accumulator. A sum that needs more bits is treated as inexact.
 constexpr int kWidestPrecision = 53;
 
 }  // namespace
@@ -38,9 +36,9 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   if (allows(BP_F32, BP_PRECISION_ALLOW_TF32)) accumulator.narrowed += 4 * 0x1p-11L;
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16)) accumulator.narrowed += 4 * 0x1p-8L;
   // bf16x3 truncates the high parts and rounds the low parts, with an error of 2^-15 per operand.
-  // It omits the product of the low parts, which adds 2^-14.
+  // bf16x3 omits the product of the low parts, which adds an error of 2^-14.
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16X3)) accumulator.narrowed += 8 * 0x1p-16L;
-  // The low part of an infinity is inf - inf, which is NaN.
+  // In bf16x3, the low part of an infinity is inf - inf, which is NaN.
   accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);
   accumulator.flushes = allows(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16);
   if (allows(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE)) {
@@ -79,7 +77,7 @@ void Sum::add_special(long double term) {
 
 void Sum::note_grid(long double term) {
   if (term == 0) return;
-  // Most terms are integers, whose lowest bit is found without a decomposition.
+  // Most terms are integers, whose lowest set bit is found without splitting a float.
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
@@ -99,7 +97,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {open ? Criterion::any : Criterion::value, total.plus ? kInfinity : -kInfinity};
   }
   const long double flushed = accumulator.flushes ? total.flushable : 0;
-  // A sum of zeros is exact but has no grid.
+  // A sum of zeros is exact, although Total::grid does not describe it.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));
@@ -107,7 +105,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {Criterion::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
                            static_cast<long double>(total.count + 1) * accumulator.tiny();
-  // A device may also flush a result that rounds to a number below the normal range of f16.
+  // A device may also flush the result if its rounded value is below the normal range of f16.
   const bool near_flush = accumulator.flushes && std::fabs(total.value) < kLeastNormalF16 + lost + flushed;
   return {Criterion::bound, total.value, lost + flushed + (near_flush ? kLeastNormalF16 : 0)};
 }

@@ -19,7 +19,7 @@ struct Accumulator {
   // no guarantee.
   int exact_precision = 24;
   long double greatest = 0;    // maximum finite value
-  long double narrowed = 0;    // relative error that narrowing of both operands causes in a product
+  long double narrowed = 0;    // relative error of a product due to the narrowing of both operands
   bool open_infinity = false;  // an infinite operand may produce NaN
   bool flushes = false;        // numbers below the normal range of f16 may become zero
   long double roundoff() const { return std::ldexp(1.0L, -precision); }
@@ -28,18 +28,19 @@ struct Accumulator {
 };
 // Returns the f64 accumulator for f64, and the f32 accumulator for every other dtype.
 Accumulator accumulator_for(uint32_t dtype);
-// Returns the accumulator for products of `dtype` operands with the caller's `precision`
-// permissions. The accumulator has the largest errors that these permissions allow for sums and for
-// rounded operands.
+// Returns the accumulator for products of `dtype` operands with the caller's precision-relaxation
+// flags. The accumulator has the largest errors that these flags allow for sums and for rounded
+// operands.
 Accumulator accumulator_for(uint32_t dtype, uint32_t precision);
 
-// The minimum normal number of f16. FLUSH_F16 permits a zero instead of a smaller number.
+// The minimum normal number of f16. BP_PRECISION_ALLOW_FLUSH_F16 allows a zero instead of a smaller
+// number.
 constexpr long double kLeastNormalF16 = 0x1p-14L;
 inline bool flushable(long double value) { return value != 0 && std::fabs(value) < kLeastNormalF16; }
 
-// Returns the unit of the rounding error of computed operands, which is half the unit roundoff of
+// Returns the unit for the rounding errors of computed operands, which is half the unit roundoff of
 // their 16-bit format: 2^-12 for f16 and 2^-9 for bf16. Returns 0 if operands are not rounded.
-// `format` is the format of the products' operands, or a narrower format that the caller permits.
+// `format` is the format of the products' operands, or a narrower format that the flags allow.
 //
 // Attention weights and dequantized weights are computed and then multiplied, so a matrix unit
 // rounds them to 16 bits. Rounding to nearest has an error of at most 2 units, with a root mean
@@ -61,8 +62,8 @@ struct Total {
   long double magnitude = 0;  // sum of the magnitudes of the finite terms
   int64_t count = 0;
   int grid = INT_MIN;
-  // Sum of the magnitudes of products with a flushable factor. It is computed only if a permission
-  // needs it.
+  // Sum of the magnitudes of products with a flushable factor. Computed only if
+  // Accumulator::flushes is true.
   long double flushable = 0;
   bool nan = false, plus = false, minus = false;  // whether a term is NaN, +inf or -inf
 };
@@ -113,10 +114,10 @@ struct Verdict {
   // `value` for an infinity or NaN, `unsigned_zero` for an exact sum, otherwise `any` or `bound`.
   Criterion criterion = Criterion::bound;
   long double value = 0;
-  long double lost = 0;  // bound of the error
+  long double lost = 0;  // error bound
 };
 Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor);
-// Rounds the verdict to an element of `dtype`.
+// Rounds the expected sum to `dtype`.
 Element finish(uint32_t dtype, const Verdict& verdict);
 inline Element judge(uint32_t dtype, const Total& total, const Accumulator& accumulator, long double factor) {
   return finish(dtype, weigh(total, accumulator, factor));

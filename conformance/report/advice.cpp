@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of messages that the harness generates. Each row contains a rule and advice for the
-// plugin's author.
+// Table of messages that the harness generates, each with the violated requirement and advice for
+// the plugin's author.
 #include "causes.hpp"
 
 namespace backplane::conformance {

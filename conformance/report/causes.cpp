@@ -52,8 +52,8 @@ std::string masked(std::string_view word) {
   return result;
 }
 
-// Replaces each list by one mask, so that lists of different lengths become equal, as in "element 3
-// (0,3)" and "element 0 ()".
+// Replaces each list with one mask, so that lists of different lengths become equal, as in "element
+// 3 (0,3)" and "element 0 ()".
 std::string without_lists(const std::string& text) {
   static const std::regex list(R"([(\[][#, ]*[)\]]|#(, ?#)+)");
   return std::regex_replace(text, list, "#");
@@ -68,7 +68,7 @@ std::string_view own_part(std::string_view reason) {
 }
 
 // Returns the first slot of the ABI that the reason names. "copy" and "close" are also ordinary
-// words, so they count only if "returned" follows.
+// words, so they are treated as slots only if "returned" follows.
 std::string_view slot_in(std::string_view reason) {
   // The list of the latest calls also names slots, so the list is removed first.
   reason = reason.substr(0, reason.find(kStepsMark));
@@ -96,8 +96,8 @@ const std::string& text_of(const Json& each, const char* key) { return each[key]
 
 bool was_run(const Json& each) { return each["outcome"] != "not_run"; }
 
-// Returns the slot that most cases name. Cases with one cause may name different slots, because a
-// case may notice a change of state only several slots after the slot at fault.
+// Returns the slot that most cases name. Cases with the same cause may name different slots: a case
+// may detect a change of state several calls after the call that caused it.
 std::string usual_slot(const std::vector<const Json*>& cases) {
   std::map<std::string_view, size_t> counts;
   for (const Json* each : cases) {
@@ -109,8 +109,8 @@ std::string usual_slot(const std::vector<const Json*>& cases) {
 }
 
 Json cause_from(const std::vector<const Json*>& cases) {
-  // Uses the reason of a case that was run and names the usual slot. If no such case exists, uses
-  // the first case.
+  // Uses the reason of the first case that was run and whose reason names the usual slot. If no
+  // such case exists, uses the first case.
   const std::string slot = usual_slot(cases);
   const auto with_message = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
     return was_run(*each) && slot_in(text_of(*each, "reason")) == slot;

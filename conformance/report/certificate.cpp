@@ -34,9 +34,9 @@ Json tally_of(const Tally& tally) {
   return json;
 }
 
-// Returns the canonical text of a document. It has sorted keys, no spaces, only ASCII, and the
-// shortest text of each float that parses to the same value. Python's json.dumps(document,
-// sort_keys=True, separators=(",", ":")) returns the same text.
+// Returns the canonical text of a document: sorted keys, no spaces, only ASCII, and for each float
+// the shortest text that parses to the same value. Python's json.dumps(document, sort_keys=True,
+// separators=(",", ":")) returns the same text.
 std::string canonical(const Json& json) {
   std::string text;
   if (json.is_object()) {
@@ -176,8 +176,8 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
       {"matrix", matrix},
       {"groups", groups},
       {"non_passes", non_passes}};
-  // Serializes and parses the certificate once. This replaces invalid UTF-8 in a plugin's messages,
-  // and rounds numbers to the values that a reader will see.
+  // Serializes and parses the certificate once. This round trip replaces invalid UTF-8 in a
+  // plugin's messages, and rounds numbers to the values that a reader will see.
   certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
   certificate["run"]["stopped_groups"] = stopped_groups(certificate["non_passes"]);
   certificate["causes"] = causes_of(certificate["non_passes"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defines the certificate, a JSON document about the plugin, the suite and the results. The JUnit
-// and HTML reports and `verify` read only this document.
+// and HTML reports depend on this document alone, and `verify` checks it.
 #pragma once
 
 #include <nlohmann/json.hpp>

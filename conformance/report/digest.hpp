@@ -8,7 +8,7 @@
 namespace backplane::conformance {
 
 std::string sha256(std::string_view bytes);
-std::string sha256_base64(std::string_view bytes);  // used in the page's content security policy
+std::string sha256_base64(std::string_view bytes);  // for the Content-Security-Policy of the HTML page
 // Throws std::runtime_error if the file cannot be read.
 std::string sha256_of_file(const std::string& path);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates the parts of the certificate's page. Each part depends on the certificate alone.
+// Generates the sections of the certificate's HTML page. Each section depends on the certificate
+// alone.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,11 +25,11 @@ std::string groups(const Json& certificate);
 std::string mandatory(const Json& certificate);  // mandatory cases that are not claimed
 std::string absences(const Json& certificate);   // all cases that are not claimed
 
-// ---- Helpers for the parts
+// ---- Helpers for the sections
 
-// Returns the reason of a case or a cause, truncated if the text is very long.
+// Returns the reason of a case or a cause, truncated to 4000 bytes.
 std::string reason(const Json& each);
-// Returns text of the certificate, escaped for content and attributes.
+// Returns a string of the certificate, escaped for HTML content and attributes.
 std::string text(const Json& value);
 std::string list(const Json& names);   // escaped names, separated by commas
 std::string number(uint64_t value);    // for example "12 345", with narrow no-break spaces

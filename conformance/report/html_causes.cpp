@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates the page's list of the causes of failures.
+// Generates the HTML page's list of the causes of failures.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates the page's error distributions, with one histogram of error ratios per operator.
+// Generates the HTML page's error distributions, with one histogram of error ratios per operator.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace backplane::conformance::page {
 namespace {
 
 constexpr size_t kBinCount = kRatioBinCount;
-constexpr double kBarWidth = 15;  // width of a bar, in units of the picture
+constexpr double kBarWidth = 15;  // width of a bar in SVG units
 constexpr double kHeight = 46;    // height of the highest bar
 constexpr double kLeft = 4, kTop = 4;
 

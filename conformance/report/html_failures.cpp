@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates the page's list of failures, with the command that repeats each failure, and its list
-// of cases that are not claimed. Both lists are truncated to keep the page fast. The JSON contains
-// every case.
+// Generates two lists of the HTML page: the failures, each with the command that reproduces it, and
+// the cases that are not claimed. Both lists are truncated to keep the page fast. The JSON contains
+// all cases.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates the page's verdict, its profiles, and the facts about the plugin, the device and the
-// run.
+// Generates sections of the HTML page: the verdict, the profiles, and the properties of the plugin,
+// the device and the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-// Returns a bar with the fractions of cases that passed, failed or are not claimed, and the bar's
-// legend.
+// Returns a bar with the fractions of cases that passed, failed or are not claimed, and a legend.
 std::string bar(const Json& counts) {
   const uint64_t total = std::max<uint64_t>(total_of(counts), 1);
   const std::pair<std::string_view, uint64_t> parts[] = {{"pass", counts["pass"].get<uint64_t>()},
@@ -36,7 +35,7 @@ std::string bar(const Json& counts) {
   return fmt::format("<div class=\"bar\" aria-hidden=\"true\">{}</div><ul class=\"legend\">{}</ul>", pieces, legend);
 }
 
-// Returns the main facts in one line. The end of the page shows all facts.
+// Returns the main properties in one line. The end of the page shows all properties.
 std::string brief(const Json& certificate) {
   const Json &device = certificate["device"], &run = certificate["run"];
   return fmt::format("{}{}{} · suite {} · seed {} · {}", upper(text(device["type"])),

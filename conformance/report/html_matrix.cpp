@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates the page's matrix of operators and dtypes.
+// Generates the HTML page's matrix of operators and dtypes.
 #include <backplane/ops.h>
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contains the page's style sheet and script. The script shows the details of a selected cell and
-// copies commands.
+// Contains the style sheet and script of the HTML page. The script shows the details of a selected
+// cell and copies commands.
 #include "html.hpp"
 
 namespace backplane::conformance::page {

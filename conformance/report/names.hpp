@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Returns names of the ABI's constants, for the certificate and the command's output.
+// Returns the names of ABI constants for the certificate and the command's output.
 #pragma once
 
 #include <cstdint>

@@ -58,8 +58,7 @@ std::string_view Tally::state() const {
 namespace {
 
 // Checks INFER's rule for 16-bit floats. All cases of copy, cast and matmul with the extension f16
-// must pass, or all with the extension bf16. Cases with another extension, such as another
-// accumulator, do not count.
+// must pass, or all with the extension bf16. Cases with another extension do not count.
 class HalfRule {
  public:
   void add(const Case& which, Outcome outcome) {
@@ -86,8 +85,8 @@ class HalfRule {
   std::array<std::array<uint64_t, 3>, 2> passed_{}, others_{};
 };
 
-// Finds the operators that pass. An operator passes if none of its cases fails and all numeric
-// cases of at least one dtype pass. The plugin may decline cases of an extension other than that
+// Finds the operators that pass. An operator passes if none of its cases fails and, for at least
+// one dtype, all numeric cases pass. The plugin may decline cases whose extension is not that
 // dtype.
 class PassingOperators {
  public:

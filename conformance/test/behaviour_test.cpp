@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Case, Behaviour, testing::Range(size_t{0}, cases().size
                            return name;
                          });
 
-// Uses the reference plugin without copy_in and copy_out.
+// Loads the reference plugin, and provides its slots without copy_in and copy_out.
 class Harness : public testing::Test {
  protected:
   Harness() : plugin(std::getenv("BACKPLANE_TEST_REFERENCE")), slots(plugin.slots()) {

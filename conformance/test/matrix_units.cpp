@@ -115,7 +115,7 @@ double dot(const Unit& unit, std::span<const double> a, std::span<const double> 
 
 namespace {
 
-// Returns the product of a (rows x depth) and the transpose of b (cols x depth).
+// Returns the product of `a` (rows x depth) and the transpose of `b` (cols x depth).
 Tensor products(const Unit& unit, const Tensor& out, const Doubles& a, const Doubles& b, int64_t depth,
                 int64_t rows_of_b, const Tensor* bias) {
   Tensor got{out.dtype, out.shape,
@@ -195,7 +195,7 @@ struct Row {
   double greatest = -std::numeric_limits<double>::infinity();
 };
 
-// Computes one result of a row of attention, over blocks of keys with a running maximum.
+// Computes one output element of attention, over blocks of keys with a running maximum.
 double weighted(const Unit& unit, uint32_t dtype, const Row& row, std::span<const double> values, double total) {
   const auto keys = static_cast<int64_t>(row.scores.size());
   const int64_t block = unit.key_block == 0 ? std::max<int64_t>(keys, 1) : unit.key_block;

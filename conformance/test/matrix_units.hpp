@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates matrix units that compute attention and GEMM. The suite must pass the honest units and
-// fail the less precise units.
+// Simulates matrix units that compute attention and GEMM. The suite must accept the precise units
+// and reject the less precise units.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace backplane::conformance::test::units {
 
-// Method by which a dot product is accumulated.
+// Order and rounding of the additions in a dot product.
 enum class Adding : uint8_t {
   nearest,  // adds products in f32, one after another, and rounds each sum to nearest
   // Adds 16 products at a time, aligned to the largest term, and truncates them to 24 bits toward
@@ -25,7 +25,7 @@ enum class Operand : uint8_t { full, nearest, truncated };
 struct Unit {
   std::string_view name{};
   Adding adding = Adding::nearest;
-  int64_t splits = 1;  // split-K: number of parts, whose sums are added in f32
+  int64_t splits = 1;  // split-K: number of parts of K, whose sums are added in f32
   // Number of products that are accumulated in f16 before their sum is added in f32. 0 means none,
   // and -1 means all.
   int64_t half_block = 0;
@@ -35,7 +35,7 @@ struct Unit {
   bool normalises_first = false;
   int64_t key_block = 0;     // keys per block of attention, with a running maximum; 0 for all keys
   bool half_scores = false;  // whether attention rounds its scores to the operands' dtype
-  // Whether attention drops the last visible key, and GEMM the last product.
+  // Whether attention drops the last unmasked key, and a GEMM drops the last product.
   bool loses_key = false;
   bool tf32 = false;  // whether f32 operands are rounded to 11 bits
 };

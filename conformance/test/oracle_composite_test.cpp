@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the oracles of composites with closed forms, and with the decompositions of operators.md
-// in plain f32. The decompositions satisfy every bound, but common shortcuts do not.
+// Compares the oracles of composites with closed forms, and with the decompositions in
+// operators.md, computed in plain f32. The decompositions satisfy every bound, but common shortcuts
+// do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,8 +73,8 @@ TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
   EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, sigmoid_form)), 1) << "one form is not the other";
 }
 
-// In f32, 1 + erf(x) is a multiple of 2^-24, however precise erf is. A GELU that computes 1 +
-// erf(x) is therefore 4 % off at x = -5, and 0 below x = -6.
+// In f32, 1 + erf(z) is a multiple of 2^-24, however precise erf is. With z = x / sqrt(2), a GELU
+// that computes this sum therefore has an error of 4 % at x = -5, and returns 0 below x = -6.
 TEST(OracleActivation, GelusLeftTailIsRelative) {
   const auto share_at = [](uint32_t form, float x, float y) {
     const Tensor in = of(Floats{x});
@@ -202,7 +203,7 @@ TEST(OracleNorm, StatisticsByGroup) {
 }
 
 TEST(OracleNorm, TheGradientIsThatOfTheForward) {
-  // Finite differences of the oracle's results are accurate to half of the digits.
+  // Finite differences of the oracle's results are accurate to about half of the digits.
   const Floats x = normals(7), dy = normals(7, 1, 0, 2);
   const auto loss = [&](const std::vector<long double>& values, uint32_t op) {
     const Tensor in = tensor(BP_F64, {1, 7}, values);
@@ -284,7 +285,8 @@ Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_
 }
 
 TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
-  // All scores are equal, so the result of each query is the mean of its visible values.
+  // All scores are equal, so the result of each query is the mean of the values of its unmasked
+  // keys.
   const Tensor v = tensor(BP_F32, {1, 1, 4, 1}, {1, 2, 3, 4}), k = tensor(BP_F32, {1, 1, 4, 1});
   EXPECT_THAT(values_of(attention_of(tensor(BP_F32, {1, 1, 2, 1}), k, v, 1, {1, 1, 2, 1})),
               testing::ElementsAre(2, 2.5L));

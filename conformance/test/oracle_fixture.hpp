@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds calls of the oracle from plain numbers.
+// Builds calls to the oracle from plain numbers.
 #pragma once
 
 #include <cmath>

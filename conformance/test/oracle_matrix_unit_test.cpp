@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the suite's cases and checks on simulated matrix units. Honest units must pass every case,
-// and each less precise unit must fail a case. The output shows the maximum of error / bound, and
-// the maximum root mean square of error / deviation. The limit of both is 1.
+// Runs the suite's cases and checks on simulated matrix units. Precise units must pass every case,
+// and each less precise unit must fail at least one case. The output shows the maximum of error /
+// bound, and the maximum root mean square of error / deviation. The limit for each maximum is 1.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -21,10 +21,10 @@ using units::Adding;
 using units::Operand;
 using units::Unit;
 
-// The results of one unit over many cases.
+// The results of one simulated matrix unit in many cases.
 struct Survey {
   int judged = 0, refused = 0;
-  // Maximum of error / bound, and maximum root mean square of error / deviation. The limit of both
+  // Maximum of error / bound, and maximum root mean square of error / deviation. The limit for each
   // is 1.
   double worst_ratio = 0, worst_root_mean_square = 0;
   std::string refusals{};  // text of the first three failures
@@ -35,7 +35,7 @@ struct Survey {
   }
 };
 
-// Judges whether the case's checks accept the results in `got`, and updates the survey.
+// Checks the results in `got` with the checks of the case, and adds the outcome to `survey`.
 void judge(const Case& which, const numeric::Setup& setup, const std::vector<oracle::Expected>& expected,
            const oracle::Tensor& got, Survey& survey) {
   const oracle::Comparison found = oracle::compare(expected[0], got, false);
@@ -111,7 +111,7 @@ const std::vector<Unit> kHonest = {
      .splits = 3,
      .operand = Operand::truncated},
 };
-// Honest units for products whose operands are not rounded.
+// Precise units for operators whose operands need no rounding.
 const std::vector<Unit> kHonestSums = {
     {.name = "sums to nearest"},
     {.name = "sums toward zero", .adding = Adding::toward_zero},

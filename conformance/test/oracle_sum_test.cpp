@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the oracles of sums, products, running sums and matmul. Accurate arithmetic must satisfy
-// their bounds, and careless arithmetic must violate them.
+// Tests the oracles of sums, products, cumsum and matmul. Accurate arithmetic must satisfy the
+// bounds of these oracles, and careless arithmetic must violate the bounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,8 +88,8 @@ TEST(OracleSum, TheBoundIsRhoTimesTheMagnitude) {
   EXPECT_EQ(rho(1000000), 4064);
 }
 
-// Shows the purpose of rho. In the sum of a million values of 0.1, the error of a single f32 chain
-// exceeds the bound, but the error of 64 partial sums does not.
+// Shows the purpose of rho(). In the sum of a million values of 0.1, the error of a single f32
+// chain exceeds the bound. The error of 64 partial sums does not.
 TEST(OracleSum, OneLongChainOfConstantsFails) {
   const std::vector<long double> values(1000000, 0.1L);
   const Element element = sum_of(values);
@@ -122,8 +122,8 @@ TEST(OracleSum, ZeroMeanHasATighterBound) {
   EXPECT_TRUE(allows(reduce(call)[0].elements[0], chain + 0.1L)) << "which the bound of n alone lets pass";
 }
 
-// The oracle must be more precise than the bound of f64. The sum 1 + n * 2^-70 starts with the
-// largest term, which is the worst order.
+// The oracle must be more precise than a sum in long double, which would lose each term of 2^-70.
+// The largest term comes first, which is the worst order.
 TEST(OracleSum, IsBetterThanLongDouble) {
   std::vector<long double> values(1 << 16, 0x1p-70L);
   values[0] = 1;

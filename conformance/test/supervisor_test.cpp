@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the supervisor. Whatever a case does to its process, each case must get its own outcome.
+// Tests the supervisor. Each case must get its own outcome, whatever other cases do to their
+// processes.
 #include "harness/supervisor.hpp"
 
 #include <fcntl.h>
@@ -400,8 +401,8 @@ TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
 bp_status plan_create_status = BP_OK;
 bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) { return plan_create_status; }
 
-// Returns a case that calls a plan_create for neg of `count` elements. This plan_create returns
-// `answer`.
+// Returns a case that calls plan_create for neg of `count` elements, where plan_create returns
+// `status`.
 Case plan_case(std::string id, int64_t count, bp_status status, bool fresh) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};

@@ -294,7 +294,7 @@ TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
   threads.emplace_back([&] {
     while (!done) {
       EXPECT_EQ(find(address + 7).buffer, kept);
-      Found found;  // another thread allocates and frees memory at this address at the same time
+      Found found;  // other threads may allocate and free this memory during the lookup
       (void)bph_buffer_from_address(address + 4096, &found.device, &found.buffer, &found.offset, nullptr);
     }
   });

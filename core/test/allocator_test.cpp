@@ -112,8 +112,8 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   bph_buffer_release(a);
   bph_buffer* b = create(1000, one);
   EXPECT_NE(place(b), a_place);
-  // The next call on stream `two` records the requested marker. Work after the marker does not
-  // delay the reuse.
+  // The release of `a` requested a marker on stream `two`. The next call on `two` records the marker,
+  // and work after the marker does not delay the reuse.
   const uint64_t marks = fake->calls("event_record");
   use(other, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -155,14 +155,14 @@ TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
     bph_buffer* buffer = create(1024, one);
     ASSERT_OK(bph_buffer_record(buffer, two, &error));
     use(work, two);
-    bph_buffer_release(buffer);  // requests a marker of `two`
+    bph_buffer_release(buffer);  // requests a marker on stream `two`
   }
   use(work, two);
   const uint64_t polls = fake->calls("event_wait");
   for (int i = 0; i < 20; ++i) use(work, two);
   EXPECT_EQ(fake->calls("event_wait"), polls);
   fake->run(plugin_stream(two));
-  trim();  // polls the markers, which makes room for another one
+  trim();  // polls the markers, which makes room for another marker
   const uint64_t marks = fake->calls("event_record");
   use(work, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -387,8 +387,8 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   create(7 * kMib, one);
 }
 
-// While the first thread polls an ended stream, another thread needs the stream's memory. The other
-// thread must wait for the poll.
+// While the first thread polls a released stream, another thread needs the stream's memory. The
+// other thread must wait for the poll.
 TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
@@ -410,7 +410,7 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
     // for the first thread's poll, it would return within 200 ms.
     (void)answer.wait_for(std::chrono::milliseconds(200));
   };
-  trim();  // polls the stream
+  trim();  // polls the released stream
   ASSERT_TRUE(second.joinable());
   second.join();
   EXPECT_EQ(answer.get(), BP_OK);

@@ -347,8 +347,7 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
   }
 }
 
-// Core computes with the facts that a device reports, so it first checks them against the rules in
-// device.h.
+// Core refuses a device if the properties that it reports violate the rules in device.h.
 TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
   const auto refused = [](FakeOptions options, const char* text) {
     FakeDevice wrong(options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares attention with loops in double: shared key heads, masks, rows without a visible key, and
-// tiles.
+// Compares attention with loops in double: grouped queries (GQA), masks, rows whose keys are all
+// masked, and tiles.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -60,7 +60,7 @@ class Attention : public Composite {
     if (masked) {
       data.mask = numbers(p.q_rows() * static_cast<size_t>(p.keys));
       for (float& value : data.mask) value = value < -0.5f ? -INFINITY : value;
-      // The mask hides every key from the first row.
+      // In the first row, every key is masked.
       for (size_t j = 0; j < static_cast<size_t>(p.keys); ++j) data.mask[j] = -INFINITY;
       in.push_back(f32({p.batches, p.heads, p.queries, p.keys}, data.mask));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that core refuses invalid composites before execution, each with a message of its own.
+// Tests that core refuses invalid composites before execution, and that the message names the defect.
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests of composites, which runs decomposed calls on generated data.
+// Fixture for tests of composites, which runs decomposed calls on generated data.
 #pragma once
 
 #include <cmath>

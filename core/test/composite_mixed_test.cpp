@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests mixed dtypes. Core decomposes composites, and lowers the mixed forms of primitives to their
-// original forms.
+// plain forms (rules/mixed.hpp).
 #include <bit>
 
 #include "composite_fixture.hpp"
@@ -75,7 +75,7 @@ TEST_F(Mixed, AProductTakesHalvesOnEitherSide) {
   }
 }
 
-// The values of gamma and beta have bits that bf16 cannot represent. The statistics are f32.
+// bf16 cannot represent the values of gamma and beta exactly. The statistics are f32.
 TEST_F(Mixed, ANormWithParametersOfF32) {
   const Values x = {1, 2, 4, 8, -1, 0, 1, 2}, gamma = {1.001f, 1, 1, 1}, beta = {0, 0.0001f, 0, 0};
   const auto attributes = sized(bp_norm_attributes{0, 2, 1e-3f, 0});
@@ -92,7 +92,7 @@ TEST_F(Mixed, AdamwKeepsItsStateInF32) {
   const auto bits = [](float value) { return uint64_t{std::bit_cast<uint32_t>(value)}; };
   run(BP_OP_ADAMW, {bf16({2}, {1, -1})}, {p, m, v}, &attributes, {bits(0.5f), bits(0.1f), bits(0.001f)});
   expect_near(m, {0.1, -0.1}, 1e-7);
-  expect_near(v, {0.001, 0.001}, 2e-8);  // 1 - beta2, where beta2 is 0.999 rounded to f32
+  expect_near(v, {0.001, 0.001}, 2e-8);  // 1 - beta2 is inexact, because beta2 is 0.999 rounded to f32
   EXPECT_EQ(read_bf16(p, 2), (Values{0.5f, 2.5f}));
 }
 
@@ -116,7 +116,7 @@ TEST_F(Mixed, QuantizedWeightsWithAMinimumAndScalesOfTheirOwn) {
        bf16({1, 2}, {-1, 0.25f})},
       {y}, &attributes);
   expect_near(y, {0.5 * 3 - 2 + 2 * 7 + 0.5}, 1e-6);
-  // If `a` is an integer, core sums (a - 1) w exactly in integers, and then applies the scale 0.5.
+  // If `a` is u8, core sums the products exactly in integers before it applies the scales.
   const auto whole = sized(bp_quantized_matmul_attributes{0, 8, 0, 0});
   const bph_tensor a = host.tensor<uint8_t>(BP_U8, {1, 4}, std::vector<uint8_t>{1, 2, 3, 4});
   const bph_tensor zero = host.tensor<uint8_t>(BP_U8, {1}, std::vector<uint8_t>{1});
@@ -163,7 +163,7 @@ TEST_F(Mixed, IndicesOf32BitsDoNotReachThroughMore) {
   }
 }
 
-// One of the two targets is ignored.
+// The second target equals ignore_index, so its loss is 0.
 TEST_F(Mixed, TargetsOf64Bits) {
   const auto attributes = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -100, 0, 0});
   const bph_tensor target = host.tensor<int64_t>(BP_I64, {2}, std::vector<int64_t>{1, -100});

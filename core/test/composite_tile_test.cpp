@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a batch that needs several tiles with a single image that needs one. The batch has 32
-// equal images, whose unfolded pixels occupy 75 MB. The data are small whole numbers, so every sum
+// Compares a batch that needs several tiles with a single image that needs one tile. The batch has
+// 32 equal images, whose im2col data occupy 75 MB. The data are small whole numbers, so every sum
 // is exact.
 #include "composite_fixture.hpp"
 
@@ -87,7 +87,7 @@ TEST_F(Tiles, OfAPoolWithItsIndex) {
   }
 }
 
-// Uses a kernel with more taps than a program may have steps.
+// Core refuses a kernel with more taps than a program may have steps.
 TEST_F(Tiles, TooManyStepsAreRefused) {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
   attributes.spatial_rank = 1;

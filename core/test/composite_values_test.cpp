@@ -119,7 +119,7 @@ TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
 
 // A convolution with one spatial dimension: x[1,2,6], kernel 3, stride 2, dilation 1, two groups.
 // Padding of 1 before x and 0 after x gives 3 windows.
-constexpr size_t kLength = 6, kTaps = 3, kPositions = 3;
+constexpr size_t kLength = 6, kLineTaps = 3, kPositions = 3;
 bp_conv_attributes line() {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
   attributes.spatial_rank = 1;
@@ -134,7 +134,7 @@ bp_conv_attributes line() {
 void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_t)>& visit) {
   for (size_t o = 0; o < 4; ++o) {
     for (size_t p = 0; p < kPositions; ++p) {
-      for (size_t t = 0; t < kTaps; ++t) {
+      for (size_t t = 0; t < kLineTaps; ++t) {
         if (p * 2 + t >= 1 && p * 2 + t - 1 < kLength) visit(o, p, t, o / 2, p * 2 + t - 1);
       }
     }
@@ -143,15 +143,15 @@ void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_
 
 TEST_F(Composite, ConvolutionAndItsGradients) {
   const bp_conv_attributes attributes = line();
-  const Values x = numbers(2 * kLength), w = numbers(4 * kTaps), dy = numbers(4 * kPositions);
-  const bph_tensor tx = f32({1, 2, kLength}, x), tw = f32({4, 1, kTaps}, w), tdy = f32({1, 4, kPositions}, dy);
-  std::vector<double> y(4 * kPositions), dx(2 * kLength), dw(4 * kTaps);
+  const Values x = numbers(2 * kLength), w = numbers(4 * kLineTaps), dy = numbers(4 * kPositions);
+  const bph_tensor tx = f32({1, 2, kLength}, x), tw = f32({4, 1, kLineTaps}, w), tdy = f32({1, 4, kPositions}, dy);
+  std::vector<double> y(4 * kPositions), dx(2 * kLength), dw(4 * kLineTaps);
   each_meeting([&](size_t o, size_t p, size_t t, size_t c, size_t i) {
-    y[o * kPositions + p] += at(x, c * kLength + i) * at(w, o * kTaps + t);
-    dx[c * kLength + i] += at(dy, o * kPositions + p) * at(w, o * kTaps + t);
-    dw[o * kTaps + t] += at(dy, o * kPositions + p) * at(x, c * kLength + i);
+    y[o * kPositions + p] += at(x, c * kLength + i) * at(w, o * kLineTaps + t);
+    dx[c * kLength + i] += at(dy, o * kPositions + p) * at(w, o * kLineTaps + t);
+    dw[o * kLineTaps + t] += at(dy, o * kPositions + p) * at(x, c * kLength + i);
   });
-  const bph_tensor ty = out({1, 4, kPositions}), tdx = out({1, 2, kLength}), tdw = out({4, 1, kTaps});
+  const bph_tensor ty = out({1, 4, kPositions}), tdx = out({1, 2, kLength}), tdw = out({4, 1, kLineTaps});
   run(BP_OP_CONV, {tx, tw}, {ty}, &attributes);
   expect_near(ty, y, 1e-6);
   run(BP_OP_CONV_BWD_INPUT, {tdy, tw}, {tdx}, &attributes);

@@ -23,7 +23,7 @@ class CopiesTest : public MemoryTest {
     options.copy_in = options.copy_out = true;
     return options;
   }
-  // Returns the content of `buffer` after the work of stream `on`.
+  // Returns the content of `buffer` after all work that was enqueued on stream `on`.
   std::string read(bph_stream* on, bph_buffer* buffer, uint64_t bytes) {
     std::string got(bytes, 0);
     EXPECT_EQ(bph_copy_out(on, got.data(), buffer, 0, bytes, 0, nullptr), BP_OK);
@@ -108,8 +108,8 @@ TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   std::fill(source.begin(), source.end(), '!');
   EXPECT_EQ(fake->calls("copy_in"), 1u);
   EXPECT_EQ(read(one, buffer, bytes), sent);
-  // A submitted part of the copy may read the source until the stream has ended, so the call waits
-  // for the stream.
+  // A submitted part of the copy may read the source until the stream's work has completed, so the
+  // call waits for the stream.
   fake->submit_part("copy_in");
   EXPECT_FAILS(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, &error), BP_EXECUTION_FAILED,
                "broken");
@@ -151,7 +151,8 @@ TEST_F(CopiesTest, AStagedCopyOutWaitsAllTheSame) {
   }
 }
 
-// If there is no memory for the whole copy, core stages the copy in chunks, as on any stream.
+// If there is no memory for the whole copy, core stages the copy in chunks, as on a stream without
+// BPH_STREAM_SHARED.
 TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
   FakeOptions options;
   options.max_buffer_bytes = 20u << 20;
@@ -179,7 +180,7 @@ class TwoDevicesTest : public CopiesTest {
     far.emplace(far_options);
   }
   // Pending work of this device's streams can keep buffers of the far device alive, so the objects
-  // of this device end first.
+  // of this device are released first.
   void close_both() {
     if (far) opened->release_objects();
     far.reset();
@@ -395,7 +396,7 @@ TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
     const uint64_t waits = fake->calls("stream_wait") + fake->calls("event_wait");
     ASSERT_OK(bph_copy_across(to, target, 0, from, source, 0, 512, 0, &error));
     EXPECT_EQ(fake->calls("stream_wait") + fake->calls("event_wait"), waits) << "the host waits for nothing";
-    // Overwrites the source after the copy.
+    // Overwrites `source` after the copy.
     ASSERT_OK(bph_copy_in(from, source, 0, other.data(), 512, 0, &error));
     bph_buffer_release(source);
     fake->run(plugin_stream(from));

@@ -10,7 +10,7 @@
 #include "host.hpp"
 
 // Counts heap allocations of the whole process, including plugins. A sanitizer has its own
-// allocator, so only operators new and delete are counted under a sanitizer.
+// allocator, so under a sanitizer only calls of operator new are counted.
 namespace {
 std::atomic<uint64_t> heap_calls{0};
 }
@@ -26,6 +26,7 @@ std::atomic<uint64_t> heap_calls{0};
 extern "C" {
 // The functions of glibc's allocator, under the names that glibc exports for replacements of
 // malloc.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 void* __libc_malloc(size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

@@ -168,7 +168,7 @@ TEST_F(DlpackTest, TheConsumerComesAfterTheProducer) {
   ASSERT_OK(bph_copy_out(two, got.data(), copied, 0, 1024, 0, &error));
   EXPECT_EQ(got, text);
   managed->deleter(managed);
-  // If the consumer has no stream of this library, the export waits for pending work on the buffer.
+  // If the consumer is null or a stream of another device, the export waits for the producer.
   ASSERT_OK(bph_copy_in(one, buffer, 0, std::string(1024, 'y').data(), 1024, 0, &error));
   managed = give(tensor_of(buffer, {4}), one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));

@@ -76,7 +76,7 @@ TEST_F(EventTest, WaitDuringARecordOnAnotherStreamCreditsNoStream) {
   use(buffer, one);
   ASSERT_OK(bph_event_record(point, one, &error));
   // While the plugin waits for the event, the test records the event again on an idle stream, where
-  // the recorded point passes at once.
+  // the event completes at once.
   bool recorded = false;
   fake->hook = [&](const char* slot) {
     if (recorded || std::string_view(slot) != "event_wait") return;

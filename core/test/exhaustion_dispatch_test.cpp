@@ -28,7 +28,8 @@ class ExhaustionDispatch : public ::testing::Test {
     ASSERT_EQ(bph_plugin_load(registry_, path, plugin_.out(), &error), BP_OK) << error.message;
   }
 
-  // `most` limits the number of points that the sweep makes fail. A limit of 0 means no limit.
+  // `most` limits the number of points at which the sweep injects a failure. A limit of 0 means no
+  // limit.
   template <class Body>
   fault_points::Result sweep(const char* what, uint32_t fallback, uint64_t most, Body body) {
     return fault_points::sweep(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes each allocation and file call of the registry and plugin functions fail. The call under
-// test must return an error without a leak, and must succeed when it is repeated.
+// Injects a failure into each allocation and file call of the registry and plugin functions. The
+// call under test must return an error without a leak, and must succeed when it is repeated.
 #include "fault_points.hpp"
 #include "loader_fixture.hpp"
 

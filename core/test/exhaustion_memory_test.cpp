@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes each allocation fail in the functions for memory, streams, events and copies: first alone,
-// then together with all later allocations.
+// Injects a failure into each allocation of the functions for memory, streams, events and copies:
+// first alone, then together with all later allocations.
 #include <gtest/gtest.h>
 
 #include <array>

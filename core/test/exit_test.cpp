@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kProcesses = 1000;
 
-// Creates a registry, a device, streams, an event and buffers, and enqueues work on the streams.
-// Exits without releasing them. The exit code is 0, or the number of the step that failed.
+// Creates a registry, a device, a stream, an event and a buffer, and enqueues work on the stream.
+// Exits without releasing these objects. The exit code is 0, or the number of the step that failed.
 [[noreturn]] void live_and_exit() {
   bph_registry_desc registry_desc = {};
   registry_desc.struct_size = sizeof(registry_desc);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expectations of calls that return a status. Each macro defines a fresh `bp_error` named `error`,
+// Expectations for calls that return a status. Each macro defines a fresh `bp_error` named `error`,
 // so the argument `call` must pass `&error`.
 #pragma once
 

@@ -437,8 +437,8 @@ bool FakeDevice::enter(const char* slot, bp_error* error, bp_status* answer) {
   return false;
 }
 
-// Runs the first task, and returns false if it cannot run yet. If the task waits for an event and
-// `run_others` is true, runs the event's stream first.
+// Runs the first task of `stream`. Returns false if there is no task, or if the task cannot run yet.
+// If the task waits for an event and `run_others` is true, runs the event's stream first.
 bool FakeDevice::run_one(bp_stream* stream, bool run_others) {
   if (stream->tasks.empty()) return false;
   const auto wait = stream->tasks.front().wait;

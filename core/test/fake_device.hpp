@@ -97,7 +97,7 @@ class FakeDevice : public SlotFailures {
   Instance* instance_;
 };
 
-// Each function returns the plugin's handle of an object of the host API.
+// Each function returns the plugin's handle for an object of the host API.
 bp_stream* plugin_stream(bph_stream* stream);
 bp_buffer* plugin_buffer(bph_buffer* buffer);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces the system's functions with versions that can fail at a numbered point. The file
- * includes none of their headers, because headers may rename functions. */
+/* Replaces system functions with versions that can fail at a numbered point. Most of them are
+ * declared here, because a system header may rename a function, such as open to open64. */
 #define _GNU_SOURCE
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts points and makes them fail. Under a sanitizer, which has its own malloc, this file
+// Counts fault points and makes them fail. Under a sanitizer, which has its own malloc, this file
 // replaces operators new and delete.
 #include "fault_points.hpp"
 

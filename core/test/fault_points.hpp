@@ -3,7 +3,7 @@
 // numbered point. A sweep repeats a call. Each repetition makes another point fail, either alone or
 // with all later points.
 //
-// Link fault_points.cpp and fault_interpose.c into the test program. Only calls of the thread that
+// Link fault_points.cpp and fault_interpose.c into the test program. Only calls by the thread that
 // called `arm` are points.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests of the host API: a plugin loaded by path, a device, a stream, and buffers
+// Fixture for tests of the host API: a plugin loaded by path, a device, a stream, and buffers
 // with data.
 #pragma once
 

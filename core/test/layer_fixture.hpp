@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests of layers: the puppet plugin wrapped in the layer `validation`, some
+// Fixture for tests of layers: the puppet plugin wrapped in the layer `validation`, some
 // objects, and an operator to execute.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace backplane::core::test {
 
 // An execution of out = a + b with four f32 per operand. Tests change parts of it.
 struct Addition {
-  bp_tensor_desc views[3] = {};  // views of a, b and out
+  bp_tensor_desc views[3] = {};  // views of `a`, `b` and `out`
   bp_operand operands[3] = {};
   bp_op_desc desc = {};
   bp_execution execution = {};
@@ -122,7 +122,7 @@ class LayerTest : public ::testing::Test {
     saw(rule, error.message);
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // Expects that the layer refuses a call of a slot without a status, and logs `rule`.
+  // Expects that the layer refuses a call of a slot that returns no status, and logs `rule`.
   template <class Call>
   void logged(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;

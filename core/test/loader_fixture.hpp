@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests of the loader: a private folder of manifests, a registry that searches only
+// Fixture for tests of the loader: a private folder for manifests, a registry that searches only
 // this folder, and the registry's log.
 #pragma once
 
@@ -95,7 +95,7 @@ class LoaderTest : public testing::Test {
   bp_status load(const std::string& name, bp_error* record = nullptr) {
     return bph_plugin_load(registry, name.c_str(), plugin.out(), record != nullptr ? record : &error);
   }
-  // Returns the rule that refuses the plugin at `path`.
+  // Returns the rule that refuses the plugin at `path`, or "loaded".
   std::string rule_of(const std::string& path) {
     if (load(path) == BP_OK) return "loaded";
     return candidate(count() - 1).rule;

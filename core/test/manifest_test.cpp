@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests valid and hostile manifests. The refusal of each invalid manifest must state its rule.
+// Tests valid and hostile manifests. The refusal of an invalid manifest must state the broken rule.
 #include "loading/manifest.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests of memory, streams and events: an open fake device, and helper functions for
+// Fixture for tests of memory, streams and events: an open fake device, and helper functions for
 // calls that must succeed.
 #pragma once
 

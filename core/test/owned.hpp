@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns handles of the host API in tests, so that a test releases them even if an assertion ends it.
+// Owns a handle of the host API in a test, and releases the handle even if an assertion ends the test.
 #pragma once
 
 #include <backplane/backplane.h>

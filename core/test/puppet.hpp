@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin inside the test. The test sets the result of each slot and counts the slot's calls, so
-// it observes both the results of a layer and the layer's calls.
+// A plugin inside the test. The test sets the result of each slot, and the plugin counts the calls
+// of each slot. A test therefore observes the results of a layer and the layer's calls.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -34,7 +34,7 @@ struct Puppet : SlotFailures {
   };
   std::map<std::string, Effects> next;
 
-  // The facts that the device reports.
+  // The properties that the device reports.
   uint64_t capabilities = BP_CAP_TIMING;
   bp_plan_info plan_info = {};
   uint64_t workspace = 0;  // result of plan_workspace

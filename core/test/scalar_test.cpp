@@ -13,7 +13,7 @@ namespace backplane::core::test {
 
 namespace {
 
-// Returns the value of the bits of a small float format.
+// Decodes the bits of a 16-bit float format.
 double value_of(uint64_t bits, int mantissa, int exponent_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const uint64_t fraction = bits & ((1u << mantissa) - 1);

@@ -243,7 +243,7 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
   fake->hold();
   use(imported, two);
   bph_buffer_release(imported);
-  use(buffer, two);  // records the marker
+  use(buffer, two);  // records the marker that the release requested
   fake->release();
   EXPECT_EQ(owner.released, 0);
   // This wait polls for releases while it holds the stream's lock.
@@ -370,7 +370,7 @@ TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
   };
   EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_UNSUPPORTED,
                "bph_stream_enqueue: the callback: no kernel");
-  use(buffer, one);  // the stream continues
+  use(buffer, one);  // UNSUPPORTED from the callback does not fail the stream
   status = -12;
   EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_INTERNAL, "no kernel");
   use(buffer, one);
@@ -387,7 +387,7 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   bph_buffer* host = create(512, one, BP_MEMORY_HOST);
   const auto first = place(host);
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
-  // Core knows of no work on the stream, but other code may have enqueued some.
+  // Core knows of no pending work on the stream, but other code may have enqueued work.
   bph_buffer_release(host);
   bph_buffer* other = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(other), first);

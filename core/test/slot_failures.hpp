@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the slots of fake plugins fail. Every fake plugin of these tests derives from
-// SlotFailures, so a test makes a slot of any of them fail in the same words.
+// SlotFailures, so all tests inject failures with the same functions.
 #pragma once
 
 #include <backplane/base.h>
@@ -48,7 +48,8 @@ class SlotFailures {
   // Makes the next call of `slot` return OK with a null result, which breaks the ABI.
   void return_null(const std::string& slot) { fail(slot, BP_OK); }
 
-  // Describes a call that does not succeed. The status OK stands for a null result.
+  // Describes a call that does not succeed. The status OK means that the call returns a null
+  // result.
   struct Outcome {
     bp_status status = BP_OK;
     std::string message;

@@ -80,7 +80,7 @@ TEST_F(StagingTest, ValuesComeWithoutBitsAboveTheirDtype) {
   open();
   const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4}), half = tensor(BP_F16, {4});
   const bph_tensor dirty = immediate_like(a, 0xFFFFFFFF3F000000u);
-  // The first execution makes the plan, and the second finds it.
+  // The first execution creates the plan, and the second uses the cached plan.
   for (int use = 0; use < 2; ++use) {
     ASSERT_OK(execute(BP_OP_ADD, {dirty, a}, {out}, &error));
     EXPECT_EQ(seen.back().inputs[0].immediate, 0x3F000000u);
@@ -195,7 +195,7 @@ TEST_F(StagingTest, ARecurringSizeWithoutABetterPlanKeepsItsOwn) {
       info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SPECIALIZABLE;
       return BP_OK;
     };
-    // The second plan is the specialized one.
+    // The second call of plan_create requests the specialized plan.
     fake->fail("plan_create", status, {.skip = 1, .times = UINT32_MAX, .message = "no specialized plan"});
     const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
     for (int use = 1; use <= 5; ++use) {

@@ -52,8 +52,8 @@ TEST(Layout, ExtentCoversNegativeStrides) {
   EXPECT_FALSE(extent_of(view({3, 4}, {INT64_MIN, 1}), 1, &extent));
 }
 
-// Strides that no element uses may be any numbers. So may the other extents of a view that has an
-// extent of 0. The test matters most under a sanitizer, which reports overflow.
+// Strides that no element uses may have any value. If one extent of a view is 0, the other extents
+// may have any value. Under a sanitizer, the test also fails if an integer overflows.
 TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
   const int64_t huge = int64_t{1} << 40;
   EXPECT_TRUE(is_dense(view({0, huge, huge, huge}, {1, 2, 3, 4})));
@@ -66,7 +66,7 @@ TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
     EXPECT_EQ(views_overlap(one, 8, one, 8, 0), Overlap::yes);
     EXPECT_EQ(views_overlap(one, 8, one, 8, 32), Overlap::no);
   }
-  // These views of single bytes span the whole address space.
+  // With elements of one byte, this view spans the whole address space.
   const bp_tensor_desc wide = view({2, 2}, {INT64_MAX - 1, -(INT64_MAX - 1)});
   EXPECT_NE(self_overlap(wide), Overlap::no);
   EXPECT_NE(views_overlap(wide, 1, wide, 1, 0), Overlap::no);

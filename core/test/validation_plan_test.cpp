@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the layer `validation` with callers that break the rules of plans and executions.
+// Tests the layer `validation` with callers that break the rules for plans and executions.
 #include "layer_fixture.hpp"
 
 namespace backplane::core::test {

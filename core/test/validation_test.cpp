@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the layer `validation` with callers that break the rules of handles, structs, memory,
+// Tests the layer `validation` with callers that break the rules for handles, structs, memory,
 // streams and events.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ TEST_F(ValidationTest, ADeviceIsAnOpenOne) {
   logged(rule::kDeviceHandle, [&] { api->close(second); });
 }
 
-// Each registry has its own log callback, which may call the device.
+// The layer logs to the host that opened the device, and the log callback may call the device.
 TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   open();
   struct Caller {
@@ -224,7 +224,7 @@ TEST_F(ValidationTest, AWaitCoversWhatItsEventsCover) {
   EXPECT_OK(api->event_record(device, between, first, &error));
   EXPECT_OK(api->stream_wait_event(device, second, between, &error));
   EXPECT_OK(api->event_record(device, last, second, &error));
-  // The event `last` does not cover work that the first stream enqueues after its recording.
+  // `last` does not cover work that is enqueued on `first` after `between` was recorded.
   bp_buffer* later = buffer();
   EXPECT_OK(api->copy(device, first, later, 0, later, 512, 256, &error));
   EXPECT_OK(api->stream_wait(device, third, BP_WAIT_FOREVER, &error));
@@ -445,7 +445,7 @@ TEST(ValidationRules, AreDocumentedWordForWord) {
   }
 }
 
-// Runs after all tests, and checks that they have broken each rule.
+// Runs after all tests, and checks that each rule was broken at least once.
 class EveryRule : public testing::Environment {
  public:
   void TearDown() override {

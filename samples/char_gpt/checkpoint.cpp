@@ -38,7 +38,7 @@ struct Header {
 static_assert(sizeof(Header) == 16 + 14 * 8, "no padding");
 
 template <class... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+[[noreturn]] void fail_checkpoint(fmt::format_string<Args...> format, Args&&... args) {
   throw std::runtime_error("checkpoint: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
@@ -47,7 +47,7 @@ uint64_t hash_of(const Header& header) { return XXH3_64bits(&header, offsetof(He
 class File {
  public:
   File(const fs::path& path, int flags) : path_(path), descriptor_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail("cannot open {}: {}", path.string(), std::strerror(errno));
+    if (descriptor_ < 0) fail_checkpoint("cannot open {}: {}", path.string(), std::strerror(errno));
   }
   ~File() { close(descriptor_); }
   File(const File&) = delete;
@@ -58,13 +58,13 @@ class File {
     while (bytes > 0) {
       const ssize_t count = write(descriptor_, at, bytes);
       if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) fail("cannot write {}: {}", path_.string(), std::strerror(errno));
+      if (count <= 0) fail_checkpoint("cannot write {}: {}", path_.string(), std::strerror(errno));
       at += count;
       bytes -= static_cast<size_t>(count);
     }
   }
   void sync() const {
-    if (fsync(descriptor_) != 0) fail("cannot write {}: {}", path_.string(), std::strerror(errno));
+    if (fsync(descriptor_) != 0) fail_checkpoint("cannot write {}: {}", path_.string(), std::strerror(errno));
   }
 
  private:
@@ -94,14 +94,15 @@ Header header_of(const Checkpoint& checkpoint, const std::vector<float>& payload
 
 void check_header(const fs::path& file, const Header& header, uint64_t file_bytes) {
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0)
-    fail("{} is no checkpoint of char_gpt: it begins with other bytes", file.string());
+    fail_checkpoint("{} is no checkpoint of char_gpt: it begins with other bytes", file.string());
   if (header.version != kFormatVersion)
-    fail("{} has version {} of the format; this program reads {}", file.string(), header.version, kFormatVersion);
+    fail_checkpoint("{} has version {} of the format; this program reads {}", file.string(), header.version,
+                    kFormatVersion);
   if (header.header_bytes != sizeof(Header) || header.header_hash != hash_of(header))
-    fail("{} is damaged: the checksum of its header is not that of its bytes", file.string());
+    fail_checkpoint("{} is damaged: the checksum of its header is not that of its bytes", file.string());
   const uint64_t whole = sizeof(Header) + header.payload_bytes;
-  if (file_bytes < whole) fail("{} is cut short: {} bytes of {}", file.string(), file_bytes, whole);
-  if (file_bytes > whole) fail("{} is damaged: {} bytes after its end", file.string(), file_bytes - whole);
+  if (file_bytes < whole) fail_checkpoint("{} is cut short: {} bytes of {}", file.string(), file_bytes, whole);
+  if (file_bytes > whole) fail_checkpoint("{} is damaged: {} bytes after its end", file.string(), file_bytes - whole);
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ void save_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
     }
     std::error_code error;
     fs::rename(fresh, file, error);
-    if (error) fail("cannot replace {}: {}", file.string(), error.message());
+    if (error) fail_checkpoint("cannot replace {}: {}", file.string(), error.message());
   } catch (...) {
     std::error_code ignored;
     fs::remove(fresh, ignored);
@@ -131,16 +132,16 @@ void save_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
 
 Checkpoint load_checkpoint(const fs::path& file) {
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) fail("no file {}", file.string());
+  if (!fs::is_regular_file(file, error)) fail_checkpoint("no file {}", file.string());
   const uint64_t bytes = fs::file_size(file, error);
   std::ifstream in(file, std::ios::binary);
-  if (!in || error) fail("cannot read {}", file.string());
+  if (!in || error) fail_checkpoint("cannot read {}", file.string());
   Header header{};
   in.read(reinterpret_cast<char*>(&header), sizeof(header));
   if (static_cast<uint64_t>(in.gcount()) < sizeof(header)) {
     if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0)
-      fail("{} is no checkpoint of char_gpt: it begins with other bytes", file.string());
-    fail("{} is cut short: {} bytes, and the header alone has {}", file.string(), bytes, sizeof(header));
+      fail_checkpoint("{} is no checkpoint of char_gpt: it begins with other bytes", file.string());
+    fail_checkpoint("{} is cut short: {} bytes, and the header alone has {}", file.string(), bytes, sizeof(header));
   }
   check_header(file, header, bytes);
 
@@ -153,7 +154,8 @@ Checkpoint load_checkpoint(const fs::path& file) {
   checkpoint.state.steps_done = header.steps_done;
   const auto count = static_cast<size_t>(count_parameters(checkpoint.config).all);
   if (header.payload_bytes != 3 * count * sizeof(float))
-    fail("{} holds {} bytes of state; its model has {} parameters", file.string(), header.payload_bytes, count);
+    fail_checkpoint("{} holds {} bytes of state; its model has {} parameters", file.string(), header.payload_bytes,
+                    count);
   XXH3_state_t* hash = XXH3_createState();
   if (!hash) throw std::bad_alloc();
   XXH3_64bits_reset(hash);
@@ -164,9 +166,9 @@ Checkpoint load_checkpoint(const fs::path& file) {
   }
   const uint64_t found = XXH3_64bits_digest(hash);
   XXH3_freeState(hash);
-  if (!in) fail("cannot read {} to its end", file.string());
+  if (!in) fail_checkpoint("cannot read {} to its end", file.string());
   if (found != header.payload_hash)
-    fail("{} is damaged: the checksum of its numbers is not that of its bytes", file.string());
+    fail_checkpoint("{} is damaged: the checksum of its numbers is not that of its bytes", file.string());
   return checkpoint;
 }
 

@@ -24,7 +24,7 @@ struct Checkpoint {
   State state;
 };
 
-// Replaces `file` atomically, so that a crash leaves either the old or the new file. If this fails,
+// Replaces `file` atomically, so that a crash leaves either the old or the new file. On failure,
 // throws std::runtime_error with the system's reason and keeps the old file.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 

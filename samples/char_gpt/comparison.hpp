@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the losses of one training that runs on several devices, natively and decomposed.
+// Repeats the same training run on several devices, with native and with decomposed operators, and
+// compares the losses.
 #pragma once
 
 #include <string>

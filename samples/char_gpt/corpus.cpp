@@ -20,19 +20,19 @@ namespace {
 constexpr uintmax_t kMostBytes = 64u << 20;  // maximum size of a document
 
 template <class... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+[[noreturn]] void fail_corpus(fmt::format_string<Args...> format, Args&&... args) {
   throw std::runtime_error("text: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
 std::vector<fs::path> files_of(const fs::path& path) {
   std::error_code error;
   if (fs::is_regular_file(path, error)) return {path};
-  if (!fs::is_directory(path, error)) fail("no file or directory {}; name others with --text", path.string());
+  if (!fs::is_directory(path, error)) fail_corpus("no file or directory {}; name others with --text", path.string());
   std::vector<fs::path> files;
   for (fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error))
     if (at->path().extension() == ".md" && at->is_regular_file(error)) files.push_back(at->path());
-  if (error) fail("cannot list {}: {}", path.string(), error.message());
-  if (files.empty()) fail("no *.md below {}", path.string());
+  if (error) fail_corpus("cannot list {}: {}", path.string(), error.message());
+  if (files.empty()) fail_corpus("no *.md below {}", path.string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -40,14 +40,15 @@ std::vector<fs::path> files_of(const fs::path& path) {
 std::string read_document(const fs::path& file) {
   std::error_code error;
   const uintmax_t size = fs::file_size(file, error);
-  if (error) fail("cannot read {}: {}", file.string(), error.message());
-  if (size > kMostBytes) fail("{} has {} MiB; a document has at most {}", file.string(), size >> 20, kMostBytes >> 20);
+  if (error) fail_corpus("cannot read {}: {}", file.string(), error.message());
+  if (size > kMostBytes)
+    fail_corpus("{} has {} MiB; a document has at most {}", file.string(), size >> 20, kMostBytes >> 20);
   std::ifstream input(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(input), {}};
-  if (!input || text.size() != size) fail("cannot read {} to its end", file.string());
-  if (text.empty()) fail("{} is empty", file.string());
+  if (!input || text.size() != size) fail_corpus("cannot read {} to its end", file.string());
+  if (text.empty()) fail_corpus("{} is empty", file.string());
   if (const size_t zero = text.find('\0'); zero != std::string::npos)
-    fail("{} is no text: byte {} is zero", file.string(), zero);
+    fail_corpus("{} is no text: byte {} is zero", file.string(), zero);
   return text;
 }
 
@@ -67,8 +68,8 @@ Corpus read_corpus(const std::vector<fs::path>& paths, int64_t context) {
   const auto least = static_cast<size_t>(context) + 2;
   for (const auto& [name, part] : {std::pair("learn from", &corpus.train), std::pair("hold out", &corpus.held_out)})
     if (part->size() < least)
-      fail("{} documents leave {} characters to {}; a context of {} needs {}", corpus.documents, part->size(), name,
-           context, least);
+      fail_corpus("{} documents leave {} characters to {}; a context of {} needs {}", corpus.documents, part->size(),
+                  name, context, least);
   return corpus;
 }
 
@@ -77,7 +78,7 @@ std::vector<fs::path> repository_documents(const fs::path& program) {
   for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
     if (fs::is_regular_file(folder / "LICENSE", ignored) && fs::is_directory(folder / "docs", ignored))
       return {folder / "LICENSE", folder / "README.md", folder / "docs"};
-  fail("no directory above {} has LICENSE and docs; name documents with --text", program.string());
+  fail_corpus("no directory above {} has LICENSE and docs; name documents with --text", program.string());
 }
 
 size_t gzip_bytes(const std::string& text) {

@@ -13,55 +13,58 @@ namespace {
 
 using char_gpt::Options;
 
-void add_device(CLI::App* verb, Options* options) {
-  verb->add_option("--threads", options->threads, "Threads of each stream, on plugins with that option")
+void add_device(CLI::App* subcommand, Options* options) {
+  subcommand->add_option("--threads", options->threads, "Threads of each stream, on plugins with that option")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }
 
-void add_plugin(CLI::App* verb, Options* options) {
-  verb->add_option(
+void add_plugin(CLI::App* subcommand, Options* options) {
+  subcommand->add_option(
       "--plugin", options->plugin,
       "Plugin by name, or path of its library or manifest; \":INDEX\" after it selects a device (default: as "
       "BACKPLANE_DEVICE and the configuration say)");
-  verb->add_option("--native", options->native, "on, or off: composites as primitives, even where the plugin has them")
+  subcommand
+      ->add_option("--native", options->native, "on, or off: composites as primitives, even where the plugin has them")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}))
       ->default_str("on");
 }
 
-void add_training(CLI::App* verb, Options* options) {
+void add_training(CLI::App* subcommand, Options* options) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
-  verb->add_option("--text", options->text,
-                   "Documents, and directories of *.md (default: LICENSE, README.md and docs of the repository)");
-  verb->add_option("--steps", options->schedule.steps, "Steps of the training")->check(positive)->capture_default_str();
-  verb->add_option("--batch", options->schedule.batch, "Texts a step")->check(positive)->capture_default_str();
-  verb->add_option("--streams", options->schedule.streams, "Streams that share a batch")
+  subcommand->add_option("--text", options->text,
+                         "Documents, and directories of *.md (default: LICENSE, README.md and docs of the repository)");
+  subcommand->add_option("--steps", options->schedule.steps, "Steps of the training")
       ->check(positive)
       ->capture_default_str();
-  verb->add_option("--rate", options->schedule.peak_rate, "Learning rate after the warm-up")
+  subcommand->add_option("--batch", options->schedule.batch, "Texts a step")->check(positive)->capture_default_str();
+  subcommand->add_option("--streams", options->schedule.streams, "Streams that share a batch")
+      ->check(positive)
+      ->capture_default_str();
+  subcommand->add_option("--rate", options->schedule.peak_rate, "Learning rate after the warm-up")
       ->check(CLI::Range(1e-9, 1.0))
       ->capture_default_str();
-  verb->add_option("--seed", options->schedule.seed, "Draws the weights, and what each step reads")
+  subcommand->add_option("--seed", options->schedule.seed, "Draws the weights, and what each step reads")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_option("--context", options->config.context, "Most characters that a prediction sees")
+  subcommand->add_option("--context", options->config.context, "Most characters that a prediction sees")
       ->capture_default_str();
-  verb->add_option("--width", options->config.width, "Of the residual stream")->capture_default_str();
-  verb->add_option("--heads", options->config.heads, "Of attention")->capture_default_str();
-  verb->add_option("--blocks", options->config.blocks, "Of attention and perceptron")->capture_default_str();
-  verb->add_option("--html", options->html, "Where to write the report as a page");
-  verb->add_option("--json", options->json, "Where to write the report as JSON");
+  subcommand->add_option("--width", options->config.width, "Of the residual stream")->capture_default_str();
+  subcommand->add_option("--heads", options->config.heads, "Of attention")->capture_default_str();
+  subcommand->add_option("--blocks", options->config.blocks, "Of attention and perceptron")->capture_default_str();
+  subcommand->add_option("--html", options->html, "Where to write the report as a page");
+  subcommand->add_option("--json", options->json, "Where to write the report as JSON");
 }
 
-void add_writing(CLI::App* verb, Options* options) {
-  verb->add_option("--write", options->writing.count, "Characters to write")
+void add_writing(CLI::App* subcommand, Options* options) {
+  subcommand->add_option("--write", options->writing.count, "Characters to write")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->capture_default_str();
-  verb->add_option("--prompt", options->writing.prompt, "What to continue");
-  verb->add_option("--temperature", options->writing.temperature, "0: the likeliest character each time")
+  subcommand->add_option("--prompt", options->writing.prompt, "What to continue");
+  subcommand->add_option("--temperature", options->writing.temperature, "0: the likeliest character each time")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  verb->add_option("--write-seed", options->writing.seed, "Draws the characters")
+  subcommand->add_option("--write-seed", options->writing.seed, "Draws the characters")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 }

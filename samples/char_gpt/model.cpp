@@ -208,8 +208,8 @@ void Model::backward(const Activations& activations, const bp::Tensor& tokens, G
   for (size_t i = weights_.blocks.size(); i-- > 0;) {
     const Block &weight = weights_.blocks[i], &dw = d.blocks[i];
     const Activations::Block& a = activations.blocks[i];
-    // `residual` is the gradient of the block's output, and therefore of each summand of the
-    // output.
+    // The tensor `residual` is the gradient of the block's output, and therefore of each summand of
+    // the output.
     linear_backward(stream_, gradients.active, dw.down_weight, dw.down_bias, gradients.residual, a.active,
                     weight.down_weight);
     gelu_backward(a.up, gradients);

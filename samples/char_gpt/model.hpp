@@ -38,7 +38,7 @@ struct Gradients {
   backplane::Tensor mixed, qkv;                  // [M,C], [M,3C]
   backplane::Tensor active, derivative, square;  // [M,4C]
   backplane::Tensor scores, weights;             // [batch,heads,length,length]
-  backplane::Tensor causal;                      // [length,length], true where a query sees a key
+  backplane::Tensor causal;                      // [length,length], true if the query may attend to the key
 };
 
 class Model {

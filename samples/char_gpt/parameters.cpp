@@ -79,9 +79,10 @@ Weights::Weights(const Config& config, const bp::Tensor& vector) : blocks(static
 void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor& vector, uint64_t seed) {
   Weights weights(config, vector);
   uint64_t counter = 0;
-  // The standard deviation is 0.02 for the tables, as in GPT-2. It is 1 / sqrt(3 * inputs) for the
-  // other matrices, so that small widths learn from the first step. For matrices that write to the
-  // residual stream, it is divided by the square root of their number, as in GPT-2.
+  // The standard deviation is 0.02 for the tables, as in GPT-2. The deviation is 1 / sqrt(3 *
+  // inputs) for the other matrices, so that small widths learn from the first step. For matrices
+  // that write to the residual stream, the deviation is also divided by the square root of their
+  // number, as in GPT-2.
   const double deep = 1 / std::sqrt(2.0 * static_cast<double>(config.blocks));
   const auto draw = [&](const bp::Tensor& tensor, const bp::Dims& shape) {
     bool is_residual = false;

@@ -28,7 +28,7 @@ struct Schedule {
 // Throws std::runtime_error if a number is out of range. The message names the number and its
 // range.
 void check(const Schedule& schedule);
-// Returns the learning rate of step `step`, which is from 0 to steps - 1. The rate rises over a
+// Returns the learning rate for step `step`, which is from 0 to steps - 1. The rate rises over a
 // twentieth of the steps, but at least 100 steps, and then falls like half a cosine.
 double learning_rate(const Schedule& schedule, int64_t step);
 

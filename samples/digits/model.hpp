@@ -36,7 +36,8 @@ struct Totals {
 
 class Classifier {
  public:
-  // `max_batch` is the maximum number of images of `train` and `evaluate`. Borrows the stream.
+  // The argument `max_batch` is the maximum number of images per call of `train` or `evaluate`. The
+  // classifier borrows the stream.
   Classifier(const backplane::Stream& stream, uint64_t seed, int64_t max_batch);
 
   // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts some of these images

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the page with headline, charts, confusion matrix, misclassified digits and facts of the
-// run.
+// Writes the page with headline, charts, confusion matrix, misclassified digits and properties of
+// the run.
 #include "report.hpp"
 
 #include <fmt/format.h>
@@ -144,7 +144,7 @@ std::string digit_image(const uint8_t* image) {
 }
 
 std::string wrong_digits(const Images& test, const Result& result) {
-  constexpr int most = 60;  // limits the page, because an untrained network misclassifies hundreds
+  constexpr int most = 60;  // limits the page, because an untrained network misclassifies hundreds of digits
   std::string items;
   int count = 0;
   for (size_t i = 0; i < test.labels.size(); ++i) {

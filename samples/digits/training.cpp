@@ -18,7 +18,7 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
   constexpr int64_t batch = 64;
   constexpr double peak_rate = 2e-3;
   const auto start = std::chrono::steady_clock::now();
-  std::mt19937_64 random(seed + 1);  // this sequence differs from that of the split
+  std::mt19937_64 random(seed + 1);  // the split uses another sequence
   const DeviceImages train_images(stream, split.train), test_images(stream, split.test);
   Classifier classifier(stream, seed, std::max(batch, test_images.count()));
   const int64_t count = train_images.count();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin in plain C11, without the kit. It implements the minimum that the ABI requires, and one
- * operator, `add` for f32. Its device is the host. Every call finishes its work, so that streams
- * and events need no state. */
+ * operator, `add` for f32. Its device is the host. Every call is synchronous, so streams and events
+ * need no state. */
 #include <backplane/plugin.h>
 
 #include <fenv.h>

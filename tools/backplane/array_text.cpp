@@ -24,8 +24,8 @@ class Printer {
  private:
   std::string text_of(size_t index) const { return element_text(values_.dtype, values_.bits(index)); }
   bool elided(size_t dimension) const { return edge_ > 0 && static_cast<size_t>(values_.shape[dimension]) > 2 * edge_; }
-  // Calls `each(position)` for each position of a dimension that is shown. Calls `gap()` once if
-  // positions between them are omitted.
+  // Calls `each(position)` for each printed position of a dimension, and `gap()` once in place of
+  // the omitted positions.
   template <class Each, class Gap>
   void positions(size_t dimension, Each each, Gap gap) const {
     const size_t extent = static_cast<size_t>(values_.shape[dimension]);

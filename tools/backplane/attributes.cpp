@@ -14,7 +14,7 @@
 namespace tool {
 namespace {
 
-// The default of a field whose smallest legal value is not useful.
+// The default of a field for which the legal value nearest to 0 is not useful.
 struct Default {
   std::string_view stem, name;
   double value;

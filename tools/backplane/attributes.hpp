@@ -29,7 +29,7 @@ class AttributeBlock {
   void set(std::string_view name, double value, size_t index = 0);
   double get(std::string_view name, size_t index = 0) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // Returns all fields except reserved ones.
+  // Returns all fields that are not reserved.
   const std::vector<AttributeField>& fields() const { return fields_; }
   // Returns the struct, or null for an operator without attributes.
   const void* data() const { return size_ == 0 ? nullptr : bytes_.data(); }

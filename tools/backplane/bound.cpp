@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane certify --bound OP [DTYPE]`: prints the error bound that docs/spec/operators.md
-// states.
+// Implements `backplane certify --bound OP [DTYPE]`, which prints the error bound that
+// docs/spec/operators.md states.
 #include <backplane/rules/op_table.hpp>
 #include <regex>
 
 #include "embedded_file.hpp"
 #include "host.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {
@@ -20,7 +20,8 @@ struct Line {
   std::string bound;
 };
 
-// Returns the text of a table cell without escapes. A link becomes "text (target)".
+// Returns the text of a Markdown table cell without escapes and bold marks. A link becomes "text
+// (target)".
 std::string plain(const std::string& cell) {
   std::string text = std::regex_replace(cell, std::regex(R"(\[([^\]]*)\]\(([^)]*)\))"), "$1 ($2)");
   text = std::regex_replace(text, std::regex(R"(\*\*)"), "");

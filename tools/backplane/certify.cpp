@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane certify PLUGIN`: runs the conformance suite and writes a certificate.
+// Implements `backplane certify PLUGIN`, which runs the conformance suite and writes a certificate.
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include "certify_summary.hpp"
 #include "plugin_library.hpp"
 #include "report/certificate.hpp"
-#include "verbs.hpp"
+#include "subcommands.hpp"
 #include "verify.hpp"
 
 namespace tool {
@@ -51,7 +51,7 @@ int list_cases(Session& session, const suite::Catalogue& catalogue, const std::v
 }
 
 void write_file(const fs::path& path, const std::string& text) {
-  // The old file remains until the new one is complete.
+  // Replaces the old file only when the new file is complete.
   const fs::path whole = path.string() + ".new";
   std::ofstream file(whole, std::ios::binary);
   file << text;

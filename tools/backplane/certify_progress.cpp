@@ -20,8 +20,8 @@ constexpr double kBarIntervalS = 0.1;
 constexpr double kLineIntervalS = 5;
 constexpr double kQuietIntervalS = 60;
 // Maximum number of printed causes; the certificate contains all causes.
-constexpr size_t kMostCauses = 20;
-constexpr size_t kMostReason = 300;  // maximum length of a printed reason in bytes
+constexpr size_t kMostPrintedCauses = 20;
+constexpr size_t kMostPrintedReason = 300;  // maximum length of a printed reason in bytes
 
 size_t columns() {
   winsize size{};
@@ -75,10 +75,10 @@ CertifyProgress::CertifyProgress(bool quiet)
 void CertifyProgress::show(const backplane::conformance::Progress& now) {
   const bool bar = manner_ == Manner::bar;
   if (manner_ != Manner::quiet && now.result != nullptr && backplane::conformance::is_failure(now.result->outcome) &&
-      causes_printed_.size() < kMostCauses &&
+      causes_printed_.size() < kMostPrintedCauses &&
       causes_printed_.insert(backplane::conformance::cause_of(now.result->message)).second) {
     fmt::print(file_, "{}{}: {}: {}\n", bar ? "\r\x1b[K" : "", backplane::conformance::name_of(now.result->outcome),
-               now.latest->id, printable(now.result->message.substr(0, kMostReason)));
+               now.latest->id, printable(now.result->message.substr(0, kMostPrintedReason)));
   }
   if (now.seconds - latest_ < interval_of(manner_)) return;
   latest_ = now.seconds;

@@ -12,10 +12,10 @@ namespace {
 
 using Certificate = nlohmann::json;
 
-constexpr size_t kMostCauses = 8;
+constexpr size_t kMostSummedCauses = 8;
 constexpr size_t kMostGroups = 4;
-constexpr size_t kMostMissing = 5;   // maximum number of printed groups
-constexpr size_t kMostReason = 400;  // maximum length of a printed reason in bytes
+constexpr size_t kMostMissing = 5;         // maximum number of printed groups of cases that are not claimed
+constexpr size_t kMostSummedReason = 400;  // maximum length of a printed reason in bytes
 
 std::string list(const Certificate& names) {
   std::string result;
@@ -46,8 +46,8 @@ std::string outcomes_text(const Certificate& outcomes) {
 // control characters.
 std::string reason_of(const Certificate& cause) {
   std::string reason = printable(cause["reason"].get<std::string>());
-  if (reason.size() <= kMostReason) return reason;
-  return valid_utf8(reason.substr(0, kMostReason)) + " … (cut; the certificate has it whole)";
+  if (reason.size() <= kMostSummedReason) return reason;
+  return valid_utf8(reason.substr(0, kMostSummedReason)) + " … (cut; the certificate has it whole)";
 }
 
 void print_cause(Session& session, const Certificate& cause) {
@@ -77,7 +77,7 @@ void print_causes(Session& session, const Certificate& causes) {
     session.print("\nOne cause explains {} of {} failures; {} more have the rest.\n", first, failures,
                   causes.size() - 1);
   }
-  const size_t shown = std::min(causes.size(), kMostCauses);
+  const size_t shown = std::min(causes.size(), kMostSummedCauses);
   for (size_t index = 0; index < shown; ++index) print_cause(session, causes[index]);
   if (causes.size() > shown) session.print("\n{} more causes are in the certificate.\n", causes.size() - shown);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the command line and runs the chosen verb. Each error becomes one message, or a JSON
+// Parses the command line and runs the chosen subcommand. Each error becomes one message, or a JSON
 // document with --json.
 #include "command.hpp"
 
@@ -11,7 +11,7 @@
 
 #include "host.hpp"
 #include "options.hpp"
-#include "verbs.hpp"
+#include "subcommands.hpp"
 
 namespace tool {
 namespace {
@@ -50,115 +50,124 @@ constexpr const char* kVerifyExamples = R"(Examples:
 Exit status: 0 verified, 1 refused, with the part that is wrong, 2 usage error.)";
 
 void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = app.add_subcommand("run", "run one operator on random or given data");
+  CLI::App* subcommand = app.add_subcommand("run", "run one operator on random or given data");
   RunOptions& run_options = options.run;
-  verb->add_option("OP", run_options.op, "operator, as in ops.def")->required();
-  verb->add_option("--device,-d", run_options.device, "plugin:index; default: as the library chooses");
-  verb->add_option("--dtype,-t", run_options.dtype, "T of the operator's dtype rule; default f32 where it is legal");
-  verb->add_option("--out-dtype", run_options.out_dtype, "of the output, where the rule leaves a choice");
-  add_each(verb, "--shape,-s", run_options.shapes, "of the next input, as 64x32 or scalar; default 4x4");
-  add_each(verb, "--out-shape", run_options.out_shapes, "of the next output, where the inputs do not say");
-  add_each(verb, "--strides", run_options.strides, "of the next operand in elements, inputs first, as 32,1");
-  add_each(verb, "--data", run_options.data, "values of the next input, as 1,2,3; default random");
-  add_each(verb, "--scalar", run_options.scalars, "next scalar; default 1, 2, ..");
-  add_each(verb, "--attr,-a", run_options.attributes, "NAME=VALUE, or NAME=VALUE,VALUE for an array");
-  verb->add_option("--seed", run_options.seed, "of the random data")->capture_default_str();
-  verb->add_option("--repeat,-n", run_options.repeat, "timed calls after the first")
+  subcommand->add_option("OP", run_options.op, "operator, as in ops.def")->required();
+  subcommand->add_option("--device,-d", run_options.device, "plugin:index; default: as the library chooses");
+  subcommand->add_option("--dtype,-t", run_options.dtype,
+                         "T of the operator's dtype rule; default f32 where it is legal");
+  subcommand->add_option("--out-dtype", run_options.out_dtype, "of the output, where the rule leaves a choice");
+  add_each(subcommand, "--shape,-s", run_options.shapes, "of the next input, as 64x32 or scalar; default 4x4");
+  add_each(subcommand, "--out-shape", run_options.out_shapes, "of the next output, where the inputs do not say");
+  add_each(subcommand, "--strides", run_options.strides, "of the next operand in elements, inputs first, as 32,1");
+  add_each(subcommand, "--data", run_options.data, "values of the next input, as 1,2,3; default random");
+  add_each(subcommand, "--scalar", run_options.scalars, "next scalar; default 1, 2, ..");
+  add_each(subcommand, "--attr,-a", run_options.attributes, "NAME=VALUE, or NAME=VALUE,VALUE for an array");
+  subcommand->add_option("--seed", run_options.seed, "of the random data")->capture_default_str();
+  subcommand->add_option("--repeat,-n", run_options.repeat, "timed calls after the first")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1'000'000u));
-  verb->add_flag("--all", run_options.all, "whole tensors, however large");
-  verb->footer(kRunExamples);
-  verb->callback([&] { chosen = [&] { return run(options.session, options.run); }; });
+  subcommand->add_flag("--all", run_options.all, "whole tensors, however large");
+  subcommand->footer(kRunExamples);
+  subcommand->callback([&] { chosen = [&] { return run(options.session, options.run); }; });
 }
 
 void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = app.add_subcommand("certify", "run the conformance suite on a plugin and write its certificate");
+  CLI::App* subcommand =
+      app.add_subcommand("certify", "run the conformance suite on a plugin and write its certificate");
   CertifyOptions& certify_options = options.certify;
-  verb->add_option("PLUGIN", certify_options.plugin, "path of a plugin's library, or a plugin's name");
+  subcommand->add_option("PLUGIN", certify_options.plugin, "path of a plugin's library, or a plugin's name");
   CLI::Option* profile =
-      verb->add_option("--profile,-p", certify_options.profile, "core, infer or train")->capture_default_str();
-  verb->add_option("--device,-d", certify_options.device, "index of the plugin's device")->capture_default_str();
-  add_each(verb, "--filter,-f", certify_options.filters,
+      subcommand->add_option("--profile,-p", certify_options.profile, "core, infer or train")->capture_default_str();
+  subcommand->add_option("--device,-d", certify_options.device, "index of the plugin's device")->capture_default_str();
+  add_each(subcommand, "--filter,-f", certify_options.filters,
            "a case's id, the beginning of one up to a dot, or a pattern with *; may be given again");
-  verb->add_option("--seed", certify_options.seed, "of the data; default: random, and printed");
-  verb->add_option("--jobs,-j", certify_options.jobs, "processes at once; default: one a processor")
+  subcommand->add_option("--seed", certify_options.seed, "of the data; default: random, and printed");
+  subcommand->add_option("--jobs,-j", certify_options.jobs, "processes at once; default: one a processor")
       ->check(CLI::Range(1u, 1024u));
-  verb->add_option("--timeout", certify_options.timeout_s, "seconds that a case may take")
+  subcommand->add_option("--timeout", certify_options.timeout_s, "seconds that a case may take")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
-  verb->add_option("--memory-limit", certify_options.memory_mib, "MiB that one process may hold")
+  subcommand->add_option("--memory-limit", certify_options.memory_mib, "MiB that one process may hold")
       ->capture_default_str()
       ->check(CLI::Range(64u, 1u << 24));
-  verb->add_option("--equal-failures", certify_options.equal_failures,
+  subcommand
+      ->add_option("--equal-failures", certify_options.equal_failures,
                    "with the same words, after which the rest of a group is not run; 0: run all")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 20));
-  verb->add_option("--output,-o", certify_options.output, "directory of the certificates")->capture_default_str();
-  verb->add_flag("--list", certify_options.list, "show the cases and end");
-  verb->add_option("--bound", certify_options.bound, "show the bound of an operator, or of one dtype of it, and end")
+  subcommand->add_option("--output,-o", certify_options.output, "directory of the certificates")->capture_default_str();
+  subcommand->add_flag("--list", certify_options.list, "show the cases and end");
+  subcommand
+      ->add_option("--bound", certify_options.bound, "show the bound of an operator, or of one dtype of it, and end")
       ->type_name("OP [DTYPE]")
       ->expected(1, 2);
-  verb->add_flag("--resume", certify_options.resume, "go on where a run of the same seed was stopped");
-  verb->add_flag("--only-failed", certify_options.only_failed,
-                 "what failed in the certificate, with its profile and seed; written next to it");
-  verb->add_flag("--in-process", certify_options.in_process, "no child processes and no limits: for a debugger");
-  verb->add_flag("--fail-fast", certify_options.fail_fast, "end at the first failure, with what ran until then");
-  verb->add_flag("--quiet,-q", certify_options.quiet, "of the progress a line a minute");
-  verb->add_flag("--junit", certify_options.junit, "JUnit XML on standard output");
-  verb->add_flag("--html", certify_options.html, "the HTML page on standard output");
-  verb->footer(kCertifyExamples);
-  verb->callback([&, profile] {
+  subcommand->add_flag("--resume", certify_options.resume, "go on where a run of the same seed was stopped");
+  subcommand->add_flag("--only-failed", certify_options.only_failed,
+                       "what failed in the certificate, with its profile and seed; written next to it");
+  subcommand->add_flag("--in-process", certify_options.in_process, "no child processes and no limits: for a debugger");
+  subcommand->add_flag("--fail-fast", certify_options.fail_fast, "end at the first failure, with what ran until then");
+  subcommand->add_flag("--quiet,-q", certify_options.quiet, "of the progress a line a minute");
+  subcommand->add_flag("--junit", certify_options.junit, "JUnit XML on standard output");
+  subcommand->add_flag("--html", certify_options.html, "the HTML page on standard output");
+  subcommand->footer(kCertifyExamples);
+  subcommand->callback([&, profile] {
     certify_options.profile_given = profile->count() != 0;
     chosen = [&] { return certify(options.session, certify_options); };
   });
 }
 
 void add_verify(CLI::App& app, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = app.add_subcommand("verify", "check a certificate: its parts, its plugin, and a sample run again");
+  CLI::App* subcommand =
+      app.add_subcommand("verify", "check a certificate: its parts, its plugin, and a sample run again");
   VerifyOptions& verify_options = options.verify;
-  verb->add_option("CERTIFICATE", verify_options.certificate, "JSON file that certify wrote")->required();
-  verb->add_option("PLUGIN", verify_options.plugin, "path of the plugin's library, or the plugin's name")->required();
-  verb->add_option("--sample,-n", verify_options.sample, "cases that are run again")
+  subcommand->add_option("CERTIFICATE", verify_options.certificate, "JSON file that certify wrote")->required();
+  subcommand->add_option("PLUGIN", verify_options.plugin, "path of the plugin's library, or the plugin's name")
+      ->required();
+  subcommand->add_option("--sample,-n", verify_options.sample, "cases that are run again")
       ->capture_default_str()
       ->check(CLI::Range(size_t{1}, size_t{1} << 32));
-  verb->add_option("--seed", verify_options.seed, "of the choice and its data; default: random, and printed");
-  verb->add_option("--device,-d", verify_options.device, "index of the plugin's device; default: the certificate's");
-  verb->add_option("--jobs,-j", verify_options.jobs, "processes at once; default: one a processor")
+  subcommand->add_option("--seed", verify_options.seed, "of the choice and its data; default: random, and printed");
+  subcommand->add_option("--device,-d", verify_options.device,
+                         "index of the plugin's device; default: the certificate's");
+  subcommand->add_option("--jobs,-j", verify_options.jobs, "processes at once; default: one a processor")
       ->check(CLI::Range(1u, 1024u));
-  verb->add_option("--timeout", verify_options.timeout_s, "seconds that a case may take")
+  subcommand->add_option("--timeout", verify_options.timeout_s, "seconds that a case may take")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
-  verb->add_flag("--quiet,-q", verify_options.quiet, "of the progress a line a minute");
-  verb->footer(kVerifyExamples);
-  verb->callback([&] { chosen = [&] { return verify(options.session, options.verify); }; });
+  subcommand->add_flag("--quiet,-q", verify_options.quiet, "of the progress a line a minute");
+  subcommand->footer(kVerifyExamples);
+  subcommand->callback([&] { chosen = [&] { return verify(options.session, options.verify); }; });
 }
 
-void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = app.add_subcommand("list", "plugins and devices found, and from where");
-  verb->add_option("NAME", options.list.filter, "only this plugin or device");
-  verb->add_flag("--all", options.list.all, "also what is shadowed or broken, with the reason");
-  verb->callback([&] { chosen = [&] { return list(options.session, options.list); }; });
+void add_subcommands(CLI::App& app, Options& options, std::function<int()>& chosen) {
+  CLI::App* subcommand = app.add_subcommand("list", "plugins and devices found, and from where");
+  subcommand->add_option("NAME", options.list.filter, "only this plugin or device");
+  subcommand->add_flag("--all", options.list.all, "also what is shadowed or broken, with the reason");
+  subcommand->callback([&] { chosen = [&] { return list(options.session, options.list); }; });
 
-  verb = app.add_subcommand("info", "properties, memory and operators of a device, or the operator table");
-  verb->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0");
-  verb->add_flag("--all", options.info.all, "every operator x dtype");
-  verb->add_flag("--operators", options.info.operators, "the table of the SDK's operators, without a device");
-  verb->callback([&] { chosen = [&] { return info(options.session, options.info); }; });
+  subcommand = app.add_subcommand("info", "properties, memory and operators of a device, or the operator table");
+  subcommand->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0");
+  subcommand->add_flag("--all", options.info.all, "every operator x dtype");
+  subcommand->add_flag("--operators", options.info.operators, "the table of the SDK's operators, without a device");
+  subcommand->callback([&] { chosen = [&] { return info(options.session, options.info); }; });
 
-  verb = app.add_subcommand("doctor", "every candidate: the rule that it kept or broke, and which side must change");
-  verb->callback([&] { chosen = [&] { return doctor(options.session, options.doctor); }; });
+  subcommand =
+      app.add_subcommand("doctor", "every candidate: the rule that it kept or broke, and which side must change");
+  subcommand->callback([&] { chosen = [&] { return doctor(options.session, options.doctor); }; });
 
   add_run(app, options, chosen);
   add_certify(app, options, chosen);
   add_verify(app, options, chosen);
 
-  verb = app.add_subcommand("new", "write a plugin project that builds against this SDK and certifies itself");
-  verb->add_option("NAME", options.new_plugin.name, "of the plugin: 1 to 63 of a-z, 0-9 and _")->required();
-  verb->add_option("--dir", options.new_plugin.directory,
-                   "directory of the project, which must not exist; default NAME");
-  verb->add_flag("--queue", options.new_plugin.queue,
-                 "for a device that is not the host: queues and memory of its own; with a small card to start from");
-  verb->callback([&] { chosen = [&] { return new_plugin(options.session, options.new_plugin); }; });
+  subcommand = app.add_subcommand("new", "write a plugin project that builds against this SDK and certifies itself");
+  subcommand->add_option("NAME", options.new_plugin.name, "of the plugin: 1 to 63 of a-z, 0-9 and _")->required();
+  subcommand->add_option("--dir", options.new_plugin.directory,
+                         "directory of the project, which must not exist; default NAME");
+  subcommand->add_flag(
+      "--queue", options.new_plugin.queue,
+      "for a device that is not the host: queues and memory of its own; with a small card to start from");
+  subcommand->callback([&] { chosen = [&] { return new_plugin(options.session, options.new_plugin); }; });
 
   add_bench(app, options, chosen);
 }
@@ -187,13 +196,13 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
   app.footer(kExamples);
   app.fallthrough();
   std::function<int()> chosen;
-  add_verbs(app, options, chosen);
-  for (CLI::App* verb : app.get_subcommands({})) verb->fallthrough();
+  add_subcommands(app, options, chosen);
+  for (CLI::App* subcommand : app.get_subcommands({})) subcommand->fallthrough();
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    // Shows the help of the verb that was named last.
+    // Shows the help of the subcommand that was named last.
     const CLI::App* command_app = &app;
     while (!command_app->get_subcommands().empty()) command_app = command_app->get_subcommands().back();
     options.session.out = command_app->help();
@@ -207,7 +216,8 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     return kExitOk;
   }
   if (!chosen)
-    fail_usage("a verb is missing: list, info, doctor, run, certify, verify, new or bench; see: backplane --help");
+    fail_usage(
+        "a subcommand is missing: list, info, doctor, run, certify, verify, new or bench; see: backplane --help");
   return chosen();
 }
 

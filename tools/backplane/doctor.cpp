@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane doctor`: shows the environment, the search path, and every candidate with the rule
-// that the candidate satisfies or violates. For a violated rule, also shows what must change: the
-// plugin, the host library, the user's settings or the system.
+// Implements `backplane doctor`, which shows the environment, the search path, and every candidate
+// with the rule that the candidate satisfies or violates. For a violated rule, it also shows what
+// must change: the plugin, the host library, the user's settings or the system.
 #include <unistd.h>
 
 #include <cstring>
 
 #include "devices.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 extern "C" char** environ;
 

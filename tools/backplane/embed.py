@@ -21,8 +21,8 @@ for file in files:
         contents.append(source.read())
 with open(out, "w", encoding="utf-8") as target:
     target.write('// Made by embed.py.\n#include "embedded_file.hpp"\n\nnamespace tool {\n\nnamespace {\n\n')
-    target.writelines(array_of(f"text_{i}", content) for i, content in enumerate(contents))
+    target.writelines(array_of(f"{function}_{i}", content) for i, content in enumerate(contents))
     target.write(f"\n}}  // namespace\n\nconst std::vector<EmbeddedFile>& {function}() {{\n"
                  "  static const std::vector<EmbeddedFile> files = {\n")
-    target.writelines(f'      {{"{os.path.basename(file)}", {{text_{i}, {len(contents[i])}}}}},\n' for i, file in enumerate(files))
+    target.writelines(f'      {{"{os.path.basename(file)}", {{{function}_{i}, {len(contents[i])}}}}},\n' for i, file in enumerate(files))
     target.write("  };\n  return files;\n}\n\n}  // namespace tool\n")

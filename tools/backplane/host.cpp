@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for the host API that several verbs share.
+// Helpers for the host API that several subcommands share.
 #include "host.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Additions to backplane.hpp: functions that the classes of that header lack, and helpers that
-// several verbs share.
+// several subcommands share.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -36,8 +36,8 @@ void call(bp_status (*function)(Parameters...), Args&&... args) {
   if (status != BP_OK) throw backplane::Error(status, error);
 }
 
-// Opens a registry. If `log` is true, warnings of the library are written to stderr. Verbs that
-// report candidates themselves pass false.
+// Opens a registry. If `log` is true, warnings of the library are written to stderr. Subcommands
+// that report candidates themselves pass false.
 Registry open_registry(const Session& session, bool log);
 // Returns every candidate in search order.
 std::vector<bph_candidate> candidates(const Registry& registry);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane info DEVICE`: shows a device's properties, capabilities and memory, and the dtypes of
-// each operator.
+// Implements `backplane info DEVICE`, which shows a device's properties, capabilities and memory,
+// and the dtypes of each operator.
 #include <algorithm>
 
 #include "devices.hpp"
+#include "subcommands.hpp"
 #include "support.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane list`: shows the plugins and devices that were found, and their origins.
+// Implements `backplane list`, which shows the plugins and devices that were found, and their
+// origins.
 #include "devices.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane new NAME`: writes a plugin project that builds against the installed SDK and certifies
-// its operators.
+// Implements `backplane new NAME`, which writes a plugin project that builds against the installed
+// SDK and certifies its operators.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 #include "embedded_file.hpp"
 #include "host.hpp"
-#include "verbs.hpp"
+#include "subcommands.hpp"
 
 namespace tool {
 namespace {

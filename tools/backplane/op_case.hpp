@@ -26,8 +26,8 @@ struct Operand {
   uint64_t bytes() const;  // number of bytes from the first to the last element, including gaps
 };
 
-// The properties that the user or the verb `info` specifies. All other properties are derived or
-// have a default.
+// The properties that the user or the subcommand `info` specifies. All other properties are
+// derived or have a default.
 struct OpRequest {
   // T of the dtype rule. If 0, T is the first of f32, i32, u32, u8 and bool that is legal.
   uint32_t dtype = 0;
@@ -60,7 +60,7 @@ std::vector<uint32_t> output_dtypes(const bph_op_info& info, uint32_t dtype);
 // Returns the group under which lists show the operator, for example "unary" or "reduction".
 const char* group_of(const bph_op_info& info);
 
-// A bph_call with views without buffers. The call points to the arrays, so do not move the struct
+// A bph_call whose views have no buffers. The call points to arrays of this struct, so do not move it
 // while the call is in use.
 struct CallViews {
   explicit CallViews(const OpCase& op);

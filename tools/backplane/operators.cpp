@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane info --operators`: shows the SDK's operator table, which is independent of devices.
+// Implements `backplane info --operators`, which shows the SDK's operator table, which is
+// independent of devices.
 #include <backplane/rules/signatures.hpp>
 #include <cctype>
 #include <limits>
 
 #include "host.hpp"
 #include "op_case.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {

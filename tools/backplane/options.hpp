@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parsed command line, and functions that add options to a verb.
+// The parsed command line, and functions that add options to a subcommand.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "verbs.hpp"
+#include "subcommands.hpp"
 
 namespace tool {
 
@@ -30,12 +30,14 @@ struct Options {
 };
 
 // Adds an option that may be repeated and takes one value each time.
-inline void add_each(CLI::App* verb, const std::string& name, std::vector<std::string>& values,
+inline void add_each(CLI::App* subcommand, const std::string& name, std::vector<std::string>& values,
                      const std::string& help) {
-  verb->add_option(name, values, help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  subcommand->add_option(name, values, help)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// Adds `bench` and its measurements. Parsing sets `chosen` to a function that runs the verb.
+// Adds `bench` and its measurements. Parsing sets `chosen` to a function that runs the subcommand.
 void add_bench(CLI::App& app, Options& options, std::function<int()>& chosen);
 
 }  // namespace tool

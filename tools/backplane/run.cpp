@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane run OP`: runs one operator on random or given data and prints the result, times and
-// facts of the plan.
+// Implements `backplane run OP`, which runs one operator on random or given data and prints the
+// result, times and properties of the plan.
 #include <algorithm>
 #include <bit>
 #include <chrono>
 
 #include "devices.hpp"
 #include "op_case.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares what every verb uses: the global options, the output, and Failure.
+// Declares what every subcommand uses: the global options, the output, and Failure.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFinding = 1;  // a finding, or an operation that failed
 inline constexpr int kExitUsage = 2;
 
-// Ends a verb with an exit code and one message for the user.
+// Ends a subcommand with an exit code and one message for the user.
 class Failure : public std::runtime_error {
  public:
   Failure(int exit_code, std::string status, const std::string& message)
@@ -32,7 +32,7 @@ class Failure : public std::runtime_error {
   std::string status_;
 };
 
-// Throws a usage error. The request names something unknown or contradicts itself.
+// Throws a usage error, for a request that names something unknown or contradicts itself.
 template <class... Args>
 [[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
   throw Failure(kExitUsage, "INVALID_ARGUMENT", fmt::format(format, std::forward<Args>(args)...));

@@ -27,7 +27,7 @@ void query(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t
     }
     return;
   }
-  // Only the facts of the first supported output dtype are stored.
+  // Stores the plan's properties for the first supported output dtype only.
   if (support.supported++ > 0) return;
   support.any_size = (facts.plan_flags & BP_PLAN_ANY_SIZE) != 0;
   support.staged = static_cast<uint32_t>(std::popcount(facts.stage_inputs) + std::popcount(facts.stage_outputs));

@@ -30,6 +30,9 @@ struct Cell {
   Cell(const char* content) : Cell(std::string_view(content)) {}
 };
 
+// Makes a cell that is aligned to the right, as numbers are.
+inline Cell right(std::string_view content, Style style = Style::plain) { return Cell(content, style, true); }
+
 class Table {
  public:
   explicit Table(std::vector<Cell> header) : header_(std::move(header)) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane verify CERTIFICATE PLUGIN`: checks whether the plugin reproduces a certificate.
+// Implements `backplane verify CERTIFICATE PLUGIN`, which checks whether the plugin reproduces a
+// certificate.
 #include "verify.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 #include "certify_progress.hpp"
 #include "plugin_library.hpp"
-#include "verbs.hpp"
+#include "subcommands.hpp"
 
 namespace tool {
 namespace {

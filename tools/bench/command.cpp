@@ -14,25 +14,28 @@ constexpr const char* kBenchOpsExamples = R"(Examples:
   backplane bench ops --shapes my_model.txt --json > before.json)";
 
 void add_bench_ops(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb =
+  CLI::App* subcommand =
       bench.add_subcommand("ops", "operators of a device in the shapes of models, compared with other libraries");
   BenchOpsOptions& ops = options.bench_ops;
-  verb->add_option("--plugin,-p", ops.plugin, "path of a plugin's library, or its name; its first device");
-  verb->add_option("--device,-d", ops.device, "plugin:index; default: as the library chooses");
-  add_each(verb, "--shapes", ops.shapes, "file of cases (docs/benchmarks.md); default: the built-in models");
-  add_each(verb, "--filter,-f", ops.filters, "a group, an operator, a dtype, or a pattern of 'group/line' with *");
-  verb->add_option("--threads", ops.threads, "host threads of the plugin and the peers; default: one a processor")
+  subcommand->add_option("--plugin,-p", ops.plugin, "path of a plugin's library, or its name; its first device");
+  subcommand->add_option("--device,-d", ops.device, "plugin:index; default: as the library chooses");
+  add_each(subcommand, "--shapes", ops.shapes, "file of cases (docs/benchmarks.md); default: the built-in models");
+  add_each(subcommand, "--filter,-f", ops.filters,
+           "a group, an operator, a dtype, or a pattern of 'group/line' with *");
+  subcommand->add_option("--threads", ops.threads, "host threads of the plugin and the peers; default: one a processor")
       ->check(CLI::Range(1, 4096));
-  verb->add_option("--seconds", ops.seconds, "a case, about")->capture_default_str()->check(CLI::Range(0.001, 3600.0));
-  verb->add_option("--html", ops.html, "also write a page with charts to this file");
-  verb->add_option("--peers", ops.peer_folder, "folder of the peers; default: the installed ones")
+  subcommand->add_option("--seconds", ops.seconds, "a case, about")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 3600.0));
+  subcommand->add_option("--html", ops.html, "also write a page with charts to this file");
+  subcommand->add_option("--peers", ops.peer_folder, "folder of the peers; default: the installed ones")
       ->envname("BACKPLANE_BENCH_PEERS");
-  verb->add_flag("!--no-peers", ops.peers, "the device alone");
-  verb->add_flag("--decomposed", ops.decomposed, "a composite that the plugin has also as core decomposes it");
-  verb->add_flag("--list", ops.list, "show the cases and end");
-  verb->add_flag("--quiet,-q", ops.quiet, "no progress on standard error");
-  verb->footer(kBenchOpsExamples);
-  verb->callback([&] { chosen = [&] { return bench_ops(options.session, options.bench_ops); }; });
+  subcommand->add_flag("!--no-peers", ops.peers, "the device alone");
+  subcommand->add_flag("--decomposed", ops.decomposed, "a composite that the plugin has also as core decomposes it");
+  subcommand->add_flag("--list", ops.list, "show the cases and end");
+  subcommand->add_flag("--quiet,-q", ops.quiet, "no progress on standard error");
+  subcommand->footer(kBenchOpsExamples);
+  subcommand->callback([&] { chosen = [&] { return bench_ops(options.session, options.bench_ops); }; });
 }
 
 constexpr const char* kBenchModelExamples = R"(Examples:
@@ -41,68 +44,71 @@ constexpr const char* kBenchModelExamples = R"(Examples:
   backplane bench model --device reference:0 --small --no-peers)";
 
 void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = bench.add_subcommand(
+  CLI::App* subcommand = bench.add_subcommand(
       "model", "whole models with random weights, compared with other libraries, and a decode that grows");
   BenchModelOptions& model = options.bench_model;
-  verb->add_option("--plugin,-p", model.plugin, "path of a plugin's library, or its name; its first device");
-  verb->add_option("--device,-d", model.device, "plugin:index; default: as the library chooses");
-  add_each(verb, "--filter,-f", model.filters, "bert_layer, resnet_block, gpt_step or gpt_decode; default: all");
-  verb->add_option("--threads", model.threads, "host threads of the plugin and the peers; default: one a processor")
+  subcommand->add_option("--plugin,-p", model.plugin, "path of a plugin's library, or its name; its first device");
+  subcommand->add_option("--device,-d", model.device, "plugin:index; default: as the library chooses");
+  add_each(subcommand, "--filter,-f", model.filters, "bert_layer, resnet_block, gpt_step or gpt_decode; default: all");
+  subcommand
+      ->add_option("--threads", model.threads, "host threads of the plugin and the peers; default: one a processor")
       ->check(CLI::Range(1, 4096));
-  verb->add_option("--seconds", model.seconds, "a model, about")
+  subcommand->add_option("--seconds", model.seconds, "a model, about")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3600.0));
-  verb->add_option("--steps", model.steps, "of the decode")
+  subcommand->add_option("--steps", model.steps, "of the decode")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{2}, int64_t{65536}));
-  verb->add_option("--html", model.html, "also write a page with charts to this file");
-  verb->add_option("--peers", model.peer_folder, "folder of the peers; default: the installed ones")
+  subcommand->add_option("--html", model.html, "also write a page with charts to this file");
+  subcommand->add_option("--peers", model.peer_folder, "folder of the peers; default: the installed ones")
       ->envname("BACKPLANE_BENCH_PEERS");
-  verb->add_flag("!--no-peers", model.peers, "the device alone");
-  verb->add_flag("--small", model.small, "small sizes: shows that all of it runs, not how fast");
-  verb->add_flag("--quiet,-q", model.quiet, "no progress on standard error");
-  verb->footer(kBenchModelExamples);
-  verb->callback([&] { chosen = [&] { return bench_model(options.session, options.bench_model); }; });
+  subcommand->add_flag("!--no-peers", model.peers, "the device alone");
+  subcommand->add_flag("--small", model.small, "small sizes: shows that all of it runs, not how fast");
+  subcommand->add_flag("--quiet,-q", model.quiet, "no progress on standard error");
+  subcommand->footer(kBenchModelExamples);
+  subcommand->callback([&] { chosen = [&] { return bench_model(options.session, options.bench_model); }; });
 }
 
 void add_bench_memory(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = bench.add_subcommand("memory", "copies, transfers and allocations of a device, by size");
+  CLI::App* subcommand = bench.add_subcommand("memory", "copies, transfers and allocations of a device, by size");
   BenchMemoryOptions& memory = options.bench_memory;
-  verb->add_option("--plugin,-p", memory.plugin, "path of a plugin's library, or its name; its first device");
-  verb->add_option("--device,-d", memory.device, "plugin:index; default: as the library chooses");
-  verb->add_option("--most", memory.most_bytes, "bytes of the largest size; from 1 KiB in steps of 8")
+  subcommand->add_option("--plugin,-p", memory.plugin, "path of a plugin's library, or its name; its first device");
+  subcommand->add_option("--device,-d", memory.device, "plugin:index; default: as the library chooses");
+  subcommand->add_option("--most", memory.most_bytes, "bytes of the largest size; from 1 KiB in steps of 8")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{1024}, uint64_t{1} << 36));
-  verb->add_option("--seconds", memory.seconds, "a size, about")
+  subcommand->add_option("--seconds", memory.seconds, "a size, about")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3600.0));
-  verb->callback([&] { chosen = [&] { return bench_memory(options.session, options.bench_memory); }; });
+  subcommand->callback([&] { chosen = [&] { return bench_memory(options.session, options.bench_memory); }; });
 }
 
 void add_bench_compare(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb = bench.add_subcommand("compare", "what moved between two reports of bench --json beyond the noise");
+  CLI::App* subcommand =
+      bench.add_subcommand("compare", "what moved between two reports of bench --json beyond the noise");
   BenchCompareOptions& compare = options.bench_compare;
-  verb->add_option("BEFORE", compare.before, "report of `bench ops --json` or `bench memory --json`")->required();
-  verb->add_option("AFTER", compare.after, "a later report of the same kind")->required();
-  verb->add_option("--least", compare.least_percent, "percent; a smaller change of the median is none")
+  subcommand->add_option("BEFORE", compare.before, "report of `bench ops --json` or `bench memory --json`")->required();
+  subcommand->add_option("AFTER", compare.after, "a later report of the same kind")->required();
+  subcommand->add_option("--least", compare.least_percent, "percent; a smaller change of the median is none")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1000.0));
-  verb->callback([&] { chosen = [&] { return bench_compare(options.session, options.bench_compare); }; });
+  subcommand->callback([&] { chosen = [&] { return bench_compare(options.session, options.bench_compare); }; });
 }
 
 void add_bench_dispatch(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* verb =
+  CLI::App* subcommand =
       bench.add_subcommand("dispatch", "the SDK's own share of a call, compared with the layers around it");
-  verb->add_option("--null-plugin", options.bench.null_plugin, "library of the null plugin; default: the installed one")
+  subcommand
+      ->add_option("--null-plugin", options.bench.null_plugin, "library of the null plugin; default: the installed one")
       ->envname("BACKPLANE_NULL_PLUGIN");
-  verb->add_option("--device,-d", options.bench.device, "device for plan creation")->capture_default_str();
-  verb->add_option("--batches", options.bench.batches, "batches; the median is shown")
+  subcommand->add_option("--device,-d", options.bench.device, "device for plan creation")->capture_default_str();
+  subcommand->add_option("--batches", options.bench.batches, "batches; the median is shown")
       ->capture_default_str()
       ->check(CLI::Range(1u, 100'000u));
-  verb->add_option("--calls", options.bench.calls, "calls a batch")
+  subcommand->add_option("--calls", options.bench.calls, "calls a batch")
       ->capture_default_str()
       ->check(CLI::Range(1u, 100'000'000u));
-  verb->callback([&] { chosen = [&] { return bench_dispatch(options.session, options.bench); }; });
+  subcommand->callback([&] { chosen = [&] { return bench_dispatch(options.session, options.bench); }; });
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 #include "bench/ops.hpp"
 #include "bench/report.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {
@@ -146,7 +146,6 @@ int bench_compare(Session& session, const BenchCompareOptions& options) {
   session.print("{} ({}) to {} ({})\n{} figure(s) moved beyond the noise, {} did not; {} gone, {} new\n\n",
                 options.before, printable(before.device), options.after, printable(after.device), found.moves.size(),
                 found.unmoved, found.gone.size(), found.added.size());
-  const auto right = [](const std::string& text) { return Cell(text, Style::plain, true); };
   Table table({"WHAT", right("BEFORE"), right("p10..p90"), right("AFTER"), right("p10..p90"), "CHANGE"});
   for (const Move& move : found.moves) {
     table.add({move.key, right(time_text(move.before.median)), right(spread_text(move.before)),

@@ -22,7 +22,7 @@ struct Move {
 };
 
 struct Comparison {
-  std::vector<Move> moves;  // sorted by size, largest first
+  std::vector<Move> moves;  // sorted by the size of the change, largest first
   std::vector<std::string> gone, added;
   size_t unmoved = 0;
 };

@@ -33,8 +33,8 @@ CaseData make_data(const OpCase& op);
 // Returns outputs of the sizes that `op` states, filled with zeros.
 std::vector<HostBlock> make_outputs(const OpCase& op);
 
-// Returns the largest |a - b| divided by the largest finite |b|, or the largest |a - b| if all of b
-// is 0. Returns NaN if only one of two elements is NaN. Returns no value for dtypes that this
+// Returns the largest |a - b| divided by the largest finite |b|, or the largest |a - b| if all of
+// `b` is 0. Returns NaN if only one of two elements is NaN. Returns no value for dtypes that this
 // function cannot compare.
 std::optional<double> difference(uint32_t dtype, const HostBlock& a, const HostBlock& b);
 // Returns a generous limit for the difference of two correct implementations. If the difference

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bench/target.hpp"
 #include "measure.hpp"
 
 namespace tool {
 namespace {
 
-constexpr uint64_t kSharedBytes = 1 << 20;     // for smaller copies, threads cost more than they save
-constexpr uint64_t kWaitNs = 600'000'000'000;  // limits every wait of the benchmark
+constexpr uint64_t kSharedBytes = 1 << 20;  // for smaller copies, more threads cost more time than they save
 
 Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE) {
   bph_buffer_desc desc = sized<bph_buffer_desc>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contestants: an operator on a Backplane device, a copy of the same number of bytes on that
-// device, and memcpy on the host.
+// Contestants: an operator on a Backplane device, a copy on that device that moves as many bytes as
+// the operator, and memcpy on the host.
 #pragma once
 
 #include <atomic>

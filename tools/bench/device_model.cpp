@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/device_model.hpp"
 
+#include "bench/target.hpp"
 #include "measure.hpp"
 
 namespace tool {
 namespace {
-
-constexpr uint64_t kWaitNs = 600'000'000'000;  // limits every wait of the benchmark
 
 backplane::Dims dims(const Extents& extents) {
   return backplane::Dims(std::span<const int64_t>(extents.data(), extents.size()));

@@ -11,15 +11,15 @@
 #include "direct_plugin.hpp"
 #include "host.hpp"
 #include "measure.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Figure {
+struct DispatchFigure {
   std::string key;
   std::string what;
   std::string unit;  // "ns" or "count"
@@ -125,7 +125,7 @@ class Bench {
   Bench(const Session& session, const BenchOptions& options)
       : session_(session), options_(options), null_library_(find_null_plugin(options.null_plugin)) {}
 
-  std::vector<Figure> measure_all() {
+  std::vector<DispatchFigure> measure_all() {
     calls();
     optional("plan_reference", [&] { plans(); });
     optional("load_reference", [&] { loads(); });
@@ -307,7 +307,8 @@ class Bench {
     const bool read =
         pipe != nullptr && std::fscanf(pipe, "%lf %lf %lf", &value.median, &value.least, &value.most) == 3;
     if (pipe != nullptr) pclose(pipe);
-    Figure figure{"torch_add", "PyTorch: eager add of 4 elements, from Python", "ns", {}, "python3 has no torch", {}};
+    DispatchFigure figure{
+        "torch_add", "PyTorch: eager add of 4 elements, from Python", "ns", {}, "python3 has no torch", {}};
     if (read) {
       figure.value = value;
       figure.why_none.clear();
@@ -319,23 +320,23 @@ class Bench {
   const BenchOptions& options_;
   std::string null_library_;
   TemporaryDirectory directory_;
-  std::vector<Figure> figures_;
+  std::vector<DispatchFigure> figures_;
   double allocations_ = 0;
 };
 
-std::string value_text(const Figure& figure, double value) {
+std::string value_text(const DispatchFigure& figure, double value) {
   if (figure.unit == "count") return fmt::format("{:g}", value);
   if (value >= 1e6) return fmt::format("{:.2f} ms", value / 1e6);
   return value >= 1e4 ? fmt::format("{:.2f} µs", value / 1e3) : fmt::format("{:.1f} ns", value);
 }
 
-bool within(const Figure& figure) { return figure.value->median <= *figure.budget; }
+bool within(const DispatchFigure& figure) { return figure.value->median <= *figure.budget; }
 
-void print_text(Session& session, const BenchOptions& options, const std::vector<Figure>& figures) {
+void print_text(Session& session, const BenchOptions& options, const std::vector<DispatchFigure>& figures) {
   session.print("Median of {} batches of {} calls, least and most batch\n\n", options.batches, options.calls);
   Table table({"WHAT", Cell("MEDIAN", Style::plain, true), Cell("LEAST", Style::plain, true),
                Cell("MOST", Style::plain, true), Cell("BUDGET", Style::plain, true), ""});
-  for (const Figure& figure : figures) {
+  for (const DispatchFigure& figure : figures) {
     if (!figure.value) {
       table.add({figure.what, "", "", "", "", Cell(figure.why_none, Style::faint)});
       continue;
@@ -353,13 +354,13 @@ void print_text(Session& session, const BenchOptions& options, const std::vector
   session.out += table.text(session.colour);
 }
 
-void print_json(Session& session, const BenchOptions& options, const std::vector<Figure>& figures) {
+void print_json(Session& session, const BenchOptions& options, const std::vector<DispatchFigure>& figures) {
   Json document = Session::document("backplane.bench_dispatch");
   document["batches"] = options.batches;
   document["calls"] = options.calls;
   document["device"] = options.device;
   document["figures"] = Json::array();
-  for (const Figure& figure : figures) {
+  for (const DispatchFigure& figure : figures) {
     Json row;
     row["key"] = figure.key;
     row["what"] = figure.what;
@@ -383,7 +384,7 @@ void print_json(Session& session, const BenchOptions& options, const std::vector
 }  // namespace
 
 int bench_dispatch(Session& session, const BenchOptions& options) {
-  const std::vector<Figure> figures = Bench(session, options).measure_all();
+  const std::vector<DispatchFigure> figures = Bench(session, options).measure_all();
   if (session.json) {
     print_json(session, options, figures);
   } else {

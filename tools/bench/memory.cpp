@@ -8,13 +8,11 @@
 #include "bench/report.hpp"
 #include "bench/target.hpp"
 #include "measure.hpp"
+#include "subcommands.hpp"
 #include "table.hpp"
-#include "verbs.hpp"
 
 namespace tool {
 namespace {
-
-constexpr uint64_t kWaitNs = 600'000'000'000;
 
 // One measured operation on `bytes` bytes.
 struct MemoryRow {
@@ -85,13 +83,14 @@ class MemoryBench {
     return desc;
   }
 
-  // Measures the contestants of one size alternately. If a contestant fails, its row contains the
-  // reason.
+  // A contestant of measure_together(), and the description of its row.
   struct Entry {
     std::string what;
     bool moves;
     std::unique_ptr<Contestant> contestant;
   };
+  // Measures the contestants of one size alternately. If a contestant fails, its row contains the
+  // reason.
   void measure_together(uint64_t bytes, std::vector<Entry>& entries) {
     std::vector<Contestant*> contestants;
     std::vector<MemoryRow> rows;
@@ -124,7 +123,8 @@ class MemoryBench {
     const Buffer one(device_.get(), desc_of(bytes)), two(device_.get(), desc_of(bytes));
     const HostBlock host(bytes);
     std::vector<Entry> entries;
-    // A copy reads and writes each byte, so it transfers twice its size.
+    // Each of the two contestants copies bytes / 2 bytes, because a copy reads and writes each
+    // byte.
     entries.push_back(
         {"copy in device memory, read and written", true, std::make_unique<CopyContestant>(device_, bytes)});
     entries.push_back({"memcpy on the host, read and written", true, std::make_unique<MemcpyContestant>(bytes)});
@@ -172,7 +172,6 @@ class MemoryBench {
 void print_text(Session& session, const Target& target, const std::vector<MemoryRow>& rows) {
   session.print("{} ({}), plugin {}\n{}\n\n", target.name(), printable(target.info().name), printable(target.version()),
                 machine_text());
-  const auto right = [](const std::string& text) { return Cell(text, Style::plain, true); };
   Table table({"WHAT", right("BYTES"), right("LATENCY"), right("p10..p90"), right("THROUGHPUT"), right("p10..p90"),
                right("RATE"), ""});
   for (const MemoryRow& row : rows) {

@@ -15,7 +15,7 @@
 #include "bench/process_memory.hpp"
 #include "bench/target.hpp"
 #include "measure.hpp"
-#include "verbs.hpp"
+#include "subcommands.hpp"
 
 namespace tool {
 namespace {

@@ -7,15 +7,6 @@
 namespace tool {
 namespace {
 
-Cell right(const std::string& text) { return Cell(text, Style::plain, true); }
-
-std::string memory_text(const Performance& one) {
-  std::string text;
-  if (one.device_bytes) text = bytes_text(*one.device_bytes);
-  if (one.host_bytes) text += (text.empty() ? "" : ", ") + fmt::format("+{}", bytes_text(*one.host_bytes));
-  return text;
-}
-
 std::vector<Cell> cells_of(const std::string& model, const ModelRow& row, const Performance& one) {
   std::vector<Cell> cells = {model, one.name};
   if (!one.reason.empty()) {

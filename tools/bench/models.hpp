@@ -8,8 +8,8 @@
 
 namespace tool {
 
-// `full` means the real sizes of the models. `small` means sizes that a simple plugin runs in
-// milliseconds, for tests of every operator.
+// The size `full` means the real sizes of the models. The size `small` means sizes that a simple
+// plugin runs in milliseconds, for tests of every operator.
 enum class ModelSize { full, small };
 
 // One encoder layer of BERT-base with 128 tokens of width 768, 12 heads, and an MLP of width 3072

@@ -15,7 +15,7 @@
 #include "bench/shape_file.hpp"
 #include "bench/target.hpp"
 #include "measure.hpp"
-#include "verbs.hpp"
+#include "subcommands.hpp"
 
 namespace tool {
 namespace {
@@ -50,7 +50,7 @@ std::vector<BenchCase> choose_cases(const BenchOpsOptions& options) {
   return all;
 }
 
-// The progress line on standard error. On a terminal, each output overwrites the previous one.
+// The progress line on standard error. On a terminal, each output overwrites the previous output.
 class Progress {
  public:
   Progress(bool shown, size_t total) : shown_(shown), terminal_(isatty(STDERR_FILENO) != 0), total_(total) {}

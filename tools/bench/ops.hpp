@@ -19,12 +19,13 @@ struct OpRow {
   Work work;
   Performance device;
   std::vector<Performance> peers;
-  // Nanoseconds per sample: of the device's call, and of a copy that transfers the same number of
-  // bytes.
+  // Nanoseconds per call in each sample: of the device's call, and of a copy that transfers the
+  // same number of bytes.
   std::vector<double> device_ns, copy_ns;
-  // The fraction of the machine's limit that the device reaches. The limit is measured in the same
-  // run, and is the longer of two times. The first is the time of the call's operations at the peak
-  // rate of their dtype. The second is the time of a copy that transfers as many bytes as the call.
+  // The roofline lower bound on the time of a call, divided by the measured time. The bound is the
+  // longer of two times, which the same run measures. The first is the time of the call's
+  // operations at the peak rate of their dtype. The second is the time of a copy that transfers as
+  // many bytes as the call.
   std::optional<Figure> of_limit;
   bool memory_bound = false;  // whether the copy takes longer than the operations
 
@@ -54,9 +55,9 @@ struct Summary {
   double worst = 0;
   std::string worst_case;
 };
-// Summarizes each peer by its time divided by the device's time. Cases that operations limit and
-// cases that memory limits have separate lines. Further lines compare the device with a copy of 64
-// MiB and more, for dense and for strided operands. Lines without cases are omitted.
+// Summarizes each peer by its time divided by the device's time. Compute-bound and memory-bound
+// cases have separate lines. Further lines compare the device with a copy of 64 MiB and more, for
+// dense and for strided operands. Lines without cases are omitted.
 std::vector<Summary> summaries_of(const OpsReport& report);
 
 Json ops_json(const OpsReport& report);

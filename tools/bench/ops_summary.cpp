@@ -9,7 +9,7 @@
 namespace tool {
 namespace {
 
-constexpr double kLargeBytes = 64 << 20;  // in bytes; larger than any CPU cache
+constexpr double kLargeBytes = 64 << 20;  // in bytes; larger than most CPU caches
 
 class Gathering {
  public:

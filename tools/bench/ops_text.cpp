@@ -30,15 +30,6 @@ std::string digits(double value) { return fmt::format("{:.{}f}", value, value >=
 
 std::string share_text(const Figure& figure) { return fmt::format("{:.0f} %", 100 * figure.median); }
 
-std::string memory_text(const Performance& one) {
-  std::string text;
-  if (one.device_bytes) text = bytes_text(*one.device_bytes);
-  if (one.host_bytes) text += (text.empty() ? "" : ", ") + fmt::format("+{}", bytes_text(*one.host_bytes));
-  return text;
-}
-
-Cell right(const std::string& text, Style style = Style::plain) { return Cell(text, style, true); }
-
 // Shortens the text of a case for a column. --json prints the whole text.
 std::string short_text(const std::string& text) {
   constexpr size_t most = 48;

@@ -32,8 +32,8 @@ class Peer {
   virtual const std::string& version() const = 0;
   virtual void set_threads(int threads) = 0;
   // Returns null and sets `why` if the peer does not support the case. `op` and `data` must outlive
-  // the result. Only one contestant of the peer may exist at a time. Throws Failure if the peer has
-  // ended.
+  // the result. Only one contestant of the peer may exist at a time. Throws Failure if the peer
+  // process has exited.
   virtual std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) = 0;
   // Returns whether the peer implements prepare_model.
   virtual bool runs_models() const { return false; }

@@ -35,7 +35,8 @@ constexpr std::chrono::seconds kReplyLimit(600);
                 fmt::format("the peer {}: {}; run without it (--no-peers), or mend its Python package", peer, what));
 }
 
-// A child process that exchanges lines on its standard streams. The destructor ends the process.
+// A child process that exchanges lines on its standard streams. The destructor terminates the
+// process.
 class LineProcess {
  public:
   LineProcess(const std::string& script, const std::string& argument) : name_(argument) {
@@ -75,7 +76,7 @@ class LineProcess {
 
   void write(const std::string& line) {
     if (!given_up_.empty()) fail_peer(name_, given_up_);
-    // A write to a peer that has ended must return an error instead of raising SIGPIPE.
+    // A write to a peer that has exited must return an error instead of raising SIGPIPE.
     sigset_t pipe_signal, before;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
@@ -134,8 +135,8 @@ class LineProcess {
   }
 
  private:
-  // Ends the process after a late or malformed reply. Otherwise, the next reply could belong to an
-  // earlier request.
+  // Terminates the process after a late or malformed reply. Otherwise, the next reply could belong
+  // to an earlier request.
   [[noreturn]] void give_up(std::string why) {
     given_up_ = std::move(why);
     kill(child_, SIGTERM);
@@ -196,7 +197,7 @@ class PythonContestant final : public PeerContestant {
     try {
       process_.exchange({{"do", "release"}});
     } catch (const Failure&) {
-      return;  // the process has ended, and the next request reports this
+      return;  // the process has exited, and the next request reports this
     }
   }
   const std::vector<HostBlock>& outputs() const override { return outputs_; }

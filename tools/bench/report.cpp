@@ -10,6 +10,13 @@
 
 namespace tool {
 
+std::string memory_text(const Performance& one) {
+  std::string text;
+  if (one.device_bytes) text = bytes_text(*one.device_bytes);
+  if (one.host_bytes) text += (text.empty() ? "" : ", ") + fmt::format("+{}", bytes_text(*one.host_bytes));
+  return text;
+}
+
 void describe_run(const Target& target, Report& report) {
   report.device = target.name();
   report.description = target.info().name;

@@ -26,8 +26,9 @@ struct Performance {
   // Peak of the memory that core reserved on the device, including operands, in bytes. Has no value
   // for peers.
   std::optional<uint64_t> device_bytes;
-  // `ratio` is a peer's time divided by the device's time, sample by sample. A ratio above 1 means
-  // that the device is faster. `difference` compares the peer's outputs with the device's outputs.
+  // The ratio is a peer's time divided by the device's time, sample by sample. A ratio above 1
+  // means that the device is faster. The difference compares the peer's outputs with the device's
+  // outputs.
   std::optional<Figure> ratio;
   std::optional<double> difference;
 };
@@ -42,14 +43,15 @@ struct Report {
   std::vector<std::string> notes;
 };
 
-std::string time_text(double ns);               // for example "12.3 µs"
-std::string spread_text(const Figure& figure);  // for example "11.9 .. 13.0 µs"
+std::string time_text(double ns);                 // for example "12.3 µs"
+std::string spread_text(const Figure& figure);    // for example "11.9..13.0", in the unit of the median
+std::string memory_text(const Performance& one);  // for example "3 MiB, +1 MiB": on the device, and on the host
 // Describes the target, the machine and the start time in `report`. Adds a note if the target does
 // not accept a number of threads.
 void describe_run(const Target& target, Report& report);
 // Copies the results of one contestant to its row.
 void take_samples(const Samples& samples, Performance& performance);
-// Returns a description of the machine for `bench ops` and `bench memory`.
+// Returns a description of the machine for the reports.
 std::string machine_text();
 std::string now_text();
 

@@ -10,6 +10,8 @@
 
 namespace tool {
 
+constexpr uint64_t kWaitNs = 600'000'000'000;  // limits every wait of the benchmark
+
 struct TargetOptions {
   std::string plugin;  // path of a library or name of a plugin; its first device is used
   std::string device;  // "plugin:index"; if empty, the library chooses

@@ -29,12 +29,12 @@ double flops_of(const OpCase& op) {
     case BP_OP_CONV:
       return 2 * count(out) * count_each_first(in(1));
     case BP_OP_CONV_TRANSPOSE:
-    // The work equals that of the forward pass, whose output is the first input of this operator.
+    // The forward pass does the same work, and its output is the first input of this operator.
     case BP_OP_CONV_BWD_INPUT:
       return 2 * count(in(0)) * count_each_first(in(1));
     case BP_OP_CONV_BWD_WEIGHT:
       return 2 * count(in(1)) * count_each_first(out);
-    case BP_OP_ATTENTION: {  // counts q k^T and p v, including elements that a causal mask hides
+    case BP_OP_ATTENTION: {  // counts q k^T and p v, including masked elements
       const double queries = per(count(in(0)), last(in(0)));
       return 2 * queries * last(in(1), 1) * (last(in(0)) + last(in(2)));
     }

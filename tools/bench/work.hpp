@@ -7,8 +7,8 @@
 namespace tool {
 
 struct Work {
-  // Number of operations, where a multiply-add counts as two. 0 means that memory limits the
-  // operator, so rates count bytes.
+  // Number of operations, where a multiply-add counts as two. 0 means that the operator is
+  // memory-bound, so rates count bytes.
   double flops = 0;
   // Bytes that the operator reads and writes. Inputs and outputs count once, and outputs that are
   // also read count twice. For the table of a gather, only rows that are read count.

@@ -12,7 +12,7 @@ import sys
 import tap
 
 row = re.compile(r"^\| (BP-[A-Z]+-\d{3}) \| .+? \| `(conformance`)?", flags=re.M)
-least_cases = 20000  # the number of cases that the suite promises
+least_cases = 20000  # minimum number of cases in the suite
 
 
 def uncited(rows, cases):

@@ -3,7 +3,7 @@
 """Runs cases of the suite in sanitizer builds of a plugin and the command: sanitized.py [--skip-without-device]
 COMMAND LIBRARY GROUP...
 
-If a sanitizer finds an error in a worker, it ends the worker, so the case fails. A worker that exits normally is
+If a sanitizer finds an error in a worker, it terminates the worker, so the case fails. A worker that exits normally is
 checked for leaks. A sanitizer also writes each report to a file. Any such file fails the test, even if the case
 passes. Drivers are not sanitizer builds, so LSAN_OPTIONS and TSAN_OPTIONS suppress reports about drivers."""
 import os

@@ -2,7 +2,7 @@
 /* Definitions that all other headers of the ABI use: the export macro, status codes and the error
  * record.
  *
- * A struct has one of three roles. Each extensible struct begins with `uint32_t struct_size`:
+ * Each extensible struct begins with `uint32_t struct_size` and has one of three roles:
  *   input   the callee reads the part that both sides know, and returns UNSUPPORTED if any byte
  *           beyond that part is not zero;
  *   output  the callee reads struct_size only, writes the part that it knows and zeroes the other
@@ -19,7 +19,8 @@
  *               check a count.
  *   gate        core sends a plugin only input that the tables of the plugin's abi_version permit.
  *               For all other input core acts as if the plugin had returned UNSUPPORTED. Hints and
- *               permissions pass the gate, because a plugin ignores unknown hints and permissions.
+ *               precision-relaxation flags pass the gate, because a plugin ignores unknown bits of
+ *               both.
  *   refusal     growth.md has the complete list of defects for which the status is
  *               INVALID_ARGUMENT. All other input that is not accepted is UNSUPPORTED.
  *   primitive   a primitive gains an attribute, an operand or a dtype only together with a
@@ -27,7 +28,7 @@
  *   consent     bp_execution contains a field of a later version only if a flag of the plan's
  *               descriptor requested that field.
  *   ignorable   a callee may ignore unknown bits only in `hints`, in the hint bits of a view and in
- *               the permissions of `precision`. */
+ *               the flags of `precision`. */
 #ifndef BACKPLANE_BASE_H
 #define BACKPLANE_BASE_H
 
@@ -49,7 +50,7 @@
 #define BP_EXPORT BP_EXTERN_C __attribute__((visibility("default")))
 #endif
 
-/* Asserts that a struct has at least the frozen size in bytes that it had at its introduction. */
+/* Asserts that a struct has at least `bytes` bytes, the frozen size of its first version. */
 #define BP_FROZEN_MIN(type, bytes) BP_STATIC_ASSERT(sizeof(type) >= (bytes), #type " shrank")
 
 /* True if a struct of `size` bytes contains `member` completely. Use this macro before you read a
@@ -88,8 +89,8 @@ typedef int32_t bp_status;
 #define BP_INVALID_ARGUMENT 1  /* the caller violated a rule of the ABI; the call changed nothing */
 #define BP_UNSUPPORTED 2       /* the request is not supported; no execution returns this status */
 #define BP_OUT_OF_MEMORY 3     /* the call changed and enqueued nothing; the caller may retry */
-#define BP_NOT_READY 4         /* event_elapsed was called before both events had passed */
-#define BP_TIMEOUT 5           /* the work did not finish within the timeout, and continues */
+#define BP_NOT_READY 4         /* event_elapsed was called before both events had completed */
+#define BP_TIMEOUT 5           /* the work did not complete within the timeout, and continues */
 #define BP_DEVICE_LOST 6       /* the device is permanently unusable */
 #define BP_UNAVAILABLE 7       /* a driver, library or device is missing or busy; see the message */
 #define BP_ABI_MISMATCH 8      /* no common version; the message names the side that must change */
@@ -97,17 +98,17 @@ typedef int32_t bp_status;
 #define BP_EXECUTION_FAILED 10 /* accepted work failed; the stream stays failed */
 
 /* The error record. Its message states the call, the cause and the remedy.
- * Role: owned by the caller, which sets only struct_size and may pass null instead. The callee
- * fills the record on failure, and does not write it on OK, NOT_READY and TIMEOUT. A record with a
- * struct_size below BP_ERROR_MIN_SIZE counts as null. The layout of the record is the same in every
- * major version. */
+ * The caller owns the record, sets only struct_size, and may pass null instead. The callee fills
+ * the record on failure, and does not write it on OK, NOT_READY and TIMEOUT. A record with a
+ * struct_size below BP_ERROR_MIN_SIZE is treated as null. The layout of the record is the same in
+ * every major version. */
 typedef struct bp_error {
   uint32_t struct_size;
   bp_status status;
   int64_t vendor_code;     /* error number of the vendor's library, or 0 */
   uint32_t op;             /* id of the operator, or 0 */
   uint32_t message_length; /* bytes of `message` before the NUL */
-  char message[488];       /* NUL-terminated UTF-8; long messages are cut between characters */
+  char message[488];       /* NUL-terminated UTF-8, truncated at a character boundary */
 } bp_error;
 #define BP_ERROR_MIN_SIZE 512u
 BP_FROZEN_MIN(bp_error, BP_ERROR_MIN_SIZE);

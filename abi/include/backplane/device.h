@@ -3,46 +3,47 @@
  *
  * These rules apply to every slot unless its comment states otherwise:
  * Sizes    Unknown flag bits and enumerators are treated like unknown bytes. In an input they are
- *          UNSUPPORTED. In an output the reader ignores them. An output bit may therefore inform or
- *          permit. It obliges a reader only if the reader requested it with an input bit.
+ *          UNSUPPORTED. In an output the reader ignores them. An output bit may therefore only
+ *          state a property or allow an action, unless the reader requested the bit with an input
+ *          bit.
  * Failure  After a failure *out is null and *error is filled. After a success *out is never null.
- *          Any slot may return DEVICE_LOST. An enqueue is all or nothing. If an enqueue has
+ *          Any slot may return DEVICE_LOST. An enqueue call is all or nothing. If the call has
  *          submitted a part of the work and cannot continue, it fails its stream
- *          (EXECUTION_FAILED). The enqueue then never returns OUT_OF_MEMORY or UNSUPPORTED.
+ *          (EXECUTION_FAILED). The call then never returns OUT_OF_MEMORY or UNSUPPORTED.
  * Threads  Any number of threads may call device and event slots concurrently, but only one thread
  *          at a time may record an event. Any thread may call a slot of a stream, but only one
  *          thread at a time. A plan is immutable, so any number of threads and streams may execute
- *          it at once. A record of an event is the point of a stream that event_record marked. A
- *          wait by the host or by a stream refers to the event's latest record when the wait began.
- *          Later records do not affect that wait. A stream's wait remains valid after the event is
- *          destroyed. A record remains valid after the record's stream is destroyed.
+ *          it at once. event_record marks a point of a stream. A wait by the host or by a stream
+ *          refers to the point that was marked last before the wait began. Later event_record calls
+ *          do not affect that wait. A stream's wait remains valid after the event is destroyed. A
+ *          marked point remains valid after its stream is destroyed.
  *          A slot restores the thread's current context, floating-point state, signal mask and
  *          locale. As far as the driver permits, a slot does not disturb other users of the
- *          hardware in the process. No stream is ordered with a vendor's default stream, and no
- *          slot breaks a capture that another library has in progress.
- * Stream   An enqueue may wait for the device only until earlier work frees room that the enqueue
+ *          hardware in the process. No stream is implicitly ordered with a vendor's default stream.
+ *          No slot breaks a stream capture that another library has in progress.
+ * Stream   An enqueue call may wait for the device only until earlier work frees room that the call
  *          needs. The earlier work belongs to the same stream, or to a stream that shares the
- *          hardware queue and does not wait for this stream. An enqueue allocates no device memory
- *          and no pinned memory. An enqueue may allocate from the host heap, except when it
- *          executes a plan that was executed before. A device with BP_CAP_SYNCHRONOUS finishes the
- *          work inside the call instead.
- * Lifetime A plan or an event may be destroyed as soon as the enqueue that uses it has returned.
- *          The plugin keeps the parts of the object that pending work still needs. An event must
- *          not be destroyed while an event_wait on it is in progress. Before the caller destroys a
- *          buffer, stream or device, the caller makes sure that no pending work uses the object. A
- *          plugin need not check this; it may wait, or free the object immediately.
+ *          hardware queue and does not wait for this stream. An enqueue call allocates no device
+ *          memory and no pinned memory. It may allocate from the host heap, except when it executes
+ *          a plan that was executed before. On a device with BP_CAP_SYNCHRONOUS, enqueue calls are
+ *          synchronous.
+ * Lifetime A plan or an event may be destroyed as soon as the enqueue call that uses it has
+ *          returned. The plugin keeps the parts of the object that pending work still needs. An
+ *          event must not be destroyed while an event_wait on it is in progress. Before the caller
+ *          destroys a buffer, stream or device, the caller makes sure that no pending work uses the
+ *          object. A plugin need not check this; it may wait, or free the object immediately.
  * Errors   Every later call on a failed stream returns the stream's first error. An event fails if
- *          its accepted record follows work that failed. A stream that waits for a failed event
- *          fails with the event's error, at the latest when the host next waits for the stream.
- *          Outputs of failed work and of later work on the stream are undefined. All other memory
- *          is unchanged.
+ *          it was recorded after work that failed. A stream that waits for a failed event fails
+ *          with the event's error, at the latest when the host next waits for the stream. Outputs
+ *          of failed work and of later work on the stream are undefined. All other memory is
+ *          unchanged.
  *          On a failed stream, stream_wait returns TIMEOUT while work of the stream can still
  *          access memory, and then the error. Other slots return immediately. If a stream fails
  *          before it reaches an event, event_wait and event_elapsed on that event return the
  *          stream's error. They neither hang nor succeed.
  *          EXECUTION_FAILED lasts until the stream is destroyed. DEVICE_LOST lasts until the device
  *          is closed, and may affect all open devices on the same hardware. After DEVICE_LOST every
- *          slot, including every destroy, returns promptly. An event that passed before the loss
+ *          slot, including every destroy, returns promptly. An event that completed before the loss
  *          returns OK or DEVICE_LOST. A later device_open may return UNAVAILABLE until the process
  *          ends.
  *          Core's checks (docs/requirements.md) are preconditions of the slots. A plugin may return
@@ -72,16 +73,16 @@ typedef struct bp_plan bp_plan;     /* an operator prepared for a descriptor */
 /* Mapped memory that can be the source or target of a copy. It can be an operand only with
  * BP_CAP_HOST_OPERANDS. The host may read and write whole blocks of 256 bytes that no pending work
  * uses, even while work uses other blocks of the buffer. The plugin may use ordinary host memory if
- * copies of that memory do not block. */
+ * copies to and from that memory do not block. */
 #define BP_MEMORY_HOST 1u
 /* Mapped memory that may also be an operand. The host may read and write any bytes that no pending
- * work uses, even while work uses other bytes of the buffer. A device offers this kind only if such
- * accesses need no flush. */
+ * work uses, even while work uses other bytes of the buffer. A device offers this kind only if
+ * these accesses need no flush. */
 #define BP_MEMORY_SHARED 2u
 #define BP_MEMORY_KINDS 3u
 
 /* Capabilities. The conformance suite tests each capability. */
-#define BP_CAP_SYNCHRONOUS 1u     /* enqueues finish the work before they return */
+#define BP_CAP_SYNCHRONOUS 1u     /* each enqueue call returns after its work has completed */
 #define BP_CAP_HOST_OPERANDS 2u   /* HOST memory may be an operand */
 #define BP_CAP_FTZ_F32 4u         /* arithmetic on f32 and bf16 may flush subnormals to zero */
 #define BP_CAP_DETERMINISTIC 8u   /* all operators support BP_OP_FLAG_DETERMINISTIC */
@@ -158,8 +159,8 @@ BP_FROZEN_MIN(bp_stream_desc, BP_STREAM_DESC_MIN_SIZE);
 #define BP_EVENT_TIMING 1u
 
 /* Timeouts of waits are in nanoseconds. A timeout of 0 polls, and UINT64_MAX waits forever. For any
- * other timeout a plugin sleeps at most 10 ms longer than the timeout, without counting delays by
- * the system's scheduler. */
+ * other timeout, a wait ends at most 10 ms after the timeout, not counting delays by the system's
+ * scheduler. */
 #define BP_WAIT_FOREVER UINT64_MAX
 
 /* The slots of a device. Role: table. Core copies the table when it loads the plugin, before any
@@ -204,9 +205,9 @@ typedef struct bp_device_api {
   void (*buffer_destroy)(bp_device* device, bp_buffer* buffer);
 
   /* Returns the host address of a HOST or SHARED buffer. The address is the same until destroy.
-   * Work sees host writes that were made before its enqueue. The host sees device writes after a
-   * wait for the work that made them. BP_MEMORY_* states which bytes the host may access while work
-   * is pending.
+   * Work sees host writes that were made before the enqueue call. The host sees device writes after
+   * a wait for the work that made them. BP_MEMORY_* states which bytes the host may access while
+   * work is pending.
    * Ownership: *out is borrowed from the buffer until buffer_destroy.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.
@@ -231,7 +232,7 @@ typedef struct bp_device_api {
   void (*stream_destroy)(bp_device* device, bp_stream* stream);
 
   /* Submits all earlier work of the stream, even with timeout 0, and waits until that work has
-   * ended. The call occupies the stream. To let other threads enqueue during a wait, record an
+   * completed. The call occupies the stream. To let other threads enqueue during a wait, record an
    * event and call event_wait.
    * Ownership: unchanged.
    * Threads:   any, one call on this stream at a time.
@@ -258,8 +259,8 @@ typedef struct bp_device_api {
 
   /* Records in `event` the point after all work that was enqueued on `stream` so far. Submits that
    * work, so that it runs without further calls. An event may be recorded again at any time. A wait
-   * refers to the latest record when the wait began. A call that fails does not change the event,
-   * so a later wait refers to the previous record.
+   * refers to the point that was recorded last before the wait began. A call that fails does not
+   * change the event, so a later wait refers to the previous point.
    * Ownership: unchanged.
    * Threads:   any, one call on this stream and one event_record of this event at a time.
    * Stream:    enqueues.
@@ -267,8 +268,8 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   bp_status (*event_record)(bp_device* device, bp_event* event, bp_stream* stream, bp_error* error);
 
-  /* Makes later work of `stream` start after the event's latest record has passed. An event that
-   * was never recorded counts as passed.
+  /* Makes later work of `stream` wait until the event, as last recorded, has completed. An event
+   * that was never recorded is treated as completed.
    * Ownership: unchanged.
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues; the host does not wait.
@@ -276,8 +277,8 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   bp_status (*stream_wait_event)(bp_device* device, bp_stream* stream, bp_event* event, bp_error* error);
 
-  /* Waits on the host until the event's latest record has passed. An event that was never recorded
-   * counts as passed. Does not access the stream on which the event was recorded.
+  /* Waits on the host until the event, as last recorded, has completed. An event that was never
+   * recorded is treated as completed. Does not access the stream on which the event was recorded.
    * Ownership: unchanged.
    * Threads:   any, concurrently, even while the event is recorded again.
    * Stream:    waits for the event only.
@@ -285,20 +286,20 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   bp_status (*event_wait)(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error);
 
-  /* Returns the device time from `begin` to `end` in nanoseconds, which is negative if `end` passed
-   * first. Both events were created with BP_EVENT_TIMING.
+  /* Returns the device time from `begin` to `end` in nanoseconds, which is negative if `end`
+   * completed first. Both events were created with BP_EVENT_TIMING.
    * Ownership: unchanged.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits.
-   * Errors:    NOT_READY before both events have passed; INVALID_ARGUMENT if an event was never
+   * Errors:    NOT_READY before both events have completed; INVALID_ARGUMENT if an event was never
    *            recorded or has no timing; UNSUPPORTED for two streams whose clocks cannot be
    *            compared; EXECUTION_FAILED; DEVICE_LOST.
    * Since:     0.1, required with BP_CAP_TIMING. */
   bp_status (*event_elapsed)(bp_device* device, bp_event* begin, bp_event* end, int64_t* out_ns, bp_error* error);
 
   /* Copies bytes between buffers of this device. `bytes` may be 0. The two ranges must not overlap.
-   * A copy from HOST to HOST memory is illegal, because the host copies such bytes without the
-   * device.
+   * A copy from HOST to HOST memory is illegal, because the host can copy these bytes without
+   * the device.
    * Ownership: both buffers are borrowed until the stream has executed the copy.
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators: ids, attribute structs, descriptors, facts about plans, and executions. ops.def
+/* Operators: ids, attribute structs, descriptors, properties of plans, and executions. ops.def
  * contains the table of operators. */
 #ifndef BACKPLANE_OPS_H
 #define BACKPLANE_OPS_H
@@ -21,7 +21,7 @@ enum {
  * attribute struct is a multiple of 8. */
 #define BP_ATTRIBUTES_MIN_SIZE 8u
 /* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. A field that the
- * caller's struct lacks counts as zero. */
+ * caller's struct lacks is treated as zero. */
 #define BP_ATTRS_BEGIN(stem)              \
   typedef struct bp_##stem##_attributes { \
     uint32_t struct_size;
@@ -48,18 +48,19 @@ enum {
   BP_COMPARE_GT = 4,
   BP_COMPARE_GE = 5
 };
-/* Permissions of the mask `precision`; 0 means full precision. Each permission applies to products
- * of two operands of the stated dtype, including products inside a fused operator. It applies to
- * nothing else that the operator computes. A callee never refuses a permission, and ignores
- * permissions that it does not use or know. There are no permissions for f64, bf16 and integers. */
+/* Precision-relaxation flags of the mask `precision`; 0 means full precision. Each flag applies to
+ * products of two operands of the stated dtype, including products inside a fused operator. It
+ * applies to nothing else that the operator computes. A callee never refuses a flag, and ignores
+ * flags that it does not use or know. There are no flags for f64, bf16 and integers. */
 enum {
   BP_PRECISION_FULL = 0,
   BP_PRECISION_ALLOW_TF32 = 1, /* f32 operands may be rounded to 11 significant bits */
-  /* Each f32 operand may be split into two bf16, high and low. The kernel omits each product low x
-   * low. */
+  /* Each f32 operand may be split into two bf16 parts, high and low. The product of two low parts
+   * may be omitted. */
   BP_PRECISION_ALLOW_BF16X3 = 2,
-  BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* f16 sums may stay in f16, which overflows above 65504 */
-  BP_PRECISION_ALLOW_BF16 = 8,           /* f32 operands may be rounded to bf16 */
+  /* Products of f16 operands may be accumulated in f16, which overflows above 65504. */
+  BP_PRECISION_ALLOW_F16_ACCUMULATE = 4,
+  BP_PRECISION_ALLOW_BF16 = 8, /* f32 operands may be rounded to bf16 */
   /* f16 values with a magnitude below 2^-14 may become zeros of any sign. */
   BP_PRECISION_ALLOW_FLUSH_F16 = 16
 };
@@ -134,12 +135,10 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 
 /* Requests determinism: executions with equal bp_execution.desc and equal operand bytes give equal
  * bits. The guarantee covers every plan of the class, for the same library, driver and device. The
- * order of a sum does not depend on other work, on addresses of buffers and workspace, or on any
- * alignment beyond the one that the views state. A plugin that cannot guarantee this returns
- * UNSUPPORTED. */
+ * order of a sum does not depend on other work, on addresses of buffers and workspace, or on more
+ * alignment than the views state. A plugin that cannot guarantee this returns UNSUPPORTED. */
 #define BP_OP_FLAG_DETERMINISTIC 1u
-/* The work reads scalars from device memory when the work runs. The replay of graphs requires
- * this. */
+/* The work reads scalars from device memory when the work runs. Graph replay requires this flag. */
 #define BP_OP_FLAG_DEVICE_SCALARS 2u
 /* plan_create may run trials on the device. Without this flag, or with DETERMINISTIC, plan_create
  * must not run trials. */
@@ -179,12 +178,12 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
 
 /* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and
- * strides. For each operand, either its views in all descriptors are dense (contiguous row-major)
- * or none of them is. Likewise, either all these views are near or all are far. For each dimension,
- * all extents have one class (0, 1, more) and all strides have one class (0, 1, more, negative).
- * The stride of a dimension of extent 0 or 1 counts as 0. The plan's workspace and masks apply to
- * all descriptors of the class. The plan reads sizes from bp_execution.desc. Core caches the plan
- * by class. */
+ * strides. In all descriptors of a class, the same operands are dense (contiguous row-major), and
+ * the same operands are near. For each dimension, all extents are 0, all are 1, or all are
+ * greater. All strides are 0, all are 1, all are greater, or all are negative. The stride of a
+ * dimension of extent 0 or 1 is treated as 0. The plan's workspace and masks apply to all
+ * descriptors of the class. The plan reads sizes from bp_execution.desc. Core caches the plan by
+ * class. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* results are bitwise the same from run to run */
 /* In an ANY_SIZE plan, workspace_bytes applies only to the sizes that plan_create received.
@@ -193,13 +192,13 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 /* A plan for one size may be faster than this ANY_SIZE plan. If a size recurs, core requests a plan
  * for that size with BP_OP_FLAG_SPECIALIZE. */
 #define BP_PLAN_SPECIALIZABLE 8u
-/* Only a query (plan_create with a null `out`) returns this flag, if the facts are unknown until
- * the plan is created. The masks are then 0 and workspace_bytes is BP_WORKSPACE_UNKNOWN. Test for
- * this value before you add sizes. */
+/* Only a query (plan_create with a null `out`) returns this flag, if the plan's properties are
+ * unknown until the plan is created. The masks are then 0 and workspace_bytes is
+ * BP_WORKSPACE_UNKNOWN. Test for this value before you add sizes. */
 #define BP_PLAN_FACTS_UNKNOWN 16u
 #define BP_WORKSPACE_UNKNOWN UINT64_MAX
 
-/* Facts about a plan. Role: output of plan_create. */
+/* Properties of a plan. Role: output of plan_create. */
 typedef struct bp_plan_info {
   uint32_t struct_size;
   uint32_t flags; /* BP_PLAN_* */

@@ -95,15 +95,15 @@ struct bp_plugin {
    * counted from 1. A table grows at its tail, and bp_plugin.abi_version determines its slots. A
    * plugin returns a table for every major version that it still supports. The host requests the
    * newest major version first.
-   * Ownership: borrowed until shutdown, or until the device closes if one was given.
+   * Ownership: borrowed until shutdown, or until `device` closes if it is not null.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
    * Errors:    none; null means that there is no such table.
    * Since:     0.1, optional. */
   const void* (*get_interface)(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version);
 
-  /* Ends the instance. Afterwards the plugin writes no log lines and has no threads. The host never
-   * calls this slot from a destructor or an exit handler. The process may exit at any moment
+  /* Shuts the instance down. Afterwards the plugin writes no log lines and has no threads. The host
+   * never calls this slot from a destructor or an exit handler. The process may exit at any moment
    * without calling it.
    * Ownership: consumes plugin.
    * Threads:   any; all devices are closed, and no call on this instance runs.
@@ -130,7 +130,7 @@ typedef bp_status (*bp_plugin_query_fn)(const bp_host* host, const bp_plugin** o
 
 /* ---- Optional interfaces ----------------------------------------------------------------------
  * Names are frozen. Names of a vendor's interfaces begin with the vendor's name and a dot. Layers
- * do not wrap these interfaces. */
+ * do not wrap a vendor's interfaces. */
 
 /* "bp.import" version 1, per device, creates buffers over memory that the caller owns. */
 #define BP_INTERFACE_IMPORT "bp.import"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework that links the new bph_ function directly, so the program does not start with an
-// older library.
+// A framework that links bph_device_later directly, so the program does not start with an older
+// library.
 #include <backplane/backplane.h>
 
 #include <cstdio>

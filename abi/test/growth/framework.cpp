@@ -23,7 +23,7 @@ std::string run_square(Session& session) {
   return session.run(call_of(BP_OP_SQUARE), {{BP_F32, {2}, {3, -4}}}, {{BP_F32, {2}, {9, 16}}});
 }
 
-// Looks the function up at run time, so that the framework also runs with older libraries.
+// Looks up bph_device_later at run time, so that the framework also runs with older libraries.
 std::string report_later(Session& session) {
   const auto later = reinterpret_cast<decltype(&bph_device_later)>(dlsym(RTLD_DEFAULT, "bph_device_later"));
   if (later == nullptr) return "no function";

@@ -50,7 +50,7 @@ static inline void grown_run(const frozen_call* call) {
   }
 }
 
-/* The new slots of the device and of bp.import. */
+/* The slots that grow.py appends to bp_device_api and bp_import_api. */
 static inline bp_status grown_later(bp_device* device, uint64_t* out, bp_error* error) {
   (void)device, (void)error;
   *out = 7;

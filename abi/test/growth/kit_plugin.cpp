@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frozen kit plugin, built for the grown ABI and kit. It also implements the additions.
+// The frozen kit plugin, built for the grown ABI and kit. It also implements the additions by
+// grow.py.
 #include <backplane/kit/plugin.hpp>
 
 #include "grown_arithmetic.h"
@@ -22,7 +23,8 @@ class Grown : public Driver {
   }
 };
 
-// The kit's get_interface. grown_interface adds a slot to the table that this function returns.
+// Pointer to the kit's get_interface. The test's function grown_interface calls it and adds a slot to
+// the table that it returns.
 const void* (*kit_interface)(const bp_plugin*, bp_device*, const char*, uint32_t) = nullptr;
 
 const void* grown_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {

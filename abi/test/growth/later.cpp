@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The new function of the host API, which calls the new slot if the plugin's version has that slot.
+// The function that grow.py adds to the host API. It calls the added slot `later` if the plugin has
+// the slot.
 #include <backplane/backplane.h>
 
 #include "base/handle.hpp"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frozen plugin in plain C, built for the grown ABI. It also implements the additions. */
+/* The frozen plugin in plain C, built for the grown ABI. It also implements what
+ * grow.py adds to the ABI. */
 #define frozen_knows grown_knows
 #define frozen_run grown_run
 #define bp_plugin_query frozen_query

@@ -14,13 +14,7 @@ bp_tensor_desc of(uint16_t dtype, std::initializer_list<int64_t> shape) {
   return out;
 }
 
-template <class T>
-std::shared_ptr<const void> sized(T attributes) {
-  attributes.struct_size = sizeof(attributes);
-  return std::make_shared<const T>(attributes);
-}
-
-// A valid descriptor. Extents are at least 2 unless the rule requires 1.
+// A valid descriptor. Extents are at least 2 unless a shape rule requires 1.
 struct Legal {
   uint32_t op;
   std::vector<bp_tensor_desc> in, out;

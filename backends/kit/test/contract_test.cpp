@@ -188,7 +188,7 @@ TEST_F(KitTest, APreparedKernelServesItsSizesAlone) {
   EXPECT_EQ(op.info.stage_inputs, 1u);
   EXPECT_EQ(op.info.workspace_bytes, 64u);
 
-  op.in[0].strides[0] = 1;  // the strides that core gives a staged operand
+  op.in[0].strides[0] = 1;  // core makes staged operands dense
   std::fill_n(map(x), 4, 8.0f);
   ASSERT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
   EXPECT_EQ(wait(a), BP_OK);
@@ -221,7 +221,7 @@ TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
   ASSERT_EQ(prepare(BP_OP_FILL, op), BP_OK);
   bp_buffer *x = buffer(), *value = buffer();
   map(value)[2] = 1;
-  enqueue(a, BP_OP_NEG, x, x);  // slow, so the next commands are enqueued before they run
+  enqueue(a, BP_OP_NEG, x, x);  // a slow kernel, so that the next commands are enqueued while it runs
   enqueue(a, BP_OP_FILL, nullptr, value, 6);
   ASSERT_EQ(execute(a, op, {}, {x, 0, 0}, {{value, 8, 0}}), BP_OK) << error.message;
   ASSERT_EQ(wait(a), BP_OK);

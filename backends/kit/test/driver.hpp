@@ -27,6 +27,13 @@ inline void await_gate() {
   }
 }
 
+// Copies attributes to the heap, with struct_size set.
+template <class T>
+std::shared_ptr<const void> sized(T attributes) {
+  attributes.struct_size = sizeof(attributes);
+  return std::make_shared<const T>(attributes);
+}
+
 class Driver : public HostDriver {
  public:
   explicit Driver(Host host) : HostDriver(host, {.name = "kit_test", .version = "1"}) {
@@ -157,7 +164,8 @@ class KitTest : public testing::Test {
     return static_cast<float*>(out);
   }
 
-  // An operator and its arrays. By default, its operands are vectors of 4 elements.
+  // A descriptor with its operands, and its plan. By default, the operands are vectors of 4
+  // elements.
   struct Op {
     std::vector<bp_tensor_desc> in, out;
     bp_op_desc desc{};

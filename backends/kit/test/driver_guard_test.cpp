@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the guard restores the process state that a driver changes while it starts.
+// Tests that DriverGuard restores the process state that a driver changes while it starts.
 #include <gtest/gtest.h>
 
 #include <backplane/kit/driver_guard.hpp>

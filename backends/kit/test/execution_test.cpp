@@ -108,7 +108,7 @@ TEST_F(KitTest, ADenseKernelReceivesOnlyDenseOperands) {
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "an immediate is staged";
   op.in[0].flags = 0;
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "a broadcast is staged";
-  op.in[0].strides[0] = 1;  // the strides that core gives a staged operand
+  op.in[0].strides[0] = 1;  // core makes staged operands dense
   EXPECT_EQ(run(), BP_OK) << error.message;
   op.in[1].strides[0] = 2;
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "packed when the plan was made";
@@ -138,7 +138,7 @@ TEST_F(KitTest, APlanForOneSizeServesStagedOperandsWithoutElements) {
   op.in[0].strides[0] = 2;
   ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK) << error.message;
   ASSERT_EQ(op.info.flags & BP_PLAN_ANY_SIZE, 0u);
-  op.in[0].strides[0] = 1;  // the strides that core gives a staged operand
+  op.in[0].strides[0] = 1;  // core makes staged operands dense
   EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
 }
 
@@ -146,7 +146,7 @@ TEST_F(KitTest, APlanForOneSizeServesStagedOperandsWithoutElements) {
 class Unchecked : public testing::Test {
  protected:
   Unchecked() { plan.op = &op; }
-  // Binds each view to the memory at the same index. The first `inputs` views are inputs.
+  // Binds views[i] to operands[i]. The first `inputs` views are inputs.
   void bind(uint32_t inputs, const std::vector<bp_tensor_desc>& views, std::vector<bp_operand> operands,
             const std::vector<bp_operand>& scalars = {}) {
     plan.input_count = inputs;
@@ -204,7 +204,7 @@ TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
 }
 
 TEST_F(Unchecked, ScalarsThatTheHostLacksAreZero) {
-  op.scalars_max = 3;  // a later version may define 3
+  op.scalars_max = 3;  // a later ABI version may define 3 scalars
   call.scalar_bits[2] = 7;
   call.scalar_at[2] = address(0);
   bind(0, {view({2})}, {{at(0), 0, 0}}, {{nullptr, 0, 5}, {at(1), 8, 0}});

@@ -9,13 +9,13 @@ namespace {
 
 using rules::Mixed;
 
-bp_tensor_desc of(uint32_t dtype, std::initializer_list<int64_t> shape) {
+bp_tensor_desc tensor_of(uint32_t dtype, std::initializer_list<int64_t> shape) {
   bp_tensor_desc out = view(shape);
   out.dtype = static_cast<uint16_t>(dtype);
   return out;
 }
 
-// Returns a kernel that the number `mark` in its state identifies.
+// Returns a kernel whose state is the number `mark`.
 KernelSpec marked(int mark, uint32_t mixed = 0) {
   return {.run = [](const Call&) {}, .state = std::make_shared<const int>(mark), .mixed = mixed};
 }
@@ -48,30 +48,31 @@ struct Departure {
   const char* word;
 };
 
-template <class T>
-std::shared_ptr<const void> sized(T attributes) {
-  attributes.struct_size = sizeof(attributes);
-  return std::make_shared<const T>(attributes);
-}
-
 std::vector<Departure> departures() {
   const auto norm = sized(bp_norm_attributes{0, 2, 1e-5f, 0});
   const auto last = sized(bp_axis_attributes{0, 1});
   const auto attention = sized(bp_attention_attributes{0, 0, 0.5f, 0});
   const auto weights = sized(bp_quantized_matmul_attributes{0, 8, 0, 0});
   const auto adamw = sized(bp_adamw_attributes{0, 0.9f, 0.999f, 1e-8f, 0, 0});
-  const auto x = of(BP_BF16, {3, 4}), kept = of(BP_F32, {3, 1}), lane = of(BP_F32, {4});
-  const auto q = of(BP_F32, {1, 2, 3, 4}), y = q, k = of(BP_F16, {1, 2, 5, 4}), mask = of(BP_F16, {1, 2, 3, 5});
-  const auto wide_k = of(BP_F32, {1, 2, 5, 4});
-  const auto w = of(BP_I8, {5, 4}), result = of(BP_BF16, {3, 5});
+  const auto x = tensor_of(BP_BF16, {3, 4}), kept = tensor_of(BP_F32, {3, 1}), lane = tensor_of(BP_F32, {4});
+  const auto q = tensor_of(BP_F32, {1, 2, 3, 4}), y = q, k = tensor_of(BP_F16, {1, 2, 5, 4}),
+             mask = tensor_of(BP_F16, {1, 2, 3, 5});
+  const auto wide_k = tensor_of(BP_F32, {1, 2, 5, 4});
+  const auto w = tensor_of(BP_I8, {5, 4}), result = tensor_of(BP_BF16, {3, 5});
   return {
       {BP_OP_LAYER_NORM, BP_BF16, {x, lane, lane}, {x, kept, kept}, norm, rules::kMixedParameters, "f32 parameters"},
-      {BP_OP_SOFTMAX, BP_BF16, {x}, {of(BP_F32, {3, 4})}, last, rules::kMixedWide, "an f32 result"},
-      {BP_OP_ADAMW, BP_BF16, {x}, {x, of(BP_F32, {3, 4}), of(BP_F32, {3, 4})}, adamw, rules::kMixedState, "f32 state"},
+      {BP_OP_SOFTMAX, BP_BF16, {x}, {tensor_of(BP_F32, {3, 4})}, last, rules::kMixedWide, "an f32 result"},
       {BP_OP_ADAMW,
        BP_BF16,
        {x},
-       {of(BP_F32, {3, 4}), of(BP_F32, {3, 4}), of(BP_F32, {3, 4})},
+       {x, tensor_of(BP_F32, {3, 4}), tensor_of(BP_F32, {3, 4})},
+       adamw,
+       rules::kMixedState,
+       "f32 state"},
+      {BP_OP_ADAMW,
+       BP_BF16,
+       {x},
+       {tensor_of(BP_F32, {3, 4}), tensor_of(BP_F32, {3, 4}), tensor_of(BP_F32, {3, 4})},
        adamw,
        rules::kMixedParameters,
        "f32 parameters"},
@@ -79,22 +80,28 @@ std::vector<Departure> departures() {
       {BP_OP_ATTENTION, BP_F32, {q, wide_k, wide_k, mask}, {y}, attention, rules::kMixedMask, "a mask"},
       {BP_OP_LINEAR,
        BP_F32,
-       {of(BP_F32, {3, 4}), of(BP_BF16, {5, 4})},
-       {of(BP_F32, {3, 5})},
+       {tensor_of(BP_F32, {3, 4}), tensor_of(BP_BF16, {5, 4})},
+       {tensor_of(BP_F32, {3, 5})},
        sized(bp_linear_attributes{0, 0, 0, 0}),
        rules::kMixedHalves,
        "16-bit operands"},
       {BP_OP_ROPE,
        BP_BF16,
-       {x, of(BP_I64, {3})},
+       {x, tensor_of(BP_I64, {3})},
        {x},
        sized(bp_rope_attributes{0, 0, 10000, 0}),
        rules::kMixedIndex,
        "i64 indices"},
-      {BP_OP_QUANTIZED_MATMUL, BP_BF16, {x, w, of(BP_F16, {5})}, {result}, weights, rules::kMixedScale, "scales"},
       {BP_OP_QUANTIZED_MATMUL,
        BP_BF16,
-       {x, w, of(BP_BF16, {5}), {}, {}, {}, {}, of(BP_BF16, {5})},
+       {x, w, tensor_of(BP_F16, {5})},
+       {result},
+       weights,
+       rules::kMixedScale,
+       "scales"},
+      {BP_OP_QUANTIZED_MATMUL,
+       BP_BF16,
+       {x, w, tensor_of(BP_BF16, {5}), {}, {}, {}, {}, tensor_of(BP_BF16, {5})},
        {result},
        weights,
        rules::kMixedMinimum,

@@ -56,7 +56,7 @@ class ManualNative {
   using Program = std::shared_ptr<const std::string>;  // tests observe the program's destruction
 
   static inline Status outcome;         // the result of the next commands when they run
-  static inline Status enqueue_result;  // the result of the next enqueues
+  static inline Status enqueue_result;  // the result of the next enqueue calls
   static inline int marks = 0;
   static inline int memories = 0;
   static inline std::vector<Queue*> queues;

@@ -131,7 +131,8 @@ TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndALaterEventFails) {
       << "a record on a failed stream carries its failure";
 }
 
-// Stream a fails. b waits for a, and c waits for b. The host never waits for a.
+// A failure of stream `a` propagates to stream `b`, which waits for `a`, and to stream `c`, which
+// waits for `b`. The host never waits for `a`.
 TEST_F(QueueTest, EventsPropagateAFailure) {
   auto a = stream(), b = stream(), c = stream();
   Device::Event of_a(false), of_b(false), of_c(false), early(false);
@@ -167,8 +168,8 @@ TEST_F(QueueTest, WaitingForFailedWorkFailsAtOnce) {
   EXPECT_EQ(command(*b).code(), BP_EXECUTION_FAILED);
 }
 
-// Tests two streams that alternately wait for each other. They must keep neither a chain of records
-// nor each other alive.
+// Tests two streams that alternately wait for each other. The streams must not keep each other or a
+// chain of Record objects alive.
 TEST_F(QueueTest, AlternatingStreamsKeepNothing) {
   auto a = stream(), b = stream();
   Device::Event event(false);

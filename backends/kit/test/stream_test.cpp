@@ -100,8 +100,8 @@ TEST_F(KitTest, AWaitKeepsToTheRecordThatItBeganWith) {
   enqueue(a, BP_OP_FLOOR, x, x);
   ASSERT_EQ(api->event_record(device, e, a, &error), BP_OK);
   ASSERT_EQ(api->event_record(device, second, b, &error), BP_OK);
-  EXPECT_EQ(wait(second), BP_OK);     // b waited for the first record only
-  EXPECT_EQ(wait(e, 0), BP_TIMEOUT);  // a wait that begins now waits for the second record
+  EXPECT_EQ(wait(second), BP_OK);     // `b` waited only for the point that the first event_record recorded
+  EXPECT_EQ(wait(e, 0), BP_TIMEOUT);  // a wait that begins now waits for the second recorded point
   gate_open = true;
   EXPECT_EQ(wait(e), BP_OK);
 }
@@ -181,7 +181,7 @@ TEST_F(KitTest, AFailureReachesStreamsThatWaitOnLaterEvents) {
   bp_buffer *x = buffer(), *y = buffer();
   bp_event *before = event(), *after = event(), *late = event();
   ASSERT_EQ(api->event_record(device, before, a, &error), BP_OK);
-  enqueue(a, BP_OP_FLOOR, x, x);  // blocks, because a failed stream rejects records
+  enqueue(a, BP_OP_FLOOR, x, x);  // waits for the gate, because event_record fails on a failed stream
   enqueue(a, BP_OP_ABS, x, x);
   ASSERT_EQ(api->event_record(device, after, a, &error), BP_OK);
   gate_open = true;

@@ -16,7 +16,8 @@ namespace {
 
 using namespace kit;
 
-// Extents of a block in queries and keys. The scores of a block fit into the second-level cache.
+// Extents of a block in queries and keys. The scores of a block take 128 KiB, which fits into the
+// L2 cache.
 constexpr int64_t kQueries = 64, kKeys = 512;
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
@@ -61,7 +62,7 @@ class Attention {
   int64_t work() const { return q_.shape[0] * q_.shape[1] * queries() * keys() * (depth() + width()); }
   // Throws if an sgemm that block() called has failed.
   void check() const { sgemm_.check(); }
-  // Floats of scratch memory per thread.
+  // Returns the number of floats of scratch memory per thread.
   int64_t scratch_size() const { return kQueries * (depth() + kKeys + width()) + kKeys * (depth() + width()); }
 
   void block(int64_t index, float* scratch) const {
@@ -91,7 +92,7 @@ class Attention {
         const float before = maximum[r], of_block = steps_.maximum(row, length);
         const float now = of_block > before || of_block != of_block ? of_block : before;
         maximum[r] = now;
-        if (now == kNegativeInfinity) {  // no key is visible so far
+        if (now == kNegativeInfinity) {  // all keys so far are masked
           std::fill_n(row, length, 0.0f);
           continue;
         }
@@ -109,7 +110,8 @@ class Attention {
   int64_t keys() const { return k_.shape[2]; }
   int64_t depth() const { return q_.shape[3]; }
   int64_t width() const { return v_.shape[3]; }
-  // The index of the last key that a causal query sees. It may be negative, or exceed the last key.
+  // The index of the last key that a causal query attends to. It may be negative, or exceed the
+  // last key.
   int64_t last_seen(int64_t query) const {
     if (attributes_.causal == BP_CAUSAL_NONE) return keys() - 1;
     return attributes_.causal == BP_CAUSAL_LOWER_RIGHT ? query + keys() - queries() : query;
@@ -161,7 +163,7 @@ class Attention {
       const auto bytes = static_cast<int64_t>(dtype_bytes(view.dtype));
       return view.data + (b * view.strides[0] + h * view.strides[1] + query * view.strides[2]) * bytes;
     };
-    const bool hidden = maximum == kNegativeInfinity;  // no key is visible to this query
+    const bool hidden = maximum == kNegativeInfinity;  // all keys of this query are masked
     steps_.scale(sums, width(), hidden ? 0.0f : static_cast<float>(1 / total));
     if (hidden) std::fill_n(sums, width(), 0.0f);
     if (width() != 0) store(sums, width(), address(y_), y_.strides[3]);
@@ -180,7 +182,7 @@ class Attention {
   const Sgemm sgemm_;
 };
 
-void run(const Call& call) {
+void run_attention(const Call& call) {
   const Attention attention(call);
   const int64_t blocks = attention.blocks(), size = attention.scratch_size();
   if (blocks == 0) return;
@@ -195,7 +197,7 @@ void run(const Call& call) {
   attention.check();
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+Status prepare_attention(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   prepared.any_size = true;
   if (desc.input_count < 4 || desc.inputs[3].dtype != BP_F64) return {};
@@ -208,7 +210,7 @@ void add_attention(Kernels& kernels) {
   if (softmax_steps().scale == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     kernels.add(BP_OP_ATTENTION, dtype,
-                {.run = run, .prepare = prepare, .mixed = rules::kMixedHalves | rules::kMixedMask});
+                {.run = run_attention, .prepare = prepare_attention, .mixed = rules::kMixedHalves | rules::kMixedMask});
   }
 }
 

@@ -89,7 +89,7 @@ struct Conv {
   uint64_t scratch_offset = 0;
 };
 
-void run(const Call& call) { call.prepared<Conv>().run(call); }
+void run_conv(const Call& call) { call.prepared<Conv>().run(call); }
 
 Md dense_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool transposed) {
   Dims dims(view.shape, view.shape + view.rank);
@@ -115,10 +115,10 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const uint32_t op = desc.op;
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
-  // oneDNN computes wrong results for large strides and dilations, so this function replaces those
-  // that have no effect. With one tap, the dilation becomes 0. With one output position, the stride
-  // becomes the smallest stride that yields one position, because oneDNN checks the number of
-  // positions.
+  // oneDNN computes wrong results for large strides and dilations, so this function replaces
+  // strides and dilations that have no effect. With one tap, the dilation becomes 0. With one
+  // output position, the stride becomes the smallest stride that yields one position, because
+  // oneDNN checks the number of positions.
   const bp_tensor_desc& positions = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
   const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
   const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
@@ -179,7 +179,7 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
       given, std::array<Md, 3>{made.src_desc(), made.diff_dst_desc(), made.diff_weights_desc()}, activation);
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const char* name = checked.op->name;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
@@ -225,7 +225,7 @@ void add_conv(Kernels& kernels) {
   // padding. The product of padding and an infinity is NaN, and this NaN reaches outputs whose
   // window does not contain the infinity.
   for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
-    kernels.add(op, BP_F32, {.run = run, .dense = true, .prepare = prepare});
+    kernels.add(op, BP_F32, {.run = run_conv, .dense = true, .prepare = prepare_conv});
   }
 }
 

@@ -15,7 +15,7 @@ class F32Cast {
   static F32Cast to_f32(uint32_t dtype) { return F32Cast(dtype == BP_F32 ? nullptr : cast_kernel(dtype, BP_F32)); }
   static F32Cast from_f32(uint32_t dtype) { return F32Cast(dtype == BP_F32 ? nullptr : cast_kernel(BP_F32, dtype)); }
 
-  // Whether both dtypes are f32. A kernel may then use the source without converting it.
+  // Returns whether both dtypes are f32. If so, a kernel may use the source without conversion.
   bool is_copy() const { return kernel_ == nullptr; }
 
   void operator()(const void* from, void* to, int64_t count) const {

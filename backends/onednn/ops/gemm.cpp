@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocking of a GEMM. Each thread computes blocks of the output. A block uses packed panels of both
-// inputs. With few rows, a block instead reads the input b in place.
+// inputs. With few rows, a block instead reads the input `b` in place.
 #include "ops/gemm.hpp"
 
 #include <backplane/kit/types.hpp>
@@ -19,12 +19,12 @@ using namespace kit;
 // second-level cache of 1 MiB. kBlockRows is a multiple of every tile's rows, and kBlockCols of
 // every tile's columns.
 constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
-// A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading b takes longer
+// A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading `b` takes longer
 // than multiplying.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
 // Number of multiplications that justify waking a thread.
-constexpr int64_t kGrain = int64_t{1} << 21;
-// Number of multiplications that take as long as one load from b.
+constexpr int64_t kGemmGrain = int64_t{1} << 21;
+// Number of multiplications that take as long as one load from `b`.
 constexpr int64_t kReading = 8;
 
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
@@ -35,7 +35,7 @@ constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
   return round_up(blocks_of(value, blocks_of(value, limit)), step);
 }
 
-// The rows of a or the columns of b.
+// The rows of `a` or the columns of `b`.
 struct Lines {
   const std::byte* data;
   int64_t bytes, stride, depth_stride;
@@ -78,10 +78,10 @@ class Gemm {
   }
 
   int64_t blocks() const { return batches_ * row_blocks_ * col_blocks_; }
-  // Returns the work as a number of multiplications. In a skinny GEMM, each element of b counts as
-  // at least kReading multiplications.
+  // Returns the work as a number of multiplications. In a skinny GEMM, each element of `b` costs at
+  // least kReading multiplications.
   int64_t work() const { return batches_ * cols_ * depth_ * (skinny_ ? std::max(rows_, kReading) : rows_); }
-  // Floats of scratch memory per thread.
+  // Returns the number of floats of scratch memory per thread.
   int64_t scratch_size() const { return acc_size() * 2 + left_floats_ + right_floats_ + 2 * stride_; }
 
   void block(int64_t index, float* memory) const {
@@ -168,7 +168,7 @@ class Gemm {
       const int64_t depth = std::min(step, depth_ - k);
       const float* a = reinterpret_cast<const float*>(left.at(row, k));
       int64_t a_stride = left.stride;
-      if (!in_place) {  // packs each line as a panel of its own, which makes the line a contiguous row
+      if (!in_place) {  // packs each line as a separate panel, so that the line is contiguous
         left.read.pack(left.at(row, k), left.stride, left.depth_stride, rows, depth, 1, buffers.left);
         a = buffers.left;
         a_stride = depth;
@@ -251,7 +251,7 @@ void gemm(const View& a, const View& b, const View& out, const Epilogue& epilogu
   const Gemm work(a, b, out, epilogue);
   const int64_t size = round_up(work.scratch_size(), 16);
   float* memory = scratch_floats(scratch, team_size() * size);
-  parallel(std::max<int64_t>(work.work(), 1), kGrain, [&](int part, int parts) noexcept {
+  parallel(std::max<int64_t>(work.work(), 1), kGemmGrain, [&](int part, int parts) noexcept {
     const Range range = range_of(work.blocks(), part, parts);
     for (int64_t i = range.begin; i < range.end; ++i) work.block(i, memory + part * size);
   });

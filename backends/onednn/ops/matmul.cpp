@@ -19,7 +19,8 @@ using dnnl_api::Md;
 using dnnl_api::Type;
 
 // oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32, which is exact while sums
-// stay below 2^24. For larger depths, this file shifts a to u8 and corrects in integers.
+// stay below 2^24. For larger depths, this file shifts `a` to u8 and corrects the result in integer
+// arithmetic.
 constexpr int64_t kExactDepthOfI8 = 512;
 // Maximum number of rows or columns for which the GEMM of ops/gemm.cpp is as fast as oneDNN.
 constexpr int64_t kFewRows = 16;
@@ -49,8 +50,8 @@ Matrices matrices_of(const bp_tensor_desc& view) {
   return out;
 }
 
-// Whether oneDNN has fast implementations for the layout. Rows or columns must be contiguous and
-// must not overlap, and batch strides must not be negative.
+// Returns whether oneDNN has fast implementations for the layout. Rows or columns must be
+// contiguous and must not overlap, and batch strides must not be negative.
 bool is_fast_layout(const Matrices& m) {
   const bool rows_contiguous = m.col_stride == 1 && m.row_stride >= m.cols;
   const bool cols_contiguous = m.row_stride == 1 && m.col_stride >= m.rows;
@@ -222,8 +223,8 @@ Status keep_any_size(Prepared& prepared) {
 
 void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
 
-// Whether a oneDNN primitive can be faster. With one row or one column, memory bandwidth limits the
-// speed, and the GEMM of ops/gemm.cpp reaches this limit.
+// Returns whether a oneDNN primitive can be faster than the GEMM of ops/gemm.cpp. With one row or
+// one column, memory bandwidth limits the speed, and this GEMM reaches the limit.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
@@ -282,8 +283,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
-// Whether oneDNN computes 8-bit products exactly. Without VNNI, oneDNN adds pairs of products in
-// saturating 16-bit arithmetic.
+// Returns whether oneDNN computes 8-bit products exactly. Without VNNI, oneDNN adds pairs of
+// products in saturating 16-bit arithmetic.
 bool exact_in_8_bits() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   return isa != dnnl::cpu_isa::sse41 && isa != dnnl::cpu_isa::avx && isa != dnnl::cpu_isa::avx2 &&

@@ -47,7 +47,7 @@ struct Linear {
   uint64_t sums_bytes;
 };
 
-void run(const Call& call) { call.prepared<Linear>().run(call); }
+void run_linear(const Call& call) { call.prepared<Linear>().run(call); }
 
 void run_any_size(const Call& call) {
   const auto flat = [](const View& view) {  // merges all dimensions except the last into rows
@@ -71,7 +71,7 @@ void run_any_size(const Call& call) {
   gemm(flat(call.in(0)), w, flat(call.out()), epilogue, *call.scratch);
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+Status prepare_linear(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const bp_tensor_desc &x = desc.inputs[0], &w = desc.inputs[1], &y = desc.outputs[0];
   const uint32_t activation = checked.attributes.as<bp_linear_attributes>().activation;
@@ -104,7 +104,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
     auto state = std::make_shared<Linear>(made, bias, VectorPlan{kernel, kCostlyGrain}, sums_bytes, team_size());
     prepared.workspace_bytes = sums_bytes + state->gemm.workspace_bytes();
     prepared.state = std::move(state);
-    prepared.run = run;
+    prepared.run = run_linear;
   } catch (const dnnl::error& failure) {
     return status_of(failure, "linear");
   }
@@ -116,7 +116,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 void add_matmul_linear(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     if (!gemm_supports(dtype)) continue;
-    kernels.add(BP_OP_LINEAR, dtype, {.run = run_any_size, .dense = true, .prepare = prepare});
+    kernels.add(BP_OP_LINEAR, dtype, {.run = run_any_size, .dense = true, .prepare = prepare_linear});
   }
 }
 

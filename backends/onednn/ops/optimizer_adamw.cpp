@@ -12,9 +12,9 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
+constexpr int64_t kAdamwGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 
-void run(const Call& call) {
+void run_adamw(const Call& call) {
   const auto& attributes = call.attributes<bp_adamw_attributes>();
   const auto complement = [](float beta) { return static_cast<float>(1 - static_cast<double>(beta)); };
   const auto rate = call.scalar<float>(0), correction1 = call.scalar<float>(1);
@@ -29,7 +29,7 @@ void run(const Call& call) {
   const View& gradient = call.in(0);
   const auto kernel = call.prepared<AdamwKernel>();
   const int64_t elements = gradient.elements();
-  parallel(elements, kGrain, [&](int part, int parts) noexcept {
+  parallel(elements, kAdamwGrain, [&](int part, int parts) noexcept {
     const Range range = range_of(elements, part, parts, 64);
     const auto at = [&](const View& view) {
       return view.data + range.begin * static_cast<int64_t>(dtype_bytes(view.dtype));
@@ -39,7 +39,7 @@ void run(const Call& call) {
   });
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+Status prepare_adamw(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   prepared.any_size = true;
   prepared.state =
@@ -53,7 +53,10 @@ void add_optimizer_adamw(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     if (adamw_kernel(dtype, dtype, dtype) == nullptr) continue;
     kernels.add(BP_OP_ADAMW, dtype,
-                {.run = run, .dense = true, .prepare = prepare, .mixed = rules::kMixedParameters | rules::kMixedState});
+                {.run = run_adamw,
+                 .dense = true,
+                 .prepare = prepare_adamw,
+                 .mixed = rules::kMixedParameters | rules::kMixedState});
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // number of combinations that justify waking a thread
+constexpr int64_t kPoolGrain = int64_t{1} << 16;  // number of combinations that justify waking a thread
 
 // A window over an image of up to three dimensions. Missing dimensions come first, with extent 1.
 struct Window {
@@ -83,7 +83,7 @@ class PoolLine {
     }
   }
 
-  // Floats of scratch memory for one PoolLine.
+  // Returns the number of floats of scratch memory for one PoolLine.
   static int64_t scratch_size(const Window& window) { return window.padded_line() + 2 * window.steps(); }
 
   void operator()(int64_t plane, int64_t slice, int64_t row) const {
@@ -131,7 +131,7 @@ class PoolLine {
   const float empty_;
 };
 
-void run(const Call& call) {
+void run_pool(const Call& call) {
   const View &x = call.in(0), &y = call.out();
   if (y.elements() == 0) return;
   const Window window(call.attributes<bp_pool_attributes>(), x, y);
@@ -139,7 +139,7 @@ void run(const Call& call) {
   const int64_t size = PoolLine::scratch_size(window);
   float* memory = scratch_floats(*call.scratch, team_size() * size);
   const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
-  parallel(work, kGrain, [&](int part, int parts) noexcept {
+  parallel(work, kPoolGrain, [&](int part, int parts) noexcept {
     const PoolLine each(call, window, memory + part * size);
     const Range range = range_of(planes * lines, part, parts);
     for (int64_t i = range.begin; i < range.end; ++i)
@@ -148,8 +148,8 @@ void run(const Call& call) {
 }
 
 // Computes the maximum of each window, and the index of this maximum in its plane. The first of
-// equal elements wins, and the first NaN wins. A window that covers only padding has index 2^31 -
-// 1.
+// equal elements wins, and the first NaN wins. A window that covers only padding has the index 2^31
+// - 1.
 template <class T>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();
@@ -176,7 +176,7 @@ void run_indexed(const Call& call) {
     }
     value = narrow<T>(best);
   };
-  parallel(work, kGrain, [&](int part, int parts) noexcept {
+  parallel(work, kPoolGrain, [&](int part, int parts) noexcept {
     const Range range = range_of(planes * results, part, parts);
     for (int64_t i = range.begin; i < range.end; ++i) {
       const int64_t at = i % results, row = at / window.result[2];
@@ -187,7 +187,7 @@ void run_indexed(const Call& call) {
   });
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+Status prepare_pool(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const uint32_t dtype = desc.inputs[0].dtype;
   const bool indexed = desc.output_count > 1 && desc.outputs[1].dtype != 0;
@@ -205,8 +205,9 @@ void add_pool(Kernels& kernels) {
     for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
       const PoolKernels steps = pool_kernels(op == BP_OP_AVG_POOL, dtype);
       if (steps.lines == nullptr) return;
-      kernels.add(op, dtype,
-                  {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<PoolKernels>(steps)});
+      kernels.add(
+          op, dtype,
+          {.run = run_pool, .dense = true, .prepare = prepare_pool, .state = std::make_shared<PoolKernels>(steps)});
     }
   }
 }

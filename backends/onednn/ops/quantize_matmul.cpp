@@ -18,12 +18,12 @@ namespace {
 
 using namespace kit;
 
-// Maximum number of rows of a for which the kernel uses dot products with rows of weights.
+// Maximum number of rows of `a` for which the kernel uses dot products with rows of weights.
 constexpr int64_t kFewRows = 16;
-// Extents of a tile of weights. A tile of f32 fits into the second-level cache. With few rows of a,
-// a tile has the full depth.
+// Extents of a tile of weights. With many rows of `a`, a tile takes 256 KiB as f32, which fits into
+// the L2 cache. With few rows of `a`, a tile has the full depth.
 constexpr int64_t kFewColumns = 16, kManyColumns = 128, kManyDepth = 512;
-constexpr int64_t kGrain = int64_t{1} << 18;  // number of weights that justify waking a thread
+constexpr int64_t kWeightGrain = int64_t{1} << 18;  // number of weights that justify waking a thread
 
 struct Problem {
   explicit Problem(const Call& call)
@@ -58,8 +58,8 @@ float number_at(const View& view, int64_t i) {
   }
 }
 
-// Returns the parameter for column c and block b, or `otherwise` if `view` is null. The view has
-// one element, one element per column, or one element per column and block.
+// Returns the parameter for column `c` and block `b`, or `otherwise` if `view` is null. The view
+// has one element, one element per column, or one element per column and block.
 float parameter(const View* view, int64_t c, int64_t b, int64_t cols, int64_t blocks, float otherwise) {
   if (view == nullptr) return otherwise;
   const int64_t count = view->elements();
@@ -72,7 +72,7 @@ class QuantizedGemm {
       : p_(problem), a_(a), columns_(columns_of(problem)), depth_(depth_of(problem)) {}
 
   int64_t tiles() const { return (p_.cols + columns_ - 1) / columns_; }
-  // Floats of scratch memory per thread.
+  // Returns the number of floats of scratch memory per thread.
   static int64_t scratch_size(const Problem& p) { return columns_of(p) * (depth_of(p) + p.rows); }
   // Throws if an sgemm that tile() called has failed.
   void check() const { sgemm_.check(); }
@@ -151,7 +151,7 @@ class QuantizedGemm {
   const Sgemm sgemm_;
 };
 
-void run(const Call& call) {
+void run_quantized(const Call& call) {
   const Problem problem(call);
   if (problem.rows == 0 || problem.cols == 0) return;
   const int64_t elements = problem.rows * problem.depth, size = QuantizedGemm::scratch_size(problem);
@@ -170,7 +170,7 @@ void run(const Call& call) {
     a = memory;
   }
   const QuantizedGemm gemm(problem, a);
-  parallel(problem.cols * problem.depth, kGrain, [&](int part, int parts) noexcept {
+  parallel(problem.cols * problem.depth, kWeightGrain, [&](int part, int parts) noexcept {
     const TeamSize alone(1);  // sgemm runs on this thread only
     const Range range = range_of(gemm.tiles(), part, parts);
     for (int64_t i = range.begin; i < range.end; ++i) gemm.tile(i, memory + widened + part * size);
@@ -178,7 +178,7 @@ void run(const Call& call) {
   gemm.check();
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+Status prepare_quantized(const CheckedDesc& checked, Prepared& prepared) {
   prepared.any_size = true;
   if (checked.desc.inputs[2].dtype != BP_F64) return {};
   return unsupported(checked.op->name, ": scales of f64 are not supported; let core decompose it");
@@ -190,9 +190,9 @@ void add_quantize_matmul(Kernels& kernels) {
   if (quantized_gemm_steps().dots == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     kernels.add(BP_OP_QUANTIZED_MATMUL, dtype,
-                {.run = run,
+                {.run = run_quantized,
                  .dense = true,
-                 .prepare = prepare,
+                 .prepare = prepare_quantized,
                  .mixed = rules::kMixedParameters | rules::kMixedScale | rules::kMixedMinimum});
   }
 }

@@ -14,8 +14,8 @@ using namespace kit;
 
 // Number of outputs that are computed at once; their sums fit into the L1 cache.
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kGrain = int64_t{1} << 18;  // number of elements that justify waking a thread
-constexpr int64_t kMaxSplits = 64;            // maximum number of partial results per output
+constexpr int64_t kReduceGrain = int64_t{1} << 18;  // number of elements that justify waking a thread
+constexpr int64_t kMaxSplits = 64;                  // maximum number of partial results per output
 
 template <class T>
 void store_one(double total, std::byte* to) {
@@ -48,7 +48,8 @@ double reduce_row(const ReduceKernels& by, double total, const std::byte* at, in
   return total;
 }
 
-// One execution: the kernels, and functions that depend on the operands' dtypes.
+// The kernels of one execution, the size of an input element, and the function that stores a
+// result.
 struct Reduction {
   const ReduceKernels& by;
   int64_t bytes;  // size of an element of the input
@@ -134,11 +135,11 @@ void run(const Call& call) {
   const uint32_t inner = kept.rank() - 1;
   const bool columns = kept.extent(inner) > 1 && kept.strides(inner)[0] == reduction.bytes;
   // A split reduction uses the whole team for each output, or for each group of columns.
-  const bool few = columns ? outputs <= kColumns && elements / outputs > kGrain / kColumns
-                           : outputs < 2 * team_size() && elements / outputs > kGrain;
-  if (elements < 2 * kGrain || team_size() == 1) return reduction.run(kept, reduced, columns);
+  const bool few = columns ? outputs <= kColumns && elements / outputs > kReduceGrain / kColumns
+                           : outputs < 2 * team_size() && elements / outputs > kReduceGrain;
+  if (elements < 2 * kReduceGrain || team_size() == 1) return reduction.run(kept, reduced, columns);
   if (few && kept.rank() == 1) return reduce_split(reduction, kept, reduced, columns, *call.scratch);
-  parallel(elements, kGrain, [&](int part, int parts) noexcept {
+  parallel(elements, kReduceGrain, [&](int part, int parts) noexcept {
     const uint32_t d = kept.longest();
     const Range range = range_of(kept.extent(d), part, parts, kept.extent(d) >= 64 * parts ? 64 : 1);
     if (range.begin < range.end) reduction.run(kept.cut(d, range.begin, range.end), reduced, columns);

@@ -17,11 +17,11 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
-constexpr int64_t kKept = int64_t{1} << 16;   // maximum depth for which a plan stores the frequencies
+constexpr int64_t kRopeGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
+constexpr int64_t kKept = int64_t{1} << 16;       // maximum depth for which a plan stores the frequencies
 
-// The state of a plan: the kernels, and the frequencies for the size that the plan was created for,
-// as fill_frequencies() writes them.
+// The state of a plan: the kernels, and the frequencies for the plan's size in the layout of
+// fill_frequencies().
 struct Rope {
   RopeKernels kernels;
   int64_t half = -1;
@@ -67,7 +67,7 @@ void run(const Call& call) {
     frequencies = memory;
   }
   const RopeTable table{reinterpret_cast<const uint32_t*>(frequencies + padded), frequencies, nullptr, nullptr, half};
-  parallel(elements, kGrain, [&](int part, int parts) noexcept {
+  parallel(elements, kRopeGrain, [&](int part, int parts) noexcept {
     float* own = memory + 2 * padded + part * size;
     RopeTable mine = table;
     mine.cosines = own;

@@ -58,7 +58,7 @@ void with_words(int64_t bytes, Byte* at, const F& f) {
   }
 }
 
-// One execution: the kernel, its operands, and the tiling of the operands' rows.
+// The kernel and operands of one execution, and the tiling of the operands' rows.
 template <std::size_t N>
 struct Tiling {
   using Strides = std::array<int64_t, N>;

@@ -15,7 +15,7 @@ namespace backplane::onednn {
 // after all threads have finished.
 class Sgemm {
  public:
-  // Computes out = alpha * a * op(b) + beta * out, row-major. op_b is 'N', or 'T' if b is
+  // Computes out = alpha * a * op(b) + beta * out, row-major. op_b is 'N', or 'T' if `b` is
   // transposed.
   void multiply(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a, int64_t a_stride,
                 const float* b, int64_t b_stride, float beta, float* out, int64_t stride) const noexcept {

@@ -11,8 +11,8 @@ namespace backplane::onednn {
 // Returns the number of processors that this process may run on.
 int available_threads();
 
-// The number of threads for parallel work of the calling thread. The OpenMP runtime keeps one
-// number per thread.
+// Returns the number of threads for parallel work that the calling thread starts. The OpenMP
+// runtime keeps one number per thread.
 int team_size();
 void set_team_size(int threads);
 
@@ -40,9 +40,9 @@ namespace detail {
 void run_team(int threads, void (*body)(void*, int part, int parts), void* context);
 }
 
-// Calls body(part, parts) on the threads of a team, with at most one thread per `grain` of the
-// `units` of work. The body divides the work itself and throws nothing. Work of less than two
-// grains runs on the calling thread.
+// Calls body(part, parts) on the threads of a team, which has at most units / grain threads. The
+// body divides the work itself and throws nothing. Work of less than two grains runs on the calling
+// thread.
 template <class Body>
 void parallel(int64_t units, int64_t grain, const Body& body) {
   static_assert(std::is_nothrow_invocable_v<const Body&, int, int>);
@@ -55,8 +55,8 @@ void parallel(int64_t units, int64_t grain, const Body& body) {
       const_cast<Body*>(&body));
 }
 
-// Part `part` of [0, count), which is divided into `parts` contiguous ranges. The sizes of the
-// ranges differ by at most `step`.
+// The range [begin, end). range_of() divides [0, count) into `parts` contiguous ranges that begin
+// at multiples of `step`, and returns range number `part`.
 struct Range {
   int64_t begin;
   int64_t end;

@@ -89,8 +89,8 @@ void cast(const void* const* in, void* out, int64_t count) {
   map_vectors(hn::ScalableTag<float>(), Convert(), count, static_cast<To*>(out), static_cast<const From*>(in[0]));
 }
 
-// Whether this file has a kernel for the pair. There is no kernel from i32 to f16 or bf16, because
-// it would round twice, first to f32.
+// Whether this file has a kernel for this pair of types. There is no kernel from i32 to f16 or
+// bf16, because it would round twice, first to f32.
 template <class From, class To>
 [[maybe_unused]] constexpr bool kServed = !std::same_as<From, To> && (kit::Floating<From> || std::same_as<To, float> ||
                                                                       (kit::Half<To> && !std::same_as<From, int32_t>));

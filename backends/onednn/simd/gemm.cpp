@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Micro-kernels of the GEMM: a kernel with a tile of accumulators in registers, packing by 4 x 4
-// transposes, and skinny kernels for few rows of a, which read b only once.
+// transposes, and skinny kernels for few rows of `a`, which read `b` only once.
 #include <cmath>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ using V = hn::Vec<D>;
 using D4 = hn::CappedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
-// Rows per tile. A row has two accumulator vectors. The registers also hold two vectors of b and
-// one vector of a.
+// Rows per tile. A row has two accumulator vectors. The registers also hold two vectors of `b` and
+// one vector of `a`.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 constexpr int kRows = 12;
 #elif HWY_ARCH_X86
@@ -136,8 +136,8 @@ void pack(const void* data, int64_t line_stride, int64_t depth_stride, int64_t l
   }
 }
 
-// Processes kDepth rows of b at a time, in one pass over the accumulators. The hardware prefetcher
-// can follow kDepth streams.
+// Processes kDepth rows of `b` at a time, in one pass over the accumulators. The hardware
+// prefetcher can follow kDepth streams.
 template <class T, int kDepth>
 void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
               int64_t acc_stride) {
@@ -166,7 +166,7 @@ void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_
   }
 }
 
-// Multiplies one row of a by b, with the accumulators in registers. b is read from beginning to
+// Multiplies one row of `a` by `b`, with the accumulators in registers. Reads `b` from beginning to
 // end.
 template <class T, int kVectors>
 void add_narrow(const float* a, const T* b, int64_t b_stride, int64_t depth, float* acc) {
@@ -201,7 +201,7 @@ void by_rows(const float* a, int64_t a_stride, int64_t rows, const void* b, int6
   for (; k < depth; ++k) add_rows<T, 1>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, acc, acc_stride);
 }
 
-// Multiplies kRowsHere rows of a by four columns of b.
+// Multiplies kRowCount rows of `a` by four columns of `b`.
 template <class T, int kRowCount>
 void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth, float* acc,
               int64_t acc_stride) {

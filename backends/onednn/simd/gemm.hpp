@@ -15,22 +15,22 @@ struct GemmTile {
   void (*run)(const float* a, const float* b, int64_t depth, float* acc, int64_t stride);
 };
 
-// Functions that read an input of one dtype. A line is a row of a or a column of b. Strides are in
-// elements.
+// Functions that read an input of one dtype. A line is a row of `a` or a column of `b`. Strides are
+// in elements.
 struct GemmInput {
-  // Packs panels of `width` lines. The layout is out[panel][k][width], and lines after the last one
-  // are zero.
+  // Packs panels of `width` lines. The layout is out[panel][k][width], and lines after the last
+  // line are zero.
   void (*pack)(const void* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
                float* out);
-  // Computes acc[m * acc_stride + c] += (a * b)[m, c]. a has few rows of contiguous f32. b is not
-  // packed. by_rows requires contiguous rows of b, and by_cols requires contiguous columns.
+  // Computes acc[m * acc_stride + c] += (a * b)[m, c]. `a` has few rows of contiguous f32. `b` is
+  // not packed. by_rows requires contiguous rows of `b`, and by_cols requires contiguous columns.
   using Skinny = void (*)(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride,
                           int64_t depth, int64_t cols, float* acc, int64_t acc_stride);
   Skinny by_rows, by_cols;
 };
 
-// Both lookups return functions that are compiled for this processor. The functions of GemmInput
-// are null for unsupported dtypes.
+// Both functions return kernels that are compiled for this processor. The members of GemmInput are
+// null for unsupported dtypes.
 GemmTile gemm_tile();
 GemmInput gemm_input(uint32_t dtype);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised kernels of the norms and their backward pass, for f32, f16 and bf16. Each lookup
-// returns the kernels that are compiled for this processor, or null if there are none for the
+// Vectorised kernels of the norms and their backward pass, for f32, f16 and bf16. The functions in
+// this file return kernels that are compiled for this processor, or null if there are none for the
 // dtype.
 #pragma once
 
@@ -27,10 +27,11 @@ GroupNormKernel group_norm_kernel(uint32_t dtype);
 struct NormBwdKernels {
   // Returns the moments of a row of x. The mean is 0 for rms_norm.
   Moments (*moments)(const void* x, int64_t count, double epsilon);
-  // Computes dx = rstd (g - mean of g - s mean of (g s)), where g = dy gamma and s = (x - mean)
-  // rstd. rms_norm omits the mean of g. gamma may be null. dx may be the same memory as dy or x.
+  // Computes dx = rstd * (g - mean(g) - s * mean(g * s)), where g = dy * gamma and s = (x - mean) *
+  // rstd. For rms_norm, the term mean(g) is omitted. gamma may be null. dx may be the same memory
+  // as dy or x.
   void (*dx)(const void* dy, const void* x, const void* gamma, void* dx, int64_t count, Moments moments);
-  // Computes dgamma = sum of dy s and dbeta = sum of dy, where s = (x - mean) rstd. The columns are
+  // Computes dgamma = sum(dy * s) and dbeta = sum(dy), where s = (x - mean) * rstd. The columns are
   // [begin, end) of `rows` rows with `count` elements each. Either output may be null.
   void (*parameters)(const void* dy, const void* x, const Moments* moments, int64_t rows, int64_t count, int64_t begin,
                      int64_t end, void* dgamma, void* dbeta);

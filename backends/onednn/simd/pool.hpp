@@ -10,22 +10,23 @@ namespace backplane::onednn {
 
 struct PoolKernels {
   // Combines element i of all `line_count` lines into combined[i]. If `more` is set, the old
-  // combined[i] is also included. There is at least one line.
+  // combined[i] is also included. `line_count` is at least 1.
   void (*lines)(float* combined, const void* const* lines, int64_t line_count, bool more, int64_t count);
   // Combines `kernel` taps of `line` into out[i]. The first tap is at i * stride, and taps are
-  // `dilation` apart. For strides up to kPoolStrides, `line` and `out` must extend to `count`
-  // rounded up to kPoolStep.
+  // `dilation` apart. For strides up to kPoolStrides, the
+  // function computes `count` outputs rounded up to a multiple of kPoolStep. `out` must have room for
+  // them, and `line` must contain all their taps.
   void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
-  // out[i] /= max(columns[i] * lines, 1). `out` and `columns` must extend to `count` rounded up to
-  // kPoolStep.
+  // out[i] /= max(columns[i] * lines, 1). `out` and `columns` must have `count` elements
+  // rounded up to a multiple of kPoolStep.
   void (*divide)(float* out, const float* columns, float lines, int64_t count);
 };
 // Number of floats in the widest vector, which has 64 bytes.
 inline constexpr int64_t kPoolStep = 16;
 inline constexpr int64_t kPoolStrides = 2;  // maximum stride for which there are vector loops
 
-// Returns the functions that are compiled for this processor. They are null on targets without
-// vectors. `dtype` is f32, f16 or bf16.
+// Returns the functions for the CPU of the process. They are null if the build target has no SIMD
+// instructions. `dtype` is f32, f16 or bf16.
 PoolKernels pool_kernels(bool average, uint32_t dtype);
 
 }  // namespace backplane::onednn

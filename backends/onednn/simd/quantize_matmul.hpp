@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectorised steps of quantized_matmul. A row of weights is widened to f32 in the first-level
-// cache, and then multiplied by rows of a.
+// cache, and then multiplied by rows of `a`.
 #pragma once
 
 #include <cstdint>

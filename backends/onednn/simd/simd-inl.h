@@ -185,8 +185,7 @@ HWY_INLINE V cos_of(D d, V x) {
   return hn::Cos(d, x);
 }
 
-// ---- Activations. For very negative x the exponential is infinite, so the quotient is 0, as
-// required.
+// ---- Activations. For very negative x, the exponential of -x is infinite, so the quotient is 0.
 
 template <class D, class V>
 HWY_INLINE V sigmoid_of(D d, V x) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectorised kernels of softmax, log_softmax and their backward pass along a contiguous row, for
-// f32, f16 and bf16. Each lookup returns the kernel that is compiled for this processor, or null if
-// there is none for the dtype.
+// f32, f16 and bf16. The functions in this file return kernels that are compiled for this
+// processor, or null if there are none for the dtype.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace backplane::onednn {
 using SoftmaxKernel = void (*)(const void* x, void* y, int64_t count);
 SoftmaxKernel softmax_kernel(bool logarithm, uint32_t dtype);
 
-// Computes dx = y (dy - sum of dy y), or dx = dy - e^y sum of dy for log_softmax. dx may be the
+// Computes dx = y * (dy - sum(dy * y)), or dx = dy - e^y * sum(dy) for log_softmax. dx may be the
 // same memory as dy or y.
 using SoftmaxBwdKernel = void (*)(const void* dy, const void* y, void* dx, int64_t count);
 SoftmaxBwdKernel softmax_bwd_kernel(bool logarithm, uint32_t dtype);

@@ -49,7 +49,8 @@ bp_tensor_desc matrix(int64_t rows, int64_t cols) {
   return out;
 }
 
-// Returns the product of two matrices of small integers. f32 represents all its sums exactly.
+// Returns the product of two matrices of small integers. f32 represents all sums of the product
+// exactly.
 std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, uint64_t flags, bp_plan_info& info) {
   bp_error error{};
   error.struct_size = sizeof(error);

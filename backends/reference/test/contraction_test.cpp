@@ -5,8 +5,6 @@
 namespace backplane::reference::test {
 namespace {
 
-constexpr Real kInf = std::numeric_limits<Real>::infinity();
-
 bp_matmul_attributes precision(uint32_t value) { return {sizeof(bp_matmul_attributes), value}; }
 
 void check_matmul(uint32_t a_type, uint32_t b_type, uint32_t to, int64_t m, int64_t n, int64_t k, bool whole) {
@@ -64,7 +62,7 @@ TEST(Matmul, F32IsNotTf32) {
   // The significands have 12 bits. Their products are exact in f32, but not with the 11 bits of
   // TF32.
   const Tensor a = of_values(BP_F32, {1, 2}, {2049, 4095}), b = of_values(BP_F32, {2, 1}, {2051, -1});
-  for (const uint32_t p : {0u, 1u, 2u, 8u, UINT32_MAX}) {  // permissions, which a plugin may ignore
+  for (const uint32_t p : {0u, 1u, 2u, 8u, UINT32_MAX}) {  // precision-relaxation flags, which a plugin may ignore
     const auto attributes = precision(p);
     EXPECT_EQ(run1(BP_OP_MATMUL, &attributes, {a, b}, Tensor(BP_F32, {1, 1})).at(0), 2049 * 2051 - 4095)
         << "precision " << p;

@@ -8,8 +8,6 @@ namespace {
 
 __extension__ typedef __int128 Int;
 
-constexpr Real kInf = std::numeric_limits<Real>::infinity();
-
 Int integer(uint32_t dtype, uint64_t bits) { return static_cast<Int>(decode(dtype, bits)); }
 uint64_t wrap(uint32_t dtype, Int value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 

@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -20,6 +21,7 @@
 namespace backplane::reference::test {
 
 using Shape = std::vector<int64_t>;
+constexpr Real kInf = std::numeric_limits<Real>::infinity();
 
 inline int64_t count_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>{});
@@ -124,7 +126,7 @@ inline bp_error make_error() {
   return error;
 }
 
-// An instance, its first device and one stream.
+// An instance of the plugin, its first device and one stream.
 class Device {
  public:
   Device() {

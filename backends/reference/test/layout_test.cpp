@@ -60,7 +60,7 @@ std::vector<Case> cases() {
     for (const uint32_t index : {BP_I32, BP_I64}) {
       out.push_back({BP_OP_GATHER, {number(t, 1), number(index, 2)}, {Tensor(t, shape)}, axis, {}});
       for (uint32_t mode = 0; mode < (t == BP_BOOL ? 1u : 4u); ++mode) {
-        Tensor order(index, {3, 4, 5});  // a lane has no duplicates, so SET is deterministic
+        Tensor order(index, {3, 4, 5});  // no lane along axis 1 has duplicates, so SET is deterministic
         for (size_t i = 0; i < order.bits.size(); ++i) order.bits[i] = (i / 5 + i % 5) % 4;
         out.push_back({BP_OP_SCATTER,
                        {order, number(t, 3)},

@@ -22,8 +22,8 @@ inline const std::vector<uint32_t> kFloats = {BP_F16, BP_BF16, BP_F32, BP_F64};
 inline const std::vector<uint32_t> kNumeric = {BP_U8, BP_I8, BP_I32, BP_U32, BP_I64, BP_F16, BP_BF16, BP_F32, BP_F64};
 inline const std::vector<uint32_t> kBits = {BP_BOOL, BP_U8, BP_I8, BP_I32, BP_U32, BP_I64};
 
-// The format of a float: mantissa bits without the implicit one, and exponents of the smallest and
-// largest normal number.
+// The format of a float: the number of mantissa bits without the implicit bit, the exponents of the
+// smallest and the largest normal number, and the width in bits.
 struct Format {
   int mantissa, least, greatest, width;
 };

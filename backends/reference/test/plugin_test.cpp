@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the plugin itself: its exported symbol, manifest, set of primitives and settings.
+// Tests the plugin itself: its exported symbol, device properties, plans and settings.
 #include <cstdio>
 #include <memory>
 
@@ -88,7 +88,7 @@ TEST(Plans, AnAliasedInputIsStagedUnlessElementwise) {
   }
 }
 
-// An instance created with an environment variable set.
+// A plugin instance that is created while the environment variable `name` has the value `value`.
 class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) {

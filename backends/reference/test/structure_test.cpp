@@ -5,7 +5,6 @@
 namespace backplane::reference::test {
 namespace {
 
-constexpr Real kInf = std::numeric_limits<Real>::infinity();
 const Real kNan = std::numeric_limits<Real>::quiet_NaN();
 
 const std::vector<uint32_t> kIndexes = {BP_I32, BP_I64};

@@ -34,7 +34,7 @@ static_assert(sizeof(AttentionParams) == 344);
 
 constexpr int64_t kTileRows = BACKPLANE_ATTENTION_ROWS;
 constexpr int64_t kMinSubgroup = BACKPLANE_MIN_SUBGROUP, kWorkgroup = BACKPLANE_SUBGROUP_WORKGROUP;
-constexpr int64_t kMaxDepth = 65536;    // maximum elements per query, due to the iteration limit
+constexpr int64_t kMaxDepth = 65536;    // maximum elements per query, because loops have an iteration limit
 constexpr int64_t kMaxWidth = 1024;     // maximum columns of v per dispatch
 constexpr int64_t kMinSplitKeys = 256;  // minimum keys per split if keys are split for occupancy
 constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // minimum number of subgroups to keep a device busy
@@ -43,7 +43,7 @@ constexpr auto kScratch = static_cast<int64_t>(Stream::kScratchBytes);
 
 using Shape = std::span<const int64_t>;  // shape with four extents
 
-// Division of the work. An item is one tile of rows.
+// How the work is divided among subgroups. An item is one tile of rows.
 struct WorkSplit {
   int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile, tiles per key head, and total number of tiles
   int64_t splits = 1, split_keys = 0;           // number of splits of the keys, and keys per split
@@ -137,7 +137,7 @@ class Attention : public Operator {
     out[kCombine] = {shader_name("attention_combine", dtype_), {}};
     out[kTile] = {tile, strided};
     out[kTileVec4] = {tile, vec4};
-    const bool one_query = (plan.operands[0].classes >> 8 & 15) == 4;  // dimension 2 of q has one element
+    const bool one_query = (plan.operands[0].classes >> 8 & 15) == 4;  // dimension 2 of q has extent 1
     if (one_query) out[kRow] = {row, strided}, out[kRowVec4] = {row, vec4};
     return out;
   }

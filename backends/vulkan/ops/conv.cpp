@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and their gradients as implicit GEMMs. Operand b of the GEMM consists of windows of
-// an image, but the image is never unfolded in memory. shaders/gemm.glsl explains how kernels index
-// b.
+// Convolutions and their gradients as implicit GEMMs. Operand `b` of the GEMM consists of windows
+// of an image, but the image is never unfolded in memory. shaders/gemm.glsl explains how kernels
+// index `b`.
 #include <numeric>
 
 #include "ops/gemm.hpp"
@@ -11,8 +11,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Maximum number of spatial dimensions. They are dimensions 1 to 3 of the shader's four dimensions.
-// A missing dimension has extent 1.
+// Maximum number of spatial dimensions, which are dimensions 1 to 3 of the shader's four
+// dimensions. A missing dimension has extent 1.
 constexpr uint32_t kSpatial = 3;
 constexpr BSource kWindow{.window = 1}, kTransposedWindow{.window = 2};
 
@@ -126,7 +126,8 @@ class Conv : public Convolution {
   }
 };
 
-// Returns the inverse of a modulo m by the extended Euclidean algorithm. a and m must be coprime.
+// Returns the inverse of `a` modulo `m` by the extended Euclidean algorithm. `a` and `m` must be
+// coprime.
 int32_t inverse_modulo(int64_t a, int64_t m) {
   int64_t x = 0, next = 1, remainder = m, divisor = a % m;
   while (divisor != 0) {
@@ -156,7 +157,7 @@ class ConvTranspose : public Convolution {
     params.a_row = w[1], params.a_depth = w[0];
     describe_groups(attributes.groups, params.out_row * params.rows, params.a_depth * params.depth,
                     params.b_depth * params.depth, params);
-    params.matrix_rank = 1 + kSpatial;  // a matrix for each group and phase
+    params.matrix_rank = 1 + kSpatial;  // one matrix per group and phase
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
       const auto kernel = static_cast<int32_t>(params.segment_shape[d]);

@@ -8,7 +8,8 @@ namespace backplane::vulkan {
 namespace {
 
 // If input and output are contiguous along different dimensions, a copy on a GPU transposes tiles
-// in shared memory. A copy on a CPU reads with strides instead, because barriers cost more there.
+// in shared memory. A copy on a CPU reads with strides instead, because barriers cost more on a
+// CPU.
 class Copy : public Elementwise {
  public:
   Copy(uint32_t dtype, const PhysicalDevice& device)

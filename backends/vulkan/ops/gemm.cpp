@@ -61,7 +61,7 @@ Gemm::Gemm(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device
 
 uint64_t* Gemm::address_of_input(GemmParams& params, uint32_t input) const {
   if (input == 2) return &params.bias.address;
-  // Input 0 of a convolution is the image, which is operand b of the GEMM.
+  // Input 0 of a convolution is the image, which is operand `b` of the GEMM.
   return (input == 0) == (source_.window == 0) ? &params.a.address : &params.b.address;
 }
 
@@ -81,7 +81,7 @@ Kernels Gemm::kernels(const kit::PlanForm& plan, bool) const {
     constants.set(id, value);
     return constants;
   };
-  const bool scaled = source_.quantized && is_byte();  // sums of integers are scaled at the end
+  const bool scaled = source_.quantized && is_byte();  // integer sums are scaled at the end
   Kernels out;
   out[kSplitKReduce] = {scaled ? shader("_split_k") : shader_name("matmul_split_k", dtype_),
                         with(kIdBSource, source_.window)};
@@ -115,8 +115,8 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
   params.segments = params.matrices = 1;
   describe(call, params);
   params.all_rows = params.rows;
-  // If an input is empty, sums have no terms. Kernels must then not read the inputs, because an
-  // empty input has no address.
+  // If an input is empty, sums have no terms. Kernels must then not read the inputs, because the
+  // address of an empty input may be null.
   if (call.in(0).elements() == 0 || call.in(1).elements() == 0) params.depth = params.segments = 0;
   params.c.address = address_of(call.out());
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {
@@ -138,8 +138,8 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
   return status;
 }
 
-// The K-major kernel exists for coalesced reads, which a CPU does not need. The algorithms for CPUs
-// (kSubgroup and kDirect) therefore do not use this kernel.
+// The K-major kernel coalesces reads, which a CPU does not need. The algorithms for CPUs (kSubgroup
+// and kDirect) therefore do not use this kernel.
 bool Gemm::has_k_major_kernel() const {
   return source_.window == 0 && algorithm_ != GemmAlgorithm::kSubgroup && algorithm_ != GemmAlgorithm::kDirect;
 }

@@ -8,8 +8,8 @@
 
 namespace backplane::vulkan {
 
-// The contents of operand b: a plain matrix, windows of an image (WINDOW in shaders/gemm.glsl), or
-// quantized weights.
+// The contents of operand `b`: a plain matrix, windows of an image (WINDOW in shaders/gemm.glsl),
+// or quantized weights.
 struct BSource {
   uint32_t window = 0;
   bool quantized = false;
@@ -17,7 +17,7 @@ struct BSource {
 
 class Gemm : public Operator {
  public:
-  // `dtype` is the dtype of operand a. If `algorithm` has no kernel for that dtype, the GEMM uses
+  // `dtype` is the dtype of operand `a`. If `algorithm` has no kernel for that dtype, the GEMM uses
   // the next best algorithm.
   Gemm(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device, BSource source = {});
 
@@ -51,8 +51,8 @@ class Gemm : public Operator {
                             int64_t splits) const;
   std::string shader(const char* variant) const;
   bool has_k_major_kernel() const;
-  bool b_is_k_major(const GemmParams& params) const;       // whether the stride of b along K is smaller than along N
-  bool b_is_vec4_columns(const GemmParams& params) const;  // whether four columns of b can be loaded at once
+  bool b_is_k_major(const GemmParams& params) const;       // whether the stride of `b` along K is smaller than along N
+  bool b_is_vec4_columns(const GemmParams& params) const;  // whether four columns of `b` can be loaded at once
   int64_t occupancy_target() const;                        // minimum number of workgroups that keep the device busy
   Tiling tiling_of(const Program& program, const GemmParams& params) const;
   // Returns the number of workgroups of a dispatch without split-K.

@@ -11,8 +11,8 @@ struct Matrices {
   int64_t strides[BP_MAX_RANK];
 };
 
-// The parameter block, whose layout must match shaders/gemm.glsl. That file explains the fields.
-// Strides are in bytes.
+// The parameter block. The layout must match shaders/gemm.glsl, which explains the fields. Strides
+// are in bytes.
 struct GemmParams {
   static constexpr uint32_t kPartial = 1, kAccumulate = 2, kBias = 4, kKAlongImage = 8;  // bits of `flags`
 
@@ -54,11 +54,11 @@ struct Strides {
 };
 
 // Writes the rows, columns and batch of `out` with the strides `to` of `out` and the strides `a` of
-// operand a. The batch consists of all dimensions before the last two. If the rank is 1, there is
+// operand `a`. The batch consists of all dimensions before the last two. If the rank is 1, there is
 // one row and no batch.
 void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params);
-// Folds the innermost dimensions of the batch into M if b broadcasts over these dimensions. Folds a
-// dimension only if the resulting rows of a and of the output are evenly spaced.
+// Folds the innermost dimensions of the batch into M if `b` broadcasts over these dimensions. Folds
+// a dimension only if the resulting rows of `a` and of the output are evenly spaced.
 void fold_batch_into_rows(GemmParams& params);
 
 }  // namespace backplane::vulkan

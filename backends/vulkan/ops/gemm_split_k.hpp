@@ -10,8 +10,8 @@ namespace backplane::vulkan {
 // The number of partial sums that fit into the scratch buffer.
 inline constexpr int64_t kMaxPartialSums = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));
 
-// Exclusive upper limit for the number of matrices, rows, columns and terms of a sum. Kernels have
-// 32-bit indices, which may exceed the end by up to 127.
+// Exclusive upper limit for the number of matrices, rows, columns and terms of a sum. In a partial
+// tile, the kernels' 32-bit indices exceed this number by up to 127.
 inline constexpr int64_t kMaxCount = (int64_t{1} << 31) - 128;
 
 // Divides each sum into about `wanted` splits, or into more splits if a thread would run too long.

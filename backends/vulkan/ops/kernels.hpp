@@ -33,7 +33,7 @@ inline std::string copy_shader(uint32_t dtype, const char* name = "copy") {
   return kit::text(name, "_", kit::dtype_bytes(dtype));
 }
 
-// Returns operand `i` of a call, or null if it is absent.
+// Returns element `i` of `views`, or null if that operand is absent.
 inline const View* given(std::span<const View> views, std::size_t i) {
   return i < views.size() && views[i].dtype != 0 ? &views[i] : nullptr;
 }
@@ -60,7 +60,7 @@ kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNe
       max_count);
 }
 
-// Returns the number of elements per workgroup of kernels that process four elements at once
+// Returns the number of elements per workgroup for kernels that process four elements at once
 // (shaders/vec4_loop.glsl). The number is larger on a CPU, to amortise the setup of each thread.
 // The elements of a workgroup must fit into the cache, because a CPU runs the threads of a
 // workgroup one after another.

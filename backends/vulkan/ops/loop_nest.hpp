@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of a kernel, as dimensions with one stride per operand. Dimensions are merged if the
-// strides of all operands allow this. kit::LoopNest also reorders dimensions; these loops keep the
-// order of elements, on which results depend.
+// strides of all operands allow this. kit::LoopNest also reorders dimensions. The plugin's
+// LoopNest keeps the order of elements, because results depend on this order.
 #pragma once
 
 #include <initializer_list>
@@ -12,8 +12,8 @@
 namespace backplane::vulkan {
 
 inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // default number of threads per workgroup
-// Maximum number of workgroups per dispatch. Kernels loop over the remaining work. Vulkan
-// guarantees at least 65,535 workgroups.
+// Maximum number of workgroups per dispatch. If there is more work, each workgroup loops. Every
+// Vulkan device supports at least 65,535 workgroups.
 inline constexpr uint32_t kMaxGroups = 32768;
 
 constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
@@ -25,12 +25,12 @@ int64_t element_bytes(const View& view);
 // Returns the alignment in bytes that loads of four elements need.
 uint64_t vec4_alignment(const View& view);
 
-// The part that LoopNest and ReductionNest have in common. The first `outer_rank` dimensions do not
+// The common base of LoopNest and ReductionNest. The first `outer_rank` dimensions do not
 // merge with the other dimensions.
 template <uint32_t MaxRank, uint32_t MaxOperands>
 struct Loops {
   struct Operand {
-    const View* view = nullptr;  // null for a counter, whose computed address is its value
+    const View* view = nullptr;  // null for a counter; its value is the address that kernels compute
     uint64_t address = 0;
     int64_t strides[MaxRank] = {};  // strides in bytes
 
@@ -145,8 +145,8 @@ struct LoopNest : Loops<BP_MAX_RANK, Params::kOperands> {
   void add_counter(uint32_t axis);
 
   int64_t count() const { return product(0, rank); }
-  // Returns whether kernels can load four elements of operand `k` at once, at every multiple of
-  // four in a row. Returns true for immediates. The rank must be 1 or 2.
+  // Returns whether kernels can load four elements of operand `k` at once, from every index of a
+  // row that is a multiple of four. Returns true for immediates. The rank must be 1 or 2.
   bool is_vec4(uint32_t k) const;
   // Returns true if operand 0 is contiguous along one dimension and operand 1 along another, and
   // both dimensions have at least `extent` elements. If so, makes these dimensions the last two,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator cross_entropy and its gradient. If the loss is reduced, scratch memory holds the
-// losses of rows as f32, and a second kernel sums these losses.
+// The operator cross_entropy and its gradient. If the loss is reduced, scratch memory holds
+// the loss of each row as f32, and a second kernel sums these losses.
 #include <utility>
 
 #include "ops/operators.hpp"
@@ -61,8 +61,8 @@ class CrossEntropy : public Operator {
     const uint64_t losses = sum + kLosses;
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // Two floats, the quotient and the remainder by 65,536, represent the number of classes
-    // exactly. The number is capped at 2^31, because targets have 31 bits.
+    // Two floats, the quotient and the remainder of the division by 65,536, represent the number of
+    // classes exactly. The number is capped at 2^31, because targets have 31 bits.
     const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31), high = counted / 65536, low = counted % 65536;
     const auto count_classes = [high, low](LossParams& params) {
       params.numbers[2] = static_cast<float>(high);

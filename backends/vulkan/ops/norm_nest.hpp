@@ -79,8 +79,8 @@ class NormNest {
     for (uint32_t d = 0; d < nest_.rank; ++d) {
       const int axis = order_[d].*role;
       if (axis < 0) continue;
-      // Statistics have an axis of groups, so `factor` does not apply. Other operands have an axis
-      // of channels.
+      // mean and rstd have a group axis, so `factor` does not apply. Other operands have a channel
+      // axis.
       const int64_t factor = role == &Dimension::statistic ? 1 : order_[d].factor;
       operand.strides[d] = view->strides[axis] * factor * element_bytes(*view);
     }

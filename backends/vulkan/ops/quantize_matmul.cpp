@@ -84,8 +84,8 @@ class IntegerActivations : public QuantizedMatmul {
   IntegerActivations(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device)
       : QuantizedMatmul(dtype, algorithm, device, {.quantized = true}) {}
 
-  // Blocks are unsupported for integer activations, because each block has its own scale, so the
-  // integer sums of blocks could not be added exactly.
+  // Blocks are unsupported for integer activations. Each block has its own scale, so the integer
+  // sums of blocks could not be added exactly.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
       return kit::unsupported(checked.op->name, " of integer rows with blocks is not supported; let core decompose it");

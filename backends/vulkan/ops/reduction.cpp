@@ -83,8 +83,8 @@ ReductionCaps ReductionCaps::of(const PhysicalDevice& device) {
 
 std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool interleaved) const {
   if (tuned_as_cpu) return {};
-  // A processor with 65,536 registers has 64 registers for each of 1,024 threads. Half of the
-  // registers hold elements.
+  // A GPU compute unit with 65,536 registers has 64 registers for each of 1,024 threads. Half of
+  // the registers hold elements.
   const uint32_t small = std::min(std::bit_floor(max_group_size), 256u),
                  large = std::min(std::bit_floor(max_group_size), 1024u);
   std::vector<RegisterRows> out{{small, 4}};
@@ -187,8 +187,8 @@ const RegisterRows* find_register_rows(const ReductionNest& nest, const Reductio
   if (largest == nullptr ||
       length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
     return nullptr;
-  // Finds the smallest workgroup whose registers hold a split. Splits must be so short that a large
-  // device has enough workgroups.
+  // Finds the smallest workgroup whose registers can hold one split. Splits are so short that a large
+  // device gets enough workgroups to be fully used.
   const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
   for (const RegisterRows& each : kernel.register_rows) {
     if (fits(each) && split_length <= each.elements()) return &each;

@@ -6,7 +6,7 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Slices of at most this many elements are sorted by counting, in one step. Longer slices are
+// Slices of at most kMaxCounted elements are sorted by counting, in one step. Longer slices are
 // sorted by a bitonic network of about log2(n)^2 / 2 steps.
 constexpr int64_t kMaxCounted = 512;
 

@@ -68,7 +68,7 @@ class TopK : public Operator {
   }
 
  private:
-  enum Pipeline : uint32_t { kNarrow, kWide };  // sizes of workgroups
+  enum Pipeline : uint32_t { kNarrow, kWide };  // for workgroups of kGroup or of group_size_ threads
   const std::string shader_;
   const uint32_t group_size_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Vulkan functions that the plugin calls. The plugin looks them up at run time and links no
-// Vulkan library.
+// The Vulkan functions that the plugin calls. The plugin looks up the functions at run time and
+// does not link a Vulkan library.
 #pragma once
 
 #include <backplane/kit/error.hpp>

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
 // Returns the bytes of shared memory per workgroup. Shared memory holds two tiles, and one matrix
-// of accumulators per subgroup. If the factors are i8, it also holds an i32 sum for each row of a's
-// tile and each column of b's tile.
+// of accumulators per subgroup. If the factors are i8, shared memory also holds an i32 sum per row
+// of the `a` tile and per column of the `b` tile.
 uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;

@@ -43,8 +43,8 @@ struct CooperativeMatrices {
   std::optional<MatrixTiling> tiling(uint32_t dtype, uint32_t tile) const;
 };
 
-// Extensions and features for cooperative matrices, to be enabled when a VkDevice is created. There
-// are none if the device has no usable matrix shapes.
+// Extensions and features for cooperative matrices, to be enabled when a VkDevice is created. The
+// request is empty if the device has no usable matrix shapes.
 class CooperativeRequest {
  public:
   // Chains feature structs to `v12`, and enables the features of `v12` that kernels with

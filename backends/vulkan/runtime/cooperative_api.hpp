@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations of the extensions VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16, which the
-// vulkan_core.h of Debian 12 lacks. vulkan_core.h declares the former from version 1.3.255 on, and
-// the latter from 1.4.311 on. Struct members have the same order as in vulkan_core.h. Types have
-// different names from those in vulkan_core.h, so that a source file can include both headers.
+// vulkan_core.h of Debian 12 lacks. vulkan_core.h declares VK_KHR_cooperative_matrix from version
+// 1.3.255 on, and VK_KHR_shader_bfloat16 from version 1.4.311 on. Struct members have the same
+// order as in vulkan_core.h. The types have different names, so that a source file can include this
+// header and a newer vulkan_core.h.
 #pragma once
 
 #define VK_NO_PROTOTYPES

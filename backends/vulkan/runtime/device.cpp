@@ -121,7 +121,7 @@ kit::Result<Device*> open_device(const std::shared_ptr<const Instance>& instance
   bp_device_info info{};
   instance->devices()[index].describe(info);
   info.memory_kinds = native.value()->memory_kinds();
-  const Operators& operators = native.value()->operators();  // kept alive by the Native
+  const Operators& operators = native.value()->operators();  // the Native keeps the operators alive
   return new Device(std::move(native.value()), info, operators);
 }
 

@@ -19,7 +19,7 @@ class Native {
 
   static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
   static constexpr bool kWaitsForPassed = true;
-  // Streams need not keep programs alive, because pipelines outlive streams.
+  // A program is a set of pipelines. Pipelines outlive streams, so streams do not keep programs alive.
   static constexpr bool kProgramsStay = true;
 
   // Opens physical device `index` of `instance`. `log` is called until the device is closed.
@@ -69,8 +69,8 @@ class Native {
 
  private:
   // State that all Native objects of one physical device share. The first Native creates this
-  // state. It is kept until the device is lost, so that a Native that is opened later finds the
-  // pipelines compiled. Sharing also limits leaks, because drivers leak memory per VkDevice and, in
+  // state. The state exists until the device is lost, so that later Native objects reuse compiled
+  // pipelines. Sharing also limits leaks, because drivers leak memory per VkDevice and, in
   // Mesa 22.3, per pipeline.
   struct Shared {
     std::unique_ptr<LogicalDevice> logical;

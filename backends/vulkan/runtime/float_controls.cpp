@@ -9,7 +9,7 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kHeaderWords = 5;
-constexpr uint32_t kVersionWord = 1, kVersion14 = 0x00010400;  // modes need no extension from SPIR-V 1.4 on
+constexpr uint32_t kVersionWord = 1, kVersion14 = 0x00010400;  // from SPIR-V 1.4 on, modes need no extension
 constexpr uint32_t kOpExtension = 10, kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17;
 // SPIR-V capabilities.
 constexpr uint32_t kDenormPreserve = 4464, kSignedZeroInfNanPreserve = 4466, kRoundingModeRTE = 4467;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds execution modes to SPIR-V modules. The modes request floating-point guarantees that Vulkan
-// does not require. They are added when a pipeline is compiled, because a device that lacks a mode
-// rejects modules with that mode.
+// does not require. The plugin adds the modes when it compiles a pipeline, because a device that
+// lacks a mode rejects modules with that mode.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ bool is_allowed(const char* id) {
       // allocate small buffers.
       "BestPractices-vkAllocateMemory-small-allocation",
       "BestPractices-vkBindMemory-small-dedicated-allocation",
-      "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // newer layers use this name
+      "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // the vkBindMemory message in newer layers
       "BestPractices-vkAllocateMemory-too-many-objects",
   };
   return id != nullptr && std::ranges::any_of(kAllowed, [&](std::string_view allowed) {

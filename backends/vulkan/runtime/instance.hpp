@@ -33,8 +33,8 @@ class Instance {
   // Returns the instance that the whole process shares. The first call creates the instance. The
   // instance is never destroyed, because loaders and drivers (at least loader 1.3.239 and Mesa
   // 22.3) leak memory per instance. The plugin therefore stays loaded, and the instance must not
-  // refer to a bp_host, which may not live until the end of the process. Returns UNAVAILABLE, with
-  // the reasons, if no driver has a usable device. The next call then tries again.
+  // refer to a bp_host, which the host may destroy before the process ends. Returns UNAVAILABLE,
+  // with the reasons, if no driver has a usable device. The next call then tries again.
   static kit::Result<std::shared_ptr<const Instance>> shared();
   // Creates a separate instance from `library`.
   static kit::Result<std::shared_ptr<const Instance>> create(std::shared_ptr<Library> library);

@@ -9,9 +9,9 @@
 
 namespace backplane::vulkan {
 
-// Environment variable. If it is "off", copies use the kernels' queue. If it is "all", every copy
-// between host and device is recorded in a batch for the copy queue. If the device has no copy
-// queue, that batch is submitted to the kernels' queue.
+// Environment variable. With the value `off`, all copies use the kernels' queue. With the value
+// `all`, each copy between host and device is recorded in a batch for the copy queue. If the device
+// has no copy queue, that batch is submitted to the kernels' queue.
 inline constexpr const char* kCopyQueueSetting = "BACKPLANE_VULKAN_COPY_QUEUE";
 
 // A queue, with the pipeline stages and access flags of its commands.

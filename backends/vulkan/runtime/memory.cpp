@@ -23,8 +23,8 @@ kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
 }
 
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
-  // If more than kAlignment is requested, or the driver's address is not aligned as requested, the
-  // buffer gets extra bytes. Its first byte then moves to an aligned address.
+  // If the requested alignment exceeds kAlignment, or the driver's address is not aligned as
+  // requested, the VkBuffer gets extra bytes. The buffer then begins at the first aligned address.
   auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
   if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());
@@ -127,7 +127,7 @@ kit::Status Memory::map(Buffer& buffer) const {
 
 kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   // Imports all pages that contain a part of the range. If the driver's granularity exceeds a page,
-  // the caller must pass whole multiples of the granularity.
+  // the address and the size must be multiples of the granularity.
   const uint64_t alignment = device_.physical().import_alignment;
   const auto first = reinterpret_cast<uint64_t>(address);
   const uint64_t begin = first & ~(alignment - 1), end = (first + bytes + alignment - 1) & ~(alignment - 1);

@@ -30,10 +30,10 @@ class Memory {
 
   explicit Memory(LogicalDevice& device) : device_(device) {}
 
-  // `kind` must be a memory kind that the device has.
+  // The device must support the memory kind `kind`.
   kit::Status info(uint32_t kind, bp_memory_info& out) const;
-  // The device must have memory of `desc.kind`. `desc.alignment` must be a power of two up to
-  // kMaxAlignment.
+  // The device must support the memory kind `desc.kind`. `desc.alignment` must be a power of two up
+  // to kMaxAlignment.
   kit::Result<Buffer*> create(const bp_buffer_desc& desc);
   // Creates a SHARED buffer from host memory. The caller keeps ownership of the host memory.
   kit::Result<Buffer*> import(void* address, uint64_t bytes);

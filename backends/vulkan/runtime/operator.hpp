@@ -50,8 +50,8 @@ class Operator {
   // Returns UNSUPPORTED to reject a descriptor. Initially, `needs` describes a plan that needs no
   // workspace and serves operands of any size. prepare() may change `needs`.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
-  // Returns the kernels of a plan. They must depend only on properties that are fixed when the plan
-  // is made.
+  // Returns the kernels of a plan. The kernels must depend only on properties that are fixed when
+  // the plan is made.
   virtual Kernels kernels(const kit::PlanForm& plan, bool dense) const = 0;
   virtual kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const = 0;
 };

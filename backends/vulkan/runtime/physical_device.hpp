@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties and features of a physical device. The instance reads them when it is created.
+// The properties and features of a physical device, which are read when the Instance is created.
 #pragma once
 
 #include "runtime/cooperative.hpp"
@@ -41,10 +41,10 @@ struct PhysicalDevice {
   uint64_t max_allocation = 0;          // maximum bytes of an allocation and of a buffer
   bool portability = false;             // the driver requires VK_KHR_portability_subset to be enabled
   uint64_t import_alignment = 0;        // alignment of imported host memory in bytes; 0 if imports are unsupported
-  uint32_t timestamp_bits = 0;          // valid bits of a timestamp; 0 if there is no clock
+  uint32_t timestamp_bits = 0;          // valid bits of a timestamp; 0 if timestamps are unusable
   FloatControls float_controls;         // supported floating-point modes
   uint32_t subgroup_size = 0;           // threads per subgroup; 0 if ballots or broadcasts are missing
-  uint32_t required_subgroup_size = 0;  // size that pipelines with ballots request; 0 for the usual size
+  uint32_t required_subgroup_size = 0;  // subgroup size that pipelines with ballots request; 0 for the default size
   CooperativeMatrices matrices;
   bool has_dot = false;            // VK_KHR_shader_integer_dot_product is supported
   bool fast_dot_i8 = false;        // dot products of four packed signed bytes are accelerated
@@ -61,7 +61,7 @@ struct PhysicalDevice {
   void choose_queues(std::span<const VkQueueFamilyProperties> families);
 
   bool is_cpu() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
-  // The maximum number of operations per dispatch or batch. A dispatch or batch of that size takes
+  // The maximum number of arithmetic operations per dispatch or batch, which limits the run time to
   // about half a second. The assumed speed is 512 GFLOP/s for a discrete GPU, 8 GFLOP/s for a CPU,
   // and 64 GFLOP/s for other devices.
   uint64_t max_operations() const {

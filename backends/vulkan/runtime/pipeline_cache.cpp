@@ -31,7 +31,7 @@ CacheKey PipelineCache::key_of(const PhysicalDevice& device) {
 }
 
 PipelineCache::PipelineCache(LogicalDevice& device, const Log& log) : device_(device) {
-  if (const auto folder = cache_folder()) {
+  if (const auto folder = cache::cache_folder(kCacheSetting, "vulkan")) {
     file_.emplace(*folder, key_of(device.physical()));
     std::string objection;
     known_ = file_->load(objection);

@@ -4,10 +4,16 @@
 
 #include <functional>
 
-#include "runtime/cache_file.hpp"
+#include "cache_file.hpp"
 #include "runtime/logical_device.hpp"
 
 namespace backplane::vulkan {
+
+using cache::CacheFile;
+using cache::CacheKey;
+
+// Environment variable. Its value is the folder of the cache, or `off` to disable the cache.
+inline constexpr const char* kCacheSetting = "BACKPLANE_VULKAN_CACHE";
 
 // Logs a line for the user. `level` is one of BP_LOG_*.
 using Log = std::function<void(int32_t level, const std::string& line)>;

@@ -13,7 +13,7 @@ namespace backplane::vulkan {
 
 // The SPIR-V of a kernel, which the build embeds.
 struct Shader {
-  const char* name;  // a name in the table of shaders/meson.build and a type, as in "softmax_f32"
+  const char* name;  // name and type from the table in shaders/meson.build, as in "softmax_f32"
   const uint32_t* words;
   uint32_t word_count;
 };
@@ -28,7 +28,7 @@ bool needs_full_subgroups(std::span<const uint32_t> module);
 // PhysicalDevice::required_subgroup_size.
 bool uses_ballots(std::span<const uint32_t> module);
 // Returns whether a module uses shuffles and works with any subgroup size. Such a module must see
-// its actual subgroup size, which may differ from the device's usual size.
+// its actual subgroup size, which may differ from the device's default size.
 bool uses_any_subgroup_size(std::span<const uint32_t> module);
 
 // Ids of the specialisation constants. shaders/specialization.h explains the constants.
@@ -84,8 +84,8 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  // The driver's pipeline cache. Its file spares other processes the compilation of the same
-  // pipelines.
+  // The driver's pipeline cache. The cache file lets other processes skip the compilation of the
+  // same pipelines.
   PipelineCache& cache() { return cache_; }
 
   // Returns the pipeline of a shader with these constants. The first call compiles the pipeline.

@@ -99,8 +99,8 @@ kit::Status Stream::open_batch(QueueKind queue) {
 }
 
 // Returns a batch that has completed, or else an unused batch. If all batches are pending, waits
-// for the oldest batch. Reuse comes first, so that a stream with frequent waits needs only one
-// batch.
+// for the oldest batch. Completed batches have priority, so that a stream with frequent waits
+// needs only one batch.
 kit::Result<Stream::Batch*> Stream::idle_batch() {
   for (uint32_t i = 0; i < made_; ++i) {
     if (timeline_->reached(batches_[i].value)) return &batches_[i];
@@ -150,7 +150,7 @@ kit::Status Stream::flush() {
   open_ = nullptr;
   kit::Status status = submit(batch);
   if (status.ok()) return status;
-  timeline_->drain(submitted_);  // a failure is reported only after all work has ended
+  timeline_->drain(submitted_);  // report the failure only after all work has completed
   return work_is_lost(status);
 }
 
@@ -168,7 +168,7 @@ kit::Status Stream::submit(Batch& batch) {
     values_.push_back(point.value);
   }
   // Timestamps are written at the end of all stages. If waits blocked only the stages of the
-  // queue's commands, a timestamp could be written before a wait ends.
+  // queue's commands, a timestamp could be written before a wait completes.
   stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.queue].stages
                                                           : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT});
   batch.value = submitted_ + 1;
@@ -196,7 +196,8 @@ kit::Status Stream::submit(Batch& batch) {
 }
 
 kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
-  // Opens a batch for pending waits, because the mark must include them even if no command follows.
+  // Opens a batch for pending waits, because the mark must include the waits even if no command
+  // follows.
   if (stamp != nullptr || !waits_.empty()) {
     if (kit::Status status = open_batch(); !status.ok()) return status;
     if (stamp != nullptr) {
@@ -210,13 +211,13 @@ kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
 }
 
 kit::Status Stream::wait_for(const Point& point) {
-  // Waits even for a point that has passed, because only a wait makes another queue's writes
+  // Waits even for a point that has completed, because only a wait makes another queue's writes
   // visible to this queue.
   std::vector<Point>* waits = &waits_;
   if (open_ != nullptr) {
     if (point.timeline->reached(point.value)) {
       waits = &open_->waits;
-    } else if (kit::Status status = flush(); !status.ok()) {  // submits earlier commands, because only later ones wait
+    } else if (kit::Status status = flush(); !status.ok()) {  // submits earlier commands, which must not wait
       return status;
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue of a kit stream, which records commands in batches. A batch is submitted at a mark or
-// at a wait, when the batch is full, or when the next command needs the other queue. It is also
-// submitted when the device has finished all earlier batches of the stream.
+// at a wait, when the batch is full, or when the next command needs the other queue. A batch is
+// also submitted when the device has completed all earlier batches of the stream.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace backplane::vulkan {
 
-// A device timestamp. Events and batches share its ownership, and the destructor returns its query
-// pool to the device for reuse.
+// A device timestamp. Events and batches share ownership of the Stamp. The destructor returns the
+// query pool to the device for reuse.
 class Stamp {
  public:
   Stamp(LogicalDevice& device, VkQueryPool pool) : device_(device), pool_(pool) {}
@@ -28,8 +28,8 @@ class Stamp {
   VkQueryPool pool_;
 };
 
-// Returns DEVICE_LOST or EXECUTION_FAILED for a failure `cause` that loses accepted work. The kit
-// ends the stream after either status.
+// Returns DEVICE_LOST or EXECUTION_FAILED for a failure `cause` that loses accepted work. After
+// either status, the stream fails permanently.
 kit::Status work_is_lost(const kit::Status& cause);
 
 class Stream {
@@ -52,7 +52,7 @@ class Stream {
     VkPipeline pipeline = VK_NULL_HANDLE;
     uint32_t groups[3] = {1, 1, 1};
     std::span<const Access> accesses;
-    uint64_t operations = 0;  // number of arithmetic operations; 0 if memory accesses take longer
+    uint64_t operations = 0;  // number of arithmetic operations; 0 if the kernel is memory-bound
   };
   // Enqueues a kernel. `fill(Block&, uint64_t address)` writes the parameter block that the shader
   // reads at `address`. Block is Params or another plain struct. The memory of the block is
@@ -68,7 +68,7 @@ class Stream {
   static constexpr uint32_t kMaxParams = 2048;  // maximum size of a parameter block in bytes
   static constexpr uint32_t kParamsAlign = 64;
 
-  // A batch is submitted once its commands access this many bytes (0.5 s at 16 GB/s), because a
+  // A batch is submitted once its commands access kMaxBytes bytes (0.5 s at 16 GB/s), because a
   // driver may consider a longer batch hung. PhysicalDevice::max_operations limits operations for
   // the same reason.
   static constexpr uint64_t kMaxBytes = uint64_t{8} << 30;
@@ -80,7 +80,7 @@ class Stream {
   static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 
  private:
-  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };  // the queues of a stream
+  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };
 
   struct Commands {
     VkCommandPool pool = VK_NULL_HANDLE;
@@ -104,7 +104,7 @@ class Stream {
   static constexpr uint32_t kBatches = 8;
   static constexpr uint32_t kParamsBytes = 80 * 1024;
   static constexpr uint32_t kMaxCommands = 112;  // maximum number of commands per batch
-  static constexpr uint32_t kIdleCheck = 16;     // number of commands between checks whether the device is idle
+  static constexpr uint32_t kIdleCheck = 16;     // number of commands between two checks for an idle device
 
   Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
       : device_(device),

@@ -19,8 +19,8 @@ class Timeline {
   // Blocks the host until the semaphore reaches `value`, which must have been submitted. Returns
   // OK, TIMEOUT, or the device's failure.
   kit::Status wait(uint64_t value, uint64_t timeout_ns);
-  // Waits until all work up to `value` has ended, even if the stream has failed or the device is
-  // lost.
+  // Waits until all work up to `value` has completed, even if the stream has failed or the device
+  // is lost.
   void drain(uint64_t value);
   // Returns whether the semaphore has reached `value`, without waiting.
   bool reached(uint64_t value);
@@ -35,7 +35,7 @@ class Timeline {
   std::atomic<uint64_t> seen_{0};  // highest value that was read from the semaphore
 };
 
-// A point in a stream, which has passed once the timeline reaches `value`.
+// A point in a stream, which has completed once the timeline reaches `value`.
 struct Point {
   std::shared_ptr<Timeline> timeline;
   uint64_t value = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations and powers of f32. Needs dtype.glsl.
+// Activations and powers of f32. The including file must include dtype.glsl first.
 #include "math.glsl"
 
 // 1 / (1 + e^-x). If x is below about -88.7, the divisor overflows to infinity, so the result is 0.

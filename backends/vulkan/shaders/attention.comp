@@ -3,7 +3,7 @@
 // online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022).
 //
 // A subgroup processes ROWS queries. Each thread of the subgroup first scores KEYS keys of a block.
-// It then sums four columns of the weighted values for all rows. Scores stay in registers.
+// Each thread then sums four columns of the weighted values for all rows. Scores stay in registers.
 //
 // With LAYOUT dense, the last dimensions are dense and aligned for loads of four elements. OP is
 // the subgroup size.
@@ -37,7 +37,7 @@ vec4 vec4_at(uint64_t at, int64_t step) {
 float scores[ROWS][KEYS];  // the scores of the block's keys; update_softmax replaces them with e^(score - greatest)
 float greatest[ROWS], sums[ROWS], correction[ROWS];
 Row rows[ROWS];
-int seen[ROWS];  // number of visible keys per row
+int seen[ROWS];  // number of unmasked keys per row
 
 // Rotates the next row to index 0 in loops that are not unrolled. A dynamic index would move the
 // array to memory, and unrolling these loops would take seconds to compile.
@@ -125,7 +125,7 @@ void mask(Tile tile, uint first, uint end) {
   }
 }
 
-// Scales the products, applies the mask, and sets the scores of invisible keys to -inf.
+// Scales the products, applies the mask, and sets the scores of masked keys to -inf.
 void scale_and_mask(Tile tile, uint first, uint end) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r)
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] *= attention.scale;
@@ -151,8 +151,8 @@ void update_softmax() {
       greatest[0] = of_block;
       sums[0] *= correction[0];
     }
-    // The base is 0 if the row has no visible key yet, because -inf minus -inf is NaN. A NaN score
-    // remains NaN in e^(score - base), even if max() ignores NaN.
+    // The base is 0 if all keys of the row so far are masked, because -inf minus -inf is NaN. A NaN
+    // score remains NaN in e^(score - base), even if max() ignores NaN.
     const float base = greatest[0] == -kInfinity ? 0.0 : greatest[0];
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
       const float e = exp_f32(scores[0][t] - base);
@@ -180,7 +180,7 @@ vec4 values_at(uint64_t at, int64_t offsets[4]) {
   return four;
 }
 
-// Stores columns `column` to `column` + 3 of the rows.
+// Stores columns `column` to `column` + 3 of the tile's rows.
 void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     const vec4 four = sums[0] == 0.0 ? vec4(0.0) : weighed[0] / sums[0];
@@ -246,7 +246,7 @@ void attend(Tile tile, uint split, uint64_t scratch) {
   const uint begin = split * attention.split_keys;
   uint end = min(begin + attention.split_keys, attention.keys);
   begin_rows(tile);
-  if (attention.causal != 0u) {  // the split ends after the last key that any row sees
+  if (attention.causal != 0u) {  // the split ends after the last key that any row attends to
     int most = 0;
     [[unroll]] for (uint r = 0u; r < ROWS; ++r) most = max(most, seen[r]);
     end = min(end, uint(most));
@@ -254,7 +254,7 @@ void attend(Tile tile, uint split, uint64_t scratch) {
   const bool whole = attention.splits == 1u;
   uint first = begin;
   bool more;
-  do {  // runs at least once, to write rows that see no key
+  do {  // runs at least once, to write rows that attend to no key
     [[unroll]] for (uint r = 0u; r < ROWS; ++r)
       [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] = 0.0;
     more = first + KEYS * SUBGROUP_SIZE < end;

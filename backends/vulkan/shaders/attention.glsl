@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of attention, and the layout of its rows. Attention has the fields of
-// AttentionParams in ops/attention.cpp, except `immediates`, which kernels read by address.
+// The parameters of attention, and the layout of its rows. The struct Attention has the fields
+// of AttentionParams in ops/attention.cpp, except `immediates`, which kernels read by address.
 //
-// Rows are the queries of all heads that share a head of keys and values. A tile consists of a few
-// rows. A work item is a tile, or one split of the tile's keys. For each row of a tile, a split
-// stores the maximum score, the sum of e^(score - maximum), and the sum of the values weighted by
-// e^(score - maximum). The weighted values are padded to a multiple of four columns.
+// Attention uses grouped queries (GQA). The rows of a group are the queries of all query heads that
+// use the same key head. A tile consists of a few rows of a group. A work item is a tile, or one
+// split of the tile's keys. For each row of a tile, a split stores the maximum score, the sum of
+// e^(score - maximum), and the sum of the values weighted by e^(score - maximum). The weighted
+// values are padded to a multiple of four columns.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
@@ -77,6 +78,6 @@ uint64_t address_of(Operand operand, uint batch, uint head, uint position) {
 
 void store_logsumexp(uint batch, Row row, float greatest, float sum) {
   if (attention.logsumexp.address == 0ul) return;
-  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // the sum is 0 if no key is visible
+  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // the sum is 0 if all keys are masked
   store32(address_of(attention.logsumexp, batch, row.head, row.query), floatBitsToUint(logarithm));
 }

@@ -20,7 +20,7 @@ void main() {
     for (uint split = 0u; split < splits; ++split) {
       const uint64_t scratch = scratch_at(item * splits + split), at = statistics_at(scratch, r);
       const float scale = exp_f32(uintBitsToFloat(load32(at)) - base), own = uintBitsToFloat(load32(at + 4ul));
-      if (own == 0.0) continue;  // this split has no visible key
+      if (own == 0.0) continue;  // all keys of this split are masked
       sum += own * scale;
       if (attention.width != 0u) weighed += uintBitsToFloat(load32(weighed_at(scratch, r, column))) * scale;
     }

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates SPV_NV_cooperative_matrix to SPV_KHR_cooperative_matrix: cooperative_matrix.py IN.spv OUT.spv [bf16]
 
-Every glslc compiles the NV extension, but some do not compile the KHR extension. The extensions use different numbers,
-and encode the layout of a matrix differently. A KHR matrix type also states its use (a, b or accumulator), and the KHR
-multiplication states which integers are signed. The script derives the use from the specialisation constants that give
-the size of a matrix; specialization.h has their ids. With `bf16`, 16-bit elements are bf16 (SPV_KHR_bfloat16), for
-which GLSL has no name."""
+Every glslc compiles the NV extension, but some do not compile the KHR extension. The extensions use different opcodes,
+and encode the layout of a matrix differently. A KHR matrix type also states its use (`a`, `b` or accumulator), and the
+KHR multiplication states which integers are signed. The script derives the use from the specialisation constants that
+give the size of a matrix; specialization.h has their ids. With `bf16`, 16-bit elements are bf16 (SPV_KHR_bfloat16),
+for which GLSL has no name."""
 import array
 import os
 import re
@@ -16,7 +16,7 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "specializati
     IDS = dict(re.findall(r"#define BACKPLANE_ID_MATRIX_([MNK]) (\d+)", header.read()))
 M, N, K = (int(IDS[name]) for name in "MNK")
 USES = {(M, K): 0, (K, N): 1, (M, N): 2}  # 0 to 2 are MatrixAKHR, MatrixBKHR and MatrixAccumulatorKHR
-SIGNED = 0xF                              # the matrices a, b, c and the result are signed
+SIGNED = 0xF                              # the matrices `a`, `b`, `c` and the result are signed
 CAPABILITY, EXTENSION, DECORATE, SPEC_ID = 17, 10, 71, 1
 TYPE_INT, TYPE_FLOAT, CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT = 21, 22, 41, 42, 43
 NV = {"capability": 5357, "type": 5358, "load": 5359, "store": 5360, "multiply": 5361}

@@ -2,7 +2,7 @@
 // Loads, stores and conversions of elements of dtype T, which is one of the build's macros T_*.
 // BITS is the type of an element in memory, and VALUE is the type for arithmetic. f64 has no VALUE,
 // because casts do not use the device's f64. f16 and bf16 are computed as f32. Integer arithmetic
-// converts them, so that no device flushes subnormals or truncates.
+// converts f16 and bf16, so that no device flushes subnormals or truncates.
 #define IS_FLOAT (T == T_F16 || T == T_BF16 || T == T_F32)
 
 // ---- conversions between f32 and f16 or bf16, as bits -------------------------------------------

@@ -62,7 +62,7 @@ BITS apply(BITS x, BITS y) {
   }
   if (OP == BP_OP_DIV || OP == BP_OP_REM) {
     VALUE divisor = b;
-    // The divisor is 1 if b is 0, or if the minimum integer is divided by -1, because devices
+    // The divisor is 1 if `b` is 0, or if the minimum integer is divided by -1, because devices
     // differ in these two cases.
     if (b == VALUE(0)) divisor = VALUE(1);
 #if T == T_I32

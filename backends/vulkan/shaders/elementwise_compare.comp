@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out is 1 if predicate OP is true of a and b, and 0 otherwise. Compares integers that order like
-// the numbers, so that no subnormal is flushed.
+// out is 1 if predicate OP is true of `a` and `b`, and 0 otherwise. Compares integer keys that have
+// the order of the numbers, so that no subnormal is flushed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

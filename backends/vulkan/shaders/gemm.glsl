@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a GEMM, the addresses of its columns, and the epilogue of its sums. Gemm
-// has the fields of GemmParams in ops/gemm_params.hpp.
+// The parameters of a GEMM, the addresses of its columns, and the epilogue of its sums. The
+// struct Gemm has the fields of GemmParams in ops/gemm_params.hpp.
 //
 // For each matrix of a batch, a GEMM computes c[m,n] as the sum of a[m,s,k] * b[s,k,n] over all
 // segments s and all k. A plain matrix multiplication has one segment.
@@ -8,21 +8,21 @@
 // WINDOW 1 means a convolution or one of its gradients. Columns are positions in an image, or
 // elements of the weight, and a segment shifts all columns. Segments run over elements of the
 // kernel, and k runs over channels. With FLAG_K_ALONG_IMAGE, segments run over channels and rows, k
-// runs along the image, and b ends at the image's edges.
+// runs along the image, and `b` ends at the image's edges.
 //
 // WINDOW 2 means a transposed convolution. Let s be the stride along a dimension, and g the
 // greatest common divisor of s and the dilation. Positions that are s apart use the same elements
 // of the kernel, which are s / g apart. These positions form a separate matrix, called a phase.
 //
-// With QUANTIZED, b holds weights of WEIGHT_BITS bits. With float activations, a segment is a block
-// of k that shares a scale and a zero point. The last block may be shorter. With integer
+// With QUANTIZED, `b` holds weights of WEIGHT_BITS bits. With float activations, a segment is a
+// block of k that shares a scale and a zero point. The last block may be shorter. With integer
 // activations, there is one segment, and the exact sums are scaled at the end.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "activation.glsl"
 
-// OP is the activation function. For integer activations, bits 0 and 1 of OP say whether a and b
-// have zero points. VARIANT is the output's dtype, and MODE is the algorithm.
+// OP is the activation function. For integer activations, bits 0 and 1 of OP say whether `a` and
+// `b` have zero points. VARIANT is the output's dtype, and MODE is the algorithm.
 #ifdef QUANTIZED
 #define WINDOW 0
 #define WEIGHT_BITS LAYOUT
@@ -60,12 +60,12 @@ struct Gemm {
   uvec4 column_shape, segment_shape;
   ivec4 column_step, segment_step, offset, extent;
   i64vec4 out_columns, image, a_segments;
-  int64_t b_segment;  // stride of the first dimension of segments in b
+  int64_t b_segment;  // stride of the first dimension of segments in `b`
   // The fields of WINDOW 2. stride: s. gcd: g. period: s / g. inverse: the inverse of dilation / g
   // modulo s / g. kernel: extents of the kernel. out_extent: extents of the output.
   ivec4 stride, gcd, period, inverse, kernel, out_extent;
   // The fields of quantized weights. a_block and b_block are strides between blocks. b_byte is the
-  // stride between bytes of a column of 4-bit weights. all_depth is the depth of a row of a, over
+  // stride between bytes of a column of 4-bit weights. all_depth is the depth of a row of `a`, over
   // all blocks. scale and zero are the addresses of scales and zero points.
   int64_t a_block, b_block, b_byte;
   uint all_depth, padding;
@@ -80,8 +80,8 @@ struct Gemm {
 #define FLAG_K_ALONG_IMAGE 8u
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
 layout(push_constant, scalar) uniform Push { Block block; };
-// A copy of the parameters, which main reads once per thread, because compilers do not move loads
-// out of loops, and Mesa's CPU driver loads separately for each thread.
+// A copy of the parameters, which main reads once per thread. Compilers do not move the loads out
+// of loops, and Mesa's CPU driver loads separately for each thread.
 Gemm gemm;
 void read_params() { gemm = block.gemm; }
 
@@ -95,7 +95,7 @@ void read_params() { gemm = block.gemm; }
 #define TO_BITS uint
 #endif
 
-// The address of the dispatch's matrix `index`.
+// Returns the address of matrix `index` of the dispatch.
 uint64_t matrix_at(Matrices of, uint index) {
   uint64_t at = of.address;
   index += gemm.first_matrix;
@@ -143,7 +143,7 @@ void begin_matrix(uint matrix) {
 
 // ---- segments -----------------------------------------------------------------------------------
 struct Segment {
-  uint64_t a, b;   // byte offsets of the segment in rows of a and in columns of b
+  uint64_t a, b;   // byte offsets of the segment in a row of `a` and in a column of `b`
   ivec3 position;  // offset of the segment from a column's position, in dimensions 1 to 3
   bool none;       // whether the segment contributes nothing
 #ifdef FLOAT_ACTIVATIONS
@@ -208,7 +208,7 @@ int64_t out_column_at(uvec4 index) {
   return offset;
 }
 
-// The part of a column of b that does not depend on the segment.
+// The part of a column of `b` that does not depend on the segment.
 struct ColumnBase {
   uint64_t at;     // address of the element at k = 0, which must not be read if it is outside the image
   ivec3 position;  // position in the image's dimensions 1 to 3
@@ -240,7 +240,7 @@ ColumnBase column_base_at(uint64_t b, uvec4 index) {
 #endif
 }
 
-// A column of b in a segment.
+// A column of `b` in a segment.
 struct Column {
   uint64_t at;     // address of the element at k = 0
   int first, end;  // elements exist for k from `first` to `end` - 1
@@ -250,7 +250,7 @@ struct Column {
 #endif
 };
 #ifdef QUANTIZED
-// Returns the value of a weight or zero point. A value is i8, or u8 if weights have 4 bits.
+// Returns the value of a weight or zero point. The byte is i8 if weights have 8 bits, else u8.
 int whole(uint byte_) { return WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_); }
 uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(gemm.b_byte * int64_t(k >> 1)); }
 uint value_of_4_bits(uint byte_, uint k) { return byte_ >> ((k & 1u) * 4u) & 15u; }

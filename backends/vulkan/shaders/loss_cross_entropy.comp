@@ -13,8 +13,8 @@
 //
 // params.numbers in mode ROWS: the smoothing share of each class; the share that remains for the
 // target; the number of classes divided by 65,536; the remainder of that division. Mode WEIGHTS
-// uses only the last two. In mode LOSSES: 1 if the dispatch is the first one, else 0; 1 if the
-// dispatch is the last one, else 0.
+// uses only the last two. In mode LOSSES: 1 for the first dispatch, else 0; 1 for the last
+// dispatch, else 0.
 //
 // A split stores the key of its maximum m, the sum of e^(x - m), the sum of weight * (x - m), and
 // the sum of weights. Only label smoothing uses the last two.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that loss_cross_entropy.comp and loss_cross_entropy_registers.comp share. These files
-// define tile_sum and tile_max first.
+// define tile_sum and tile_max before they include this file.
 float logit(uint c) { return value_of(load_bits(at(1u, c))); }
 float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
 float weight_of(uint c) {

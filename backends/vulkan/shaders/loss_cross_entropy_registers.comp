@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy of rows in registers. Operands, numbers, constants and partial results are those of
+// cross_entropy of rows in registers, with the operands, numbers, constants and partial results of
 // loss_cross_entropy.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -12,7 +12,7 @@ GROUP_REDUCTION(tile_sum, float, sums, added)
 GROUP_REDUCTION(tile_max, int, greatest_keys, max)
 #include "loss_cross_entropy.glsl"
 
-// Replaces each x in `registers` with e^(x - maximum). In PHASE_COMBINE, the maximum is that of the
+// Replaces each x in `registers` with e^(x - maximum). In PHASE_COMBINE, the maximum covers the
 // whole row.
 Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
   Row found = Row(kMinKey, 0.0, 0.0, 0.0);

@@ -189,7 +189,7 @@ float mantissa_of(uint bits, out int exponent) {
 
 // The square root of a finite x > 0, or the inverse of that root, within 0.51 ulp. The built-in
 // inverse root of the mantissa may be off by 2 ulp. A Newton step with an exact remainder corrects
-// it.
+// the error.
 float root_of(uint bits, bool inverse) {
   int exponent;
   const float mantissa = mantissa_of(bits, exponent);
@@ -224,8 +224,8 @@ float rsqrt_f32(float x) {
   return bits == 0x7F800000u ? 0.0 : root_of(bits, true);
 }
 
-// a / b within 2.5 ulp. The built-in division guarantees this only for divisors from 2^-126 to
-// 2^126. For other divisors, both operands are scaled exactly.
+// a / b within 2.5 ulp. The built-in division guarantees 2.5 ulp only for divisors from 2^-126
+// to 2^126. For other divisors, both operands are scaled exactly.
 float divide_f32(float a, float b) {
   const uint exponent = floatBitsToUint(b) >> 23 & 0xFFu;
   const float scale = exponent == 0u ? 16777216.0 : exponent >= 252u && exponent != 255u ? 0.0625 : 1.0;

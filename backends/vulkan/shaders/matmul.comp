@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM for matmul and convolutions, as gemm.glsl defines it. T is the dtype of a. b has the same
-// dtype, or i8 if a is an integer. A thread computes TM x TN outputs. Values of ALGORITHM:
+// GEMM for matmul and convolutions, as gemm.glsl defines it. T is the dtype of `a`. `b` has the
+// same dtype, or i8 if `a` has an integer dtype. A thread computes TM x TN outputs. Values of
+// ALGORITHM:
 // direct: a thread reads all elements that it multiplies.
 // shared: a workgroup's tiles pass through shared memory.
-// subgroup: the threads of a subgroup share TM rows. Each thread reads elements of a at a different
-// k and broadcasts them. With BACKPLANE_MODE_VEC4_COLUMNS, a thread reads its TN columns at once.
-// These columns are contiguous in b and aligned, and TN divides the number of columns.
+// subgroup: the threads of a subgroup share TM rows. Each thread reads elements of `a` at a
+// different k and broadcasts them. With BACKPLANE_MODE_VEC4_COLUMNS, a thread reads its TN columns
+// at once. These columns are contiguous in `b` and aligned, and TN divides the number of columns.
 // skinny: like direct, for at most TM rows.
 //
-// With QUANTIZED, b holds weights of 4 or 8 bits. DOT is like `shared` for 8-bit integers. A word
-// then holds the elements at four k, which are multiplied at once.
+// With QUANTIZED, `b` holds weights of 4 or 8 bits. DOT is like `shared` for 8-bit integers. A word
+// then holds the elements at four values of k, which one instruction multiplies.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
@@ -41,12 +42,12 @@
 #endif
 #define a_value(at) ACCUMULATOR(value_of(load_bits(at)))
 
-// TILED is the type of a tile's element, which holds the values at WORD consecutive k of a row or
-// column.
+// TILED is the type of a tile's element. An element holds WORD values of a row or column, at
+// consecutive k.
 #ifdef DOT
 #define WORD 4
 #define TILED uint
-// dot4 is OpSDotKHR or, for u8 by i8, OpSUDotKHR, whose first factor is the signed one.
+// dot4 is OpSDotKHR or, for u8 by i8, OpSUDotKHR, whose first factor is signed.
 #define DOT_REQUIRES extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018]
 #if T == T_U8
 spirv_instruction(DOT_REQUIRES, id = 4452) int dot4(uint b, uint a, spirv_literal int format);
@@ -69,11 +70,12 @@ shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
 
 ACCUMULATOR accumulators[TM][TN];
 #ifdef INTEGER_ACTIVATIONS
-// Sums of a's rows and of b's columns. The zero point of the other operand multiplies each sum.
+// Sums of the rows of `a` and of the columns of `b`. The zero point of the other operand multiplies
+// each sum.
 ACCUMULATOR row_sums[TM], column_sums[TN];
 #endif
 
-// Returns the element of `column` of b at index k. column.at is the element's address. If the
+// Returns the element of `column` of `b` at index k. column.at is the element's address. If the
 // element does not exist, reads `safe` and returns 0.
 ACCUMULATOR b_of(Column column, uint64_t safe, int k) {
 #ifdef FLOAT_ACTIVATIONS
@@ -172,8 +174,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
   }
 }
 
-// Multiplies the elements at up to CHUNK values of k. Each thread reads the elements of a at one of
-// these values. Advances `rows` to the thread's next k.
+// Multiplies the elements at up to CHUNK values of k. Each thread reads the elements of `a` at one
+// value of k. Advances `rows` to the thread's next k.
 #define SUBGROUP_STEPS(count)                                                                       \
   do {                                                                                              \
     ACCUMULATOR own[TM];                                                                                    \
@@ -193,7 +195,7 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
 
 void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_begin, int k_end) {
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N;
-  // Adjacent threads read contiguous elements. If `same_column` is true, all elements of b that a
+  // Adjacent threads read contiguous elements. If `same_column` is true, all elements of `b` that a
   // thread reads are in one column.
   const bool a_by_depth = abs(gemm.a_depth) <= abs(gemm.a_row);
 #ifdef FLOAT_ACTIVATIONS
@@ -214,7 +216,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   uint64_t b_at = same_column ? own.at : b + uint64_t(gemm.b_column * int64_t(n0 + b_line + gemm.first_column));
   b_at += uint64_t(gemm.b_depth * int64_t(k_begin + int(b_k * WORD)));
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
-    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // not past k_end: a padding 0 times inf would be NaN
+    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // stops at k_end, because zero padding * inf is NaN
     [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
       const uint r = a_line + (a_by_depth ? u * (GROUP / DEPTH) : 0u), k = a_k + (a_by_depth ? 0u : u * (GROUP / ROWS));
       if (int(k) < depth && m0 + r < gemm.rows)

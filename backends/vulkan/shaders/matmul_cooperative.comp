@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // GEMM with cooperative matrices, as gemm.glsl defines it. A subgroup multiplies SM x SK elements
-// of a by SK x SN elements of b at once. T is the dtype of a and b. Accumulators are f32, or i32
-// for integers. A workgroup computes TILE x TILE outputs from tiles in shared memory. Lines of a
-// tile run along the operand's contiguous dimension, so that a thread copies 16 bytes at once if
-// strides and alignment allow.
+// of `a` by SK x SN elements of `b` at once. T is the dtype of `a` and `b`. Accumulators are f32,
+// or i32 for integers. A workgroup computes TILE x TILE outputs from tiles in shared memory. Lines
+// of a tile run along the operand's contiguous dimension, so that a thread copies 16 bytes at once
+// if strides and alignment allow.
 //
 // The source uses GL_NV_cooperative_matrix, which every glslc supports. cooperative_matrix.py
 // translates the SPIR-V to SPV_KHR_cooperative_matrix.
@@ -18,7 +18,7 @@
 #define GROUP BACKPLANE_MATRIX_GROUP
 #include "gemm.glsl"
 
-// cooperative_matrix.py recognises a, b and accumulators by these three constants.
+// cooperative_matrix.py recognises `a`, `b` and accumulators by these three constants.
 layout(constant_id = BACKPLANE_ID_MATRIX_M) const uint SM = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_N) const uint SN = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_K) const uint SK = 16;
@@ -51,7 +51,7 @@ shared uint a_tile[TILE_WORDS];
 shared uint b_tile[TILE_WORDS];
 shared ACCUMULATOR staging[SUBGROUPS * SM * SN];
 #ifdef INTEGER_ACTIVATIONS
-shared int line_sums[2 * TILE];  // sums of a's rows, then sums of b's columns; zero points multiply them
+shared int line_sums[2 * TILE];  // sums of rows of `a`, then of columns of `b`; zero points multiply the sums
 
 int sum_of_bytes(uint word) {
   int sum = 0;
@@ -101,7 +101,7 @@ uint word_at(uint64_t at, int64_t step, int count) {
     }                                                                                                             \
   } while (false)
 
-// Fills the tile of b for convolutions and 4-bit weights. A thread copies elements of one column
+// Fills the tile of `b` for convolutions and 4-bit weights. A thread copies elements of one column
 // along k.
 void fill_columns(Column own, int k0, int k_end) {
   const uint line = gl_LocalInvocationIndex % TILE;
@@ -144,8 +144,8 @@ void multiply_tiles(uint row, uint column, bool a_k_major, bool b_k_major) {
 
 #ifdef INTEGER_ACTIVATIONS
 #define BY_COLUMN (WEIGHT_BITS == 4)
-// Returns the contribution of zero points to the sum of a row and column of the tile. The sum has
-// `count` terms. subtract_zero_points in matmul.comp states the formula.
+// Returns the contribution of zero points to the output at `row` and `column` of the tile, which is
+// a sum of `count` terms. subtract_zero_points in matmul.comp states the formula.
 int zero_point_term(Target target, uint m0, uint n0, uint row, uint column, int count) {
   if ((!ZERO_OF_A && !ZERO_OF_B) || m0 + row >= gemm.rows || n0 + column >= gemm.columns) return 0;
   const int za = zero_of_row(target.matrix, m0 + row), zb = zero_of_column(n0 + column);
@@ -156,8 +156,8 @@ int zero_point_term(Target target, uint m0, uint n0, uint row, uint column, int 
 #define zero_point_term(target, m0, n0, row, column, count) ACCUMULATOR(0)
 #endif
 
-// Stores the subgroup's accumulators. They begin at `row` and `column` of the tile, which begins at
-// row m0 and column n0.
+// Stores the subgroup's accumulators, which begin at `row` and `column` of the tile. The tile
+// begins at row m0 and column n0.
 void store_results(Target target, uint m0, uint n0, uint row, uint column, int count) {
   const uint stage = gl_SubgroupID * (SM * SN);
   [[unroll]] for (uint at = 0; at < MATRICES_M * MATRICES_N; ++at) {

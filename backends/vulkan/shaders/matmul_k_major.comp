@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM of at most ROWS rows with K-major b, such as the weights of linear. gemm.glsl defines the
+// GEMM of at most ROWS rows with K-major `b`, such as the weights of linear. gemm.glsl defines the
 // GEMM. A group of COLUMN_THREADS threads computes COLUMNS columns. The group's reads along k are
 // coalesced. If operands are dense and aligned, a thread reads CHUNK elements at once. Each element
-// of b is multiplied by all rows. The group's sums are combined in shared memory, always in the
+// of `b` is read once for all rows. The group's sums are combined in shared memory, always in the
 // same order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -33,7 +33,7 @@ ACCUMULATOR accumulators[OUTPUTS];
 #define B_ALIGN uint(min(CHUNK * B_BYTES, 16))
 #endif
 
-// ---- reads of rows of a and columns of b --------------------------------------------------------
+// ---- reads of rows of `a` and columns of `b` ----------------------------------------------------
 void read_values(uint64_t at, out ACCUMULATOR values[CHUNK]) {
 #if BYTES == 1
   const uvec2 words = Memory2x32(at).value;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mean and variance of rows. The mean is computed first, and then the squared distances from the
 // mean. Operand 1 is x, and params.numbers[2] is the length of a row. The including file defines
-// kCentred and tile_sum, which adds over the threads of a row. If kCentred is false, the mean
-// counts as zero.
+// kCentred and tile_sum, which adds over the threads of a row. If kCentred is false, the mean is
+// taken as zero.
 float load_value(uint operand, uint i) { return value_of(load_bits(at(operand, i))); }
 
 struct Moments {
@@ -82,7 +82,7 @@ vec4 vec4_of(uint operand, uint i) {
 }
 
 // Computes the moments of a row in one pass. The moments of every four elements are combined with
-// those of the previous elements (Chan, Golub and LeVeque 1979).
+// the moments of the previous elements (Chan, Golub and LeVeque 1979).
 Moments moments_vec4() {
   Moments moments = Moments(0.0, 0.0);
   float seen = 0.0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm and batch_norm. OP selects one. y = (x - mean) * rstd * gamma +
-// beta. The mean is computed first, and then the variance about the mean. A split stores the mean,
-// the sum of squared distances from the mean, and its length.
+// layer_norm, rms_norm, group_norm and batch_norm. OP is the operator's id. y = (x - mean) * rstd *
+// gamma + beta. The mean is computed first, and then the variance about the mean. A split stores
+// the mean, the sum of squared distances from the mean, and its length.
 //
 // Operands 0 to 5: y, x, gamma, beta, mean and rstd. The last two are outputs. Operands 6 to 9
 // belong to batch_norm: the running mean and variance as inputs, then as outputs.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that norm.comp and norm_registers.comp share. These files define tile_sum first.
+// Functions that norm.comp and norm_registers.comp share. These files define tile_sum before
+// they include this file.
 const bool kCentred = OP != BP_OP_RMS_NORM;
 #include "moments.glsl"
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd. OP is the number of the norm, and MODE is BACKPLANE_NORM_BWD_*.
+// norm_bwd. OP is BP_NORM_*, and MODE is BACKPLANE_NORM_BWD_*.
 // Let s = (x - mean) * rstd and g = dy * gamma.
-// Then dx = rstd * (g - mean of g - s * mean of g * s). rms_norm omits the mean of g.
+// Then dx = rstd * (g - mean(g) - s * mean(g * s)). rms_norm omits mean(g).
 // dgamma is the sum of dy * s, and dbeta is the sum of dy. Both sums run over the dimensions along
 // which parameters are broadcast.
 //
 // Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta.
 //
 // VARIANT is a set of bits. Bit 0 means that the caller passes no statistics. A dispatch in mode
-// STATISTICS, or the gradient of whole rows, then computes them and stores them as f32. Bit 1
-// applies to vec4 rows and means that gamma is present.
+// STATISTICS, or a dispatch that reads whole rows, then computes the statistics and stores them as
+// f32. Bit 1 applies to vec4 rows and means that gamma is present.
 //
 // A split stores the sums of g and of g * s. In mode STATISTICS, it stores the same values as a
 // split of norm.comp. params.numbers[0] is epsilon, and params.numbers[2] is the length of a row.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that norm_bwd.comp and norm_bwd_registers.comp share. These files define tile_sum
-// first.
+// Functions that norm_bwd.comp and norm_bwd_registers.comp share. These files define
+// tile_sum before they include this file.
 const uint kRms = 1u;  // BP_NORM_RMS
 const bool kCentred = OP != kRms;
 const bool kOwnStatistics = (VARIANT & 1u) != 0u;
@@ -28,8 +28,8 @@ struct Slope {
   float rstd, mean_g, mean_gs;
 };
 
-// Returns the terms of the gradient that are equal for a whole row. `sums` are the row's sums of g
-// and of g * s.
+// Returns the terms of the gradient that all elements of a row share. `sums` are the row's sums of
+// g and of g * s.
 Slope slope_of(Statistics statistics, vec2 sums) {
   const float count = params.numbers[2];
   return Slope(statistics.rstd, kCentred ? divide_f32(sums.x, count) : 0.0, divide_f32(sums.y, count));

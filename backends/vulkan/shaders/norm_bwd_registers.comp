@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of norm_bwd for rows in registers. Operands, numbers, constants and partial results
-// are those of norm_bwd.comp.
+// norm_bwd for rows that fit in registers, with the operands, parameters, constants and partial
+// results of norm_bwd.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
@@ -26,7 +26,7 @@ void main() {
       s[q] = straight;
       g[q] = load_own_vec4(2u, q, 0.0);
       if (present(3u)) g[q] *= load_own_vec4(3u, q, 0.0);
-      const vec4 product = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // elements past the end may be infinite
+      const vec4 product = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // past the end, s may be infinite
       sums += vec2((g[q].x + g[q].y) + (g[q].z + g[q].w), (product.x + product.y) + (product.z + product.w));
     }
     if (params.phase == PHASE_COMBINE) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The norms of rows in registers. Operands, numbers, constants and partial results are those of
+// The norms of rows in registers, with the operands, numbers, constants and partial results of
 // norm.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ordering keys (order_f32), with which kernels compute maxima. Keys order like the numbers, and
-// NaN has the maximum key.
+// Ordering keys (order_f32), with which kernels compute maxima. Keys have the order of the
+// numbers, and NaN has the maximum key.
 const int kMinKey = int(0x807FFFFFu), kInfinityKey = 0x7F800000;  // keys of -inf and inf
 float value_of_key(int key) { return uintBitsToFloat(uint(key) ^ (uint(key >> 31) >> 1)); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of most kernels, and macros that locate elements. Params has the fields of Params
-// in runtime/params.hpp, except `operand_values` and `scalar_values`, which kernels read by address.
+// The parameters of most kernels, and macros that locate elements. The buffer Params has the fields
+// of the struct in runtime/params.hpp, except `operand_values` and `scalar_values`, which kernels
+// read by address.
 #include "memory.glsl"
 
 struct Operand {
@@ -17,9 +18,9 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Par
 };
 layout(push_constant, scalar) uniform Push { Params params; };
 
-// Sets `at` to the addresses of logical element `index` in the first COUNT operands. This needs one
-// division for each dimension except the first. Divisions are slow on CPUs, whose drivers have no
-// vector division.
+// Sets `at` to the addresses of logical element `index` in the first COUNT operands. LOCATE needs
+// one division for each dimension except the first. Divisions are slow on CPUs, whose drivers have
+// no vector division.
 #define LOCATE(COUNT, at, index)                                                              \
   do {                                                                                        \
     [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_) at[k_] = params.operands[k_].address;      \

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize computes rint(x / scale) + zero point, saturated. dequantize computes (q - zero point) *
-// scale. OP selects one. Operands: out, in, scale, zero point, whose address is 0 if absent.
-// VARIANT 1 means that quantized values are signed.
+// scale. OP is the operator's id. Operands: out, in, scale, zero point, whose address is 0 if
+// absent. VARIANT 1 means that quantized values are signed.
 //
 // With MODE 4, a byte holds two 4-bit values, and the loops run over bytes. params.extra contains
-// the strides from a byte's first float, scale and zero point to its second ones, and 1 if bytes
-// have a second value.
+// the strides between the two values of a byte in the floats, the scales and the zero points. It
+// also contains 1 if bytes have a second value.
 //
 // With LAYOUT dense, the kernel processes four elements at once, with a single scale and zero
 // point.

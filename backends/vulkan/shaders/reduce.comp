@@ -9,7 +9,7 @@
 
 struct Sum {
   float high, low;  // sum and rounding error of floats (Neumaier); reduce_prod uses only `high`
-  int64_t whole;    // result of integers modulo 2^64
+  int64_t whole;    // sum or product of integers, modulo 2^64
   ORDER key;        // ordering key of an extremum; the greater key wins, and minima use inverted keys
   uint index;       // index of the extremum
 };

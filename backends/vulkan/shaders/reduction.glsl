@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Definitions that reduction kernels share. A row is a set of elements that are reduced to one
-// result, or that are normalised together. It has `inner_rank` dimensions with any strides. There
-// is one row for each index of the other `outer_rank` dimensions.
+// result, or that are normalised together. A row has `inner_rank` dimensions with any strides.
+// There is one row for each index of the other `outer_rank` dimensions.
 //
 // A tile of `tile_size` threads, a power of two, processes a row. If there are few long rows, they
 // are split. A first dispatch then stores each split's results in `partials`, and a second dispatch
@@ -10,7 +10,7 @@
 // With LAYOUT dense, rows have one dimension. If VEC4_TILE is not 0, rows have one dimension and
 // are not split. Tiles of VEC4_TILE threads then read four elements of each operand at once. A tile
 // within one subgroup needs no barrier. VEC4_TILE is a constant, so that the compiler removes all
-// other code. Drivers of CPUs would otherwise execute both sides of a branch, including barriers.
+// other code. CPU drivers would otherwise execute both sides of a branch, including barriers.
 //
 // ReductionParams has the fields of the struct in ops/reduction.hpp, except `immediates`, which
 // kernels read by address. The including file defines OPERANDS first.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that a workgroup keeps in registers, so that each element is read once and written once. A
 // thread has VEC4S groups of four elements. Longer rows are split. One dispatch then stores partial
-// results of each split, and a second one reads the splits again.
+// results of each split, and a second dispatch reads the splits again.
 //
 // A workgroup has one row, or GROUP_ROWS interleaved rows, with adjacent rows in adjacent threads.
-// Rows, splits and operands are those of reduction.glsl. The including file defines OPERANDS first.
+// reduction.glsl explains rows, splits and operands. The including file defines OPERANDS first.
 #define REGISTER_ROWS
 #define GROUP_SIZE_CONSTANT
 #include "reduction.glsl"

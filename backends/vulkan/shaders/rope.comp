@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // rope, with one thread per pair of elements. Operands: y, x, position, and a counter of
 // frequencies. The counter is an operand without memory, and its address is the frequency's index.
-// The addresses of y and x are those of the pair's first element. params.extra: strides to the
+// The addresses of y and x point to the pair's first element. params.extra: strides to the
 // pair's second element in y and x.
 //
-// A table follows the parameters. It contains f / (2 pi) for each frequency f, in units of 2^-32
-// turns, as an integer and a remainder below 1. The product of the position and the integer wraps
-// at whole turns. The product of the position and the remainder is below half a turn.
+// A table follows the parameters. The table contains f / (2 pi) for each frequency f, in units of
+// 2^-32 turns, as an integer and a remainder below 1. The product of the position and the integer
+// wraps at whole turns. The product of the position and the remainder is below half a turn.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -6,7 +6,7 @@
 #define BACKPLANE_ROPE_TABLE 128        /* maximum number of frequencies per dispatch of rope */
 #define BACKPLANE_REDUCTION_RANK 9      /* maximum number of outer and inner dimensions together (reduction.glsl) */
 #define BACKPLANE_REDUCTION_REGISTERS 8 /* maximum number of elements of a row that a thread keeps in registers */
-#define BACKPLANE_VEC4_TILE 8           /* threads per vec4 row on a CPU, which equals the CPU's vector width */
+#define BACKPLANE_VEC4_TILE 8           /* threads per vec4 row on a CPU; a CPU vector holds 8 threads */
 #define BACKPLANE_TOPK_MAX 512          /* maximum k of topk */
 #define BACKPLANE_PARTIAL_BYTES 16      /* size of the partial results of a row's split in bytes */
 #define BACKPLANE_THREAD_TILE_M 8       /* rows of GEMM outputs per thread */
@@ -14,7 +14,7 @@
 #define BACKPLANE_GROUP_TILE_M 64       /* rows of GEMM outputs per workgroup */
 #define BACKPLANE_GROUP_TILE_N 64       /* columns of GEMM outputs per workgroup */
 #define BACKPLANE_SKINNY_TILE_N 512     /* columns per workgroup of a GEMM with at most BACKPLANE_THREAD_TILE_M rows */
-#define BACKPLANE_K_MAJOR_TILE_N 16     /* columns per workgroup of a GEMM with K-major b */
+#define BACKPLANE_K_MAJOR_TILE_N 16     /* columns per workgroup of a GEMM with K-major `b` */
 #define BACKPLANE_MIN_SUBGROUP 8        /* minimum subgroup size of kernels with ballots */
 #define BACKPLANE_SUBGROUP_WORKGROUP 64 /* threads per workgroup with ballots, and maximum subgroup size */
 #define BACKPLANE_MATRIX_GROUP 256      /* threads per workgroup of a GEMM with cooperative matrices */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and softmax_bwd of rows in registers. Operands, constants and partial
-// results are those of softmax.comp.
+// softmax, log_softmax and softmax_bwd of rows in registers, with the operands, constants and
+// partial results of softmax.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 3
@@ -30,7 +30,7 @@ void forward() {
     registers[q] -= greatest;
     vec4 e;
     FOR_EACH_COMPONENT(u) e[u] = exp_f32(registers[q][u]);
-    sum += (e.x + e.y) + (e.z + e.w);  // adds 0 past the end, because x is -inf there
+    sum += (e.x + e.y) + (e.z + e.w);  // adds 0 past the end, where the input is -inf
     if (OP == BP_OP_SOFTMAX) registers[q] = e;
   }
   if (combines) {

@@ -10,7 +10,7 @@
 // with one thread per pair. params.extra[4] is the distance between the elements of a pair.
 // params.extra[5] is 1 for the first step of a merge, which pairs an element with its mirror image
 // in a block of twice the distance. The smaller element of a pair always goes to the lower index.
-// Elements past the end count as the maximum, so they are never accessed.
+// Elements past the end are treated as the maximum, so they are never accessed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

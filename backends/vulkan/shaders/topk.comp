@@ -41,13 +41,13 @@ uint64_t base;  // address of the slice in x
 BITS x_at(uint i) { return load_bits(base + uint64_t(params.extra[2] * int64_t(i))); }
 #define FOR_EACH_OF_SLICE(i) for (uint i = gl_LocalInvocationID.x; i < extent; i += GROUP_SIZE)
 
-// The bound of the selected elements, as far as its digits are known. The keys of selected
+// The bound of the selected elements, with the digits that are known so far. The keys of selected
 // elements, masked by `key_mask`, are at most `key`. `ties` is the number of elements that match
 // the known digits.
 struct Bound {
   KEY key, key_mask;
-  // The bound of positions. It is used only if some, but not all, of the elements with the greatest
-  // selected key are selected.
+  // The bound of positions. It is used only if a part of the elements with the greatest selected
+  // key is selected.
   uint position, position_mask;
   uint ties;
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of four contiguous elements, aligned to their total size or to 16 bytes.
+// Loads and stores of four contiguous elements. Their address must be aligned to their total size
+// or, for elements of 8 bytes, to 16 bytes.
 #define VEC4_SIZE 4u
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Vec4Of8 { uint value; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Vec4Of16 { uint64_t value; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Vec2Of64 { u64vec2 value; };
 
-// Uses 64-bit words where possible, because Mesa's CPU driver loads one word of any width per
-// thread at a time.
+// The functions use 64-bit words where possible, because Mesa's CPU driver loads one word of any
+// width per thread at a time.
 uvec4 load_vec4_8(uint64_t at) {
   const uint packed = Vec4Of8(at).value;
   return uvec4(packed & 0xFFu, packed >> 8 & 0xFFu, packed >> 16 & 0xFFu, packed >> 24);

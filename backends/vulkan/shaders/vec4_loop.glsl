@@ -6,7 +6,7 @@
 // accesses of four elements.
 //
 // The parameters contain each immediate four times, so that kernels load immediates like other
-// operands, without a branch. Drivers of CPUs would execute both sides of such a branch.
+// operands, without a branch. CPU drivers would execute both sides of such a branch.
 #include "vec4.glsl"
 
 // Eight adjacent threads access 128 bytes of f32 at once, and then the next 128 bytes. A GPU thus

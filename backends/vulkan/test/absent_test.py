@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests machines without Vulkan: absent_test.py COMMAND LIBRARY OTHER_LIBRARY NO_LOADER FAILING_DRIVER
 
-The plugin reports missing or broken loaders and drivers, a missing validation layer, and invalid settings. None of
-these disturbs another plugin or a working driver."""
+The plugin reports missing or broken loaders and drivers, a missing validation layer, and invalid settings. Such
+failures do not affect other plugins or working drivers."""
 import glob
 import json
 import os
@@ -47,8 +47,8 @@ with tempfile.TemporaryDirectory() as folder:
     expect_message("a driver whose instance fails", {**drivers(fails), "FAILING_DRIVER": "instance"}, "vkCreateInstance")
     expect_message("a driver whose devices fail", {**drivers(fails), "FAILING_DRIVER": "devices"}, "vkEnumeratePhysicalDevices",
          "VK_ERROR_INITIALIZATION_FAILED")
-    # Either the loader or the plugin reports this error, so only the common part of their messages
-    # is tested.
+    # Either the loader or the plugin reports this error, so the test checks only the words that both
+    # messages contain.
     expect_message("a driver without devices", {**drivers(fails), "FAILING_DRIVER": "none"}, "UNAVAILABLE", "evices")
     expect_message("no validation layer", {"BACKPLANE_VULKAN_VALIDATION": "1", "VK_LAYER_PATH": folder}, "VK_LAYER_KHRONOS_validation",
          "not installed")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests every GEMM algorithm and reduction setting that the device supports: algorithms_test.py COMMAND LIBRARY
 
-The device does not open with an unknown algorithm, or with an algorithm that it lacks. The error lists the valid
+The device does not open with an unknown algorithm, or with an unsupported algorithm. The error lists the valid
 algorithms."""
 import json
 import os
@@ -67,8 +67,8 @@ for algorithm in ("direct", "shared", "subgroup", "cooperative", "dot"):
     check_passes(algorithm, wanted, 60 if algorithm == "dot" else 300, BACKPLANE_VULKAN_MATMUL=algorithm)
 tap.check("all algorithms give the same result for a long K", len(set(results.values())) == 1 and "[[" in results["direct"], json.dumps(results, indent=1))
 tap.check("the device has algorithms that need no extension", ran >= 2, str(ran))
-# Runs reductions and copies as on a GPU, once with shuffles and once in shared memory. Rows of at
-# least 1,025 elements stay in registers.
+# Runs the reduction and copy kernels for GPUs, once with shuffles and once with shared memory. Rows
+# of at least 1,025 elements stay in registers.
 reductions = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.f16", "numeric.layer_norm.f16", "numeric.group_norm.f32",
         "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32", "numeric.topk.i64",
         "numeric.copy.u8", "numeric.copy.f32", "numeric.copy.i64"]

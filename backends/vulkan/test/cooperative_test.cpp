@@ -97,7 +97,7 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
     ASSERT_NE(shader, nullptr) << name;
     EXPECT_TRUE(needs_full_subgroups({shader->words, shader->word_count})) << name;
     auto found = opcodes(*shader);
-    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR for a, b and accumulators
+    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR for `a`, `b` and accumulators
     EXPECT_GT(found[4457], 0) << name;  // the instructions 4457 to 4459 load, store and multiply
     EXPECT_GT(found[4458], 0) << name;
     EXPECT_GT(found[4459], 0) << name;

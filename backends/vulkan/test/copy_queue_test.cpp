@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the copy queue on a device without one. Wrappers of the driver's functions present the
-// queue of the first family as a second family, and check the commands that are submitted to the
-// second family.
+// Tests the copy queue on a device that has no copy queue. Wrappers around the driver's functions
+// present the queue of the first family as a second family. The wrappers also check the commands
+// that are submitted to the second family.
 #include <cstring>
 #include <set>
 
@@ -151,7 +151,7 @@ class CopyQueue : public OnDevice {
     made.push_back(need(rig.device->create_buffer({sizeof(bp_buffer_desc), kind, bytes, 0})));
     return *made.back();
   }
-  // Copies a and b from the host, computes c = a + b on the device, and copies c back.
+  // Copies `a` and `b` from the host, computes c = a + b on the device, and copies `c` back.
   kit::Status round(Device::Buffer& host, Device::Buffer& a, Device::Buffer& b, Device::Buffer& c, uint64_t bytes) {
     const auto floats = static_cast<int64_t>(bytes / sizeof(float));
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
@@ -170,8 +170,8 @@ class CopyQueue : public OnDevice {
   std::vector<Device::Buffer*> made;
 };
 
-// Each round has two large copies, a kernel that must wait for them, and a copy that must wait for
-// the kernel.
+// In each round, a kernel waits for the two large copies before it, and a third copy waits for the
+// kernel.
 TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge),
@@ -222,7 +222,7 @@ TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
   EXPECT_EQ(submissions[1], 1);
 }
 
-// Another stream waits for an event that was recorded after a copy.
+// A stream that waits for an event also waits for the copies before that event.
 TEST_F(CopyQueue, EventsFollowCopies) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);

@@ -60,17 +60,20 @@ TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
   ASSERT_TRUE(rig.open(instance).ok());
   Device::Stream* const other = need(rig.device->create_stream({}));
   Device::Event* const event = need(rig.device->create_event(0));
-  for (int round = 0; round < 20; ++round) {
+  // The list of waits grows when a wait finds its event pending, so 20 executions precede each
+  // event. An event that completes early leaves that growth to a later round.
+  constexpr uint64_t kGrowths = 2;
+  uint64_t made = 0;
+  for (int round = 0; round < 50; ++round) {
     const uint64_t before = allocations;
-    ASSERT_TRUE(rig.enqueue().ok());
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(rig.enqueue().ok());
     ASSERT_TRUE(rig.device->record(*event, *rig.stream).ok());
     ASSERT_TRUE(rig.device->wait_event(*other, *event).ok());
     ASSERT_TRUE(rig.enqueue(rig.desc, *other).ok());
     ASSERT_TRUE(other->wait(BP_WAIT_FOREVER).ok());
-    if (round >= 10) {
-      EXPECT_EQ(allocations, before);
-    }
+    if (round >= 10) made += allocations - before;
   }
+  EXPECT_LE(made, kGrowths);
   rig.device->destroy(event);
   rig.device->destroy(other);
 }
@@ -215,7 +218,7 @@ TEST_F(OnDevice, AttentionNamesUnsupportedShapes) {
       views[i].rank = 4;
       std::copy_n(shapes[i], 4, views[i].shape);
     }
-    for (bp_tensor_desc* view : {&views[2], &views[3]}) view->strides[3] = 1;  // the other dimensions are broadcast
+    for (bp_tensor_desc* view : {&views[2], &views[3]}) view->strides[3] = 1;  // the other strides are 0
   };
   bp_attention_attributes attributes{};
   attributes.struct_size = sizeof(attributes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Vulkan driver that fails in the manner that the variable FAILING_DRIVER states. With
- * `instance`, it cannot create an instance. With `devices`, it cannot list its devices. With
- * `none`, it has no devices. */
+/* A Vulkan driver that fails as the environment variable FAILING_DRIVER requests. With `instance`,
+ * the driver cannot create an instance. With `devices`, the driver cannot list its devices. With
+ * `none`, the driver has no devices. */
 #include <stdlib.h>
 #include <string.h>
 #define VK_NO_PROTOTYPES
@@ -50,7 +50,8 @@ static VkResult VKAPI_CALL version(uint32_t* out) {
   return VK_SUCCESS;
 }
 
-/* Stands for functions that the loader requires of a driver but does not call in these tests. */
+/* A placeholder for functions that a driver must have, but that the loader does not call in these
+ * tests. */
 static void VKAPI_CALL unused(void) { abort(); }
 
 __attribute__((visibility("default"))) PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance,

@@ -26,8 +26,8 @@ const std::set<std::string> kOfInstance = {
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
-    // The CPU driver has no timestamps between compute work, so the plugin does not use the
-    // driver's timestamps. The plugin uses them if the device claims to be a GPU.
+    // The plugin uses no timestamps on a CPU, because the timestamps of Mesa's CPU driver are 0. If
+    // the device claims to be a GPU, the plugin uses timestamps.
     watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
       out.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     };
@@ -52,7 +52,8 @@ class Faults : public testing::Test {
     ASSERT_EQ(file.store(std::vector<std::byte>(more ? 64 : 48, std::byte{1})), "");
   }
 
-  // Opens, executes, measures time, imports and waits. Returns the first failure.
+  // Opens the device, enqueues executions, waits, measures the elapsed time and imports memory.
+  // Returns the first failure.
   kit::Status work(Rig& rig) const {
     kit::Status status = rig.open(instance);
     if (!status.ok()) return status;
@@ -85,8 +86,8 @@ class Faults : public testing::Test {
     return status;
   }
 
-  // Checks that a failure does not block later work. Then makes the device lost, so that the next
-  // open creates a new VkDevice.
+  // Checks that work() succeeds. Then simulates a device loss, so that the next open creates a new
+  // VkDevice.
   void works_again(const std::string& after) const {
     Rig rig;
     const kit::Status status = work(rig);
@@ -98,9 +99,9 @@ class Faults : public testing::Test {
   }
 
   // Makes each call fail in turn, and checks the outcome with `round(status, rig, second, name)`.
-  // `second` is a second open device, which exists if the first open succeeds. Cache files of
+  // `second` is a second open of the device, which happens only if work() succeeds. Cache files of
   // another process appear before the first open and before the close, so that the plugin reads and
-  // merges caches. At the end, every call that is not in kOfInstance must have failed once.
+  // merges caches. At the end, every call that is not in kOfInstance must have failed.
   template <class Round>
   void fail_each_call(VkResult result, bool forever, const Round& round) {
     works_again("before");
@@ -144,7 +145,7 @@ class Faults : public testing::Test {
     std::vector<std::string> lines = rig.lines;
     lines.insert(lines.end(), second.lines.begin(), second.lines.end());
     if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue")
-      return;  // no line, because the plugin succeeds with a different call
+      return;  // nothing is logged, because the plugin succeeds with a different call
     EXPECT_THAT(lines,
                 testing::ElementsAre(testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(name))))
         << name;
@@ -157,7 +158,8 @@ class Faults : public testing::Test {
         silent.insert(name);
         return;
       }
-      // If a batch cannot be submitted, its stream ends. Any other failure changes nothing.
+      // If a batch cannot be submitted, its stream fails permanently. Any other failure changes
+      // nothing.
       const bool ended = rig.stream != nullptr && !rig.stream->failure().ok();
       EXPECT_EQ(status.code(), ended ? BP_EXECUTION_FAILED : BP_OUT_OF_MEMORY) << name << ": " << status.message();
       EXPECT_THAT(status.message(), testing::AllOf(testing::HasSubstr(said), testing::HasSubstr(name)));
@@ -263,7 +265,7 @@ TEST_F(Faults, AClosedDeviceKeepsOnlyDocumentedObjects) {
   }
 }
 
-// Tests the accounting of the intercepted driver.
+// watched::forgotten() reports a buffer that is not destroyed.
 TEST_F(Faults, AForgottenBufferIsFound) {
   {
     auto device = LogicalDevice::create(instance, 0);
@@ -295,7 +297,7 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
   bool refused = false;
   for (int64_t after = 0; rig.stream->failure().ok(); ++after) {
     ASSERT_LT(after, 100);
-    // Because the stream waits for this event, the following record() must begin a batch.
+    // Because the stream waits for `passed`, the following record() must begin a batch.
     ASSERT_TRUE(rig.device->wait_event(*rig.stream, *passed).ok());
     watched::arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
     const kit::Status status = rig.device->record(*event, *rig.stream);

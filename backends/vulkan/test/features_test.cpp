@@ -73,8 +73,8 @@ TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
 }
 
 // Returns the subgroup sizes that attention's pipelines require on a device. The device has the
-// subgroup size `usual` and supports sizes from `fewest` to `most`. A pipeline that requires no
-// size counts as 0.
+// subgroup size `usual` and supports sizes from `fewest` to `most`. The result contains 0 for
+// pipelines that require no size.
 std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint32_t most,
                                            VkShaderStageFlags stages = VK_SHADER_STAGE_COMPUTE_BIT) {
   watched::change_properties = [=](VkPhysicalDeviceProperties2& out) {

@@ -40,7 +40,7 @@ class GemmOnDevice : public OnRig {
     return desc;
   }
 
-  // Multiplies a by b. The elements of both are 1, 2, ..., 31, 1, ...
+  // Multiplies `a` by `b`. The elements of both are 1, 2, ..., 31, 1, ...
   std::vector<float> multiply(const View& a, const View& b, const View& out, int64_t (&elements)[3]) {
     bp_tensor_desc views[] = {desc_of(a), desc_of(b), desc_of(out)};
     bp_operand operands[3] = {};
@@ -67,8 +67,8 @@ class GemmOnDevice : public OnRig {
   Device::Buffer* buffers_[3] = {};
 };
 
-// a and b have stride 0 along k, so that small buffers suffice for 4.5e9 operations. On a
-// CPU, one dispatch may do fewer operations.
+// `a` and `b` have stride 0 along k, so that small buffers suffice for 4.5e9 operations. This
+// number exceeds the limit for one dispatch on a CPU.
 TEST_F(GemmOnDevice, RowsAndColumnsAreDivided) {
   constexpr int64_t kRows = 130, kColumns = 2100, kDepth = 8192;
   int64_t elements[] = {kRows, kColumns, kRows * kColumns};

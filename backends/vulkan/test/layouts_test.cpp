@@ -25,8 +25,8 @@ constexpr Layout kLayouts[] = {{"packed", 1, 0, 1},       {"rows apart", 1, 4, 1
 
 class Layouts : public OnDevice {
  protected:
-  // Computes out = a + b of shape [rows, columns] in these layouts. Each operand begins `offset`
-  // elements after the start of its buffer.
+  // Adds operands `a` and `b` with shape [rows, columns] and the given layouts, and checks the
+  // result. Each operand begins `offset` elements after the start of its buffer.
   void add(const Layout (&layouts)[3], int64_t rows, int64_t columns, uint64_t offset) {
     bp_operand operands[3] = {};
     bp_tensor_desc views[3] = {};

@@ -53,7 +53,7 @@ double rounded(uint32_t dtype, double value) {
   return decode(bytes, dtype);
 }
 
-// Returns pseudo-random values from -1 to 1, which are equal in each run.
+// Returns pseudo-random values from -1 to 1, which depend only on `seed`.
 Numbers drawn(uint32_t dtype, int64_t count, uint32_t seed) {
   Numbers out(static_cast<std::size_t>(count));
   for (double& value : out) {
@@ -145,7 +145,7 @@ constexpr int64_t kWidths[] = {1028, 1030, 4096, 4097, 16384, 20002, 32768, 5025
 constexpr int64_t kRows = 3;
 
 // Calls `body` with each dtype and width. All kernels share the functions that load and store, so
-// it suffices that one test uses a 16-bit dtype.
+// only the tests of softmax use a 16-bit dtype.
 template <class Body>
 void for_widths(std::initializer_list<uint32_t> dtypes, const Body& body) {
   for (const uint32_t dtype : dtypes) {
@@ -307,8 +307,8 @@ TEST_F(LongReductions, LayerAndRmsNorm) {
   });
 }
 
-// Runs with both weights and smoothing, and with neither. Both runs are repeated with the gradient.
-// One target is ignored, and one target is the last class.
+// Runs with both weights and smoothing, and with neither. Each configuration also runs without the
+// gradient. One target is ignored, and one target is the last class.
 TEST_F(LongReductions, CrossEntropy) {
   constexpr int32_t kIgnored = -100;
   for (const bool smoothed : {false, true}) {
@@ -398,7 +398,7 @@ TEST_F(LongReductions, NormBackward) {
   });
 }
 
-// The rows of a channel have two dimensions that cannot be merged, namely batch and plane.
+// The row of a channel has two dimensions that cannot be merged: the batch and the plane.
 TEST_F(LongReductions, BatchNormAndItsBackward) {
   constexpr int64_t kImages = 2, kChannels = 3;
   for (const int64_t plane : {int64_t{700}, int64_t{4801}, int64_t{30000}}) {
@@ -446,7 +446,8 @@ TEST_F(LongReductions, BatchNormAndItsBackward) {
   }
 }
 
-// Of equal elements, the first ones are selected. k may be its maximum, and may equal the extent.
+// If elements are equal, topk selects the elements with the lowest indices. The first input has
+// k = BACKPLANE_TOPK_MAX elements.
 TEST_F(LongReductions, TopK) {
   constexpr int64_t kCount = BACKPLANE_TOPK_MAX;
   for (const int64_t width : {kCount, int64_t{5000}, int64_t{524288}}) {

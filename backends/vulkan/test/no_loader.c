@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If preloaded, simulates a machine without the Vulkan loader. dlopen of the loader's name fails,
- * and all other calls of dlopen work. */
+/* If preloaded, simulates a machine without the Vulkan loader. dlopen fails for the loader's name
+ * and works for all other names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

@@ -78,7 +78,7 @@ TEST_F(PipelineCaches, ADamagedCacheIsLoggedAndReplaced) {
 TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
   run();
   ASSERT_EQ(files().size(), 1u);
-  // The plugin's file is valid, but its data is not a cache of the driver.
+  // The header of the file is valid, but the data is not a cache of the driver.
   const CacheFile own(folder, PipelineCache::key_of(instance->devices()[0]));
   ASSERT_EQ(own.path(), files()[0].string());
   ASSERT_EQ(own.store(std::vector<std::byte>(500, std::byte{0xA5})), "");

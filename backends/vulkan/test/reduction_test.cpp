@@ -92,8 +92,8 @@ TEST(RegisterRowsTest, GoToTheSmallestWorkgroupThatHoldsThem) {
   EXPECT_TRUE((ReductionCaps{.tuned_as_cpu = true, .max_group_size = 1024}.register_rows(1).empty()));
 }
 
-// If there are few long rows, they are split into enough workgroups for a large device. If there
-// are many, they are split only as much as registers require.
+// A few long rows are split into enough workgroups for a large device. Many long rows are split
+// only as far as the number of registers requires.
 TEST(RegisterRowsTest, LongOnesAreCutInParts) {
   using Size = std::pair<uint32_t, uint32_t>;
   EXPECT_EQ(register_size(dense(1, 50257)), Size(256, 4));
@@ -136,8 +136,8 @@ class ReductionsOnDevice : public OnRig {
   }
 };
 
-// In these rows, the maximum is the last element, is the first element, follows a run of -inf, or
-// does not exist.
+// Each row tests one position of the maximum: the last element, the first element, after a run of
+// -inf, or no maximum.
 TEST_F(ReductionsOnDevice, TheSumFollowsTheMaximum) {
   constexpr std::size_t kLength = 64;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -8,7 +8,7 @@
 
 namespace backplane::vulkan::test {
 
-// Fixture of tests that need a device. These tests are skipped if the loader finds no device.
+// Fixture for tests that need a device. The tests are skipped if the loader finds no device.
 class OnDevice : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ T* need(kit::Result<T*> made) {
 
 inline bp_operand whole(Device::Buffer* buffer) { return {reinterpret_cast<bp_buffer*>(buffer), 0, 0}; }
 
-// Enqueues an execution. `operands` contains desc's inputs, followed by its outputs.
+// Enqueues an execution. `operands` contains the inputs of `desc`, followed by the outputs.
 inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device::Plan& plan, const bp_op_desc& desc,
                            const bp_operand* operands, Device::Buffer* workspace = nullptr) {
   bp_execution execution{};
@@ -40,7 +40,8 @@ inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device:
   return device.execute(stream, plan, &execution);
 }
 
-// Executes `desc` with a plan and workspace that exist only for this call, and waits for the end.
+// Executes `desc` with a plan and workspace that exist only for this call, and waits for
+// completion.
 inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp_op_desc& desc,
                                 const bp_operand* operands) {
   Device::Plan* plan = nullptr;

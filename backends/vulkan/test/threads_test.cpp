@@ -43,8 +43,8 @@ TEST_F(OnDevice, StreamsOfThreadsWaitForEachOthersEvents) {
     for (int round = 0; status.ok() && round < kRounds; ++round) {
       status = add();
       if (status.ok()) status = rig.device->record(*events[i], *streams[i]);
-      // Another thread calls record() for this event concurrently. The stream waits for whichever
-      // of these calls is the latest.
+      // Another thread calls record() for `other` concurrently. The stream waits for the latest
+      // record.
       const Device::Event& other = *events[(i + 1) % kThreads];
       if (status.ok()) status = rig.device->wait_event(*streams[i], other);
       if (status.ok()) status = add();

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
         for name, (passed, said) in zip(("one", "the other"), pool.map(passes, [folder] * 2)):
             tap.check(f"{name} of two at once passes", passed, said)
     files = os.listdir(folder)
-    tap.check("they leave one file", len(files) == 1 and files[0].endswith(".pipelines"), str(files))
+    tap.check("they leave one file", len(files) == 1 and files[0].endswith(".cache"), str(files))
     path = os.path.join(folder, files[0])
     whole = os.path.getsize(path)
     os.truncate(path, whole // 2)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the plugin with all checks of VK_LAYER_KHRONOS_validation: validate_test.py COMMAND LIBRARY [WORD...]
 
-After the layer's first message, every wait and plan fails, so no failure means no message. `certify` receives the
-WORDs. Without WORDs, a part of the suite runs. With only `--seed 1`, the whole suite runs. The GEMM of 70,001 matrices
-has more workgroups than one dispatch may have. If the plugin did not divide it, only the layer would
-report the error."""
+After the layer's first message, every wait and plan fails, so a run without failures has produced no message.
+The script passes the WORDs to `certify`. Without WORDs, a part of the suite runs. With only `--seed 1`, the
+whole suite runs. The GEMM of 70,001 matrices needs more workgroups than one dispatch may have. If the plugin did
+not divide the GEMM, only the layer would report the error."""
 import json
 import os
 import sys

@@ -43,7 +43,7 @@ struct Object {
 std::map<Key, Object> objects;
 std::string complaints;
 
-// The device of each timeline semaphore, and the last value that a thread waited for.
+// The device of each timeline semaphore, and the highest value that the host waited for.
 std::map<const void*, std::pair<VkDevice, uint64_t>> passed;
 
 void note_made(const char* by, const void* owner, std::type_index type, const void* handle) {

@@ -2,7 +2,7 @@
 // Intercepts every driver call in functions.def. Tests can make calls fail, count objects, and
 // change what the driver returns. A semaphore appears signalled only after a wait for it, so that
 // the sequence of calls does not depend on timing. The state is global, because Vulkan functions
-// have no context argument. It is not thread-safe.
+// have no context argument. The state is not thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace backplane::vulkan::test::watched {
 
-// Returns an instance of the system's loader. Its calls and the calls of its devices are
+// Returns an instance of the system's loader. Calls through the instance and its devices are
 // intercepted.
 kit::Result<std::shared_ptr<const Instance>> instance();
 
-// Lets `after` fallible calls succeed and makes the next one return `result`. If `forever` is
+// Lets `after` fallible calls succeed. The next fallible call returns `result`. If `forever` is
 // true, all later fallible calls return `result`, too.
 void arm(int64_t after, VkResult result, bool forever);
 void disarm();
@@ -34,11 +34,11 @@ std::map<std::string, int> living();
 // device or instance, and destructions of unknown objects.
 std::string forgotten();
 
-// Functions that change the features or properties that a physical device reports. They may be
-// empty.
+// Functions that change the features or properties that a physical device reports. An empty
+// function changes nothing.
 extern std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 extern std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
-// Changes the create info of a pipeline before the driver receives it. May be empty.
+// Changes the create info of a pipeline before the driver receives the info. May be empty.
 extern std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
 // Changes the address of a buffer. May be empty.
 extern std::function<VkDeviceAddress(VkDeviceAddress)> change_address;

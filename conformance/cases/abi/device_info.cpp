@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the info of each device, before and after the device is opened.
+// Test cases for bp_device_info, before and after a device is opened.
 #include <bit>
 #include <cstring>
 
@@ -82,7 +82,7 @@ void threads_open_at_once(Context& context) {
   });
 }
 
-// Opens the device with `desc`, which is null or contains default options.
+// Checks that device_open accepts `desc`, which is null or states no options.
 void opens(Context& context, const bp_device_desc* desc) {
   Plugin& plugin = context.plugin();
   bp_device* device = nullptr;

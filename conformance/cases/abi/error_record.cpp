@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the error record. Each rejection is tested with every kind of record that a host
-// may pass. A successful call must leave the record unchanged.
+// Test cases for the error record. Each rejected call is repeated with error records of several
+// sizes and with a null record. A successful call must leave the record unchanged.
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the library file of the plugin, its symbols and its tables. The cases need
-// no open device.
+// Test cases for the plugin's library file, symbols and tables. The cases need no open device.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests each input struct with each size that a host of another version may use. A guard page
+// Tests each input struct with the sizes that hosts of other ABI versions may pass. A guard page
 // follows the struct.
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// A struct size to test, and optionally a nonzero byte in the part that only a newer host knows.
+// A struct size to test, optionally with a nonzero byte beyond the current struct.
 struct Variant {
   const char* name;
   size_t (*size)(size_t minimum, size_t current);
@@ -48,7 +48,7 @@ struct Trial {
 };
 
 // One struct argument of one slot, with its minimum and current sizes.
-struct Role {
+struct InputRole {
   std::string name;
   size_t minimum, current;
   std::function<Trial(Context&)> start;
@@ -60,8 +60,8 @@ std::vector<unsigned char> bytes_of(const T& value) {
   return {bytes, bytes + sizeof(T)};
 }
 
-// Makes the call with a struct of `held` bytes before an inaccessible page. The struct_size field
-// contains `stated`. If `set_byte` is not negative, the byte at that offset is 1.
+// Runs `trial` with a struct of `held` bytes that ends at an inaccessible page. The struct_size
+// field contains `stated`. If `set_byte` is not negative, the byte at that offset is 1.
 bp_status call_with(Context& context, const std::string& name, const Trial& trial, size_t stated, size_t held,
                     ptrdiff_t set_byte, ErrorRecord& error) {
   const GuardedBytes bytes(std::max<size_t>(held, 4));
@@ -75,7 +75,7 @@ bp_status call_with(Context& context, const std::string& name, const Trial& tria
   return status;
 }
 
-void run(Context& context, const Role& role, const Variant& variant) {
+void run_input(Context& context, const InputRole& role, const Variant& variant) {
   const Trial trial = role.start(context);
   const size_t size = variant.size(role.minimum, role.current);
   const size_t held = size > BP_STRUCT_LIMIT ? role.current : size;
@@ -87,10 +87,10 @@ void run(Context& context, const Role& role, const Variant& variant) {
   require_healthy(context);
 }
 
-// Returns the role of the descriptor struct of a slot that creates an object. `claim` ends the case
-// as not claimed if the plugin lacks a prerequisite.
+// Returns the InputRole of the descriptor that a slot such as buffer_create receives. `claim` ends
+// the case as not claimed if the plugin lacks a prerequisite.
 template <typename T>
-Role of_create(
+InputRole of_create(
     std::string name, size_t minimum, T value, std::function<bp_status(Context&, const T*, bp_error*)> call,
     void (*claim)(Context&) = [](Context&) {}) {
   value.struct_size = sizeof(T);
@@ -108,8 +108,8 @@ bp_status ended(Device& device, bp_status status, Handle* handle, void (*end)(bp
   return status;
 }
 
-std::vector<Role> create_roles() {
-  std::vector<Role> roles;
+std::vector<InputRole> create_roles() {
+  std::vector<InputRole> roles;
   bp_buffer_desc buffer = {};
   buffer.bytes = 100;
   roles.push_back(of_create<bp_buffer_desc>(
@@ -137,9 +137,9 @@ std::vector<Role> create_roles() {
   return roles;
 }
 
-// Returns the role of the descriptor that import_memory of the interface bp.import receives. The
-// call owns the imported pages.
-Role import_role() {
+// Returns the InputRole of the descriptor that import_memory of bp.import receives. Trial::call owns
+// the imported pages.
+InputRole import_role() {
   return {
       "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
         Plugin& plugin = context.plugin();
@@ -180,7 +180,7 @@ struct Execution {
     known.workspace = workspace.get();
     known.workspace_bytes = plan.info.workspace_bytes;
   }
-  bp_status run(const bp_execution* execution, bp_error* error) {
+  bp_status run_input(const bp_execution* execution, bp_error* error) {
     Device& device = stream.device();
     const bp_status status = device->plan_execute(device.get(), stream.get(), plan.get(), execution, error);
     stream.wait();
@@ -195,7 +195,7 @@ struct Execution {
   bp_execution known{};
 };
 
-void add_plan_roles(std::vector<Role>& roles) {
+void add_plan_roles(std::vector<InputRole>& roles) {
   for (const bool make : {true, false})
     roles.push_back(of_create<bp_op_desc>(
         make ? "plan_create" : "plan_create_question", BP_OP_DESC_MIN_SIZE, neg().get(),
@@ -210,25 +210,25 @@ void add_plan_roles(std::vector<Role>& roles) {
         [](Context& context) { const Plan claimed(context.device(), neg().get()); }));
 }
 
-std::vector<Role> execution_roles() {
-  std::vector<Role> roles;
+std::vector<InputRole> execution_roles() {
+  std::vector<InputRole> roles;
   roles.push_back({"plan_execute", BP_EXECUTION_MIN_SIZE, sizeof(bp_execution), [](Context& context) {
                      auto made = std::make_shared<Execution>(context.device());
                      return Trial{bytes_of(made->known), [made](void* bytes, bp_error* error) {
-                                    return made->run(static_cast<bp_execution*>(bytes), error);
+                                    return made->run_input(static_cast<bp_execution*>(bytes), error);
                                   }};
                    }});
   roles.push_back({"plan_execute_desc", BP_OP_DESC_MIN_SIZE, sizeof(bp_op_desc), [](Context& context) {
                      auto made = std::make_shared<Execution>(context.device());
                      return Trial{bytes_of(neg().get()), [made](void* bytes, bp_error* error) {
                                     made->known.desc = static_cast<bp_op_desc*>(bytes);
-                                    return made->run(&made->known, error);
+                                    return made->run_input(&made->known, error);
                                   }};
                    }});
   return roles;
 }
 
-void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
+void add_input(Catalogue& catalogue, const InputRole& role, const Variant& variant) {
   std::vector<std::string_view> cites = {"BP-SIZE-001"};
   const size_t size = variant.size(role.minimum, role.current);
   if (variant.set_byte >= 0) {
@@ -242,7 +242,7 @@ void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
                        .extension = role.name == std::string_view("import_memory") ? "IMPORT" : "",
                        .requirements = std::move(cites),
-                       .run = [role, variant](Context& context) { run(context, role, variant); }});
+                       .run = [role, variant](Context& context) { run_input(context, role, variant); }});
 }
 
 // ---- Sizes of attribute structs, which plan_create receives
@@ -269,8 +269,8 @@ Trial attribute_trial(Context& context, const bph_op_info& op) {
 
 std::string attributes_of(const bph_op_info& op) { return fmt::format("attributes_of_{}", op.name); }
 
-// Checks that plan_create returns the same status for an attribute struct of `size` bytes and for a
-// full struct whose remaining bytes are zero.
+// Calls plan_create with an attribute struct of `size` bytes, and with a full struct whose
+// remaining bytes are zero. Both calls must return the same status.
 void run_shorter(Context& context, const bph_op_info& op, size_t size) {
   const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
   const Trial trial = attribute_trial(context, op);
@@ -357,7 +357,7 @@ void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector
   std::vector<float> got(values.size());
   device.write(execution.from.get(), 0, values.data(), values.size() * sizeof(float));
   ErrorRecord error;
-  expect_ok(execution.run(&execution.known, &error), error, "plan_execute");
+  expect_ok(execution.run_input(&execution.known, &error), error, "plan_execute");
   device.read(execution.to.get(), 0, got.data(), got.size() * sizeof(float));
   for (size_t i = 0; i < values.size(); ++i) {
     context.require(got[i] == -values[i], "element {} is {}, not {}", i, got[i], -values[i]);
@@ -378,17 +378,17 @@ void add_input_size_cases(Catalogue& catalogue) {
                 [](bp_op_desc&, std::vector<bp_tensor_desc>& inputs) { inputs[0].flags |= BP_DESC_HINTS; });
   add_ignorable("absent_operands", "BP-PLAN-006",
                 [](bp_op_desc&, std::vector<bp_tensor_desc>& inputs) { inputs.resize(3); });
-  std::vector<Role> roles = create_roles();
+  std::vector<InputRole> roles = create_roles();
   roles.push_back(import_role());
   add_plan_roles(roles);
-  for (const Role& role : roles) {
-    for (const Variant& variant : kIllegalSizes) add(catalogue, role, variant);
-    for (const Variant& variant : kVariants) add(catalogue, role, variant);
-    for (const Variant& variant : kSetTails) add(catalogue, role, variant);
+  for (const InputRole& role : roles) {
+    for (const Variant& variant : kIllegalSizes) add_input(catalogue, role, variant);
+    for (const Variant& variant : kVariants) add_input(catalogue, role, variant);
+    for (const Variant& variant : kSetTails) add_input(catalogue, role, variant);
   }
   // Only core passes these structs, and core passes legal sizes. So illegal sizes are not tested.
-  for (const Role& role : execution_roles()) {
-    for (const Variant& variant : kVariants) add(catalogue, role, variant);
+  for (const InputRole& role : execution_roles()) {
+    for (const Variant& variant : kVariants) add_input(catalogue, role, variant);
   }
   for (const bph_op_info& op : primitives()) add_attribute_cases(catalogue, op);
 }

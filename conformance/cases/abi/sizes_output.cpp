@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests each output struct with each size that a host of another version may use.
+// Tests each output struct with the sizes that hosts of other ABI versions may pass.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned char kGarbage = 0xA5;
 
-struct Role {
+struct OutputRole {
   std::string name;
   size_t minimum, current;
   std::function<bp_status(Context&, void* bytes, bp_error* error)> call;
@@ -25,7 +25,7 @@ struct Role {
 
 // Passes an output struct of `size` bytes. All bytes after struct_size contain garbage, which the
 // callee must not read.
-void run(Context& context, const Role& role, size_t size) {
+void run(Context& context, const OutputRole& role, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
@@ -43,8 +43,8 @@ void run(Context& context, const Role& role, size_t size) {
     return;
   }
   expect_status(status, error, role.name, {BP_OK});
-  // Repeats the call with different garbage. The plugin did not write a byte that differs between
-  // the two structs.
+  // Repeats the call with other garbage. A byte that differs between the two structs was not
+  // written.
   std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));
@@ -61,8 +61,8 @@ void run(Context& context, const Role& role, size_t size) {
   require_healthy(context);
 }
 
-std::vector<Role> roles() {
-  std::vector<Role> all;
+std::vector<OutputRole> roles() {
+  std::vector<OutputRole> all;
   all.push_back({"device_info", BP_DEVICE_INFO_MIN_SIZE, sizeof(bp_device_info),
                  [](Context& context, void* bytes, bp_error* error) {
                    Plugin& plugin = context.plugin();
@@ -102,7 +102,7 @@ std::vector<Role> roles() {
 }  // namespace
 
 void add_output_size_cases(Catalogue& catalogue) {
-  for (const Role& role : roles()) {
+  for (const OutputRole& role : roles()) {
     const std::pair<const char*, size_t> sizes[] = {{"size_0", 0},
                                                     {"size_4", 4},
                                                     {"below_minimum", role.minimum - 1},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for version negotiation with hosts of other versions, and for a bp_host of other
-// sizes.
+// Test cases for version negotiation, and for bp_host tables whose size differs from the size in
+// this ABI version.
 #include <backplane/rules/tables.hpp>
 #include <cstring>
 
@@ -47,8 +47,8 @@ constexpr Tail kTails[] = {{"none", 0, false},          {"zero_8", 8, false},   
                            {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
                            {"garbage_4096", 4096, true}};
 
-// Loads the plugin with a host table of `version` that has additional slots. The plugin must ignore
-// these slots.
+// Loads the plugin with a bp_host of `version` that has extra bytes at its end. The plugin must
+// ignore the extra bytes.
 void with_tail(Context& context, uint32_t version, const Tail& tail) {
   LogHost host(version);
   const GuardedStruct<bp_host> table(sizeof(bp_host) + tail.bytes, host.table);
@@ -114,7 +114,7 @@ void add_version_cases(Catalogue& catalogue) {
     for (const Tail& tail : kTails)
       add(fmt::format("host_{}.tail_{}", name, tail.name), {"BP-VER-001", "BP-VER-004", "BP-VER-005"},
           [version = version, &tail](Context& context) { with_tail(context, version, tail); });
-  // A plugin may read only the first two fields of a host of another major version. A guard page
+  // A plugin may read only the first two fields of a bp_host of another major version. A guard page
   // follows these two fields.
   for (const uint32_t major : {1u, 2u, 0xFFFFu})
     for (const uint32_t minor : {0u, 0xFFFFu})

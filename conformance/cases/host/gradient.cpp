@@ -93,8 +93,8 @@ void gradient_agrees(Context& context, const Chain& chain) {
       x.values[at] = before + by;
       return loss(x);
     };
-    // A fourth-order difference allows a step that is large compared with the rounding errors of
-    // f32.
+    // The step of a fourth-order difference can be large, which makes f32 rounding errors
+    // negligible.
     const double slope = (8 * (moved(step) - moved(-step)) - (moved(2 * step) - moved(-2 * step))) / (12 * step);
     x.values[at] = before;
     const double error = std::abs(slope - gradient.values[at]), bound = 2e-3 * (1 + std::abs(slope));

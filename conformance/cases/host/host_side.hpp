@@ -13,7 +13,7 @@
 
 namespace backplane::conformance {
 
-// Collects the log of the host library. The HostLog must outlive the registry.
+// Collects the host library's log lines. The HostLog must outlive the registry.
 class HostLog {
  public:
   bph_registry_desc desc(const char* layers);
@@ -26,8 +26,8 @@ class HostLog {
 };
 
 struct HostSide {
-  // `layers` contains names of layers, separated by commas. An empty string means no layers, even
-  // if an environment variable requests layers.
+  // `layers` is a comma-separated list of layer names. An empty string means no layers, even if an
+  // environment variable requests layers.
   explicit HostSide(Context& context, const char* layers = "", const bph_device_desc* desc = nullptr);
   HostLog log;
   backplane::Registry registry;
@@ -36,8 +36,8 @@ struct HostSide {
   backplane::Stream stream;
 };
 
-// Returns a HostSide with the validation layer. All cases of a worker share the object. It is never
-// destroyed, because the worker process ends first.
+// Returns the worker's HostSide with the validation layer. Cases on the same device share the
+// object, which is never destroyed.
 HostSide& shared_host_side(Context& context);
 
 // The operands of one call. Each operand begins at the start of its own buffer.
@@ -46,8 +46,8 @@ struct HostCall {
            std::vector<uint64_t> scalar_bits);
   // Enqueues the call and returns the status.
   bp_status execute(HostSide& side, bp_error* error);
-  // Enqueues the call. UNSUPPORTED ends the case as not claimed, because this status comes from the
-  // plugin. Any other error fails the case.
+  // Enqueues the call. If the status is UNSUPPORTED, the case ends as not claimed. Any other error
+  // fails the case.
   void execute(Context& context, HostSide& side);
   std::vector<Bytes> results(HostSide& side) const;
 

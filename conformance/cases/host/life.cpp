@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for loading and releasing the plugin through the host library, and for the exit of the
-// process.
+// Test cases for loading and releasing the plugin through the host library, and for process exit.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -17,7 +16,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Computes out = a + a on the device of `side`, and checks the result.
+// Computes `out = a + a` on the device of `side`, and checks the result.
 void work(Context& context, HostSide& side) {
   OpDesc desc = elementwise(BP_OP_ADD, BP_U32, 100);
   const Words data = noise_words(context, 100);

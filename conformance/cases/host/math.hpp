@@ -34,12 +34,12 @@ class HostMath {
   Value transpose(const Value& a);               // transposes the last two dimensions
   Value permute(const Value& a, const Shape& order);
   Value reshape(const Value& a, const Shape& shape);
-  Value patches(const Value& x, int64_t size);  // [N,C,H,W] -> [N*H'*W', C*size*size]
+  Value patches(const Value& x, int64_t size);  // [N,C,H,W] -> [N*H'*W', C*size*size] with H' = H - size + 1
   Value gather_rows(const Value& table, const std::vector<int32_t>& rows);
   Value sum(const Value& a, uint32_t axes);  // `axes` is a bit mask; reduced axes keep extent 1
   Value greatest(const Value& a, uint32_t axes);
   Value cumsum(const Value& a, uint32_t axis);
-  // The results of these four functions have the broadcast shape of the operands.
+  // add, sub, mul and div broadcast their operands.
   Value add(const Value& a, const Value& b);
   Value sub(const Value& a, const Value& b);
   Value mul(const Value& a, const Value& b);

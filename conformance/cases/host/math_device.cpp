@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the operations of models on the device in f32, through the host library's C++ API.
+// Implements DeviceMath, which computes in f32 on the device through the host library's C++ API.
 #include <algorithm>
 
 #include "cases/host/math.hpp"
@@ -34,7 +34,7 @@ Tensor DeviceMath::constant(const Array& array) {
   const std::vector<float> values(array.values.begin(), array.values.end());
   Tensor made = empty(dims(array.shape));
   backplane::copy_in(stream_, made, std::span<const float>(values));
-  stream_.wait();  // the vector must live until the copy is done
+  stream_.wait();  // `values` must outlive the copy
   return made;
 }
 

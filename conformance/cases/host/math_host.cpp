@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the operations of models on the host in double.
+// Implements HostMath, which computes in double on the host.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,8 +16,7 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-// Broadcasting expands an array of `shape` to shape `whole`. Returns the index in the array of the
-// element at index `at` of the expanded array.
+// Maps index `at` of the broadcast shape `whole` to the index in an array of `shape`.
 size_t broadcast_index(int64_t at, const Shape& whole, const Shape& shape) {
   int64_t index = 0, stride = 1;
   const size_t lead = whole.size() - shape.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the caching allocator, the transfers and the statistics of the host library.
+// Test cases for the host library's caching allocator, transfers and statistics.
 #include <algorithm>
 #include <cstring>
 
@@ -57,7 +57,7 @@ void many_live_at_once(Context& context, bool raw) {
     all.push_back(make(side, bytes, BP_MEMORY_DEVICE, raw ? BPH_BUFFER_RAW : 0));
     data.push_back(noise(context, bytes));
     put(side, all.back(), data.back());
-    if (i % 3 == 2) {  // releases one buffer, so that the allocator reuses its memory
+    if (i % 3 == 2) {  // releases a random buffer, so that the allocator can reuse its memory
       const uint64_t which = context.below(all.size());
       all.erase(all.begin() + static_cast<ptrdiff_t>(which));
       data.erase(data.begin() + static_cast<ptrdiff_t>(which));
@@ -95,8 +95,9 @@ void trims(Context& context) {
   require_same(context, get(side, again, 4096, (32u << 20) - 4096), data, "a buffer made after a trim");
 }
 
-// Releases a buffer while work on it is pending, and allocates again on the same stream. The
-// allocator may reuse the memory immediately, because the stream runs the earlier work first.
+// Releases a buffer while work that uses the buffer is pending, and allocates again on the same
+// stream. The allocator may reuse the memory immediately, because the stream runs the earlier work
+// first.
 void released_while_pending(Context& context) {
   HostSide side(context);
   constexpr uint64_t bytes = 1u << 20;
@@ -120,7 +121,7 @@ void released_while_pending(Context& context) {
 }
 
 // Ends the case as not claimed if the device does not support `alignment`. A device need not
-// support more than its own alignment.
+// support alignments above bp_device_info.alignment.
 void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   if (alignment <= device.info().alignment) return;

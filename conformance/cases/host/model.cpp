@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs small models, built from primitives, on the device and in double on the host, and compares
-// the results.
+// Compares small models of primitives on the device with the same models in double on the host.
 #include <cmath>
 
 #include "cases/host/cases.hpp"
@@ -19,8 +18,8 @@ struct Weights {
 template <typename Math>
 using Values = std::vector<typename Math::Value>;
 
-// `draw_all` draws the inputs and the weights of a model. `run` receives them as `w` in the same
-// order.
+// In each model, `draw_all` draws the inputs and weights, and `run` receives them as `w` in the
+// same order.
 struct Mlp {
   static Weights draw_all(Context& context) {
     return {{draw(context, {32, 16}, 1), draw(context, {16, 48}, 0.4), draw(context, {1, 48}, 0.2),
@@ -43,9 +42,9 @@ struct Convolution {
   }
   template <typename Math>
   static typename Math::Value run(Math& math, const Values<Math>& w, const Weights&) {
-    auto x = math.relu(math.add(math.matmul(math.patches(w[0], 3), w[1]), w[2]));  // [3*8*8, 8]
+    auto x = math.relu(math.add(math.matmul(math.patches(w[0], 3), w[1]), w[2]));  // shape [3*8*8, 8]
     x = math.permute(math.reshape(x, {3, 8, 8, 8}), {0, 3, 1, 2});
-    x = math.relu(math.matmul(math.patches(math.reshape(x, {3, 8, 8, 8}), 3), w[3]));  // [3*6*6, 6]
+    x = math.relu(math.matmul(math.patches(math.reshape(x, {3, 8, 8, 8}), 3), w[3]));  // shape [3*6*6, 6]
     x = math.times(math.sum(math.reshape(x, {3, 36, 6}), 2), 1.0 / 36);
     x = math.matmul(math.reshape(x, {3, 6}), w[4]);
     return math.log(softmax(math, x, 1));
@@ -105,7 +104,7 @@ struct Embedding {
   }
   template <typename Math>
   static typename Math::Value run(Math& math, const Values<Math>& w, const Weights& weights) {
-    const auto rows = math.cumsum(math.gather_rows(w[0], weights.rows), 0);  // prefix sums of a sequence
+    const auto rows = math.cumsum(math.gather_rows(w[0], weights.rows), 0);
     return math.cos(math.sin(math.matmul(math.times(rows, 0.1), w[1])));
   }
 };

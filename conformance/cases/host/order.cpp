@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kBytes = 4096;
 
-struct Scene {
-  Scene(Context& context, const char* layers) : side(context, layers), other(side.device) {
+struct OrderScene {
+  OrderScene(Context& context, const char* layers) : side(context, layers), other(side.device) {
     const auto make = [&](uint64_t size) {
       bph_buffer_desc desc = {};
       desc.struct_size = sizeof(desc);
@@ -52,7 +52,7 @@ struct Scene {
 };
 
 void across_streams(Context& context, const char* layers) {
-  Scene scene(context, layers);
+  OrderScene scene(context, layers);
   const backplane::Event event(scene.side.device), back(scene.side.device);
   for (int round = 0; round < 24; ++round) {
     const Bytes data = noise(context, kBytes);
@@ -73,7 +73,7 @@ void across_streams(Context& context, const char* layers) {
 
 void timed(Context& context, const char* layers) {
   if (!context.device().has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
-  Scene scene(context, layers);
+  OrderScene scene(context, layers);
   const backplane::Event begin(scene.side.device, BP_EVENT_TIMING), end(scene.side.device, BP_EVENT_TIMING);
   const uint64_t from = now_ns();
   begin.record(scene.side.stream);
@@ -87,7 +87,7 @@ void timed(Context& context, const char* layers) {
 }
 
 void polled(Context& context, const char* layers) {
-  Scene scene(context, layers);
+  OrderScene scene(context, layers);
   const backplane::Event event(scene.side.device);
   context.require(event.wait(0), "an event that was never recorded does not count as passed");
   for (int round = 0; round < 4; ++round) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for objects with several users: a stream on several threads, a HOST buffer of another
-// open device, copies between devices, imported memory and addresses.
+// Test cases for shared objects: streams that threads share, HOST buffers of another open device,
+// copies across streams, imported memory and buffer addresses.
 #include <algorithm>
 #include <cstring>
 
@@ -56,7 +56,7 @@ void source_is_free(Context& context, uint64_t bytes) {
   for (unsigned round = 0; round < 16; ++round) {
     const Bytes data = noise(context, bytes);
     Bytes source = data;
-    for (int i = 0; i < 4; ++i)  // work that is pending when the next copy is enqueued
+    for (int i = 0; i < 4; ++i)  // keeps the stream busy while the next copy is enqueued
       backplane::detail::call(bph_copy, side.stream.get(), copy.get(), uint64_t{0}, buffer.get(), uint64_t{0}, bytes,
                               uint32_t{0});
     put(side.stream, buffer, source, BPH_COPY_SOURCE_FREE);
@@ -100,7 +100,7 @@ void across(Context& context, uint64_t bytes, bool one_device) {
     put(stream, source, data, BPH_COPY_SOURCE_FREE);
     backplane::detail::call(bph_copy_across, side.stream.get(), target.get(), uint64_t{0}, stream.get(), source.get(),
                             uint64_t{0}, bytes, uint32_t{0});
-    // Overwrites the source after the copy is enqueued.
+    // This overwrite of the source must not affect the enqueued copy.
     put(stream, source, Bytes(bytes, 0xEE), BPH_COPY_SOURCE_FREE);
     require_same(context, get(side.stream, target, bytes), data, "a copy across streams");
   }

@@ -71,7 +71,7 @@ void require_curve(Context& context, const std::vector<double>& got, const std::
 }
 
 struct Images {
-  Array patches, target;  // [images * places, taps], [images, classes]
+  Array patches, target;  // shapes [images * positions, taps] and [images, classes]
   Array w1, b1, w2;
   int64_t images, positions;
 };
@@ -109,12 +109,12 @@ std::vector<double> look(Math& m, const Images& task, int steps) {
 // A sequence of tokens. `given` and `next` contain each token and its successor as one-hot vectors.
 struct Sequence {
   std::vector<int32_t> tokens;
-  Array given, next;  // [length, vocabulary]
+  Array given, next;  // both have shape [length, vocabulary]
   Array embedding, position, wq, wk, wv, wo, w1, w2, head;
 };
 
-// Trains one decoder block with causal attention and a wide layer. Each part has pre-normalisation
-// and a residual connection. The gradients are written out by hand.
+// Trains one decoder block with causal attention and a feed-forward layer. Each part has
+// pre-normalisation and a residual connection. The gradients are written out by hand.
 template <typename Math>
 std::vector<double> read_on(Math& m, const Sequence& task, int steps) {
   const int64_t length = task.given.shape[0], width = task.wq.shape[0];
@@ -226,7 +226,8 @@ void learns_images(Context& context) {
 }
 
 // Trains on a sequence that advances through the vocabulary by one token, and by two tokens at
-// every third step. The step can be derived from the position or from the previous tokens.
+// every third step. The model can predict the next token from the position or from the previous
+// tokens.
 void learns_a_sequence(Context& context) {
   constexpr int64_t length = 24, vocabulary = 8, width = 16;
   HostSide side(context);

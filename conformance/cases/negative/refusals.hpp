@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists every documented way to make a slot of a working device reject a call. The negative cases,
-// the cases about the error record and the leak cases use this list.
+// Declares the list of illegal calls, each with the status that the contract documents. The
+// negative cases, the error record cases and the leak cases use this list.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ struct Refusal {
   std::string what;
   std::vector<bp_status> expected;
   std::string_view requirement;
-  // Makes the illegal call. Also checks that the call sets its output to null and writes nothing
-  // else.
+  // Makes the illegal call and returns its status. Fails the case if the call leaves a non-null
+  // output handle.
   std::function<bp_status(Context& context, bp_error* error)> call;
-  uint32_t op = 0;                  // operator that the error record must name
+  uint32_t op = 0;                  // operator that the error record must name; 0 means any
   std::string_view extension = {};  // extension that the call needs; empty if none
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that bp_plugin_query, the slots of the plugin and the memory slots reject.
+// Illegal calls to bp_plugin_query, the plugin slots and the memory slots.
 #include <cstring>
 
 #include "cases/negative/refusals.hpp"

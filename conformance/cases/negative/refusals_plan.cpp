@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that plan_create rejects. They satisfy the checks of core, such as operand counts and
-// shapes, but contain values that only a newer host may pass.
+// Descriptors that plan_create must reject. Most of them contain values that only a newer host may
+// pass.
 #include <bit>
 #include <cstring>
 
@@ -21,7 +21,7 @@ bp_status create(Context& context, const bp_op_desc& desc, bp_error* error) {
   info.struct_size = sizeof(info);
   const bp_status status = device->plan_create(device.get(), &desc, &plan, &info, error);
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
-  // plan_create with a null output, which only queries, must return the same status.
+  // plan_create without a plan pointer only checks for support, and must return the same status.
   const bp_status without_plan = device->plan_create(device.get(), &desc, nullptr, &info, nullptr);
   context.require(without_plan == status, "plan_create returned {} with a pointer for the plan and {} without",
                   status_name(status), status_name(without_plan));
@@ -50,8 +50,8 @@ void set_attribute(OpDesc& desc, size_t offset, uint32_t value) {
   std::memcpy(desc.attribute_bytes().data() + offset, &value, sizeof(value));
 }
 
-// An attribute field with enumerators or reserved bits, and a value of the field that the current
-// headers do not define.
+// An attribute field with enumerators or reserved bits, and a value that the current headers do not
+// define.
 struct UnknownValue {
   uint32_t op;
   const char* field;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that the stream and event slots reject.
+// Illegal calls to the stream and event slots.
 #include "cases/negative/refusals.hpp"
 #include "cases/support/guarded.hpp"
 

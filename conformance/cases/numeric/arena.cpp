@@ -12,8 +12,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Size in bytes of the guard band before and after each operand. A vector access or a tile that
-// crosses the end of an operand stays within the band.
+// Size in bytes of the guard band before and after each operand. A vector or tile access past the
+// end of an operand stays within the band.
 constexpr uint64_t kGuardBytes = 256;
 constexpr uint64_t kOperandAlignment = 256;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host copies of the buffers of one execution. Operands are between guard bands, and all gaps
-// contain canary bytes.
+// Host copies of the buffers of one execution. Guard bands of canary bytes surround the operands of
+// a shared image.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct Region {
   size_t image = 0;
   uint64_t element_0 = 0;       // byte offset of element 0 from the start of the image
   uint64_t begin = 0, end = 0;  // range of the bytes that the view spans
-  bool none = false;            // true for an immediate, which has no memory
+  bool none = false;            // true if the operand has no memory, for example an immediate
   bool scratch = false;         // true for a workspace, whose bytes between begin and end may change
 };
 
@@ -33,7 +33,7 @@ class Arena {
   // that are read, and random bytes otherwise. Returns the index of the region.
   size_t allocate(std::string label, uint32_t dtype, const View& view, bool is_read);
   size_t allocate_bytes(std::string label, uint64_t bytes);
-  // Adds another view of the memory of region `other`.
+  // Adds a region that shares the memory of region `other`.
   size_t share(std::string label, size_t other);
 
   const Region& region(size_t index) const { return regions_[index]; }
@@ -51,7 +51,7 @@ class Arena {
   oracle::Tensor get(const std::vector<std::vector<unsigned char>>& images, size_t region) const;
   void put(std::vector<std::vector<unsigned char>>& images, size_t region, const oracle::Tensor& dense) const;
   // Describes a byte of `got` that changed outside the elements of the regions in `written`.
-  // Returns "" if no such byte changed.
+  // Returns "" if there is no stray write.
   std::string stray_write(const std::vector<std::vector<unsigned char>>& got, const std::vector<size_t>& written) const;
 
  private:

@@ -39,7 +39,8 @@ constexpr Sizes kManyResults[] = {
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
     {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
 };
-// Sizes for values that form runs of one sign. With 96 keys, the weight 1/96 is not exact.
+// Sizes for values from narrow_term(), which form runs with one sign. With 96 keys, the weight 1/96
+// is not exact.
 constexpr Sizes kInRuns[] = {
     {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
     {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
@@ -63,8 +64,8 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
-// Creates a setup that detects a narrow accumulator. All keys have equal scores, and the values are
-// the terms of narrow.hpp.
+// Creates a setup that detects a narrow accumulator. All keys have equal scores, and the values
+// come from narrow_term().
 Setup make_narrow_attention(const Problem& problem, Random& random) {
   const Sizes& s = sizes_of(problem);
   const auto kind = static_cast<Narrow>(problem.parameters[4]);
@@ -82,9 +83,9 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
   return setup;
 }
 
-// The parameters of `problem` are, in order: the index of the sizes, `causal`, the mask, flags for
-// the output logsumexp and for sharp scores, and the group of the sizes. In the group `narrow`, the
-// fifth parameter has type Narrow.
+// The parameters of `problem` are, in order: the index into the Sizes table, `causal`, the Mask,
+// flags for the output logsumexp and for scores of large magnitude, and the Group. In
+// Group::narrow, the fifth parameter has type Narrow.
 Setup make_attention(const Problem& problem, Random& random) {
   if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
   const Sizes& s = sizes_of(problem);

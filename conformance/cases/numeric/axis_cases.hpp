@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the operators along one axis: argmax, argmin, cumsum and sort.
+// Test cases for operators that work along one axis: argmax, argmin, cumsum and sort.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ enum AxisParameter { axis_parameter, data_parameter, first_flag, second_flag, ti
 // Fills the input according to the problem's parameters.
 void fill_along_axis(oracle::Tensor& tensor, const Problem& problem, Random& random);
 
-// Returns the extents of the axis in cases with `dtype`.
+// Returns the axis extents that the cases of `dtype` test.
 std::span<const int32_t> lengths_for(uint32_t dtype);
 
-// Adds cases of one operator with one dtype and one setting of its flags.
+// Adds the cases of one operator with one dtype and one combination of flags.
 class AxisCases {
  public:
   using Make = Setup (*)(const Problem&, Random&);
@@ -28,7 +28,7 @@ class AxisCases {
                   Mode mode = Mode::once, bool ties = false);
   bool mixed = false;  // whether to add cases with mixed dtypes instead of plain cases
 
-  // Test cases for sort that are added after this call have no output for indices.
+  // Sort cases that are added after this call have no output for indices.
   void want_values() { values_only_ = true; }
 
   void lengths(std::span<const int32_t> list, DataPattern data, bool ties = false);

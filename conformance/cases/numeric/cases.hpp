@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares the functions that add the numeric cases. Each function adds the cases of one family of
-// operators, or of one kind of operands.
+// Declares the functions that add the numeric cases. Each function adds the cases for one family of
+// operators or one kind of operand.
 #pragma once
 
 #include "harness/case.hpp"
@@ -34,9 +34,9 @@ void add_optimizer(Catalogue& catalogue, uint32_t dtype);
 void add_topk(Catalogue& catalogue);
 
 void add_cast_ties(Catalogue& catalogue);  // casts of values near ties
-void add_long(Catalogue& catalogue);       // positions above 2^24 or 2^31
+void add_long(Catalogue& catalogue);       // element positions above 2^24 or 2^31
 void add_large(Catalogue& catalogue);      // views whose elements are far apart
-// Test cases for every primitive with distances or offsets that exceed 31 or 32 bits.
+// Test cases for every primitive with strides or offsets that exceed 31 or 32 bits.
 void add_far(Catalogue& catalogue);
 
 }  // namespace backplane::conformance::numeric

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for casts to floats, for values on a tie between two results or very near a tie. A
-// cast that rounds twice or ignores digits rounds these values incorrectly. The values cover all
-// exponents of the result.
+// Test cases for casts to floats of values on or very near a tie between two results. A cast that
+// rounds twice or ignores digits rounds these values incorrectly. The values cover all exponents of
+// the result.
 #include <fmt/format.h>
 
 #include <bit>
@@ -24,7 +24,7 @@ struct Cast {
 };
 constexpr std::string_view kWhereNames[] = {"on_ties", "above_ties", "below_ties", "at_the_ends"};
 
-// Returns distances, in ascending order, from the tie `value` to values of dtype `from`.
+// Returns distances from the tie `value` to nearby values of dtype `from`, in ascending order.
 std::vector<long double> distances(uint32_t from, long double value) {
   if (oracle::is_integer(from)) return {1, 2, 3, 256};
   const long double ulp = oracle::ulp(from, value);
@@ -76,7 +76,7 @@ std::vector<uint64_t> values_of(const Cast& cast, Random& random) {
       add(list, {cast.from, cast.to, where}, tie);
   };
   if (cast.where == Cast::Where::ends) {
-    // Some values are half a step above and below the maximum finite number. Other values are near
+    // Some values are half an ulp above and below the maximum finite number. Other values are near
     // one half and one quarter of the smallest subnormal, or on ties between subnormals.
     around(oracle::greatest_finite(cast.to) + oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     around(oracle::greatest_finite(cast.to) - oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
@@ -159,8 +159,8 @@ void add_cast_ties(Catalogue& catalogue) {
       const bool wide = from == BP_I64;  // i64 is mandatory in profile INFER and above
       for (const auto where : {Cast::Where::ties, Cast::Where::above, Cast::Where::below, Cast::Where::ends}) {
         const Cast cast{from, to, where};
-        // An integer can exceed only the range of f16. A float can exceed the range of the result,
-        // unless the float is an f16.
+        // An integer can exceed the range of f16 only. A float other than f16 can exceed the range
+        // of each result dtype.
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,

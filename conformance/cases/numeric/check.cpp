@@ -41,13 +41,13 @@ void flush(oracle::Tensor& tensor) {
 }
 
 // Returns the number of operands that an operator reads: its inputs, and the outputs that it
-// accumulates into. Before the call, only these outputs have bytes.
+// accumulates into. The caller provides data only for these operands.
 size_t count_read(const oracle::Call& call) {
   const bool adds = !call.outputs.empty() && !call.outputs[0].bytes.empty();
   return call.inputs.size() + (adds ? call.outputs.size() : 0);
 }
 
-// Returns the call with flushed operands. `set` is a mask of the operands that the device flushes.
+// Returns `call` with flushed operands. `set` is a bit mask of the operands to flush.
 oracle::Call flushed(const oracle::Call& call, size_t set) {
   oracle::Call other = call;
   for (size_t i = 0; i < count_read(call); ++i) {
@@ -94,7 +94,7 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
-// Whether the element is correct for some set of operands that the device may have flushed.
+// Whether the element is correct for at least one set of operands that the device may have flushed.
 bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
                                  int64_t index) {
   if (element_allowed(expected, got, index)) return true;

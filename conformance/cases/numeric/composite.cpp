@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kActivations[kActivationCount] = {"none",      "relu", "gelu_erf",
                                                              "gelu_tanh", "silu", "sigmoid"};
 
-// Runs the plugin's native composite.
+// Runs the plugin's native composite. The case ends as not claimed if the plugin declines it.
 void run_native(Context& context, const Problem& problem) {
   try {
     run(context, problem);

@@ -14,10 +14,10 @@ inline constexpr uint32_t kFloatDtypes[] = {BP_F32, BP_F16, BP_BF16, BP_F64};
 inline constexpr Layout kCommonLayouts[] = {Layout::sliced,   Layout::padded, Layout::transposed,
                                             Layout::reversed, Layout::mixed,  Layout::own};
 
-// Adds a native and a decomposed case of the problem.
+// Adds a native and a decomposed case for the problem.
 void add_composite(Catalogue& catalogue, const Problem& problem, std::string_view more,
                    std::initializer_list<std::string_view> requirements = {});
-// Adds the cases without additional requirements. The signature equals that of `add_mixed`, so that
+// Adds the cases without additional requirements. Has the same signature as `add_mixed`, so that
 // one pointer can refer to either function.
 inline void add_plain(Catalogue& catalogue, const Problem& problem, std::string_view more) {
   add_composite(catalogue, problem, more);
@@ -28,7 +28,7 @@ oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, DataPat
 // Returns random values in [-1, 1), multiplied by `scale` and then increased by `offset`.
 oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
                       Random& random);
-// A variant is numbered by its fused activation, plus kWithoutBias if there is no bias.
+// The number of a variant is its fused activation, plus kWithoutBias if there is no bias.
 inline constexpr int32_t kWithoutBias = 8;
 inline constexpr int32_t kActivationCount = 6;
 std::string variant_name(int32_t variant);

@@ -11,10 +11,10 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-enum Parameter { problem_parameter, data_parameter, variant_parameter, narrow_parameter };
+enum ConvParameter { conv_problem_parameter, conv_data_parameter, conv_variant_parameter, conv_narrow_parameter };
 
-// Returns an image whose channels contain the terms of narrow.hpp. If all weights are equal, the
-// sums detect a narrow accumulator in any order of channels and kernel elements.
+// Returns an image whose channels contain scaled results of narrow_term(). With equal weights, the
+// convolution's sums detect a narrow accumulator in any order of summation.
 oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind) {
   oracle::Tensor x = make_tensor(dtype, shape);
   int64_t plane = 1;
@@ -28,8 +28,8 @@ oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, N
 }
 
 Setup make_narrow_conv(const Problem& problem, Random&) {
-  const auto kind = static_cast<Narrow>(problem.parameters[narrow_parameter]);
-  const int64_t channels = 64, results = 3, side = 5, kernel = problem.parameters[problem_parameter];
+  const auto kind = static_cast<Narrow>(problem.parameters[conv_narrow_parameter]);
+  const int64_t channels = 64, results = 3, side = 5, kernel = problem.parameters[conv_problem_parameter];
   const std::vector<int64_t> image = {1, channels, side, side};
   Setup setup;
   setup.call.op = problem.op;
@@ -52,8 +52,8 @@ void add_narrow(Catalogue& catalogue, uint32_t dtype) {
                       .shape = {1, 3, 6 - kernel, 6 - kernel},
                       .pattern = DataPattern::family,
                       .make = make_narrow_conv};
-      problem.parameters[problem_parameter] = kernel;
-      problem.parameters[narrow_parameter] = static_cast<int32_t>(kind);
+      problem.parameters[conv_problem_parameter] = kernel;
+      problem.parameters[conv_narrow_parameter] = static_cast<int32_t>(kind);
       std::string more("kernel_");
       more.append(std::to_string(kernel)).append(".").append(kNarrowNames[static_cast<size_t>(kind)]);
       add_composite(catalogue, problem, more, {kNarrowRequirement});
@@ -62,9 +62,9 @@ void add_narrow(Catalogue& catalogue, uint32_t dtype) {
 }
 
 Setup make_conv(const Problem& problem, Random& random) {
-  const WindowProblem& s = kWindowProblems[problem.parameters[problem_parameter]];
-  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
-  const int32_t variant = problem.parameters[variant_parameter];
+  const WindowProblem& s = kWindowProblems[problem.parameters[conv_problem_parameter]];
+  const auto data = static_cast<DataPattern>(problem.parameters[conv_data_parameter]);
+  const int32_t variant = problem.parameters[conv_variant_parameter];
   Setup setup;
   setup.call.op = problem.op;
   bp_conv_attributes attributes = {};
@@ -80,7 +80,8 @@ Setup make_conv(const Problem& problem, Random& random) {
   std::vector<int64_t> weight = {s.out_channels, s.in_channels / s.groups};
   for (uint32_t d = 0; d < s.rank; ++d) weight.push_back(s.kernel[d]);
   const auto draw = [&](const std::vector<int64_t>& shape, DataPattern kind, int64_t sum) {
-    // The numbers are integers from 0 to 3, so that sums of their products are exact.
+    // DataPattern::integers draws numbers from 0 to 3 here, so that sums of their products are
+    // exact.
     return kind == DataPattern::integers ? filled(problem.dtype, shape, DataPattern::few, sum, random)
                                          : filled(problem.dtype, shape, kind, sum, random);
   };
@@ -124,7 +125,7 @@ void add_conv_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     more.append(".").append(name_of(data)).append(".").append(variant_name(variant));
     adding(catalogue, problem, more.append(suffix_of(precision)));
   };
-  // The gradients have neither bias nor activation.
+  // The backward operators have neither bias nor activation.
   const bool plain = op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT;
   for (size_t which = 0; which < kWindowProblems.size(); ++which) {
     for (const DataPattern data :

@@ -14,7 +14,7 @@ namespace backplane::conformance::numeric {
 namespace {
 
 Setup make_fill(const Problem& problem, Random& random) {
-  // The value is a random element of a tensor with the data pattern.
+  // The fill value is a random element of a tensor with the problem's data pattern.
   std::vector<oracle::Tensor> drawn = {make_tensor(problem.dtype, {16})};
   fill_inputs(drawn, problem, problem.dtype, random);
   Setup setup;
@@ -33,8 +33,7 @@ Setup make_copy(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Creates a case of iota. For floats, start + i * step has no overflow and no cancellation. For
-// integers, the results may wrap.
+// Creates the Setup of an iota case. Results of integer dtypes may wrap.
 Setup make_iota(const Problem& problem, Random& random) {
   const uint32_t dtype = problem.dtype;
   const auto axis = static_cast<uint32_t>(problem.parameters[0]);
@@ -116,8 +115,8 @@ void add_copy(Catalogue& catalogue) {
         if (layout != Layout::rotated || shape.rank > 2) matrix.one(shape, layout, DataPattern::bits);
       }
     }
-    // Transposes of shapes with long rows and columns, so that a device needs several tiles in both
-    // directions. Some shapes have other dimensions between rows and columns.
+    // Transposes that need several tiles in both directions. Some shapes have other dimensions between
+    // rows and columns.
     for (const Shape& shape : {Shape{130, 97}, Shape{40, 2, 70}, Shape{33, 2, 3, 65}})
       matrix.one(shape, Layout::mixed, DataPattern::bits);
     if (!oracle::format_of(dtype).core) return;

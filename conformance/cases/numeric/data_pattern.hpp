@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of the data in operands.
+// Patterns of operand data.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ enum class DataPattern : int32_t {
   // ---- Patterns for elementwise operators
   tags,
   uniform,  // floats in [-1, 1), or any integers
-  bits,     // any bits
+  bits,     // random bits
   special,  // zeros, subnormals, infinities, NaN, extremes, 1 and the numbers next to 1
   // Numbers near the ends of the range, and small numbers together with large numbers.
   bounds,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A statistical bound for outputs whose products have operands rounded to 16 bits. This bound is
-// tighter than the hard bound, which allows the maximum rounding error in every product.
+// A statistical error bound for sums of products whose operands are rounded to 16 bits. This bound
+// is tighter than the hard bound, which allows the maximum rounding error in every product.
 #pragma once
 
 #include "cases/numeric/problem.hpp"
 
 namespace backplane::conformance::numeric {
 
-// The root mean square of error / deviation over the finite results. On random data, rounding to
-// nearest gives 0.42 to 0.72, and the limit is 1.
+// The root mean square of error / Expected::deviations over the finite results. On random data,
+// rounding to nearest gives 0.42 to 0.72, and the limit is 1.
 struct Deviations {
   double root_mean_square = 0;
   int64_t count = 0;
@@ -17,11 +17,12 @@ Deviations deviations_of(const oracle::Expected& expected, const oracle::Tensor&
 
 inline constexpr std::string_view kDeviationsRequirement = "BP-NUM-046";
 
-// Requires that the root mean square of error / deviation is at most 1, if the data are random with
-// zero mean and there are at least 1000 outputs. A deviation is the sum of two parts: the error of
-// operands rounded to 16 bits, and half an ulp of the result. For evenly distributed operands,
-// rounding to nearest gives 0.85 of the first part, and truncation gives 1.7. If all operands were
-// just above powers of two, rounding to nearest would give 1.15. Returns the error, or "".
+// Returns an error text if the root mean square of error / deviation exceeds 1. Returns ""
+// otherwise, and for fewer than 1000 finite results. The data must be random with zero mean. A
+// deviation is the sum of two parts: the error of operands rounded to 16 bits, and half an ulp of
+// the result. For uniformly distributed operands, rounding to nearest gives 0.85 of the first part,
+// and truncation gives 1.7. If all operands were just above powers of two, rounding to nearest
+// would give 1.15.
 std::string check_deviations(const Setup& setup, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kPredicateNames[] = {"eq", "ne", "lt", "le", "gt", "ge"};
 
-Setup make(const Problem& problem, Random& random) {
+Setup make_elementwise(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
   Setup setup;
   setup.call.op = problem.op;
@@ -26,7 +26,7 @@ Setup make(const Problem& problem, Random& random) {
 }
 
 Setup make_compare(const Problem& problem, Random& random) {
-  Setup setup = make(problem, random);
+  Setup setup = make_elementwise(problem, random);
   setup.call.outputs[0].dtype = BP_BOOL;
   set_attributes(setup.call, bp_compare_attributes{0, static_cast<uint32_t>(problem.parameters[0])});
   return setup;
@@ -92,7 +92,7 @@ void cover_exhaustively(TestMatrix& matrix, const oracle::Operator& row, uint32_
 
 void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
   const bool compares = row.id == BP_OP_COMPARE, selects = row.id == BP_OP_SELECT;
-  const auto maker = compares ? make_compare : selects ? make_select : make;
+  const auto maker = compares ? make_compare : selects ? make_select : make_elementwise;
   std::vector<Problem> apart;
   for_dtypes(row.dtypes, [&](uint32_t dtype) {
     std::vector<uint32_t> inputs(row.inputs_max, dtype);

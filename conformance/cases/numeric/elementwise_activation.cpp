@@ -9,8 +9,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Parameter 0 of `problem` is the approximation of gelu.
-Setup make(const Problem& problem, Random& random) {
+// Parameter 0 of `problem` selects the gelu approximation.
+Setup make_activation(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
   Setup setup;
   setup.call.op = problem.op;
@@ -30,7 +30,7 @@ Setup make(const Problem& problem, Random& random) {
 }
 
 void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, int32_t variant, std::string_view more) {
-  Problem problem{.op = op, .dtype = dtype, .make = make};
+  Problem problem{.op = op, .dtype = dtype, .make = make_activation};
   problem.parameters = {variant};
   const auto put = [&](const Shape& shape, DataPattern pattern, Layout layout = Layout::dense, Mode mode = Mode::once) {
     problem.shape = shape;

@@ -22,7 +22,7 @@ std::vector<Operand> operands_of(const std::vector<oracle::Tensor>& tensors) {
   return operands;
 }
 
-// Whether an any-size plan for `a` also executes `b` (BP_PLAN_ANY_SIZE in ops.h).
+// Whether an any-size plan for view `a` also serves view `b` (BP_PLAN_ANY_SIZE in ops.h).
 bool serves(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   return a.dtype == b.dtype && a.alignment_log2 == b.alignment_log2 && a.flags == b.flags && a.alias == b.alias &&
          backplane::rules::same_class(a, b);
@@ -115,8 +115,8 @@ bp_op_desc Execution::descriptor(const std::vector<bp_tensor_desc>& views, uint6
   return desc;
 }
 
-// Checks that plan_create with a null output returns the same status and facts as plan_create with
-// an output. `plan` is null if plan_create declined the descriptor.
+// Checks that plan_create returns the same status and plan properties with and without a plan
+// pointer. `plan` is null if plan_create declined the descriptor.
 void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
   ErrorRecord error;
   bp_plan_info info = {};

@@ -22,8 +22,8 @@ struct Prepared {
 
 class Execution {
  public:
-  // Lays out the operands of `setup`, and changes the inputs so that elements with shared memory
-  // are equal.
+  // Lays out the operands of `setup`, and changes the inputs so that elements that share memory are
+  // equal.
   Execution(Context& context, Setup& setup, Layout layout);
 
   // Fills the outputs with values that the execution must replace. These values are signalling NaN,
@@ -66,7 +66,6 @@ class Execution {
   Arena arena_;
   std::vector<View> views_;
   std::vector<size_t> regions_;  // one region per operand
-  // Regions of the operands after `stage`, which places staged operands in new regions.
   std::vector<size_t> effective_;
   std::vector<oracle::Tensor> poison_;
   std::vector<unsigned char> left_in_workspace_;  // contents of the workspace after the previous run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements a run of an Execution through the host library, which decomposes the composite.
+// Implements Execution::run_decomposed, which executes a composite through the host library.
 #include <algorithm>
 
 #include "cases/host/host_side.hpp"

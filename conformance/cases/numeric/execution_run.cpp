@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements a run of an Execution. The run stages operands, allocates workspace and scalars,
-// uploads, executes and downloads.
+// Implements Execution::run. It stages and uploads the operands, allocates the workspace and scalars,
+// executes the operator and downloads the outputs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-View dense_view(const std::vector<int64_t>& shape) { return lay_out(Layout::dense, {}, {{BP_U8, shape}}, 0).front(); }
+View packed_view(const std::vector<int64_t>& shape) { return lay_out(Layout::dense, {}, {{BP_U8, shape}}, 0).front(); }
 
 oracle::Tensor scalar_tensor(uint64_t bits) {
   oracle::Tensor tensor{BP_I64, {}, std::vector<unsigned char>(sizeof(bits))};
@@ -53,7 +53,7 @@ void Execution::stage(RunState& state, const bp_plan_info& info) const {
     if (!state.staged[i]) continue;
     const oracle::Tensor& tensor = input ? setup_.call.inputs[i] : setup_.call.outputs[i - inputs];
     state.regions[i] = state.arena.allocate(fmt::format("the staged {}", arena_.region(regions_[i]).label),
-                                            tensor.dtype, dense_view(tensor.shape), input);
+                                            tensor.dtype, packed_view(tensor.shape), input);
     if (input || reads_outputs()) {
       state.arena.put(state.regions[i], tensor);
     } else if (i - inputs < poison_.size()) {
@@ -74,8 +74,8 @@ void Execution::stage(RunState& state, const bp_plan_info& info) const {
   }
 }
 
-// Allocates the workspace. If the previous run left a workspace of the same size, the new workspace
-// begins with the bytes of the previous one.
+// Allocates the workspace. If the previous run used a workspace of the same size, copies its
+// contents to the new workspace.
 void Execution::allocate_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const {
   uint64_t bytes = prepared.plan.info.workspace_bytes;
   if ((prepared.plan.info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {
@@ -167,7 +167,7 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
   const bp_op_desc desc = descriptor(state.views, prepared.flags);
   allocate_workspace(state, prepared, desc);
   for (size_t i = 0; (setup_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0 && i < setup_.call.scalars.size(); ++i) {
-    state.scalars.push_back(state.arena.allocate(fmt::format("scalar {}", i), BP_I64, dense_view({}), true));
+    state.scalars.push_back(state.arena.allocate(fmt::format("scalar {}", i), BP_I64, packed_view({}), true));
     state.arena.put(state.scalars.back(), scalar_tensor(setup_.call.scalars[i]));
   }
   upload(state);

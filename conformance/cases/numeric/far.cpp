@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases in which an offset exceeds 31 or 32 bits, for every primitive. The cause is a stride,
-// an index times a stride, or the offset of an operand, a scalar or the workspace. The cases access
-// only the elements and the bytes next to the elements.
+// Test cases for every primitive with offsets that exceed 31 or 32 bits. The large offset comes
+// from a stride, from an index times a stride, or from the offset of an operand, scalar or
+// workspace. The cases access only the elements and the bytes next to them.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -26,8 +26,8 @@ std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   return bytes;
 }
 
-// A view in its own buffer. Only the elements and the bytes next to the elements are accessed.
-// `used` has one flag per element in row-major order, and is empty if all elements are used.
+// A view in its own buffer. Only the elements and the bytes next to them are accessed. `used` has
+// one flag per element in row-major order, and is empty if all elements are used.
 class Sparse {
  public:
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
@@ -135,7 +135,8 @@ void make_call(Far& far, Random& random) {
         bph_scalar_from_i64(op.scalar_dtype == 0 ? far.desc.outputs()[0].dtype : op.scalar_dtype, 3 + i));
 }
 
-// Sets the indices along `axis` if the operator has an index. Each element is selected once.
+// Sets the indices along `axis` if the operator has an index operand. The indices select each
+// element once.
 void set_indices(Far& far, uint32_t axis) {
   const bph_op_info& op = op_info(far.desc.op());
   if (op.dtype_rule != BP_RULE_GATHER && op.dtype_rule != BP_RULE_SCATTER) return;
@@ -196,7 +197,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
   for (size_t o = 0; o < expected.size(); ++o) {
     oracle::Tensor got = sparse[inputs + o].read(context, fmt::format("output {}", o));
     if (!far.used.empty() && !far.used[inputs + o].empty())
-      for (int64_t i = 0; i < got.count(); ++i)  // an unused element counts as unchanged
+      for (int64_t i = 0; i < got.count(); ++i)  // an unused element is treated as unchanged
         if (!far.used[inputs + o][static_cast<size_t>(i)]) oracle::store(got, i, oracle::load(far.call.outputs[o], i));
     const oracle::Comparison result = oracle::compare(expected[o], got, false);
     context.require(result.bad == 0, "{}: element {}: {}; {}", oracle::operator_of(far.call.op)->name,
@@ -223,17 +224,17 @@ void spread(bp_tensor_desc& view, uint32_t axis, int64_t distance) {
   view.strides[axis] = distance / (view.shape[axis] - 1) + 5;
 }
 
-struct Reach {
+struct FarOffset {
   uint32_t dtype;
   int64_t distance;  // distance in elements
   std::string_view text;
 };
-constexpr Reach kReaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
-                              {BP_F32, int64_t{1} << 29, "bytes31"},
-                              {BP_F32, int64_t{1} << 30, "bytes32"}};
+constexpr FarOffset kFarOffsets[] = {{BP_U8, int64_t{1} << 31, "elements31"},
+                                     {BP_F32, int64_t{1} << 29, "bytes31"},
+                                     {BP_F32, int64_t{1} << 30, "bytes32"}};
 
-// Returns a descriptor with a few elements. An operator with an axis uses `axis`, and matmul has a
-// batch dimension.
+// Returns a descriptor whose operands have few elements. An operator with an axis uses `axis`, and
+// matmul has a batch dimension.
 OpDesc few_elements(const bph_op_info& op, uint32_t dtype, uint32_t axis) {
   OpDesc made = sample(op, dtype);
   if (op.shape_rule == BP_SHAPE_MATMUL) {
@@ -261,9 +262,9 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Executes the operator on dense views before far views, so that the plugin already has a plan for
-// dense views when the far views need a plan.
-void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
+// Executes the operator first on dense views and then on far views. So the plugin already has a
+// plan for dense views when it creates the plan for far views.
+void reach_far(Context& context, const bph_op_info& op, const FarOffset& reach, uint32_t axis, size_t operand,
                uint32_t dimension) {
   Far far{few_elements(op, reach.dtype, axis)};
   make_call(far, context.random());
@@ -278,15 +279,17 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   execute_over(context, far, views, offsets, expected);
 }
 
-// Tests a small index and a small stride whose product is large. The case does not access rows that
-// no index selects.
+// Tests a small index and a small stride whose product exceeds 31 or 32 bits. The case does not
+// access rows that no index selects.
 void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
-  constexpr int64_t rows = 70001, columns = 3;
+  constexpr int64_t rows = 70001, row_columns = 3;
   const int64_t named[] = {0, 1, 40000, 70000};
   const bool gather = op.op == BP_OP_GATHER;
   Far far{sample(op, dtype)};
   const auto few = static_cast<int64_t>(std::size(named));
-  const auto resize = [](bp_tensor_desc& view, int64_t extent) { view = dense_view(view.dtype, {extent, columns}); };
+  const auto resize = [=](bp_tensor_desc& view, int64_t extent) {
+    view = dense_view(view.dtype, {extent, row_columns});
+  };
   for (bp_tensor_desc& view : far.desc.inputs()) resize(view, few);
   for (bp_tensor_desc& view : far.desc.outputs()) resize(view, few);
   bp_tensor_desc& table = gather ? far.desc.inputs()[0] : far.desc.outputs()[0];
@@ -294,13 +297,14 @@ void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype,
   make_call(far, context.random());
   oracle::Tensor& index = far.call.inputs[gather ? 1 : 0];
   for (int64_t i = 0; i < index.count(); ++i)
-    oracle::store(index, i, oracle::encode_integer(index.dtype, named[(i / columns + i % columns) % few]));
+    oracle::store(index, i, oracle::encode_integer(index.dtype, named[(i / row_columns + i % row_columns) % few]));
   std::vector<bp_tensor_desc> views = views_of(far);
   far.used.resize(views.size());
   std::vector<bool>& used = far.used[gather ? 0 : views.size() - 1];
-  used.resize(rows * columns);
+  used.resize(rows * row_columns);
   for (const int64_t row : named)
-    for (int64_t column = 0; column < columns; ++column) used[static_cast<size_t>(row * columns + column)] = true;
+    for (int64_t column = 0; column < row_columns; ++column)
+      used[static_cast<size_t>(row * row_columns + column)] = true;
   const std::vector<oracle::Expected> expected = oracle::evaluate(far.call);
   const uint64_t wanted = (uint64_t{1} << (bytes ? 32 : 31)) + (1u << 20);
   views[gather ? 0 : views.size() - 1].strides[0] =
@@ -418,7 +422,7 @@ void add_far(Catalogue& catalogue) {
                          .run = std::move(run)});
   };
   for (const bph_op_info& op : primitives()) {
-    for (const Reach& reach : kReaches) {
+    for (const FarOffset& reach : kFarOffsets) {
       if ((op.dtypes >> reach.dtype & 1) == 0) continue;
       for (uint32_t axis = 0; axis < (has_axis(op) ? 2u : 1u); ++axis) {
         OpDesc desc = few_elements(op, reach.dtype, axis);

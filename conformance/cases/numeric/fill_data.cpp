@@ -15,8 +15,6 @@ using namespace oracle;
 
 namespace {
 
-constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
-
 // Stores `bits` in a random element.
 void plant(Tensor& tensor, uint64_t bits, Random& random) {
   if (tensor.count() > 0) store(tensor, static_cast<int64_t>(random() % static_cast<uint64_t>(tensor.count())), bits);
@@ -79,7 +77,7 @@ void fill_integer(Tensor& tensor, DataPattern data, Random& random) {
   }
 }
 
-// Returns a float with an exponent in [from, to], any sign and any fraction.
+// Returns a float with an exponent in [from, to], a random sign and a random fraction.
 uint64_t with_exponent(uint32_t dtype, int from, int to, Random& random) {
   const int exponent = from + static_cast<int>(random() % static_cast<uint64_t>(to - from + 1));
   const long double magnitude = std::ldexp(1 + unit(random), exponent);
@@ -125,8 +123,8 @@ uint64_t near_bits(uint32_t dtype, uint64_t other, Random& random) {
   return random() % 2 == 0 ? bits : bits ^ sign_bit(dtype);
 }
 
-// Returns a value midway between two adjacent numbers of `to`, or a value that is one step of
-// `from` away from the middle.
+// Returns a value midway between two adjacent numbers of `to`, or a value whose distance from the
+// midpoint is one ulp of `from`.
 uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
   long double middle = 0;
   if (is_float(to)) {
@@ -151,7 +149,8 @@ uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
   return step == 0 ? bits : step == 1 ? next_up(from, bits) : next_down(from, bits);
 }
 
-// Points at which an implementation of a function may switch its algorithm, table or reduction.
+// Points at which an implementation of a function may switch its algorithm, table or range
+// reduction.
 constexpr long double kThresholds[] = {0,       0x1p-126L, 0x1p-24L, 0x1p-12L, 0x1p-5L,   0.25L,   0.5L,    0.625L,
                                        0.6931L, 0.7853L,   0.8442L,  1,        1.25L,     1.4142L, 1.5707L, 2,
                                        2.3562L, 2.857L,    3.1415L,  3.9L,     4,         4.7123L, 5.9L,    6.2831L,
@@ -174,12 +173,12 @@ void fill_windows(Tensor& tensor, Random& random) {
   }
 }
 
-// Returns a tag for element `index`. For unary functions of class U, the tag is in a range in which
-// different arguments give different results.
+// Returns the value of element `index` in the pattern `tags`. For unary functions of class U, the
+// value is in a range in which different arguments give different results.
 uint64_t tag_of(uint32_t op, uint32_t dtype, int64_t index, size_t operand) {
   const Operator& row = *operator_of(op);
   if (row.accuracy.letter != 'U' || row.inputs_max != 1) return tag_bits(dtype, index, operand);
-  const long double fraction = static_cast<long double>((index * 37 + 1) % 127) / 64;  // the fraction is below 2
+  const long double fraction = static_cast<long double>((index * 37 + 1) % 127) / 64;
   const bool negative = op != BP_OP_SQRT && op != BP_OP_RSQRT && op != BP_OP_LOG && index % 3 == 0;
   return encode(dtype, negative ? -fraction : fraction + 1.0L / 64);
 }
@@ -197,8 +196,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   const uint32_t dtype = tensor.dtype;
   if (!is_float(dtype)) return fill_integer(tensor, data, random);
   if (data == DataPattern::integers) {
-    // The sum must be so small that its rounding to the dtype preserves a difference of 1. A random
-    // walk of n unit steps reaches about the square root of n.
+    // The sum must be so small that the dtype represents every integer near it. A random walk of n
+    // unit steps reaches about the square root of n.
     const auto walk = static_cast<int64_t>(std::sqrt(static_cast<double>(terms))) + 1;
     const int64_t shown = whole_limit(dtype) / (4 * walk), exact = (int64_t{1} << 24) / std::max<int64_t>(terms, 1) - 1;
     return fill_integers(tensor, std::clamp<int64_t>(std::min(shown, exact), 1, 1000), random);
@@ -239,9 +238,8 @@ void fill_inputs(std::vector<Tensor>& inputs, const Problem& problem, uint32_t t
           bits = any_bits(dtype, random);
           break;
         case DataPattern::special: {
-          // In a number system whose base is the number of special values, the element's index has
-          // one digit per operand. The digit selects the special value, so every combination
-          // occurs.
+          // Operand k uses digit k of the element index, in a base equal to the number of special
+          // values. So every combination of special values occurs.
           uint64_t digit = index + start;
           for (size_t k = 0; k < operand; ++k) digit /= special_bits(inputs[k].dtype).size();
           bits = specials[(operand == 0 ? index + start : digit) % specials.size()];

@@ -11,11 +11,17 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The shape of `problem` is the shape of the index. `Problem::second` is the dtype of the index, or
-// 0 for i32. `mode_parameter` is the mode of scatter, which problem.cpp also reads as parameter 1.
-enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parameter, data_parameter };
+// Problem::shape is the shape of the index operand, and Problem::second is its dtype, or 0 for i32.
+// index_mode_parameter is the scatter mode, which problem.cpp also reads as parameter 1.
+enum IndexParameter {
+  index_axis_parameter,
+  index_mode_parameter,
+  index_extent_parameter,
+  index_chosen_parameter,
+  index_data_parameter
+};
 
-// Selection of elements by the indices.
+// The elements that the indices select.
 enum class Chosen : int32_t {
   random,   // some elements are selected often, and others never
   once,     // each element is selected at most once
@@ -50,8 +56,8 @@ void fill_indices(oracle::Tensor& index, int64_t extent, Chosen chosen, uint32_t
     int64_t value = 0;
     switch (chosen) {
       case Chosen::once:
-        // Steps of 7 select each element at most once, unless the extent is a multiple of 7. In
-        // that case the step is 1.
+        // The step is 7, which selects each element at most once. If the extent is a multiple of 7,
+        // the step is 1.
         value = i >= extent ? -1 : extent % 7 == 0 ? (i + shift) % extent : (i * 7 + shift + n % inner) % extent;
         break;
       case Chosen::reverse:
@@ -83,8 +89,8 @@ void fill_bits(oracle::Tensor& tensor, Random& random) {
 }
 
 Setup make_gather(const Problem& problem, Random& random) {
-  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
-  const int64_t extent = problem.parameters[extent_parameter];
+  const auto axis = static_cast<uint32_t>(problem.parameters[index_axis_parameter]);
+  const int64_t extent = problem.parameters[index_extent_parameter];
   Setup setup;
   setup.call.op = problem.op;
   set_attributes(setup.call, bp_axis_attributes{0, axis});
@@ -93,7 +99,8 @@ Setup make_gather(const Problem& problem, Random& random) {
   setup.call.inputs.push_back(make_tensor(problem.second != 0 ? problem.second : uint32_t{BP_I32}, shape));
   setup.call.outputs.push_back({problem.dtype, shape, {}});
   fill_bits(setup.call.inputs[0], random);
-  fill_indices(setup.call.inputs[1], extent, static_cast<Chosen>(problem.parameters[chosen_parameter]), axis, random);
+  fill_indices(setup.call.inputs[1], extent, static_cast<Chosen>(problem.parameters[index_chosen_parameter]), axis,
+               random);
   return setup;
 }
 
@@ -110,10 +117,10 @@ void plant_fragile(oracle::Tensor& io, Random& random) {
 }
 
 Setup make_scatter(const Problem& problem, Random& random) {
-  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
-  const auto mode = static_cast<uint32_t>(problem.parameters[mode_parameter]);
-  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
-  const int64_t extent = problem.parameters[extent_parameter];
+  const auto axis = static_cast<uint32_t>(problem.parameters[index_axis_parameter]);
+  const auto mode = static_cast<uint32_t>(problem.parameters[index_mode_parameter]);
+  const auto data = static_cast<DataPattern>(problem.parameters[index_data_parameter]);
+  const int64_t extent = problem.parameters[index_extent_parameter];
   Setup setup;
   setup.call.op = problem.op;
   set_attributes(setup.call, bp_scatter_attributes{0, axis, mode, 0});
@@ -121,7 +128,8 @@ Setup make_scatter(const Problem& problem, Random& random) {
   setup.call.inputs.push_back(make_tensor(problem.second != 0 ? problem.second : uint32_t{BP_I32}, shape));
   setup.call.inputs.push_back(make_tensor(problem.dtype, shape));
   setup.call.outputs.push_back(make_tensor(problem.dtype, with_extent(shape, axis, extent)));
-  fill_indices(setup.call.inputs[0], extent, static_cast<Chosen>(problem.parameters[chosen_parameter]), axis, random);
+  fill_indices(setup.call.inputs[0], extent, static_cast<Chosen>(problem.parameters[index_chosen_parameter]), axis,
+               random);
   for (oracle::Tensor* tensor : {&setup.call.inputs[1], &setup.call.outputs[0]}) {
     if (mode == BP_SCATTER_SET) {
       fill_bits(*tensor, random);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for views that extend past 2^31 elements or bytes. The cases access only the few
-// elements of a view and the bytes around each row.
+// Test cases for views that extend past 2^31 elements or bytes. The cases access only the elements
+// of a view and the guard bytes around each row.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -22,7 +22,7 @@ constexpr int64_t kRows = 2, kColumns = 3;
 // With this stride, the guards of adjacent rows do not overlap.
 constexpr int64_t kNearStride = kColumns + 2 * static_cast<int64_t>(kGuardBytes);
 
-struct Reach {
+struct LargeStride {
   uint32_t op;
   uint32_t dtype;
   int64_t stride;  // distance between rows in elements
@@ -87,7 +87,8 @@ class FarTensor {
   std::vector<unsigned char> windows_[kRows];
 };
 
-void execute_at(Context& context, const Reach& reach, const oracle::Call& call, const oracle::Expected& expected) {
+void execute_at(Context& context, const LargeStride& reach, const oracle::Call& call,
+                const oracle::Expected& expected) {
   std::vector<FarTensor> inputs;
   inputs.reserve(call.inputs.size());
   std::vector<bp_tensor_desc> views;
@@ -143,9 +144,9 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Executes the operator on near views before far views, so that the plugin already has a plan for
-// near views when the far views need a plan.
-void reach_far(Context& context, const Reach& reach) {
+// Executes the operator first on near views and then on far views. So the plugin already has a plan
+// for near views when it creates the plan for far views.
+void reach_far(Context& context, const LargeStride& reach) {
   const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;
   call.op = reach.op;
@@ -155,7 +156,7 @@ void reach_far(Context& context, const Reach& reach) {
   fill_inputs(call.inputs, problem, reach.dtype, context.random());
   call.outputs.push_back({reach.dtype, {kRows, kColumns}, {}});
   const oracle::Expected expected = std::move(oracle::evaluate(call).front());
-  Reach near = reach;
+  LargeStride near = reach;
   near.stride = kNearStride;
   execute_at(context, near, call, expected);
   execute_at(context, reach, call, expected);
@@ -178,7 +179,7 @@ void add_large(Catalogue& catalogue) {
   for (const uint32_t op : {uint32_t{BP_OP_COPY}, uint32_t{BP_OP_ADD}}) {
     for (const Stride& each : strides) {
       for (const bool output : {false, true}) {
-        const Reach reach{op, each.dtype, each.stride, output};
+        const LargeStride reach{op, each.dtype, each.stride, output};
         catalogue.push_back(
             {.id = fmt::format("numeric.{}.{}.2x3.far.{}.{}", oracle::operator_of(op)->name,
                                oracle::format_of(each.dtype).name, output ? "output" : "input", each.text),

@@ -13,8 +13,6 @@ constexpr std::string_view kLogitsNames[] = {"usual",  "wide",    "shifted", "eq
                                              "masked", "nothing", "nan",     "infinite"};
 static_assert(std::size(kLogitsNames) == static_cast<size_t>(Logits::count));
 
-constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
-
 }  // namespace
 
 oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Logits kind, Random& random) {
@@ -24,13 +22,13 @@ oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Lo
   for (int64_t i = 0; i < count; ++i) {
     if (kind == Logits::equal) put(i, -3.5L);
     if (kind == Logits::one_hot) put(i, i % width == i / width % width ? 200 : -100);
-    if (kind == Logits::masked && random() % 3 == 0) put(i, -kInfinity);
-    if (kind == Logits::nothing && i / width % 2 == 0) put(i, -kInfinity);
+    if (kind == Logits::masked && random() % 3 == 0) put(i, -oracle::kInfinity);
+    if (kind == Logits::nothing && i / width % 2 == 0) put(i, -oracle::kInfinity);
   }
   if (count == 0) return x;
   const auto any = static_cast<int64_t>(random() % static_cast<uint64_t>(count));
   if (kind == Logits::nan) put(any, std::numeric_limits<long double>::quiet_NaN());
-  if (kind == Logits::infinite) put(any, kInfinity);
+  if (kind == Logits::infinite) put(any, oracle::kInfinity);
   return x;
 }
 

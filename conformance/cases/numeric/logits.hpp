@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates logits, which are the data in cases of softmax and cross_entropy.
+// Generates logits, the input data of the softmax and cross_entropy cases.
 #pragma once
 
 #include "cases/numeric/composite.hpp"
@@ -21,7 +21,7 @@ enum class Logits : int32_t {
 
 // Indices into Problem::parameters: the axis, the kind of logits, and the setting of the other
 // attributes.
-enum LogitParameter { axis_parameter, logits_parameter, setting_parameter };
+enum LogitParameter { logit_axis_parameter, logits_parameter, setting_parameter };
 
 oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Logits kind, Random& random);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases with long ramps and counters, whose positions exceed 2^24 or 2^31. f32 represents
-// every integer only up to 2^24. Inputs repeat one element or have one byte per position. The cases
-// read the ends of the results and the elements around powers of two.
+// Test cases with element positions above 2^24 or 2^31. f32 represents every integer only up to
+// 2^24. To save memory, inputs repeat one element or have one byte per position.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -28,7 +27,7 @@ bp_tensor_desc repeated(uint32_t dtype, int64_t count) {
   return view;
 }
 
-// Executes a new plan on whole buffers.
+// Executes a new plan. Ends the case as not claimed if the plan requests staged operands.
 void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vector<bp_operand> outputs,
          const std::vector<uint64_t>& scalars = {}) {
   Runner runner(device, std::move(desc));
@@ -138,7 +137,7 @@ void extreme(Context& context, uint32_t op, bool of_index) {
   }
 }
 
-// Checks the sum of `times` ones.
+// Checks the sum of `times` elements with the value 1.
 void count(Context& context, uint32_t dtype, int64_t times) {
   Device& device = context.device();
   Buffer one(device, 64), out(device, 64);
@@ -255,8 +254,8 @@ void add_long(Catalogue& catalogue) {
   add(
       BP_OP_REDUCE_SUM, BP_BOOL, "past_2_to_31",
       [](Context& context) {
-        // Many devices process a row in one worker, so 64 times the time of one part predicts the
-        // time of the whole row.
+        // Many devices process a row in one thread or workgroup. The predicted time of the whole
+        // row is therefore 64 times the time of one part.
         constexpr int64_t parts = 64, all = (int64_t{1} << 31) + 3;
         constexpr uint64_t most_ns = 8'000'000'000;
         const uint64_t begin = now_ns();

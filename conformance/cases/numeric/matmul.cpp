@@ -20,11 +20,11 @@ namespace {
 // The shape of `problem` is the shape of the output. `Problem::second` is the dtype of the output
 // if the dtype rule permits several. If the dtype is u8, `Problem::second` is i8, the dtype of the
 // second input.
-enum Parameter { depth_parameter, kind_parameter };
+enum MatmulParameter { matmul_depth_parameter, matmul_kind_parameter };
 
 enum class Kind : int32_t {
   integers,      // integers whose sum is exact in any order
-  one_hot,       // each column of b selects one element of each row of a
+  one_hot,       // each column of `b` selects one element of each row of `a`
   significands,  // numbers of 12 bits times powers of two, which detect rounding to 11 bits
   // The sum is exact, but partial sums need more than 11 bits. Detects f16 accumulators.
   partial,
@@ -32,18 +32,18 @@ enum class Kind : int32_t {
   range,
   // The sum is exact in f32, but 4 adjacent terms need more than 11 bits. Detects f16 accumulators.
   digits,
-  zero_mean,  // random data of zero mean; the root mean square of the errors is checked
-  spikes,     // a contains large values; the root mean square of the errors is checked
+  zero_mean,  // random data with zero mean; the root mean square of the errors is checked
+  spikes,     // `a` contains large values; the root mean square of the errors is checked
   positive,   // positive data; only the hard bound is checked
   tenth,
   cancel,     // pairs that cancel each other almost entirely
-  overflow,   // products near the maximum number
-  one_inf,    // one infinity in a, which affects only its row; the product of 0 and infinity is NaN
-  right_inf,  // one infinity in b
+  overflow,   // products near the maximum finite number
+  one_inf,    // one infinity in `a`, which affects only its row; the product of 0 and infinity is NaN
+  right_inf,  // one infinity in `b`
   one_nan,
   extremes,         // integers at the ends of the range, in pairs that overflow 16 bits
-  subnormal_left,   // a is subnormal, and b scales the products back to normal
-  subnormal_right,  // b is subnormal, and a scales the products back to normal
+  subnormal_left,   // `a` is subnormal, and `b` scales the products back to normal
+  subnormal_right,  // `b` is subnormal, and `a` scales the products back to normal
   count,
 };
 constexpr std::string_view kKindNames[] = {"integers", "one_hot",        "significands",   "partial",   "range",
@@ -71,7 +71,7 @@ struct Sides {
   }
 };
 
-// Fills both inputs with integers for which |a| |b| K is below 2^24. The dtype of the output
+// Fills both inputs with small integers. The product |a| |b| K is below 2^24, and the output dtype
 // represents the sums.
 void fill_exact(const Sides& sides, uint32_t out, Random& random) {
   const auto terms = static_cast<double>(std::max<int64_t>(sides.depth, 1));
@@ -92,8 +92,8 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// Fills a with numbers of 12 significant bits, and b with powers of two. For outputs of f32 and
-// f64, also scales the rows of a and the columns of b by powers of two.
+// Fills `a` with numbers of 12 significant bits, and `b` with powers of two. For outputs of f32 and
+// f64, also scales the rows of `a` and the columns of `b` by powers of two.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
   const bool narrow = out != BP_F32 && out != BP_F64;
@@ -104,7 +104,7 @@ void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const auto power = [&] {
     return std::ldexp(random() % 2 == 0 ? 1.0L : -1.0L, static_cast<int>(random() % (narrow ? 1 : 3)));
   };
-  if (sides.depth == 1) {  // in this case b also has 12 significant bits, so that products have 24 bits
+  if (sides.depth == 1) {  // in this case `b` also has 12 significant bits, so that products have 24 bits
     sides.each_a([&](int64_t, int64_t) { return wide(); });
     sides.each_b([&](int64_t, int64_t) { return narrow ? power() : wide(); });
     return;
@@ -122,7 +122,7 @@ void fill_partial(const Sides& sides, Random& random) {
   sides.each_b([&](int64_t k, int64_t) { return k < 2 * half ? 1.0L : static_cast<long double>(random() % 3); });
 }
 
-// Fills a with the terms of narrow.hpp, and b with 4 and -4 in alternating columns.
+// Fills `a` with scaled results of narrow_term(), and `b` with 4 and -4 in alternating columns.
 void fill_narrow(const Sides& sides, Narrow kind) {
   sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / kNarrowRight; });
   sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? kNarrowRight : -kNarrowRight; });
@@ -138,8 +138,8 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
-// `subnormal` returns a nonzero subnormal number. `restoring` returns a factor whose product with
-// such a number is a normal number. Both numbers have few bits, so that sums are exact.
+// subnormal() returns a nonzero subnormal number. Its product with a result of restoring() is a
+// normal number. Both numbers have few significant bits, so that sums are exact.
 long double subnormal(uint32_t dtype, Random& random) {
   const auto steps = static_cast<long double>(random() % 7 + 1);
   return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;
@@ -217,9 +217,9 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
   }
 }
 
-Setup make(const Problem& problem, Random& random) {
-  const int64_t depth = problem.parameters[depth_parameter];
-  const auto kind = static_cast<Kind>(problem.parameters[kind_parameter]);
+Setup make_matmul(const Problem& problem, Random& random) {
+  const int64_t depth = problem.parameters[matmul_depth_parameter];
+  const auto kind = static_cast<Kind>(problem.parameters[matmul_kind_parameter]);
   std::vector<int64_t> shape = problem.shape.list(), left = shape, right = shape;
   const size_t rank = shape.size();
   const int64_t rows = shape[rank - 2], cols = shape[rank - 1];
@@ -237,8 +237,8 @@ Setup make(const Problem& problem, Random& random) {
   if (depth > 0)
     fill_sides({setup.call.inputs[0], setup.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
   if (problem.layout == Layout::same) setup.call.inputs[1].bytes = setup.call.inputs[0].bytes;
-  // The results of one row share its few spikes, so their errors are not independent. Statistics of
-  // spikes therefore need several rows.
+  // All results of a row depend on the same few large elements, so the errors of these results are
+  // not independent. Statistics of Kind::spikes therefore need several rows.
   const bool many_rows = rows > 1 && cols > 1;
   if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) setup.check_whole = check_statistics;
   return setup;
@@ -268,9 +268,9 @@ std::string_view requirement_of(Kind kind, uint32_t precision) {
   }
 }
 
-class Adder {
+class MatmulAdder {
  public:
-  Adder(Catalogue& catalogue, uint32_t dtype, uint32_t second)
+  MatmulAdder(Catalogue& catalogue, uint32_t dtype, uint32_t second)
       : catalogue_(catalogue), dtype_(dtype), second_(second) {}
 
   void operator()(const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense, Mode mode = Mode::once,
@@ -285,7 +285,7 @@ class Adder {
                     .layout = layout,
                     .pattern = pattern,
                     .mode = mode,
-                    .make = make};
+                    .make = make_matmul};
     problem.parameters = {depth, static_cast<int32_t>(kind)};
     problem.precision = precision;
     std::string more("k");
@@ -313,8 +313,8 @@ class Adder {
 
   bool mixed = false;  // whether to add cases with mixed dtypes instead of plain cases
 
-  // Uses each extent as the number of rows, the number of columns and the depth. Combines each use
-  // with a few of the other extents.
+  // Tests each extent as the number of rows, as the number of columns, and as the depth. Combines
+  // each extent with a few other extents.
   void extents(std::span<const int32_t> list) {
     const auto count = static_cast<int32_t>(list.size());
     for (int32_t i = 0; i < count; ++i) {
@@ -406,7 +406,7 @@ constexpr int32_t kMainExtents[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63
 constexpr int32_t kFewExtents[] = {1, 3, 8, 17, 33, 64, 65};
 
 void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
-  Adder adder(catalogue, dtype, second);
+  MatmulAdder adder(catalogue, dtype, second);
   if (dtype == BP_F32) adder.extents(kMainExtents);
   adder.extents(dtype == BP_F32 ? std::span<const int32_t>() : std::span<const int32_t>(kFewExtents));
   adder.batches();
@@ -448,10 +448,10 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   adder({17, 9}, 0, Kind::integers);
 }
 
-// Adds cases of integers. u8 is multiplied by i8. The id of such a case also names i8, so that only
-// a plugin with both dtypes runs the case.
+// Adds integer cases. u8 is multiplied by i8. The id of a u8 case also names i8, so that only a
+// plugin with both dtypes runs the case.
 void add_integers(Catalogue& catalogue, uint32_t dtype) {
-  Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
+  MatmulAdder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
   adder.extents(kFewExtents);
   adder.batches();
   adder.deep();

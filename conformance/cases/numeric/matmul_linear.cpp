@@ -10,10 +10,15 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-enum Parameter { depth_parameter, data_parameter, variant_parameter, narrow_parameter };
+enum MatmulLinearParameter {
+  matmul_linear_depth_parameter,
+  matmul_linear_data_parameter,
+  matmul_linear_variant_parameter,
+  matmul_linear_narrow_parameter
+};
 
 Setup make_narrow_linear(const Problem& problem, Random&) {
-  const int64_t depth = problem.parameters[depth_parameter];
+  const int64_t depth = problem.parameters[matmul_linear_depth_parameter];
   std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back();
   Setup setup;
@@ -21,8 +26,9 @@ Setup make_narrow_linear(const Problem& problem, Random&) {
   set_attributes(setup.call, bp_linear_attributes{0, BP_ACTIVATION_NONE, BP_PRECISION_FULL, 0});
   setup.call.outputs = {output(problem.dtype, shape)};
   shape.back() = depth;
-  setup.call.inputs = {narrow_rows(problem.dtype, shape, static_cast<Narrow>(problem.parameters[narrow_parameter])),
-                       narrow_weights(problem.dtype, {cols, depth})};
+  setup.call.inputs = {
+      narrow_rows(problem.dtype, shape, static_cast<Narrow>(problem.parameters[matmul_linear_narrow_parameter])),
+      narrow_weights(problem.dtype, {cols, depth})};
   return setup;
 }
 
@@ -34,8 +40,8 @@ void add_narrow(Catalogue& catalogue, uint32_t dtype) {
                       .shape = shape,
                       .pattern = DataPattern::family,
                       .make = make_narrow_linear};
-      problem.parameters[depth_parameter] = depth;
-      problem.parameters[narrow_parameter] = static_cast<int32_t>(kind);
+      problem.parameters[matmul_linear_depth_parameter] = depth;
+      problem.parameters[matmul_linear_narrow_parameter] = static_cast<int32_t>(kind);
       std::string more("k");
       more.append(std::to_string(depth)).append(".").append(kNarrowNames[static_cast<size_t>(kind)]);
       add_composite(catalogue, problem, more, {kNarrowRequirement});
@@ -44,11 +50,11 @@ void add_narrow(Catalogue& catalogue, uint32_t dtype) {
   }
 }
 
-// The shape of `problem` is [..,N], the shape of y.
+// Problem::shape is [..,N], the shape of the output y.
 Setup make_linear(const Problem& problem, Random& random) {
-  const int64_t depth = problem.parameters[depth_parameter];
-  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
-  const int32_t variant = problem.parameters[variant_parameter];
+  const int64_t depth = problem.parameters[matmul_linear_depth_parameter];
+  const auto data = static_cast<DataPattern>(problem.parameters[matmul_linear_data_parameter]);
+  const int32_t variant = problem.parameters[matmul_linear_variant_parameter];
   std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back();
   Setup setup;

@@ -22,7 +22,7 @@ std::string check_statistics(const Setup& setup, const std::vector<oracle::Expec
     const oracle::Element& element = expected[0].elements[static_cast<size_t>(i)];
     if (element.criterion != oracle::Criterion::bound) continue;
     const long double half_ulp = oracle::ulp(dtype, element.value) / 2;
-    // The hard bound is 2 (K + 2) u S + ulp / 2.
+    // The hard bound is 2 (K + 2) u S + ulp / 2, with K, u and S as in matmul_statistics.hpp.
     const long double magnitude = (element.bound - half_ulp) / oracle::dot_factor(depth);
     const long double error = oracle::value_at(got[0], i) - element.value;
     if (!std::isfinite(error)) continue;

@@ -19,9 +19,9 @@ bool has_letter(uint32_t op, char letter) {
          std::any_of(std::begin(signature.outputs), std::end(signature.outputs), is);
 }
 
-// Converts a tensor to `dtype`. The new values are within half an ulp of the original values, but
-// the narrower of the two dtypes does not represent them. An implementation that uses the narrower
-// dtype thus gives wrong results. Zeros and values that are not finite are unchanged.
+// Converts a tensor to `dtype`. If `from` is a 16-bit float, each new value is within half an ulp
+// of the original value. The 16-bit dtype does not represent the new values, so an implementation
+// that uses this dtype gives wrong results. Zeros and values that are not finite are unchanged.
 oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& random) {
   if (from.dtype == dtype || from.dtype == 0 || from.dtype == BP_BOOL) return from;
   oracle::Tensor to{dtype, from.shape, {}};
@@ -65,8 +65,7 @@ uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   }
 }
 
-// Adds the operand "w minimum" of quantized_matmul, with one value in [-1, 1) per scale of the
-// weight.
+// Adds the operand "w minimum" of quantized_matmul, with one value in [-1, 1) per weight scale.
 void add_minimum(Setup& setup, Random& random) {
   std::vector<oracle::Tensor>& inputs = setup.call.inputs;
   inputs.resize(8);
@@ -116,7 +115,7 @@ std::string name_of(const Mix& mix) {
 
 namespace {
 
-// Makes some indices too large for i32. In embedding, the low 32 bits of such an index are a legal
+// Makes some indices too large for i32. In embedding, the low 32 bits of a large index are a legal
 // index.
 void reach_further(oracle::Call& call) {
   oracle::Tensor& index = call.inputs[1];

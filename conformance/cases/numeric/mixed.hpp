@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for operators whose operands have several dtypes. The data come from a plain case.
-// Some operands are converted to other dtypes that the dtype rules allow.
+// Test cases for operators whose operands have several dtypes. The data come from a case
+// with one dtype. Some operands are then converted to other dtypes that the dtype rules allow.
 #pragma once
 
 #include <backplane/rules/mixed.hpp>
@@ -14,10 +14,10 @@ namespace rules = backplane::rules;
 // One mixture of operand dtypes: the operands that differ from the plain form, and their dtype if
 // there is a choice.
 struct Mix {
-  uint32_t mixed = 0;  // a mask of rules::Mixed
-  uint32_t other = 0;  // dtype of halves, masks and scales; 0 if there is no choice
+  uint32_t mixed = 0;  // bit mask of rules::Mixed
+  uint32_t other = 0;  // dtype of the 16-bit float operands, masks or scales; 0 if there is no choice
 };
-// Returns all mixtures that are legal if T is `dtype`.
+// Returns all legal mixtures of `op` whose main dtype T is `dtype`.
 std::vector<Mix> mixes_of(uint32_t op, uint32_t dtype);
 // Returns a name such as "parameters+state" or "halves_f16".
 std::string name_of(const Mix& mix);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generates terms whose sums detect a narrow accumulator. f32 represents the sums exactly, but a
-// 16-bit accumulator does not, even for a few terms. With other data, the bounds cannot detect such
-// an accumulator, because they allow operands rounded to 16 bits.
+// 16-bit accumulator does not, even for a few terms. With other data, the error bounds cannot
+// detect a 16-bit accumulator, because they allow operands rounded to 16 bits.
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ inline constexpr std::string_view kNarrowNames[] = {"", "range", "digits"};
 // represents. Different values of `line` give different sums.
 long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line);
 
-// The second factor of each product. It is a power of two that f16 and 4-bit values represent.
+// The second factor of each product: a power of two that f16 and 4-bit integers represent.
 inline constexpr long double kNarrowRight = 4;
 
 // Returns the first factors of the products. The shape is [lines, count], with one row of terms per

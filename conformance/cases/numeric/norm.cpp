@@ -46,18 +46,18 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
   }
 }
 
-// The shape of `problem` is the shape of x. `detail_parameter` is the mask of axes, the number of
-// groups, or whether batch_norm trains. `inputs_parameter` and `outputs_parameter` are the numbers
-// of optional operands. For batch_norm, `inputs_parameter` is a mask of absent inputs.
-enum Parameter {
-  detail_parameter,
-  spread_parameter,
-  inputs_parameter,
-  outputs_parameter,
-  norm_parameter,
-  epsilon_parameter
+// The shape of `problem` is the shape of x. `norm_detail_parameter` is the mask of axes, the number of
+// groups, or whether batch_norm trains. `norm_inputs_parameter` and `norm_outputs_parameter` are the numbers
+// of optional operands. For batch_norm, `norm_inputs_parameter` is a mask of absent inputs.
+enum NormParameter {
+  norm_detail_parameter,
+  norm_spread_parameter,
+  norm_inputs_parameter,
+  norm_outputs_parameter,
+  norm_norm_parameter,
+  norm_epsilon_parameter
 };
-float epsilon_of(const Problem& problem) { return kEpsilons[problem.parameters[epsilon_parameter]].value; }
+float epsilon_of(const Problem& problem) { return kEpsilons[problem.parameters[norm_epsilon_parameter]].value; }
 constexpr int32_t kNoGamma = 1, kNoBeta = 2, kNoRunning = 12, kNoneButX = 15;
 
 std::vector<int64_t> dimensions_of(const std::vector<int64_t>& shape, uint32_t axes, bool reduced) {
@@ -99,21 +99,21 @@ uint32_t norm_of(uint32_t op) {
   }
 }
 
-Setup make(const Problem& problem, Random& random) {
+Setup make_norm(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
-  const int32_t detail = problem.parameters[detail_parameter];
+  const int32_t detail = problem.parameters[norm_detail_parameter];
   const Shapes shapes = shapes_of(norm_of(problem.op), shape, detail);
   Setup setup;
   setup.call.op = problem.op;
   setup.call.inputs = {
-      spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[spread_parameter]), random)};
+      spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[norm_spread_parameter]), random)};
   setup.call.outputs = {output(problem.dtype, shape)};
   const auto parameter = [&](long double middle) { return scaled(problem.dtype, shapes.parameter, 1, middle, random); };
   const float epsilon = epsilon_of(problem);
-  const int32_t absent = problem.op == BP_OP_BATCH_NORM ? problem.parameters[inputs_parameter] : 0;
+  const int32_t absent = problem.op == BP_OP_BATCH_NORM ? problem.parameters[norm_inputs_parameter] : 0;
   if (problem.op == BP_OP_BATCH_NORM) {
     set_attributes(setup.call, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
-    constexpr long double middles[] = {1, 0, 0, 2};  // centers of gamma, beta, mean and variance
+    constexpr long double middles[] = {1, 0, 0, 2};  // centers of the ranges of gamma, beta, mean and variance
     for (int32_t i = 0; i < 4 && absent >> i != kNoneButX >> i; ++i)
       setup.call.inputs.push_back((absent >> i & 1) != 0 ? oracle::Tensor{} : parameter(middles[i]));
   } else {
@@ -123,10 +123,10 @@ Setup make(const Problem& problem, Random& random) {
     } else {
       set_attributes(setup.call, bp_norm_attributes{0, number, epsilon, 0});
     }
-    for (int32_t i = 0; i < problem.parameters[inputs_parameter]; ++i)
+    for (int32_t i = 0; i < problem.parameters[norm_inputs_parameter]; ++i)
       setup.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
-  for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i) {
+  for (int32_t i = 0; i < problem.parameters[norm_outputs_parameter]; ++i) {
     // batch_norm writes new running statistics only if the old running statistics are inputs.
     const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;
     setup.call.outputs.push_back(running && (absent & kNoRunning) != 0 ? oracle::Tensor{}
@@ -137,8 +137,8 @@ Setup make(const Problem& problem, Random& random) {
 
 Setup make_backward(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
-  const auto norm = static_cast<uint32_t>(problem.parameters[norm_parameter]);
-  const int32_t detail = problem.parameters[detail_parameter], inputs = problem.parameters[inputs_parameter];
+  const auto norm = static_cast<uint32_t>(problem.parameters[norm_norm_parameter]);
+  const int32_t detail = problem.parameters[norm_detail_parameter], inputs = problem.parameters[norm_inputs_parameter];
   const bool by_axes = norm == BP_NORM_LAYER || norm == BP_NORM_RMS;
   const Shapes shapes = shapes_of(norm, shape, detail);
   const float epsilon = epsilon_of(problem);
@@ -149,7 +149,7 @@ Setup make_backward(const Problem& problem, Random& random) {
                                         norm == BP_NORM_GROUP ? static_cast<uint32_t>(detail) : 0, epsilon, 0});
   setup.call.inputs = {
       scaled(problem.dtype, shape, 1, 0, random),
-      spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[spread_parameter]), random)};
+      spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[norm_spread_parameter]), random)};
   if (inputs > 0) setup.call.inputs.push_back(scaled(problem.dtype, shapes.parameter, 1, 1, random));
   if (inputs > 1) {  // the mean and rstd of the forward operator
     const oracle::Grouping grouping = norm == BP_NORM_GROUP ? oracle::group_channels(shape, detail)
@@ -168,14 +168,14 @@ Setup make_backward(const Problem& problem, Random& random) {
     setup.call.inputs.push_back(rstd);
   }
   setup.call.outputs = {output(problem.dtype, shape)};
-  for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i)
+  for (int32_t i = 0; i < problem.parameters[norm_outputs_parameter]; ++i)
     setup.call.outputs.push_back(output(problem.dtype, shapes.parameter));
   return setup;
 }
 
-class Adder {
+class NormAdder {
  public:
-  Adder(Catalogue& catalogue, uint32_t op, uint32_t dtype) : catalogue_(catalogue), op_(op), dtype_(dtype) {}
+  NormAdder(Catalogue& catalogue, uint32_t op, uint32_t dtype) : catalogue_(catalogue), op_(op), dtype_(dtype) {}
 
   void operator()(const Shape& shape, int32_t detail, Spread spread, int32_t inputs, int32_t outputs,
                   Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t norm = 0, int32_t epsilon = 0) {
@@ -187,7 +187,7 @@ class Adder {
                     .layout = layout,
                     .pattern = DataPattern::family,
                     .mode = mode,
-                    .make = backward ? make_backward : make};
+                    .make = backward ? make_backward : make_norm};
     problem.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm), epsilon};
     std::string more(backward ? norms[norm] : std::string_view());
     more.append(std::to_string(detail)).append(".").append(kSpreadNames[static_cast<size_t>(spread)]);
@@ -195,7 +195,7 @@ class Adder {
     add(catalogue_, problem, more.append(kEpsilons[epsilon].suffix));
   }
 
-  // Adds cases with the minimum epsilon and with a large epsilon.
+  // Adds cases with epsilon 0 and cases with epsilon 10.
   void other_epsilons(std::initializer_list<Shape> shapes, int32_t detail, int32_t inputs, int32_t outputs,
                       uint32_t norm = 0) {
     for (const int32_t epsilon : {1, 2}) {
@@ -248,14 +248,14 @@ class Adder {
 
 void add_norm(Catalogue& catalogue) {
   for (const uint32_t dtype : kFloatDtypes) {
-    Adder layer(catalogue, BP_OP_LAYER_NORM, dtype), rms(catalogue, BP_OP_RMS_NORM, dtype);
+    NormAdder layer(catalogue, BP_OP_LAYER_NORM, dtype), rms(catalogue, BP_OP_RMS_NORM, dtype);
     layer.rows(2, 2);
     rms.rows(1, 1);
-    Adder group(catalogue, BP_OP_GROUP_NORM, dtype);
+    NormAdder group(catalogue, BP_OP_GROUP_NORM, dtype);
     group.images({1, 2, 3, 6}, 2, 2);
     group({2, 6, 5}, 2, Spread::usual, 0, 0);
     group({2, 6, 5}, 2, Spread::usual, 1, 1);
-    Adder batch(catalogue, BP_OP_BATCH_NORM, dtype);
+    NormAdder batch(catalogue, BP_OP_BATCH_NORM, dtype);
     batch.images({0, 1}, 0, 4);
     batch({3, 6, 5}, 0, Spread::usual, 0, 0);
     batch({3, 6, 5}, 1, Spread::usual, 0, 0);
@@ -270,12 +270,12 @@ void add_norm(Catalogue& catalogue) {
       for (const int32_t outputs : {0, 4}) batch({3, 6, 5}, 1, Spread::usual, absent, outputs);
     }
     batch({2, 6, 40, 33}, 1, Spread::usual, kNoneButX, 4);
-    Adder(catalogue, BP_OP_LAYER_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 2, 2);
-    Adder(catalogue, BP_OP_RMS_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 1, 1);
+    NormAdder(catalogue, BP_OP_LAYER_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 2, 2);
+    NormAdder(catalogue, BP_OP_RMS_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 1, 1);
     group.other_epsilons({{2, 6, 5, 4}, {1, 6, 33}}, 2, 2, 2);
     batch.other_epsilons({{2, 6, 5, 4}}, 0, 0, 4);
     batch.other_epsilons({{2, 6, 5, 4}, {4, 6, 33}}, 1, 0, 4);
-    Adder backward(catalogue, BP_OP_NORM_BWD, dtype);
+    NormAdder backward(catalogue, BP_OP_NORM_BWD, dtype);
     for (const int32_t inputs : {0, 1, 2}) {
       const int32_t outputs = inputs == 0 ? 0 : 2;
       for (const uint32_t norm : {BP_NORM_LAYER, BP_NORM_RMS}) {
@@ -291,7 +291,7 @@ void add_norm(Catalogue& catalogue) {
       backward.images({1, 3}, inputs, outputs, BP_NORM_GROUP);
       backward.images({0}, inputs, outputs, BP_NORM_BATCH);
     }
-    for (Adder* each : {&layer, &rms, &group, &batch, &backward}) each->add = add_mixed;
+    for (NormAdder* each : {&layer, &rms, &group, &batch, &backward}) each->add = add_mixed;
     for (const Layout layout : {Layout::dense, Layout::padded, Layout::transposed}) {
       layer({5, 4, 11}, 0b100, Spread::usual, 2, 2, layout);
       rms({5, 4, 11}, 0b100, Spread::usual, 1, 1, layout);

@@ -11,7 +11,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Parameter 0 of `problem` is the number of the step. Parameter 1 is nonzero if weights decay.
+// Parameter 0 of `problem` is the step number. Parameter 1 is nonzero if weights decay.
 Setup make_adamw(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
   const auto step = static_cast<double>(problem.parameters[0]);

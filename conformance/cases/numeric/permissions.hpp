@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of `precision` in cases: each permission alone, all known permissions, and all 32
-// bits. A permission widens the bound only if it applies to products of the case's dtype.
+// The values of the attribute `precision` that the cases test: each precision-relaxation flag
+// alone, all known flags, all unknown bits, and all 32 bits. A flag widens the bound only if the
+// flag applies to products of the case's dtype.
 #pragma once
 
 #include <string_view>
@@ -23,7 +24,7 @@ inline constexpr Permission kPermissions[] = {
     {".allow_bf16", BP_PRECISION_ALLOW_BF16},
     {".allow_flush_f16", BP_PRECISION_ALLOW_FLUSH_F16},
     {".allow_known", kKnownPermissions},
-    // Unknown permissions have no effect, so the results must be as precise as without permissions.
+    // Unknown flags have no effect, so the results must be as precise as without flags.
     {".allow_unknown", ~kKnownPermissions},
     {".allow_all", UINT32_MAX},
 };

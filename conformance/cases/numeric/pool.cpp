@@ -8,13 +8,13 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-enum Parameter { problem_parameter, data_parameter, flag_parameter };
+enum PoolParameter { pool_problem_parameter, pool_data_parameter, pool_flag_parameter };
 
-// The flag parameter is count_padding for avg_pool. For max_pool, the flag is true if the index is
-// an output.
+// flag_parameter is the attribute count_padding for avg_pool. For max_pool, flag_parameter is 1 if
+// the operator also outputs the index.
 Setup make_pool(const Problem& problem, Random& random) {
-  const WindowProblem& s = kWindowProblems[problem.parameters[problem_parameter]];
-  const bool average = problem.op == BP_OP_AVG_POOL, flag = problem.parameters[flag_parameter] != 0;
+  const WindowProblem& s = kWindowProblems[problem.parameters[pool_problem_parameter]];
+  const bool average = problem.op == BP_OP_AVG_POOL, flag = problem.parameters[pool_flag_parameter] != 0;
   Setup setup;
   setup.call.op = problem.op;
   bp_pool_attributes attributes = {};
@@ -23,7 +23,7 @@ Setup make_pool(const Problem& problem, Random& random) {
   attributes.count_padding = average && flag ? 1 : 0;
   set_attributes(setup.call, attributes);
   setup.call.inputs = {filled(problem.dtype, image_shape(s, s.in_channels),
-                              static_cast<DataPattern>(problem.parameters[data_parameter]), 16, random)};
+                              static_cast<DataPattern>(problem.parameters[pool_data_parameter]), 16, random)};
   setup.call.outputs = {output(problem.dtype, result_shape(s, s.in_channels))};
   if (!average && flag) setup.call.outputs.push_back(output(BP_I32, setup.call.outputs[0].shape));
   return setup;

@@ -97,8 +97,8 @@ uint32_t profile_of(const Problem& problem) {
   return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
 }
 
-// Whether the expected results must contain more than one value. bool is excluded, because it has
-// too few values.
+// Whether the expected results must contain more than one distinct value. bool is excluded, because
+// it has too few values.
 bool must_vary(const Problem& problem, const Setup& setup) {
   switch (problem.layout) {
     case Layout::outer_0:
@@ -297,8 +297,8 @@ void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::
 
 namespace {
 
-// Checks that a permission does not make plan_create decline a descriptor that is accepted without
-// the permission.
+// Checks that plan_create declines the descriptor also without its precision-relaxation flags. A
+// flag must not be the reason to decline a descriptor.
 void require_refused_without(Context& context, const Problem& problem, const std::string& refusal) {
   Problem plain = problem;
   plain.precision = BP_PRECISION_FULL;

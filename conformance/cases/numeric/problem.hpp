@@ -32,7 +32,7 @@ struct Shape {
   std::vector<int64_t> list() const;
 };
 
-// Variants of the execution of a problem.
+// The ways to execute a problem.
 enum class Mode : uint8_t {
   once,
   twice,           // executes one plan twice; the second execution must not use stale data
@@ -66,7 +66,7 @@ struct Problem {
   DataPattern pattern = DataPattern::tags;
   Mode mode = Mode::once;
   std::array<int32_t, 6> parameters{};     // axis, attributes or data pattern, as the family defines
-  uint32_t precision = BP_PRECISION_FULL;  // permissions for products
+  uint32_t precision = BP_PRECISION_FULL;  // precision-relaxation flags (BP_PRECISION_ALLOW_*)
   uint32_t mixed = 0;                      // mask of rules::Mixed with the operands that differ from the plain form
   uint32_t other = 0;                      // dtype of the mixed operands if there is a choice
   Setup (*make)(const Problem&, Random&) = nullptr;
@@ -80,7 +80,7 @@ void set_attributes(oracle::Call& call, Attributes attributes) {
   call.attributes.assign(bytes, bytes + sizeof(attributes));
 }
 
-// Calls `visit` for each dtype of a set, in order of id.
+// Calls `visit` for each dtype in `set`, in order of id.
 template <typename Visit>
 void for_dtypes(uint64_t set, Visit visit) {
   for (uint32_t dtype = 1; dtype < BP_DTYPE_LIMIT; ++dtype) {
@@ -97,9 +97,9 @@ const Problem* problem_of(const Case& which);
 void add(Catalogue& catalogue, const Problem& problem, std::string_view more = {},
          std::initializer_list<std::string_view> requirements = {});
 
-// Appends one case of several problems of one operator. The case creates all plans before the first
-// execution. Unsupported problems other than the first are skipped. The first problem determines
-// the id of the case.
+// Appends one case with several problems of one operator. The case creates all plans before the
+// first execution. Skips unsupported problems, except the first problem. The first problem
+// determines the id of the case.
 void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more);
 
 // Appends a case that runs the problem through the host library. The id of the case ends with

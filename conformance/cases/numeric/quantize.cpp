@@ -18,8 +18,8 @@ namespace {
 enum class Sharing : int32_t { tensor, channel, block };
 constexpr std::string_view kSharingNames[] = {"tensor", "channel", "block"};
 
-// Returns scales in [1/64, 1/2), or integers up to `zero` if `zero` is positive. There is one value
-// per element of x. Elements that share a scale have equal values.
+// Returns scales from 1/64 to 1/2, or integer zero points up to `zero` if `zero` is positive. There
+// is one value per element of `shape`. Elements that share a scale have equal values.
 oracle::Tensor shared(uint32_t dtype, const std::vector<int64_t>& shape, Sharing sharing, int64_t zero,
                       Random& random) {
   oracle::Tensor tensor = make_tensor(dtype, shape);
@@ -42,8 +42,8 @@ std::vector<int64_t> packed(std::vector<int64_t> shape, uint32_t bits) {
 }
 
 // The shape of `problem` is the shape of the floats, and `second` is the quantized dtype. The
-// parameters are the number of bits, the sharing, whether there is a zero point, and whether values
-// are near ties.
+// parameters are the number of bits, the Sharing of scales, whether there is a zero point, and
+// whether values are near ties.
 Setup make_quantize(const Problem& problem, Random& random) {
   const auto bits = static_cast<uint32_t>(problem.parameters[0]);
   const auto sharing = static_cast<Sharing>(problem.parameters[1]);
@@ -61,8 +61,8 @@ Setup make_quantize(const Problem& problem, Random& random) {
       const std::vector<uint64_t>& specials = special_bits(problem.dtype);
       if (problem.pattern == DataPattern::special)
         oracle::store(x, i, specials[static_cast<size_t>(i) % specials.size()]);
-      // These values are half steps, which a multiplication by the reciprocal of the scale rounds
-      // incorrectly.
+      // These values are near midpoints between two quantization levels. Multiplication by the
+      // reciprocal of the scale would round some of the values incorrectly.
       if (problem.parameters[3] != 0) {
         const auto steps = static_cast<long double>(i % 300 - 150) + 0.5L;
         oracle::store(x, i, oracle::encode(problem.dtype, steps * oracle::value_at(scale, i)));
@@ -155,7 +155,7 @@ Setup make_narrow_matmul(const Problem& problem) {
   return setup;
 }
 
-// The shape of `problem` is [..,N], the shape of y. The parameters are K, the form, flags for zero
+// The shape of `problem` is [..,N], the shape of y. The parameters are K, the Form, flags for zero
 // points, for a bias and for a scale per row, and a value of Narrow.
 Setup make_matmul(const Problem& problem, Random& random) {
   if (problem.parameters[5] != 0) return make_narrow_matmul(problem);
@@ -263,7 +263,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   for (const int32_t zeros : {0, 1}) {
     for (const int32_t depth : {1, 16, 33, 256}) {
       for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
-        // 8-bit weights are i8, which the id must name.
+        // The case id must name i8, the dtype of 8-bit weights.
         const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
         for (const int32_t bias : {0, 1}) put({3, 7}, depth, form, named, zeros, bias, 0);
         put({2, 5, 4}, depth, form, named, zeros, 0, 0);
@@ -276,7 +276,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   }
   adding = add_mixed;
   for (const int32_t bias : {0, 1}) {
-    if (bias == 0 && rules::is_half(dtype)) continue;  // a mixture changes the bias to f32
+    if (bias == 0 && rules::is_half(dtype)) continue;  // the mixture kMixedParameters needs a bias
     put({3, 7}, 33, Form::weights_8, BP_I8, bias, bias, 0);
     put({3, 7}, 33, Form::weights_4, 0, 1 - bias, bias, 0);
     put({3, 7}, 33, Form::weights_4_blocks, 0, bias, bias, 0);

@@ -26,7 +26,7 @@ constexpr Start kStarts[] = {
     {"counter_high", 1, 0, uint64_t{1} << 63},
 };
 
-Setup make(const Problem& problem, Random&) {
+Setup make_random(const Problem& problem, Random&) {
   const Start& start = kStarts[problem.parameters[0]];
   Setup setup;
   setup.call.op = problem.op;
@@ -43,7 +43,7 @@ void add_one(Catalogue& catalogue, const Shape& shape, size_t start, Layout layo
                   .layout = layout,
                   .pattern = DataPattern::family,
                   .mode = mode,
-                  .make = make};
+                  .make = make_random};
   problem.parameters = {static_cast<int32_t>(start)};
   add(catalogue, problem, kStarts[start].name);
 }

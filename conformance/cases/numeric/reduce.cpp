@@ -13,7 +13,7 @@ namespace {
 
 // The shape of `problem` is the shape of the input. `Problem::second` is the dtype of the output if
 // the dtype rule permits several.
-enum Parameter { axes_parameter, data_parameter };
+enum ReduceParameter { reduce_axes_parameter, reduce_data_parameter };
 
 bool is_sum(uint32_t op) { return op == BP_OP_REDUCE_SUM || op == BP_OP_REDUCE_PROD; }
 
@@ -60,9 +60,9 @@ void fill_product(oracle::Tensor& tensor, DataPattern data, int64_t terms, Rando
   }
 }
 
-Setup make(const Problem& problem, Random& random) {
-  const auto axes = static_cast<uint32_t>(problem.parameters[axes_parameter]);
-  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
+Setup make_reduce(const Problem& problem, Random& random) {
+  const auto axes = static_cast<uint32_t>(problem.parameters[reduce_axes_parameter]);
+  const auto data = static_cast<DataPattern>(problem.parameters[reduce_data_parameter]);
   const std::vector<int64_t> shape = problem.shape.list();
   Setup setup;
   setup.call.op = problem.op;
@@ -94,7 +94,7 @@ class Adder {
                     .layout = layout,
                     .pattern = pattern_of(data),
                     .mode = mode,
-                    .make = make};
+                    .make = make_reduce};
     problem.parameters = {static_cast<int32_t>(axes), number_of(data)};
     std::string more("axes_");
     for (uint32_t d = 0; d < shape.rank; ++d) more += (axes >> d & 1) != 0 ? '1' : '0';

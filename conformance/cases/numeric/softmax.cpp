@@ -9,9 +9,9 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-Setup make(const Problem& problem, Random& random) {
+Setup make_softmax(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
-  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
+  const auto axis = static_cast<uint32_t>(problem.parameters[logit_axis_parameter]);
   Setup setup;
   setup.call.op = problem.op;
   set_attributes(setup.call, bp_axis_attributes{0, axis});
@@ -26,13 +26,14 @@ Setup make_backward(const Problem& problem, Random& random) {
   Problem forward = problem;
   const bool logarithm = problem.parameters[setting_parameter] != 0;
   forward.op = logarithm ? BP_OP_LOG_SOFTMAX : BP_OP_SOFTMAX;
-  Setup setup = make(forward, random);
+  Setup setup = make_softmax(forward, random);
   const oracle::Expected y = oracle::evaluate(setup.call)[0];
   oracle::Tensor result = make_tensor(problem.dtype, problem.shape.list());
   for (size_t i = 0; i < y.elements.size(); ++i) oracle::store(result, static_cast<int64_t>(i), y.elements[i].bits);
   setup.call.op = problem.op;
-  set_attributes(setup.call, bp_softmax_bwd_attributes{0, static_cast<uint32_t>(problem.parameters[axis_parameter]),
-                                                       logarithm ? 1u : 0u, 0});
+  set_attributes(setup.call,
+                 bp_softmax_bwd_attributes{0, static_cast<uint32_t>(problem.parameters[logit_axis_parameter]),
+                                           logarithm ? 1u : 0u, 0});
   setup.call.inputs = {scaled(problem.dtype, problem.shape.list(), 1, 0, random), result};
   return setup;
 }
@@ -41,7 +42,7 @@ Setup make_backward(const Problem& problem, Random& random) {
 
 void add_softmax(Catalogue& catalogue, uint32_t dtype) {
   for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX}) {
-    LogitCases put(catalogue, op, dtype, make, 0, {});
+    LogitCases put(catalogue, op, dtype, make_softmax, 0, {});
     put.every_kind(true);
     for (const int32_t n : {3, 8, 31, 64, 127, 128, 129, 1023, 1024, 1025})
       put({3, n}, 1, Logits::usual), put({n, 3}, 0, Logits::wide);

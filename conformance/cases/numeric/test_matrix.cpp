@@ -9,8 +9,7 @@ namespace backplane::conformance::numeric {
 
 const std::vector<Shape>& all_shapes() {
   static const std::vector<Shape> shapes = {
-      // Shapes of one dimension, with extents near the widths of vectors, waves, blocks and 16-bit
-      // counters.
+      // Shapes of one dimension, with extents near the widths of vectors, waves and blocks.
       {1},
       {2},
       {3},
@@ -65,7 +64,7 @@ const std::vector<Shape>& all_shapes() {
   return shapes;
 }
 
-// Shapes with extents near and above the limit of a 16-bit grid.
+// Shapes with extents near and above 65,535, the limit of a grid dimension on some devices.
 const std::vector<Shape>& big_shapes() {
   static const std::vector<Shape> shapes = {{65537}, {65537, 2}, {65535}, {2, 65537}, {65536}, {65537, 1, 1}};
   return shapes;
@@ -87,7 +86,7 @@ uint64_t hash(std::initializer_list<uint64_t> words) {
 }
 
 // Layouts that apply to most shapes.
-constexpr Layout kCommonLayouts[] = {Layout::dense,  Layout::sliced,  Layout::mixed,      Layout::in_place,
+constexpr Layout kMatrixLayouts[] = {Layout::dense,  Layout::sliced,  Layout::mixed,      Layout::in_place,
                                      Layout::own,    Layout::step_2,  Layout::reversed,   Layout::immediate_last,
                                      Layout::padded, Layout::outer_0, Layout::transposed, Layout::in_place_strided};
 
@@ -143,7 +142,7 @@ void TestMatrix::cover(size_t step) {
   }
   const std::vector<Shape>& shapes = all_shapes();
   for (size_t i = case_number_ % step; i < shapes.size(); i += step) {
-    const Layout wanted = kCommonLayouts[(case_number_ / 7) % std::size(kCommonLayouts)];
+    const Layout wanted = kMatrixLayouts[(case_number_ / 7) % std::size(kMatrixLayouts)];
     one(shapes[i], applies_to(wanted, shapes[i]) ? wanted : Layout::dense, patterns_[case_number_ % patterns_.size()]);
     case_number_ += 2;
   }

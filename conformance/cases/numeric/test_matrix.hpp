@@ -23,17 +23,17 @@ class TestMatrix {
   TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
              std::vector<DataPattern> patterns);
 
-  // Adds each layout on a rich shape, and every `step`-th shape with alternating layouts and
-  // patterns.
+  // Adds a case of each layout with a rich shape, and a case of every `step`-th shape with
+  // alternating layouts and patterns.
   void cover(size_t step);
-  // Adds each pattern on medium shapes.
+  // Adds cases of each pattern with medium shapes.
   void cover_patterns();
   void cover_modes();
   // A function that changes the parameters of case number `case_number`, and returns the suffix of the
   // case's id.
   using Vary = std::string (*)(Problem&, uint64_t case_number);
   void vary(Vary how) { vary_ = how; }
-  // Excludes scalars, for operators with an axis.
+  // Excludes shapes of rank 0, for operators with an axis.
   void needs_rank() { least_rank_ = 1; }
 
   void one(const Shape& shape, Layout layout, DataPattern pattern, Mode mode = Mode::once);

@@ -81,8 +81,8 @@ const std::vector<uint64_t>& special_bits(uint32_t dtype) {
 }
 
 uint64_t tag_bits(uint32_t dtype, int64_t index, size_t operand) {
-  // Distances such as the width of a vector or tile are powers of two. The periods are odd, so that
-  // elements at such distances have different tags.
+  // The widths of vectors and tiles are powers of two. The periods are odd, so two elements have
+  // different tags if their distance is a power of two.
   constexpr int64_t periods[] = {241, 127, 113, 109};
   constexpr int64_t factors[] = {1, 5, 11, 17};
   if (dtype == BP_BOOL) return (static_cast<uint64_t>(index * factors[operand % 4]) * 2654435761u >> 13) & 1;

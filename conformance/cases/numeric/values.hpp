@@ -11,7 +11,7 @@ oracle::Tensor make_tensor(uint32_t dtype, const std::vector<int64_t>& shape);
 
 // Returns a random number in [0, 1).
 long double unit(Random& random);
-// Returns random bits of the dtype. For bool, the result is 0 or 1.
+// Returns a random bit pattern of `dtype`. For bool, the result is 0 or 1.
 uint64_t any_bits(uint32_t dtype, Random& random);
 // Returns a random float in [-1, 1), or any integer or bool.
 uint64_t uniform_bits(uint32_t dtype, Random& random);

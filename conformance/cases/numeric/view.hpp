@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of operands.
+// Operand layouts: strides, offsets and shared memory.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ enum class Layout : uint8_t {
   unfold,    // overlapping windows in the first input
   in_place,  // the output uses the memory of the first input that has the output's dtype and shape
   in_place_strided,
-  in_place_second,  // as in_place, but of the second such input
+  in_place_second,  // as in_place, with the second matching input
   immediate,        // the first input is an immediate
   immediate_last,   // the last input is an immediate
   same,             // the last input uses the memory of the first input
@@ -53,7 +53,7 @@ struct View {
   int same_as = -1;  // index of the input whose memory this operand uses, or -1
 
   bool empty() const;
-  bool is_dense() const;  // whether the view is row-major without gaps; strides of extents up to 1 are ignored
+  bool is_dense() const;  // whether the view is row-major without gaps; strides of extents 0 and 1 are ignored
   bool repeats() const;   // whether two elements share an address
 };
 
@@ -72,7 +72,7 @@ bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vecto
 std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
                           uint64_t shifts);
 
-// Returns all layouts that apply to these operands.
+// Returns all layouts that apply to the operands, except the in-place layouts.
 std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
 
 // Calls `visit` with the offset of each element, in row-major order.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems for the test cases of convolution and pooling.
+// Problems for the convolution and pooling cases.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace backplane::conformance::numeric {
 
-// One problem in the terms of conv. In conv_bwd_input and conv_transpose, the image and the result
-// are exchanged.
+// A convolution or pooling problem, described as for conv. In conv_bwd_input and conv_transpose,
+// the image and the result are exchanged.
 struct WindowProblem {
   std::string_view name;
   uint32_t rank, groups;
@@ -27,7 +27,7 @@ bool is_empty(const WindowProblem& problem);
 std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);
 std::vector<int64_t> result_shape(const WindowProblem& problem, int64_t channels);
 
-// Returns `values` in the spatial dimensions, and 0 in the other dimensions.
+// Returns `values`, with 0 in each dimension that the problem does not use.
 std::array<int64_t, 3> used(const WindowProblem& s, const std::array<int64_t, 3>& values);
 
 template <typename Attributes>

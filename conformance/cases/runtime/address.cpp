@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for buffer_address. Each buffer has a unique address, which bp.import accepts.
+// Test cases for buffer_address: constant and unique addresses, and their import with bp.import.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -71,7 +71,7 @@ void are_apart(Context& context, uint32_t kind) {
     context.require(ranges[i - 1].second <= ranges[i].first, "two buffers share the address {:#x}", ranges[i].first);
 }
 
-void from_threads(Context& context) {
+void address_from_threads(Context& context) {
   need_slot(context);
   Device& device = context.device();
   const Buffer shared(device, 4096);
@@ -85,8 +85,8 @@ void from_threads(Context& context) {
   });
 }
 
-// Checks that each byte of a buffer has an address in a mapped page of the process. No other
-// mapping of the process can then use this address.
+// Checks that the first, middle and last bytes of a buffer are in mapped pages of the process. No
+// other mapping can then use their addresses.
 void are_of_the_process(Context& context, uint32_t kind) {
   if (!context.device().has(BP_CAP_PROCESS_ADDRESSES))
     context.not_claimed("the device does not declare BP_CAP_PROCESS_ADDRESSES");
@@ -113,7 +113,7 @@ void are_of_the_process(Context& context, uint32_t kind) {
   }
 }
 
-// Checks that bp.import accepts an address from buffer_address.
+// Imports part of a buffer by its address. The import must refer to the buffer's memory.
 void is_imported_again(Context& context) {
   need_slot(context);
   Device& device = context.device();
@@ -159,7 +159,7 @@ void add_address_cases(Catalogue& catalogue) {
     add("are_apart", "BP-BUF-016", are_apart);
     add("are_of_the_process", "BP-DEV-021", are_of_the_process);
   }
-  add_case(catalogue, "runtime.address.from_threads", {"BP-BUF-016", "BP-THR-002"}, from_threads, kExtension);
+  add_case(catalogue, "runtime.address.from_threads", {"BP-BUF-016", "BP-THR-002"}, address_from_threads, kExtension);
   add_case(catalogue, "runtime.address.is_imported_again", {"BP-BUF-017"}, is_imported_again, kExtension);
 }
 

@@ -15,7 +15,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Checks that the first and last bytes of the buffer can be written and read back.
+// Writes the first and last bytes of the buffer, and checks the last bytes.
 void holds_bytes(Context& context, Buffer& buffer) {
   const Bytes data = noise(context, std::min<uint64_t>(buffer.bytes, 1u << 16));
   upload(buffer, data);
@@ -89,8 +89,8 @@ void maps_to_one_address(Context& context, uint32_t kind) {
   context.require(buffer.map() == address, "buffer_map gave another address after use");
 }
 
-// The host writes a buffer between enqueues. The device must see each write that precedes the
-// enqueue of a read.
+// The host writes a buffer between enqueue calls. The device must see each write that precedes the
+// call that enqueues a read.
 void host_writes_are_seen(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -197,7 +197,7 @@ void filled_and_recovers(Context& context) {
   holds_bytes(context, again);
 }
 
-void from_threads(Context& context, uint32_t kind) {
+void buffers_from_threads(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
   in_threads(context, 8, [&](unsigned index) {
@@ -243,7 +243,7 @@ void add_buffer_cases(Catalogue& catalogue) {
     add("many_of_64", {"BP-BUF-010"}, many_at_once, 256u, uint64_t{64});
     add("many_of_5000", {"BP-BUF-010"}, many_at_once, 96u, uint64_t{5000});
     add("exhausted_and_recovers", {"BP-BUF-004", "BP-BUF-013"}, exhausted_and_recovers);
-    add("from_threads", {"BP-BUF-012", "BP-THR-002"}, from_threads);
+    add("from_threads", {"BP-BUF-012", "BP-THR-002"}, buffers_from_threads);
     if (kind == BP_MEMORY_DEVICE) continue;
     add("maps_to_one_address", {"BP-BUF-008", "BP-BUF-011"}, maps_to_one_address);
     add("host_writes_are_seen", {"BP-BUF-011"}, host_writes_are_seen);

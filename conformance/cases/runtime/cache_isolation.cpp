@@ -12,7 +12,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// Equal to the number of columns, so that a result along the wrong axis still has the right shape.
+// kRows equals the number of columns, so that a result along the wrong axis still has the right
+// shape.
 constexpr int64_t kRows = 24;
 
 struct Variant {
@@ -119,7 +120,7 @@ void run_interleaved(Context& context, const bph_op_info& op, std::vector<Varian
   for (auto each = all.rbegin(); each != all.rend(); ++each) run(*each);
 }
 
-// Executes one plan several times with different scalars, while all executions are pending.
+// Executes one plan several times with different scalars. All executions are pending at once.
 void vary_scalars(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);

@@ -49,8 +49,8 @@ void one_plan(Context& context, const bph_op_info& op) {
   }
 }
 
-// All threads use an operator for the first time at once, so that the plugin may have to create a
-// kernel or a table concurrently. Afterwards one thread checks each result.
+// All threads use an operator for the first time at once. The plugin may then create a kernel or a
+// table concurrently. Afterwards one thread checks each result.
 void first_use(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -77,7 +77,7 @@ void first_use(Context& context, const bph_op_info& op) {
   }
 }
 
-// All threads make all calls that may run concurrently.
+// All threads use plans, streams, events, buffers and copies at once.
 void everything_at_once(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 2048;

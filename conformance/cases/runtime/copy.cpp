@@ -77,7 +77,7 @@ void within_one(Context& context, bool up) {
   require_same(context, download<unsigned char>(buffer, 8192), data, "a copy within one buffer");
 }
 
-// Enqueues many copies on one stream. Each copy overwrites the result of the previous copy.
+// Enqueues many copies on one stream. Each copy reads the result of the previous copy.
 void in_order(Context& context) {
   Device& device = context.device();
   constexpr uint64_t bytes = 4099;

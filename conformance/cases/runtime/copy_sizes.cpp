@@ -20,7 +20,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kWindow = 64;  // number of bytes with data before and after an edge
+constexpr uint64_t kWindow = 64;  // number of bytes that a case writes and checks before and after an edge
 
 enum class Route { device_to_device, host_to_device, device_to_host, in, out };
 struct Direction {
@@ -34,7 +34,7 @@ const Direction kDirections[] = {{Route::device_to_device, "device_to_device", "
                                  {Route::in, "copy_in", "PAGEABLE_COPY"},
                                  {Route::out, "copy_out", "PAGEABLE_COPY"}};
 
-// The memory that a copy reads or writes, with functions for the host to access it.
+// The source or target of a copy, with functions that access its memory from the host.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -44,7 +44,7 @@ class Memory {
   virtual unsigned char* address() const { return nullptr; }
 };
 
-// Memory of a buffer of any kind.
+// A buffer of any memory kind.
 class OfDevice : public Memory {
  public:
   OfDevice(Device& device, uint64_t bytes, uint32_t kind) : buffer_(device, bytes, kind) {}
@@ -55,7 +55,7 @@ class OfDevice : public Memory {
  private:
   Buffer buffer_;
 };
-// Pageable memory of the host.
+// Pageable host memory.
 class OfHost : public Memory {
  public:
   explicit OfHost(uint64_t bytes) : pages_(bytes) {}
@@ -122,9 +122,9 @@ void whole(Context& context, Route route, unsigned log2) {
   }
 }
 
-// Returns the offsets in a copy around which the case writes and checks data: both ends, multiples
-// of `step` in the copy and in each buffer, and random offsets. The offsets are sorted, and their
-// windows do not overlap.
+// Returns the offsets, from the start of the copy, near which the case writes and checks data: both
+// ends, multiples of `step` in the copy and in each buffer, and random offsets. The offsets are
+// sorted, and their windows do not overlap.
 std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
   std::vector<uint64_t> all = {kWindow, count - kWindow};
   for (uint64_t at = step; at < count; at += step)
@@ -165,7 +165,8 @@ void sparse_copy(Context& context, Route route, Memory& to, uint64_t to_offset, 
   require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes after " + what);
 }
 
-// Tests a copy of `count` bytes. Only the edges of each mebibyte are written and checked.
+// Tests a copy of `count` bytes. Only the first and last bytes of each mebibyte are written and
+// checked.
 void large(Context& context, Route route, uint64_t count) {
   need(context, route);
   const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
@@ -177,7 +178,7 @@ void large(Context& context, Route route, uint64_t count) {
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
 
-// Many gibibytes of host addresses that are never written. The pages read as zero and use no
+// Many gibibytes of host memory. Pages that are never written read as zero and use no physical
 // memory.
 class Zeros : public OfHost {
  public:
@@ -222,7 +223,7 @@ class Repeated : public Memory {
       throw std::bad_alloc();
   }
   // Resident memory counts a touched page once per mapping. So this thread releases pages during
-  // the copy, except those of pieces with data.
+  // the copy, except the pages of pieces with data.
   void sweep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       for (uint64_t at = 0; at < bytes_; at += kPiece)
@@ -304,7 +305,7 @@ void add_copy_size_cases(Catalogue& catalogue) {
           direction.extension);
     for (unsigned log2 = 21; log2 <= 28; ++log2)
       for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
-        // Large sizes are tested with one tail each.
+        // Each size of 2^26 bytes and more is tested with one tail only.
         if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;
         const uint64_t count = (uint64_t{1} << log2) + tail;
         // Sizes of 2^26 bytes and more belong to the extension LARGE, because a device need not

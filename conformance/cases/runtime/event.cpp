@@ -14,7 +14,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kEventBytes = 4096;
 
 void never_recorded(Context& context, uint32_t flags) {
   Device& device = context.device();
@@ -24,25 +24,29 @@ void never_recorded(Context& context, uint32_t flags) {
     context.require(event.wait_for(timeout) == BP_OK, "an event that was never recorded does not count as passed");
   Stream stream(device);
   stream.wait_event(event.get());
-  Buffer from(device, kBytes), to(device, kBytes);
-  const Bytes data = noise(context, kBytes);
+  Buffer from(device, kEventBytes), to(device, kEventBytes);
+  const Bytes data = noise(context, kEventBytes);
   upload(from, data);
-  stream.copy(to.get(), 0, from.get(), 0, kBytes);
+  stream.copy(to.get(), 0, from.get(), 0, kEventBytes);
   stream.wait();
-  require_same(context, download<unsigned char>(to, kBytes), data, "work after a wait for an event never recorded");
+  require_same(context, download<unsigned char>(to, kEventBytes), data,
+               "work after a wait for an event never recorded");
 }
 
-// A stream that copies new data after a delay. The data show whether the copy has finished.
+// A stream that copies new data after a delay. The data show whether the copy has completed.
 struct Producer {
   explicit Producer(Context& context)
-      : delay(context), stream(context.device()), from(context.device(), kBytes), to(context.device(), kBytes) {}
+      : delay(context),
+        stream(context.device()),
+        from(context.device(), kEventBytes),
+        to(context.device(), kEventBytes) {}
   // Enqueues a copy of new data after a delay. Returns the data.
   Bytes enqueue(Context& context, uint64_t microseconds) {
-    Bytes data = noise(context, kBytes);
+    Bytes data = noise(context, kEventBytes);
     upload(from, data);
-    upload(to, Bytes(kBytes, 0));
+    upload(to, Bytes(kEventBytes, 0));
     delay.enqueue(stream, microseconds);
-    stream.copy(to.get(), 0, from.get(), 0, kBytes);
+    stream.copy(to.get(), 0, from.get(), 0, kEventBytes);
     return data;
   }
   Delay delay;
@@ -64,8 +68,8 @@ void wait_for(Event& event, How how) {
   if (status != BP_OK) throw CaseEnd{Outcome::fail, fmt::format("event_wait returned {}", status_name(status))};
 }
 
-// The host waits for the event and then reads through another stream. Only the wait orders the read
-// after the work.
+// The host waits for the event and then reads the data on another stream. Only this wait orders the
+// read after the work.
 void passes_behind_the_work(Context& context, How how) {
   Producer producer(context);
   Event event(context.device());
@@ -73,7 +77,8 @@ void passes_behind_the_work(Context& context, How how) {
     const Bytes data = producer.enqueue(context, context.below(1500));
     producer.stream.record(event.get());
     wait_for(event, how);
-    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work before an event that has passed");
+    require_same(context, download<unsigned char>(producer.to, kEventBytes), data,
+                 "work before an event that has passed");
   }
 }
 
@@ -82,15 +87,15 @@ void mapped_behind_the_work(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
   Producer producer(context);
-  Buffer mapped(device, kBytes, kind);
+  Buffer mapped(device, kEventBytes, kind);
   char* const address = mapped.map();
   Event event(device);
   for (unsigned round = 0; round < 32; ++round) {
     const Bytes data = producer.enqueue(context, context.below(1500));
-    producer.stream.copy(mapped.get(), 0, producer.to.get(), 0, kBytes);
+    producer.stream.copy(mapped.get(), 0, producer.to.get(), 0, kEventBytes);
     producer.stream.record(event.get());
     event.wait();
-    require_same(context, Bytes(address, address + kBytes), data, "mapped memory after an event that has passed");
+    require_same(context, Bytes(address, address + kEventBytes), data, "mapped memory after an event that has passed");
   }
 }
 
@@ -103,12 +108,13 @@ void record_again(Context& context) {
     const Bytes data = producer.enqueue(context, context.below(1500));
     producer.stream.record(event.get());
     event.wait();
-    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work before the latest record");
+    require_same(context, download<unsigned char>(producer.to, kEventBytes), data, "work before the latest record");
   }
 }
 
-// Records an event on one stream and then on another stream. The event completes with the latest
-// record, even if the first stream finishes later.
+// Records an event first on one stream, and then on another stream. The event completes when the
+// work before the latest event_record call has completed, even if the work on the first stream
+// takes longer.
 void record_on_another_stream(Context& context) {
   Producer first(context), second(context);
   Event event(context.device());
@@ -118,13 +124,13 @@ void record_on_another_stream(Context& context) {
     const Bytes data = second.enqueue(context, context.below(1000));
     second.stream.record(event.get());
     event.wait();
-    require_same(context, download<unsigned char>(second.to, kBytes), data, "work before the latest record");
+    require_same(context, download<unsigned char>(second.to, kEventBytes), data, "work before the latest record");
     first.stream.wait();
   }
 }
 
-// Starts a wait for an event, and then records the event again. The wait must end with the work
-// before the first record.
+// Starts a wait for an event, and then records the event again. The wait must return when the work
+// before the first event_record call has completed, and must not wait for later work.
 void wait_keeps_its_record(Context& context) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -169,20 +175,20 @@ void destroyed_after_record(Context& context) {
     }
     const Event other(context.device());  // may reuse the address of the destroyed event
     producer.stream.wait();
-    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work whose event was destroyed");
+    require_same(context, download<unsigned char>(producer.to, kEventBytes), data, "work whose event was destroyed");
   }
 }
 
 void of_an_ended_stream(Context& context) {
   Device& device = context.device();
   Event event(device);
-  Buffer from(device, kBytes), to(device, kBytes);
-  const Bytes data = noise(context, kBytes);
+  Buffer from(device, kEventBytes), to(device, kEventBytes);
+  const Bytes data = noise(context, kEventBytes);
   upload(from, data);
   for (int round = 0; round < 16; ++round) {
     {
       Stream stream(device);
-      stream.copy(to.get(), 0, from.get(), 0, kBytes);
+      stream.copy(to.get(), 0, from.get(), 0, kEventBytes);
       stream.record(event.get());
       stream.wait();
     }
@@ -193,15 +199,15 @@ void of_an_ended_stream(Context& context) {
     other.record(event.get());
     other.wait();
   }
-  require_same(context, download<unsigned char>(to, kBytes), data, "work of a stream that has ended");
+  require_same(context, download<unsigned char>(to, kEventBytes), data, "work of a stream that has ended");
 }
 
-// Checks that one thread can enqueue to a stream while another thread waits for an event of this
+// Checks that one thread can enqueue to a stream while another thread waits for an event on this
 // stream.
 void wait_leaves_the_stream_alone(Context& context) {
   Producer producer(context);
   Event event(context.device());
-  Buffer extra(context.device(), kBytes);
+  Buffer extra(context.device(), kEventBytes);
   const Bytes data = producer.enqueue(context, 8000);
   producer.stream.record(event.get());
   std::exception_ptr failure;
@@ -213,11 +219,12 @@ void wait_leaves_the_stream_alone(Context& context) {
         failure = std::current_exception();
       }
     });
-    for (int i = 0; i < 100; ++i) producer.stream.copy(extra.get(), 0, producer.to.get(), 0, kBytes);
+    for (int i = 0; i < 100; ++i) producer.stream.copy(extra.get(), 0, producer.to.get(), 0, kEventBytes);
   }
   if (failure != nullptr) std::rethrow_exception(failure);
   producer.stream.wait();
-  require_same(context, download<unsigned char>(extra, kBytes), data, "work enqueued while an event was waited on");
+  require_same(context, download<unsigned char>(extra, kEventBytes), data,
+               "work enqueued while an event was waited on");
 }
 
 void waited_on_by_threads(Context& context) {
@@ -229,7 +236,7 @@ void waited_on_by_threads(Context& context) {
   std::jthread recorder([&] {
     try {
       for (unsigned round = 0; round < 200; ++round) {
-        producer.stream.copy(producer.to.get(), 0, producer.from.get(), 0, kBytes);
+        producer.stream.copy(producer.to.get(), 0, producer.from.get(), 0, kEventBytes);
         producer.stream.record(event.get());
       }
     } catch (...) {
@@ -259,8 +266,8 @@ void waited_on_by_threads(Context& context) {
   event.wait();
 }
 
-// Checks that recording an event submits the work before it. The case makes no other call until the
-// event has completed.
+// Checks that event_record submits the earlier work of the stream. The case only polls the event,
+// until the event has completed.
 void record_submits(Context& context) {
   Producer producer(context);
   Event event(context.device());
@@ -274,7 +281,7 @@ void record_submits(Context& context) {
       status = event.wait_for(0);
     }
     context.require(status == BP_OK, "an event that was only polled did not pass: the record did not submit");
-    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work that a record submitted");
+    require_same(context, download<unsigned char>(producer.to, kEventBytes), data, "work that a record submitted");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for executions of every operator, and for the state that their results must not depend
-// on.
+// Test cases for executions of every operator. Results must not depend on earlier executions, on
+// the workspace's contents or on other streams.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -62,7 +62,7 @@ void again_and_again(Context& context, const bph_op_info& op) {
   }
 }
 
-// Checks that a plan keeps no state of the previous execution.
+// Checks that a plan keeps no state from the previous execution.
 void of_other_data(Context& context, const bph_op_info& op) {
   Scene first(context, op), second(context, op);
   Runner runner(first.device, first.desc);
@@ -141,8 +141,8 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   }
 }
 
-// Checks that the plugin does not read the descriptor after plan_create returns, and does not read
-// the structs of an execution after plan_execute returns.
+// Checks that the plugin reads the descriptor only until plan_create returns, and the structs of an
+// execution only until plan_execute returns.
 void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   Scene scene(context, op);
   Device& device = scene.device;
@@ -225,7 +225,7 @@ void plan_destroyed_while_pending(Context& context, const bph_op_info& op) {
   }
 }
 
-// Executes the plan on four streams at once. Each stream has its own data and workspace.
+// Executes one plan on four streams at once. Each stream has its own data and workspace.
 void on_streams_at_once(Context& context, const bph_op_info& op) {
   constexpr size_t count = 4;
   std::vector<std::unique_ptr<Scene>> scenes;
@@ -253,8 +253,8 @@ void on_streams_at_once(Context& context, const bph_op_info& op) {
   }
 }
 
-// Checks that all plans of the descriptor compute the same bits, independent of addresses and of
-// other work on the device.
+// Checks that all plans for one descriptor compute the same bits, with any addresses and any other
+// work on the device.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   if (!device.has(BP_CAP_DETERMINISTIC)) context.not_claimed("the device does not declare BP_CAP_DETERMINISTIC");

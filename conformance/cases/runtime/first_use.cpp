@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the first use of a function in a process. Each case runs in a new process, because
-// earlier cases in a process initialise the plugin.
+// Test cases for the first use of a slot or an operator in a process. Each case runs in a new
+// process, because earlier cases in a process initialise the plugin.
 #include "cases/catalogue.hpp"
 #include "cases/numeric/problem.hpp"
 #include "cases/support/add_case.hpp"
@@ -12,17 +12,17 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned kThreadCount = 8;
+constexpr unsigned kFirstUseThreads = 8;
 
 // Each thread creates its own plugin instance, and so calls bp_plugin_query.
 void queries(Context& context) {
   // Keeps the library loaded, because each Plugin opens and closes the library.
   const Library library(context.path());
-  in_threads(context, kThreadCount, [&](unsigned) { const Plugin plugin(context.path()); });
+  in_threads(context, kFirstUseThreads, [&](unsigned) { const Plugin plugin(context.path()); });
 }
 
 void instances(Context& context) {
-  in_threads(context, kThreadCount, [&](unsigned index) {
+  in_threads(context, kFirstUseThreads, [&](unsigned index) {
     Plugin plugin(context.path());
     Device device(plugin, context.device_index());
     Buffer from(device, 4096), to(device, 4096);
@@ -39,12 +39,12 @@ void instances(Context& context) {
 
 void device_opens(Context& context) {
   Plugin& plugin = context.plugin();
-  in_threads(context, kThreadCount, [&](unsigned) { const Device device(plugin, context.device_index()); });
+  in_threads(context, kFirstUseThreads, [&](unsigned) { const Device device(plugin, context.device_index()); });
 }
 
 void device_questions(Context& context) {
   Plugin& plugin = context.plugin();
-  in_threads(context, kThreadCount, [&](unsigned) {
+  in_threads(context, kFirstUseThreads, [&](unsigned) {
     plugin.device_count();
     plugin.device_info(context.device_index());
   });
@@ -53,7 +53,7 @@ void device_questions(Context& context) {
 template <class Body>
 void of_one_device(Context& context, const Body& body) {
   Device& device = context.device();
-  in_threads(context, kThreadCount, [&](unsigned index) { body(context, device, index); });
+  in_threads(context, kFirstUseThreads, [&](unsigned index) { body(context, device, index); });
 }
 
 void streams(Context& context) {
@@ -81,8 +81,8 @@ void copies(Context& context) {
   });
 }
 
-// Returns a score for how well a case represents its operator. The best case makes one execution of
-// a few hundred elements in the operator's usual dtype.
+// Returns a score for how well a case represents its operator. The best case executes the operator
+// once on 16 to 4096 elements, preferably f32, and needs no extension.
 int merit(const Case& which) {
   const numeric::Problem* problem = numeric::problem_of(which);
   if (problem == nullptr || which.id.ends_with(".decomposed") || problem->mode != numeric::Mode::once) return 0;
@@ -112,7 +112,7 @@ void add_first_use_cases(Catalogue& catalogue) {
   add("buffers", buffers, 2);
   add("copies", copies, 4);
 
-  // Repeats one numeric case per operator as the first work of a new process.
+  // Runs one numeric case per operator again, as the first work of a new process.
   struct Best {
     size_t index = 0;
     int merit = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests two commands on one buffer: write after read, read after write and write after write. The
-// commands are on one stream, or on two streams that an event orders. Slow work of the first
-// command's kind delays the first command. A device that fails to wait for this kind of work runs
-// the second command too early.
+// commands are on one stream, or on two streams that an event orders. Before the first command, the
+// case enqueues slow work of the same kind. A device that does not wait for such work runs the second
+// command too early.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -12,7 +12,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kHazardBytes = 4096;
 constexpr uint64_t kSlowBytes = 2u << 20;
 
 enum class Access { copy_in, copy_out, copy, from_host, to_host, execute, fill };
@@ -84,7 +84,7 @@ class Side {
            : command_.access == Access::fill  ? Bytes(host_.size(), value_)
                                               : host_;
   }
-  // Returns the bytes that this command, which must be a reader, read from the shared buffer.
+  // Returns the bytes that this command read from the shared buffer. The command must be a reader.
   Bytes seen() const {
     if (command_.access == Access::copy_out) return host_;
     Bytes got = download<unsigned char>(other_, host_.size());
@@ -116,13 +116,13 @@ void in_order(Context& context, const Command& first, const Command& second, boo
   Device& device = context.device();
   Stream stream(device), other(device);
   Event event(device);
-  Buffer subject(device, kBytes), busy(device, kSlowBytes);
-  Side slow(context, first, kSlowBytes), earlier(context, first, kBytes), later(context, second, kBytes);
+  Buffer subject(device, kHazardBytes), busy(device, kSlowBytes);
+  Side slow(context, first, kSlowBytes), earlier(context, first, kHazardBytes), later(context, second, kHazardBytes);
   slow.prepare();
   upload(busy, Bytes(kSlowBytes, 0x3C));
   const std::string what = fmt::format("{} and then {}{}", first.name, second.name, across ? " after an event" : "");
   for (const unsigned units : {4u, 24u}) {
-    Bytes content = noise(context, kBytes);
+    Bytes content = noise(context, kHazardBytes);
     upload(subject, content);
     earlier.prepare();
     later.prepare();
@@ -139,7 +139,7 @@ void in_order(Context& context, const Command& first, const Command& second, boo
     if (first.writes) content = earlier.written();
     if (!second.writes) require_same(context, later.seen(), content, "what the second read: " + what);
     if (second.writes) content = later.written();
-    require_same(context, download<unsigned char>(subject, kBytes), content, what);
+    require_same(context, download<unsigned char>(subject, kHazardBytes), content, what);
   }
 }
 

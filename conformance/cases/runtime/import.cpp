@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for bp.import, which creates buffers over memory of the host.
+// Test cases for bp.import, which creates buffers over host memory.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -90,7 +90,8 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory");
 }
 
-// Checks that an import of null memory or of an unknown type is rejected and returns no buffer.
+// Checks that an import of null memory, of 0 bytes or of an unknown type is rejected and returns no
+// buffer.
 void refuses(Context& context, uint32_t type, bool address, uint64_t bytes, std::initializer_list<bp_status> statuses) {
   const bp_import_api& table = import_of(context);
   const Pages pages(1u << 16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of host memory, and a buffer that imports such pages.
+// Pages of host memory, and a buffer that imports them.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests equivalent descriptors. The stride of a dimension of extent 0 or 1 has no effect, so any
-// value is legal in the descriptors of plans and executions.
+// Tests equivalent descriptors. The stride of a dimension of extent 0 or 1 has no effect.
+// Descriptors of plans and executions may contain any value there.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -66,9 +66,9 @@ void scatter_once(Operands& operands, const Shape& shape) {
   if (!rows.empty()) operands.set_input(0, std::move(rows));
 }
 
-class Scene {
+class LayoutScene {
  public:
-  Scene(Context& context, const bph_op_info& op, const Shape& shape)
+  LayoutScene(Context& context, const bph_op_info& op, const Shape& shape)
       : context_(context), plain_(of_shape(op, shape)), operands_(context, op, plain_), stream_(context.device()) {
     if (op.dtype_rule == BP_RULE_SCATTER) scatter_once(operands_, shape);
     expected_ = operands_.expected(plain_);
@@ -131,7 +131,7 @@ class Scene {
 };
 
 void mean_the_same(Context& context, const bph_op_info& op, const Shape& shape) {
-  Scene scene(context, op, shape);
+  LayoutScene scene(context, op, shape);
   std::vector<OpDesc> others;
   for (size_t variant = 0; variant < std::size(kStrides); ++variant)
     others.push_back(with_strides(scene.plain(), variant));

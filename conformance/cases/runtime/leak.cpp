@@ -65,10 +65,10 @@ void of_waits(Context& context) {
   });
 }
 
-// The work is pending most of the time, so most of the waits return TIMEOUT.
+// Work is pending most of the time, so most waits return TIMEOUT.
 void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Device& device = context.device();
-  if (device.has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
+  if (device.has(BP_CAP_SYNCHRONOUS)) return;  // a synchronous device never has pending work
   Delay delay(context);
   Stream stream(device);
   Event event(device);
@@ -133,7 +133,7 @@ void of_plans(Context& context, const bph_op_info& op) {
   expect_no_leak(context, "creating and destroying a plan", 512, [&] { const Plan plan(device, desc.get()); });
 }
 
-// Each plan has a different shape. The plan cache of the plugin may grow up to a limit.
+// Each plan has a different shape. The plugin's plan cache may grow up to a limit.
 void of_plans_of_many_shapes(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   int64_t row_count = 1;

@@ -106,7 +106,7 @@ void free_can_be_had(Context& context) {
   context.fail("{}", refused);
 }
 
-void from_threads(Context& context) {
+void info_from_threads(Context& context) {
   Device& device = context.device();
   in_threads(context, 4, [&](unsigned) {
     for (int i = 0; i < 50; ++i) {
@@ -134,7 +134,7 @@ void add_memory_cases(Catalogue& catalogue) {
     add("all_given_back", "BP-MEMI-003", [kind](Context& context) { many_are_all_given_back(context, kind); });
   }
   add_case(catalogue, "runtime.memory_info.free_can_be_had", {"BP-MEMI-005"}, free_can_be_had);
-  add_case(catalogue, "runtime.memory_info.from_threads", {"BP-MEMI-004", "BP-THR-002"}, from_threads);
+  add_case(catalogue, "runtime.memory_info.from_threads", {"BP-MEMI-004", "BP-THR-002"}, info_from_threads);
 }
 
 }  // namespace backplane::conformance

@@ -14,8 +14,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// The memory alternates between parts of the host and parts of the device. Each part has `grain`
-// bytes.
+// Memory that alternates between a part for the host and a part for the device. Each part has
+// `grain` bytes.
 struct Halves {
   uint64_t grain, count;
   uint64_t host(uint64_t i) const { return 2 * i * grain; }
@@ -23,7 +23,7 @@ struct Halves {
   uint64_t bytes() const { return 2 * count * grain; }
 };
 
-// Memory that both the host and the device access: a mapped buffer, or imported pages of the host.
+// Memory that both the host and the device access: a mapped buffer, or imported host pages.
 class Mapped {
  public:
   static constexpr uint32_t kImportedPages = UINT32_MAX;  // this value of `kind` means imported pages

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for order across streams. Copies delay the work that precedes the record of an event.
+// Test cases for the order of work across streams. Slow copies delay the work before each recorded
+// event.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -12,34 +13,34 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kOrderBytes = 4096;
 
-// One producer stream, several consumer streams, and the buffers of all of them.
-struct Scene {
-  explicit Scene(Context& given, unsigned consumer_count = 1)
+// One producer stream, several consumer streams, and their buffers.
+struct OrderScene {
+  explicit OrderScene(Context& given, unsigned consumer_count = 1)
       : context(given),
         device(given.device()),
         delay(given),
         producer(device),
-        from(device, kBytes),
-        middle(device, kBytes) {
+        from(device, kOrderBytes),
+        middle(device, kOrderBytes) {
     for (unsigned i = 0; i < consumer_count; ++i) {
       consumers.emplace_back(device);
-      results.emplace_back(device, kBytes);
+      results.emplace_back(device, kOrderBytes);
     }
   }
   Bytes produce(uint64_t most_us) {
-    Bytes data = noise(context, kBytes);
+    Bytes data = noise(context, kOrderBytes);
     upload(from, data);
-    upload(middle, Bytes(kBytes, 0));
+    upload(middle, Bytes(kOrderBytes, 0));
     delay.enqueue(producer, context.below(most_us));
-    producer.copy(middle.get(), 0, from.get(), 0, kBytes);
+    producer.copy(middle.get(), 0, from.get(), 0, kOrderBytes);
     return data;
   }
-  void consume(unsigned index) { consumers[index].copy(results[index].get(), 0, middle.get(), 0, kBytes); }
+  void consume(unsigned index) { consumers[index].copy(results[index].get(), 0, middle.get(), 0, kOrderBytes); }
   void check(unsigned index, const Bytes& data, std::string_view what) {
     consumers[index].wait();
-    require_same(context, download<unsigned char>(results[index], kBytes), data, what);
+    require_same(context, download<unsigned char>(results[index], kOrderBytes), data, what);
   }
   Context& context;
   Device& device;
@@ -51,7 +52,7 @@ struct Scene {
 };
 
 void one_waits(Context& context, uint64_t most_us) {
-  Scene scene(context);
+  OrderScene scene(context);
   Event event(scene.device);
   for (unsigned round = 0; round < 64; ++round) {
     const Bytes data = scene.produce(most_us);
@@ -63,9 +64,9 @@ void one_waits(Context& context, uint64_t most_us) {
 }
 
 void by_operator(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   Event event(scene.device);
-  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, kBytes));
+  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, kOrderBytes));
   for (unsigned round = 0; round < 48; ++round) {
     Bytes data = scene.produce(1500);
     scene.producer.record(event.get());
@@ -77,13 +78,13 @@ void by_operator(Context& context) {
 }
 
 void of_an_operator(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   Event event(scene.device);
-  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, kBytes));
+  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, kOrderBytes));
   for (unsigned round = 0; round < 48; ++round) {
-    Bytes data = noise(context, kBytes);
+    Bytes data = noise(context, kOrderBytes);
     upload(scene.from, data);
-    upload(scene.middle, Bytes(kBytes, 0));
+    upload(scene.middle, Bytes(kOrderBytes, 0));
     scene.delay.enqueue(scene.producer, context.below(1500));
     invert.enqueue(scene.producer.get(), {{scene.from.get()}}, {{scene.middle.get()}});
     scene.producer.record(event.get());
@@ -95,7 +96,7 @@ void of_an_operator(Context& context) {
 }
 
 void destroyed_at_once(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   for (unsigned round = 0; round < 48; ++round) {
     const Bytes data = scene.produce(1500);
     {
@@ -109,10 +110,10 @@ void destroyed_at_once(Context& context) {
   }
 }
 
-// A wait refers to the latest record that was enqueued before the wait. A later record of the event
-// does not affect the wait.
+// A wait refers to the latest event_record call before the wait. A later event_record call does not
+// affect the wait.
 void recorded_again(Context& context, bool elsewhere) {
-  Scene scene(context);
+  OrderScene scene(context);
   Event event(scene.device);
   Stream idle(scene.device);
   for (unsigned round = 0; round < 48; ++round) {
@@ -126,9 +127,9 @@ void recorded_again(Context& context, bool elsewhere) {
   }
 }
 
-// A wait refers to the latest record that was enqueued before the wait.
+// A wait refers to the latest event_record call before the wait.
 void latest_record(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   Event event(scene.device);
   Stream idle(scene.device);
   for (unsigned round = 0; round < 48; ++round) {
@@ -142,10 +143,10 @@ void latest_record(Context& context) {
   }
 }
 
-// Checks that a stream's wait for an event can end while work that was enqueued after the record is
-// still pending.
+// Checks that a stream's wait for an event can complete while work that was enqueued after the
+// event_record call is still pending.
 void later_work_is_not_waited_for(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   if (scene.device.has(BP_CAP_SYNCHRONOUS)) return;
   Event event(scene.device);
   for (unsigned attempt = 0; attempt < kDelayAttempts; ++attempt) {
@@ -164,7 +165,7 @@ void later_work_is_not_waited_for(Context& context) {
 }
 
 void fan_out(Context& context, unsigned count) {
-  Scene scene(context, count);
+  OrderScene scene(context, count);
   Event event(scene.device);
   for (unsigned round = 0; round < 24; ++round) {
     const Bytes data = scene.produce(1000);
@@ -177,17 +178,16 @@ void fan_out(Context& context, unsigned count) {
   }
 }
 
-// The streams form a ring. Each stream adds to the data after the previous stream has added to
-// them.
+// The streams form a ring. Each stream adds 1 to the result of the previous stream.
 void ring(Context& context, unsigned count) {
-  Scene scene(context, count);
-  Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, kBytes / 4));
-  Buffer one(scene.device, kBytes);
-  upload(one, Words(kBytes / 4, 1));
+  OrderScene scene(context, count);
+  Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, kOrderBytes / 4));
+  Buffer one(scene.device, kOrderBytes);
+  upload(one, Words(kOrderBytes / 4, 1));
   std::vector<Event> events;
   for (unsigned i = 0; i < count; ++i) events.emplace_back(scene.device);
   for (unsigned round = 0; round < 12; ++round) {
-    upload(scene.results[0], Words(kBytes / 4, round));
+    upload(scene.results[0], Words(kOrderBytes / 4, round));
     unsigned steps = 0;
     for (unsigned lap = 0; lap < 3; ++lap) {
       for (unsigned i = 0; i < count; ++i, ++steps) {
@@ -199,7 +199,7 @@ void ring(Context& context, unsigned count) {
       }
     }
     for (Stream& stream : scene.consumers) stream.wait();
-    require_same(context, download<uint32_t>(scene.results[0], kBytes / 4), Words(kBytes / 4, round + steps),
+    require_same(context, download<uint32_t>(scene.results[0], kOrderBytes / 4), Words(kOrderBytes / 4, round + steps),
                  "a ring of streams");
   }
 }
@@ -207,59 +207,59 @@ void ring(Context& context, unsigned count) {
 // The consumer waits until the data are complete. The producer waits until the consumer has read
 // the data, and then overwrites them.
 void there_and_back(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   Event full(scene.device), empty(scene.device);
   constexpr unsigned rounds = 32;
   std::vector<Buffer> sources, results;
   std::vector<Bytes> data;
   for (unsigned i = 0; i < rounds; ++i) {
-    data.push_back(noise(context, kBytes));
-    sources.emplace_back(scene.device, kBytes);
-    results.emplace_back(scene.device, kBytes);
+    data.push_back(noise(context, kOrderBytes));
+    sources.emplace_back(scene.device, kOrderBytes);
+    results.emplace_back(scene.device, kOrderBytes);
     upload(sources.back(), data.back());
   }
   Stream& consumer = scene.consumers[0];
   for (unsigned i = 0; i < rounds; ++i) {
     scene.producer.wait_event(empty.get());
     if (i % 3 == 0) scene.delay.enqueue(scene.producer, context.below(600));
-    scene.producer.copy(scene.middle.get(), 0, sources[i].get(), 0, kBytes);
+    scene.producer.copy(scene.middle.get(), 0, sources[i].get(), 0, kOrderBytes);
     scene.producer.record(full.get());
     consumer.wait_event(full.get());
     if (i % 3 == 1) scene.delay.enqueue(consumer, context.below(600));
-    consumer.copy(results[i].get(), 0, scene.middle.get(), 0, kBytes);
+    consumer.copy(results[i].get(), 0, scene.middle.get(), 0, kOrderBytes);
     consumer.record(empty.get());
   }
   consumer.wait();
   for (unsigned i = 0; i < rounds; ++i)
-    require_same(context, download<unsigned char>(results[i], kBytes), data[i], "a buffer handed there and back");
+    require_same(context, download<unsigned char>(results[i], kOrderBytes), data[i], "a buffer handed there and back");
 }
 
 void own_event(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   Event event(scene.device);
   for (unsigned round = 0; round < 16; ++round) {
     const Bytes data = scene.produce(500);
     scene.producer.record(event.get());
     scene.producer.wait_event(event.get());
-    scene.producer.copy(scene.results[0].get(), 0, scene.middle.get(), 0, kBytes);
+    scene.producer.copy(scene.results[0].get(), 0, scene.middle.get(), 0, kOrderBytes);
     scene.producer.wait();
-    require_same(context, download<unsigned char>(scene.results[0], kBytes), data,
+    require_same(context, download<unsigned char>(scene.results[0], kOrderBytes), data,
                  "a stream that waits on its own event");
   }
 }
 
 // Destroys the producer stream while the consumer's wait may still be pending in the driver.
 void producer_ends(Context& context) {
-  Scene scene(context);
+  OrderScene scene(context);
   for (unsigned round = 0; round < 16; ++round) {
-    const Bytes data = noise(context, kBytes);
+    const Bytes data = noise(context, kOrderBytes);
     upload(scene.from, data);
-    upload(scene.middle, Bytes(kBytes, 0));
+    upload(scene.middle, Bytes(kOrderBytes, 0));
     Event event(scene.device);
     {
       Stream producer(scene.device);
       scene.delay.enqueue(producer, context.below(800));
-      producer.copy(scene.middle.get(), 0, scene.from.get(), 0, kBytes);
+      producer.copy(scene.middle.get(), 0, scene.from.get(), 0, kOrderBytes);
       producer.record(event.get());
       scene.consumers[0].wait_event(event.get());
       scene.consume(0);

@@ -33,7 +33,7 @@ void copy_out(Stream& stream, void* to, const Buffer& from, uint64_t offset, uin
   expect_ok(device->copy_out(device.get(), stream.get(), to, from.get(), offset, bytes, &error), error, "copy_out");
 }
 
-// Copies to and from host memory that ends before an inaccessible page.
+// Copies to and from host memory that ends at an inaccessible page.
 void round_trip(Context& context, uint64_t bytes) {
   need_slots(context);
   Device& device = context.device();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for plan_create: supported operators, facts, queries and plan classes.
+// Test cases for plan_create: supported operators, plan properties, queries and plan classes.
 #include <algorithm>
 #include <cstring>
 
@@ -39,7 +39,7 @@ std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
   }
 }
 
-// Checks that the device supports the operator for `dtype` and reports plausible facts.
+// Checks that the device supports the operator for `dtype` and reports plausible plan properties.
 void check_plan(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -64,8 +64,8 @@ void check_plan(Context& context, const bph_op_info& op, uint32_t dtype) {
                   "copy requests staging, which uses copy itself");
 }
 
-// Checks that repeated queries (plan_create with a null output) return the same status and facts as
-// plan_create with an output.
+// Checks that plan_create returns the same status and plan properties with and without a plan
+// pointer, and in repeated calls.
 void question(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -92,15 +92,15 @@ void of_two_devices(Context& context, const bph_op_info& op) {
   context.require(same_facts(first.info, second.info), "two opens of a device make different plans of one descriptor");
 }
 
-// Checks that the facts are equal for all sizes of a class. Only a workspace that is declared as
-// size-dependent may differ.
+// Checks that plan_create returns equal plan properties for all sizes of a class. Only the
+// workspace of a plan with BP_PLAN_SIZED_WORKSPACE may differ.
 void check_class(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc small = sample(op, usual_dtype(op));
   const Plan plan(device, small.get());
   if ((plan.info.flags & BP_PLAN_ANY_SIZE) == 0) return;
   OpDesc large = sample(op, usual_dtype(op));
-  const auto grow = [](bp_tensor_desc& view) {  // replaces every extent n above 1 by 7 n + 2
+  const auto grow = [](bp_tensor_desc& view) {  // replaces every extent n above 1 with 7 n + 2
     int64_t stride = 1;
     for (uint32_t axis = view.rank; axis-- > 0;) {
       if (view.shape[axis] > 1) view.shape[axis] = view.shape[axis] * 7 + 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests more objects and pending commands than a small pool of a driver contains. Each object has
-// its own data.
+// Test cases with more live objects and pending commands than a driver's fixed-size pools may hold.
+// Each object has its own data.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -106,8 +106,8 @@ void mappings(Context& context, uint32_t kind, unsigned count) {
                  fmt::format("mapped buffer {} of {}, written by the device", i, count));
 }
 
-// Records events on a busy stream and equally many events on an idle stream. Each event must wait
-// only for the work of its own stream.
+// Records half of the events on a busy stream and half on an idle stream. Each event must complete
+// after the earlier work on its own stream.
 void events(Context& context, unsigned count, uint32_t flags) {
   Device& device = context.device();
   if (flags != 0 && !device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -134,7 +134,7 @@ void events(Context& context, unsigned count, uint32_t flags) {
   }
 }
 
-// One stream has many pending waits, and each wait must have an effect. The events complete in the
+// One stream has many pending waits, and must not skip any of them. The events complete in the
 // order of the waits or in reverse order.
 void pending_waits(Context& context, unsigned count, bool last_first) {
   Device& device = context.device();
@@ -331,8 +331,7 @@ void plans(Context& context, const std::vector<OpDesc>& descs) {
   }
 }
 
-// Returns descriptors of operators of the CORE profile. The operators repeat, each time with one
-// more row.
+// Returns descriptors of CORE operators. The operators repeat, each time with one more row.
 std::vector<OpDesc> of_operators(unsigned count) {
   constexpr uint32_t ops[] = {BP_OP_ADD, BP_OP_MAX,        BP_OP_NEG,    BP_OP_MUL,    BP_OP_REDUCE_SUM, BP_OP_SELECT,
                               BP_OP_MIN, BP_OP_REDUCE_MAX, BP_OP_CUMSUM, BP_OP_MATMUL, BP_OP_SUB,        BP_OP_GATHER};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the plugin's effects on its process: exit, fork, signal handlers, file
+// Test cases for the plugin's effects on the process: exit, fork, signal handlers, file
 // descriptors, and several hosts.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -70,8 +70,8 @@ void workout(Context& context) {
   require_healthy(context);
 }
 
-// The harness checks the signal handlers around each case. So this case only has to use an
-// instance.
+// The harness checks the signal handlers before and after each case. So this case only has to use
+// an instance.
 void signal_handlers_stay(Context& context) { workout(context); }
 
 // Sends signals to the thread that waits for the device. The waits must still succeed.
@@ -150,8 +150,8 @@ void environment_stays(Context& context) {
   context.require(read_environment() == before, "the environment was changed");
 }
 
-// Checks that each instance logs to its own host, and never to the host of an instance that has
-// ended.
+// Checks that each instance logs to its own host, and never to the host of an instance that was
+// shut down.
 void logs_to_its_own_host(Context& context) {
   LogHost& of_the_worker = context.plugin().host();
   const uint64_t before = of_the_worker.count();

@@ -85,7 +85,7 @@ void after_refusals(Context& context) {
   check_all_support(device);
 }
 
-void by_threads(Context& context) {
+void support_by_threads(Context& context) {
   Device& device = context.device();
   check_all_support(device);
   in_threads(context, 4, [&](unsigned) { check_all_support(device); });
@@ -106,7 +106,7 @@ void add_promise_cases(Catalogue& catalogue) {
   add("after_an_instance_ended", after_an_instance_ended);
   add("after_many_plans", after_many_plans);
   add("after_refusals", after_refusals);
-  add("by_threads", by_threads);
+  add("support_by_threads", support_by_threads);
   // Uses eight processes, to detect a defect that affects half of all processes.
   for (int number = 1; number <= 8; ++number) {
     add(fmt::format("in_fresh_process_{}", number).c_str(), in_a_fresh_process);

@@ -19,7 +19,7 @@ void idle_is_ready(Context& context) {
     context.require(stream.wait_for(timeout) == BP_OK, "stream_wait({}) on an idle stream did not return OK", timeout);
 }
 
-// Checks that a poll returns OK after the work has finished.
+// Checks that a poll returns OK after the work has completed.
 void polling_ends(Context& context) {
   Device& device = context.device();
   Delay delay(context);
@@ -174,7 +174,7 @@ void from_thread_to_thread(Context& context) {
   require_same(context, download<uint32_t>(a, count), Words(count, 21), "work of 16 threads on one stream");
 }
 
-void by_threads(Context& context) {
+void streams_by_threads(Context& context) {
   Device& device = context.device();
   in_threads(context, 8, [&](unsigned index) {
     for (unsigned i = 0; i < 20; ++i) {
@@ -186,7 +186,7 @@ void by_threads(Context& context) {
   });
 }
 
-// Destroys a stream that is unused, or whose work has finished.
+// Destroys a stream that is unused, or whose work has completed.
 void ends_idle(Context& context) {
   Device& device = context.device();
   Buffer from(device, 4096), to(device, 4096);
@@ -222,7 +222,7 @@ void add_stream_cases(Catalogue& catalogue) {
     add(fmt::format("{}_at_once", count), {"BP-STR-005"}, [count](Context& context) { at_once(context, count); });
   add_case(catalogue, "runtime.stream.run_side_by_side", {"BP-STR-005"}, run_side_by_side, "CONCURRENT_STREAMS");
   add("from_thread_to_thread", {"BP-STR-009"}, from_thread_to_thread);
-  add("by_threads", {"BP-STR-010", "BP-THR-002"}, by_threads);
+  add("streams_by_threads", {"BP-STR-010", "BP-THR-002"}, streams_by_threads);
   add("ends_idle", {"BP-STR-007"}, ends_idle);
 }
 

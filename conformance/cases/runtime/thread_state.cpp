@@ -68,7 +68,7 @@ constexpr State kStates[] = {
     {"elsewhere", FE_TONEAREST, true, true, true},
 };
 
-// Objects that the calls of the slots use.
+// Objects that the slot calls use.
 struct Scene {
   explicit Scene(Context& given)
       : context(given),
@@ -165,8 +165,8 @@ void left_as_found(Context& context, const Step& step, const State& state) {
   context.require(change.empty(), "{}: {}", step.slot, change);
 }
 
-// Adds numbers whose sums depend on the rounding mode or are subnormal. The calling thread uses
-// another rounding mode and flushes subnormals to zero.
+// Checks that the calling thread's floating-point modes do not affect results. The sums depend on
+// the rounding mode or are subnormal.
 void results_do_not_depend(Context& context, const State& state) {
   Device& device = context.device();
   const std::vector<float> a = {1.0F, -1.0F, 1.0F, 0x1p-149F, 0x1.fffffep0F, -0x1p-149F, 3.0F, 1e30F};

@@ -26,9 +26,10 @@ int64_t elapsed(const Event& begin, const Event& end) {
   return ns;
 }
 
-// The upper bound is slightly above the host's time around the work. The lower bound is 1/200 of
-// the calibrated time of at most 48 copies. It is low because load may have lengthened the
-// calibration. A wrong unit changes the time by a factor of a thousand, and so violates a bound.
+// The upper bound is slightly above the time that the host measures around the work. The lower
+// bound is 1/200 of the calibrated time of at most 48 copies. This bound is low because load may
+// have lengthened the calibration. A wrong unit changes the time by a factor of a thousand, and so
+// violates a bound.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();
@@ -92,8 +93,8 @@ void adds_up(Context& context) {
   context.require(std::abs(whole - sum) <= 4000 + whole / 100, "parts of {} ns make a whole of {} ns", sum, whole);
 }
 
-// The time is queried before the event is polled. So an event that is pending at the poll was also
-// pending at the query.
+// The case queries the elapsed time before it polls the event. So an event that is pending at the
+// poll was also pending at the query.
 void not_ready_while_pending(Context& context) {
   need_timing(context);
   Device& device = context.device();
@@ -174,7 +175,7 @@ void of_seconds(Context& context) {
   check(end, 4350);
 }
 
-// Checks that event_elapsed uses the latest record of each event.
+// Checks that event_elapsed uses the latest event_record call for each event.
 void recorded_again(Context& context) {
   need_timing(context);
   Device& device = context.device();

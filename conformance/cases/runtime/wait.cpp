@@ -19,7 +19,7 @@ void expect(bp_status status, std::string_view slot, std::initializer_list<bp_st
   throw CaseEnd{Outcome::fail, fmt::format("{} returned {}", slot, status_name(status))};
 }
 
-// Objects that the tested slots need. They are created before the stream is filled with work.
+// Objects that the tested slots need, created before the stream is filled with work.
 struct Objects {
   explicit Objects(Context& context)
       : device(context.device()),
@@ -137,8 +137,8 @@ void elapsed_without_waiting(Context& context) {
 }
 
 // Checks a wait whose timeout is shorter than the work. At least one of many attempts must return
-// TIMEOUT, and none may return it too early. If kDelayAttempts * 2 / 3 waits end too late, the
-// plugin ignores the timeout or uses a wrong unit, and the case fails.
+// TIMEOUT, and no attempt may return TIMEOUT too early. If kDelayAttempts * 2 / 3 waits return too
+// late, the plugin ignores the timeout or uses a wrong unit, and the case fails.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -150,7 +150,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   upload(from, data);
   upload(to, Bytes(4096, 0));
   bool timed_out = false;
-  unsigned outlasted = 0;  // number of waits that ended too late; load explains only a few of them
+  unsigned outlasted = 0;  // number of waits that returned too late; load explains only a few of them
   for (unsigned attempt = 0;
        attempt < kDelayAttempts * kDelayRounds && outlasted < kDelayAttempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
@@ -175,8 +175,8 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   context.fail("a wait of {} ns lasted until the work had ended, or many times its own time", timeout_ns);
 }
 
-// Checks that a wait with a long timeout ends soon after the work. The limit of several seconds
-// exceeds the effect of any load.
+// Checks that a wait with a long timeout returns soon after the work has completed. The limit of
+// several seconds exceeds the effect of any load.
 void ends_with_the_work(Context& context, bool of_event) {
   Device& device = context.device();
   Delay delay(context);

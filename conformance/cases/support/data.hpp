@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helper functions that generate, copy and compare the bytes of a case.
+// Helper functions that generate, transfer and compare test data.
 #pragma once
 
 #include <cstdint>

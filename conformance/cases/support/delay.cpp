@@ -59,10 +59,6 @@ const Calibration& calibrated(Context& context) {
 
 }  // namespace
 
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
-
 Delay::Delay(Context& context)
     : copy_ns_(calibrated(context).copy_ns),
       from_(context.device(), calibrated(context).bytes),
@@ -87,7 +83,7 @@ struct Tries {
 };
 
 // Counts the attempts in which work that was enqueued before `action` is still pending after
-// `action`. Stops after `enough` such attempts.
+// `action`. Stops when the count reaches `enough`.
 Tries try_pending(Context& context, unsigned enough, const std::function<void(Stream& busy)>& action) {
   Delay delay(context);
   Stream stream(context.device());
@@ -109,11 +105,11 @@ Tries try_pending(Context& context, unsigned enough, const std::function<void(St
 uint64_t longer_delay(unsigned attempt) { return std::min<uint64_t>(uint64_t{4000} << std::min(attempt, 6u), 200000); }
 
 void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action) {
-  if (context.device().has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
+  if (context.device().has(BP_CAP_SYNCHRONOUS)) return;  // a synchronous device never has pending work
   for (unsigned round = 0; round < kDelayRounds; ++round) {
     if (try_pending(context, 1, action).pending != 0) return;
-    // On a loaded machine, the work may finish before the poll. So the case fails only if at least
-    // half of the attempts without `action` find the work pending.
+    // On a loaded machine, the work may complete before the poll. So the case fails only if at
+    // least half of the attempts without `action` find the work pending.
     const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
     if (nothing.pending >= kDelayAttempts / 2)
       context.fail("{} waits for the device: never was work pending when it returned", slot);

@@ -6,13 +6,14 @@
 #include <functional>
 #include <string_view>
 
+#include "harness/clock.hpp"
 #include "harness/context.hpp"
 
 namespace backplane::conformance {
 
 class Delay {
  public:
-  // The first Delay of a process measures the time of a copy on the device.
+  // The first Delay in a process measures the time of a copy on the device.
   explicit Delay(Context& context);
   // Enqueues copies that take about `microseconds` in total on an idle device. There are at most
   // 200 copies of about a millisecond each. All copies write to one buffer, so each concurrent
@@ -26,11 +27,9 @@ class Delay {
   Buffer from_, to_;
 };
 
-uint64_t now_ns();
-
 constexpr uint64_t kLateNs = 10'000'000;  // maximum time by which a wait may exceed its timeout (device.h)
 
-// Number of attempts of one check. On a busy machine a few milliseconds of work may finish too
+// Number of attempts of one check. On a busy machine a few milliseconds of work may complete too
 // early, so later attempts use up to 200 ms.
 constexpr unsigned kDelayAttempts = 24;
 constexpr unsigned kDelayRounds = 4;      // repetitions of all attempts while the result is inconclusive

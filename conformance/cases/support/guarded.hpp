@@ -37,8 +37,8 @@ class GuardedBytes {
   size_t slack_;
 };
 
-// A struct of the ABI with the size that a host of another version uses. The struct contains the
-// first bytes of `value`, and zeros after them if `size` is larger. Its struct_size is `size`.
+// An ABI struct with the size that a host of another version uses. The struct contains the first
+// bytes of `value`, and zeros after them if `size` is larger. Its struct_size is `size`.
 template <typename T>
 class GuardedStruct {
  public:

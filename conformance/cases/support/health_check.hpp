@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helper functions for checks that many cases share.
+// Checks that many cases share.
 #pragma once
 
 #include <string_view>

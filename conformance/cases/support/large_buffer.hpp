@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates buffers of many gibibytes. A case uses only a few pages of such a buffer.
+// Creates buffers of many gibibytes, of which a case uses only a few pages.
 #pragma once
 
 #include "harness/context.hpp"

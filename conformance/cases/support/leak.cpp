@@ -17,8 +17,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// Each round takes this many samples of each figure. The minimum of the samples is the floor of the
-// round, so that temporary allocations do not count.
+// Number of samples per round. The floor of a figure is the minimum of its samples, which excludes
+// temporary allocations.
 constexpr size_t kSamples = 4;
 // The cycle does not leak if no floor rises in this number of cycles. These cycles form at least
 // two and at most four rounds.
@@ -165,7 +165,7 @@ class Rounds {
   }
 
   // Compares the growth in the last quarter of the rounds with the growth in the two quarters
-  // before. The growth of a pool slows down, but the growth of a leak does not.
+  // before. A pool grows more slowly with time, but a leak does not.
   std::string leak_of(size_t figure) const {
     const size_t rounds = growths_.size(), quarter = rounds / 4;
     if (quarter == 0) return {};

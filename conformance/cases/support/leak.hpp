@@ -19,8 +19,8 @@ struct Footprint {
 };
 
 // Runs `cycle` in rounds of at least `count` cycles. The case passes if no resource grows in two to
-// four successive rounds. Otherwise the case compares the growth in early and late rounds, because
-// the growth of a pool ends and the growth of a leak does not.
+// four successive rounds. Otherwise the case compares the growth in early and late rounds: a pool
+// stops growing, but a leak does not.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
 
 }  // namespace backplane::conformance

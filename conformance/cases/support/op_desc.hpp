@@ -61,7 +61,7 @@ OpDesc sample(const bph_op_info& op, uint32_t dtype);
 // `count` elements.
 OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
 
-// Sets the alignment of every view to the alignment of the device's buffers.
+// Raises the alignment of every view to the alignment of the device's buffers.
 void state_alignment(const Device& device, OpDesc& desc);
 
 // Whether the plugin supports `desc`. Any status other than OK and UNSUPPORTED fails the case.

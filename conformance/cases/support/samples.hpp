@@ -18,7 +18,7 @@ OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows);
 class Operands {
  public:
   Operands(Context& context, const bph_op_info& op, OpDesc& desc);
-  // Uses the scalars of `same`, and copies the contents of the operands of `same` to new buffers.
+  // Copies the scalars of `same`, and copies the contents of its operands to new buffers.
   Operands(Context& context, const Operands& same);
   // Restores the initial contents of the outputs.
   void reset_outputs();

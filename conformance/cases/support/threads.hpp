@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function on several threads at once. The first failure ends the case.
+// Runs a function on several threads at once. After all threads have exited, throws the first
+// exception that a thread has thrown.
 #pragma once
 
 #include <functional>

@@ -16,7 +16,7 @@ import time
 killed = ("fail", "crash", "hang", "leak", "not_run")
 row_pattern = re.compile(r"^\| \d+ \| `(?P<name>\w+)` \|.*\| `(?P<case>[^`]+)` \| (?P<outcome>\w+) \| "
                          r"(?P<kills>\d+) of (?P<runs>\d+) \| `(?P<unit>[^`]+)` \|$", flags=re.M)
-patience = 30  # time limit of a case in seconds; a case that hangs has the limit `hurry`
+patience = 30  # time limit of a case in seconds; `hurry` replaces it for cases that are known to hang
 hurry = 6
 least_rate = 0.99
 repeats = {"DETERMINISTIC": 4, "PROBABILISTIC": 64}
@@ -76,8 +76,8 @@ class Suite:
 
 
 def search(suite, mutant, cases):
-    """Searches the mutant's filter, then each area. Returns the first case that fails in two runs, and its
-    units."""
+    """Searches the cases of the mutant's filter, and then each area. Returns the first case whose failure a second run
+    confirms, and the units of this case."""
     for family in dict.fromkeys([mutant["filter"], "abi.*", "negative.*", "numeric.*", "runtime.*"]):
         if not fnmatch.filter(cases, family):
             continue
@@ -113,7 +113,7 @@ def measure(suite, mutant, cases):
 
 
 def recheck(suite, mutant, known):
-    """Repeats the unit that docs/mutants.md names for the mutant."""
+    """Runs the unit that docs/mutants.md names for the mutant."""
     if mutant["name"] not in known:
         return {**mutant, **unmeasured}
     row = known[mutant["name"]]
@@ -182,7 +182,7 @@ def main():
                 write_page(arguments.page, [{**known[each["name"]], **each} for each in table if each["name"] in known])
     count = len(results)
     if not arguments.mutant and not arguments.missing:
-        # The cases that catch mutants must pass for every honest plugin.
+        # The cases that catch mutants must pass for every plugin without a defect.
         caught_by = sorted({each["case"] for each in results if each["case"]})
         for name in ["", *(each["name"] for each in table if each["kind"] == "HONEST")]:
             failures = suite.certify(name, 1, caught_by, fail_fast=False, timeout=60)

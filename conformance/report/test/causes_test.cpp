@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that reasons have one cause if they differ only in values such as numbers, and different
-// causes otherwise.
+// Tests that failure reasons have the same cause if they differ only in values such as numbers, and
+// different causes otherwise.
 #include "report/causes.hpp"
 
 #include <gmock/gmock.h>
@@ -103,7 +103,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Returns whether the text has the heading of an anchor. The heading "## Rules that bite", for
+// Returns whether `text` contains the heading for `anchor`. The heading "## Rules that bite", for
 // example, has the anchor "rules-that-bite".
 bool has_heading(const std::string& text, std::string_view anchor) {
   for (size_t at = text.find("\n#"); at != std::string::npos; at = text.find("\n#", at + 1)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes certificates of several kinds in all forms, for forms_test.py and for inspection. Usage:
-// forms DIRECTORY
+// Writes certificates of several kinds as JSON, JUnit XML and HTML, for forms_test.py and for
+// inspection. Usage: forms DIRECTORY
 #include <fmt/format.h>
 
 #include <fstream>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the forms of a certificate as other programs would. Usage: forms_test.py FORMS SCHEMA
+"""Reads the JSON, JUnit XML and HTML of certificates as other programs would. Usage: forms_test.py FORMS SCHEMA
 
-FORMS is a program that writes JSON, JUnit XML and HTML for a passing, a failing, a broken (20 000 failures) and a
-silent plugin. The name, the device and the messages of the failing plugin contain markup that attacks the forms."""
+FORMS is a program that writes the certificates of a passing plugin, a failing plugin, a broken plugin (20 000 failures)
+and a silent plugin (it does not load). The failing plugin's name, device and messages contain hostile markup."""
 import base64
 import hashlib
 import html.parser

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synthesizes runs that resemble the run of a real plugin, with every operator and dtype.
+// Synthesizes runs that resemble runs of a real plugin, with every operator and dtype.
 #pragma once
 
 #include "report/certificate.hpp"
@@ -23,7 +23,8 @@ struct Run {
   nlohmann::json certificate{};
 };
 
-// `library` may be any file. Its digest replaces the digest of a plugin.
+// `library` may be any file. The certificate contains the file's digest as the digest of the
+// plugin.
 Run realistic_run(Kind kind, const std::string& library, uint32_t profile = BP_PROFILE_TRAIN);
 
 }  // namespace backplane::conformance::test

@@ -90,7 +90,7 @@ Json edited(const Json& value) {
   return value.get<std::string>() + "x";
 }
 
-// Returns the part that `verify` refuses after the field at `path` is edited and the digest
+// Returns the part that `verify` refuses if the field at `path` is edited and the digest is
 // updated. Returns "" for a field that `verify` does not check.
 std::string part_of(const std::string& path) {
   static const std::pair<std::regex, const char*> parts[] = {
@@ -101,7 +101,7 @@ std::string part_of(const std::string& path) {
       {std::regex("/plugin/abi/built_for"), "form"},
       {std::regex("/plugin/.*"), "plugin"},
       {std::regex("/device/(driver|max_buffer_bytes)"), ""},
-      // The commands that repeat failures contain the device index.
+      // The commands that reproduce failures contain the device index.
       {std::regex("/device/index"), "verdict"},
       {std::regex("/device/name"), "verdict"},
       {std::regex("/device/.*"), "device"},
@@ -117,7 +117,8 @@ std::string part_of(const std::string& path) {
   return "unexpected";
 }
 
-// Returns one field of each kind. The first group, cell and extension represent all others.
+// Returns the paths of the certificate's fields. Includes only the first group, the first cell of
+// the matrix and the first extension.
 std::vector<std::string> paths_of(const Json& certificate) {
   std::vector<std::string> paths;
   const std::string group = "/groups/" + certificate["groups"].begin().key() + "/";
@@ -135,8 +136,8 @@ std::vector<std::string> paths_of(const Json& certificate) {
   return paths;
 }
 
-// A case that passes. If a certificate lists the case as a failure, only a repetition of the case
-// detects the false outcome.
+// A case that passes. If a certificate lists the case as failed, `verify` must run the case again
+// to detect the false outcome.
 const std::string kPassingCase = "abi.library.loads_and_shuts_down";
 
 class VerifyTest : public testing::Test {
@@ -179,8 +180,8 @@ TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
     if (part.empty()) continue;
     Json changed = certificate;
     changed[Json::json_pointer(path)] = edited(changed[Json::json_pointer(path)]);
-    // The certificate lists a failure that does not occur, so the repeated sample of cases always
-    // refuses it. The test checks that `verify` also refuses the edited part.
+    // An edit may cause `verify` to refuse several parts. The part that contains the edited field
+    // must be one of them.
     const std::vector<std::string> names = refused(verified(sealed(changed).dump(1)));
     EXPECT_THAT(names, testing::Contains(part)) << path;
   }
@@ -324,7 +325,7 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
 }  // namespace
 }  // namespace backplane::conformance::test
 
-// Some cases start a process that executes this program again.
+// Some cases execute this program again in a new process, and serve_probe handles that.
 int main(int argc, char** argv) {
   backplane::conformance::serve_probe(argc, argv);
   testing::InitGoogleTest(&argc, argv);

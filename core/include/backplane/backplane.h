@@ -2,10 +2,10 @@
 /* The host API for frameworks. Link libbackplane; backplane.hpp is its C++20 interface.
  *
  * Handles   Handles are opaque values, not addresses. Each create function returns one reference,
- *           which the object's release function ends. A handle keeps its parents alive (buffer,
- *           stream, event -> device -> plugin -> registry), so handles may be released in any
- *           order. A call with a released or foreign handle returns INVALID_ARGUMENT. Releasing a
- *           null handle does nothing.
+ *           and the object's release function releases it. A handle keeps its parents alive
+ *           (buffer, stream, event -> device -> plugin -> registry), so handles may be released in
+ *           any order. A call with a released or foreign handle returns INVALID_ARGUMENT. Releasing
+ *           a null handle does nothing.
  * Errors    Every call that can fail returns bp_status. A failed call fills the caller's bp_error,
  *           whose message states the call, the cause and the remedy. The call changes and enqueues
  *           nothing, unless the function's comment states otherwise, and sets outputs to null or
@@ -90,7 +90,7 @@ BPH_API bp_status bph_op_by_name(const char* name, bph_op_info* out, bp_error* e
 BPH_API bp_status bph_op_by_index(uint32_t index, bph_op_info* out, bp_error* error);
 /* Returns the bytes of one element, or 0 for an unknown dtype. */
 BPH_API uint32_t bph_dtype_bytes(uint32_t dtype);
-/* Returns the name of a dtype, such as "f32". An unknown dtype gives null. The string is static. */
+/* Returns the static name of a dtype, such as "f32". Returns null for an unknown dtype. */
 BPH_API const char* bph_dtype_name(uint32_t dtype);
 /* Returns the dtype with this name, or 0 if there is none. */
 BPH_API uint32_t bph_dtype_by_name(const char* name);
@@ -118,7 +118,7 @@ typedef struct bph_registry_desc {
   /* If null, warnings and errors go to stderr. */
   void (*log)(void* context, int32_t level, const char* message);
   void* log_context;
-  const char* faults; /* rules of the layer `fault` (docs/layers.md); null means BACKPLANE_FAULT */
+  const char* faults; /* fault rules (docs/layers.md); null means BACKPLANE_FAULT */
   /* File name for the layer `trace`; "%p" in the name becomes the process id. Null means
    * BACKPLANE_TRACE. */
   const char* trace;
@@ -138,7 +138,8 @@ typedef struct bph_candidate {
   uint32_t struct_size;
   bp_status status; /* OK if no defect was found so far */
   uint32_t loaded;  /* 1 if the library was opened and its ABI version accepted */
-  /* 1 if an earlier candidate has the same name. Such a candidate can be loaded only by path. */
+  /* 1 if an earlier candidate with an accepted manifest has the same name. A shadowed candidate can
+   * be loaded only by path. */
   uint32_t shadowed;
   uint32_t device_count; /* last result of bph_plugin_device_count; 0 before the first call */
   uint32_t reserved;
@@ -197,7 +198,7 @@ BPH_API bp_status bph_plugin_device_info(bph_plugin* plugin, uint32_t index, bp_
 
 /* An allocator of the framework, which core uses for temporaries and for bph_buffer_create. Role:
  * table. Core calls the functions from any thread. During such a call core holds at most one lock:
- * the lock of the BPH_STREAM_SHARED stream for which a call needs the memory. */
+ * the lock of the BPH_STREAM_SHARED stream that needs the memory. */
 typedef struct bph_allocator {
   uint32_t struct_size;
   uint32_t reserved;
@@ -219,7 +220,8 @@ typedef struct bph_device_desc {
   uint32_t fallback;           /* BPH_FALLBACK_* */
   const char* fallback_device; /* null means "reference:0" */
   uint32_t plan_cache_entries; /* maximum number of entries; 0 means 4096 */
-  /* 1 means on and 2 means off. 0 means the value of BACKPLANE_NATIVE, which is on by default. */
+  /* Use of native composites: 1 means on, 2 means off, and 0 means the value of BACKPLANE_NATIVE,
+   * which is on by default. */
   uint32_t native_composites;
   /* Null means core's allocator. The table is borrowed until the device closes. */
   const bph_allocator* allocator;
@@ -238,8 +240,8 @@ BPH_API bp_status bph_device_open(bph_registry* registry, const char* name, cons
 /* Opens device `index` of a loaded plugin. */
 BPH_API bp_status bph_plugin_device_open(bph_plugin* plugin, uint32_t index, const bph_device_desc* desc,
                                          bph_device** out, bp_error* error);
-/* Ends the caller's reference. The device closes when all its streams, events and buffers have been
- * released as well. */
+/* Releases the caller's reference. The device closes when all its streams, events and buffers have
+ * been released as well. */
 BPH_API void bph_device_release(bph_device* device);
 BPH_API bp_status bph_device_get_info(bph_device* device, bp_device_info* out, bp_error* error);
 /* Writes the name "plugin:index", at most `size` bytes including the NUL. Errors: INVALID_ARGUMENT
@@ -259,7 +261,7 @@ typedef struct bph_stats {
   uint64_t executions;
   uint64_t plan_hits;       /* executions whose exact descriptor was cached */
   uint64_t plan_class_hits; /* new descriptors that an existing any-size plan serves */
-  uint64_t plans_created;   /* calls of the plugin's plan_create that made a plan */
+  uint64_t plans_created;   /* calls to the plugin's plan_create that made a plan */
   uint64_t plans_evicted;
   uint64_t plan_entries;    /* current number of entries in the plan cache */
   uint64_t staged_operands; /* operands that core copied to or from dense temporaries */
@@ -275,7 +277,7 @@ typedef struct bph_stats {
   uint64_t bytes_reserved; /* bytes that are allocated from the plugin */
   uint64_t bytes_reserved_peak;
   uint64_t trims;
-  uint64_t out_of_memory_retries; /* allocations that waited or trimmed before their result */
+  uint64_t out_of_memory_retries; /* allocations that trimmed the cache when memory ran out */
   uint64_t workspace_bytes;       /* sum over streams, including temporaries of composites */
   uint64_t decomposed_executions; /* composites that ran as primitives */
   uint64_t plans_specialized;     /* plans for a recurring size; also counted in plans_created */
@@ -303,8 +305,8 @@ typedef struct bph_buffer_desc {
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
   /* The stream that will use the buffer; bph_buffer_record records further streams. If null, the
-   * memory is reused only after all streams have finished the work that was pending at the buffer's
-   * release. */
+   * memory is reused only after the work that was pending on any stream at the buffer's release has
+   * completed. */
   bph_stream* stream;
 } bph_buffer_desc;
 #define BPH_BUFFER_DESC_MIN_SIZE 40u
@@ -342,9 +344,9 @@ BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
  *         `release` is not called.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error);
-/* Ends the caller's reference. The call is legal while pending work uses the buffer. The memory is
- * reused in the order of the buffer's stream. It is reused only after the pending work of the
- * streams that bph_buffer_record added. */
+/* Releases the caller's reference. The call is legal while pending work uses the buffer. The memory
+ * is reused in the order of the buffer's stream, and only after the pending work of all streams
+ * that bph_buffer_record added. */
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Records that `stream` uses the buffer, in addition to the stream of the buffer's descriptor. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
@@ -379,7 +381,7 @@ BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, 
 /* Finds the living buffer whose address range contains `address`, on any device, and the offset in
  * that buffer. Finds only imported buffers, and buffers whose address bph_buffer_get_info or
  * bph_buffer_map returned. Both returned handles are borrowed from their owners. Any thread may
- * call this function. It takes no lock that an enqueue holds during a plugin call.
+ * call this function. It takes no lock that an enqueue call holds while it calls the plugin.
  * Errors: INVALID_ARGUMENT for an address that is in no buffer.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_device, bph_buffer** out_buffer,
@@ -403,21 +405,21 @@ BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
 /* Creates a stream.
  * SHARED    Several threads may use the stream, because each call locks it. A call waits for the
  *           lock, but not for the device. A function that waits for the device does not hold the
- *           lock and does not block enqueues. A function's comment may state otherwise. If memory
+ *           lock and does not block enqueue calls, unless its comment states otherwise. If memory
  *           is exhausted, a call may wait while it holds the lock. Log lines of the calling thread,
  *           and releases of imported memory, reach their callbacks after the stream is unlocked. A
  *           log callback on another thread must not wait for a thread that waits for the lock. A
  *           caller with a global lock, such as Python's, therefore releases that lock before the
  *           call.
  * EXTERNAL  Other code may enqueue work that this library does not count. Memory that was released
- *           in this stream's order is therefore reused only after an event that is recorded after
- *           the release. The caller ensures that no code enqueues on plugin_stream during a call on
- *           the stream.
+ *           in this stream's order is therefore reused only when an event that was recorded after
+ *           the release has completed. The caller ensures that no code enqueues on plugin_stream
+ *           during a call on the stream.
  * Errors: UNSUPPORTED for unknown flags; OUT_OF_MEMORY.
  * Since: 0.2, with a descriptor instead of a positional priority. */
 BPH_API bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error);
-/* Ends the caller's reference. The call is legal while work is pending. The stream is destroyed
- * after that work has ended. */
+/* Releases the caller's reference. The call is legal while work is pending. The stream is destroyed
+ * after that work has completed. */
 BPH_API void bph_stream_release(bph_stream* stream);
 /* Waits for all work that was enqueued so far; BP_WAIT_FOREVER in device.h explains `timeout_ns`.
  * Errors: TIMEOUT; EXECUTION_FAILED; DEVICE_LOST. */
@@ -437,9 +439,9 @@ BP_FROZEN_MIN(bph_stream_info, BPH_STREAM_INFO_MIN_SIZE);
 BPH_API bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error);
 
 /* Calls `enqueue` once, on this thread, while the stream is locked. The callback enqueues work on
- * `plugin_stream` through the plugin's interfaces. This library treats the callback as one enqueue.
- * Buffers that the work uses obey the rules of bph_execute. Inside the callback, enqueues on this
- * stream and waits for this stream return INVALID_ARGUMENT, but bph_buffer_create and
+ * `plugin_stream` through the plugin's interfaces. This library treats the callback as one enqueue
+ * call. Buffers that the work uses obey the rules of bph_execute. Inside the callback, enqueue
+ * calls on this stream and waits for this stream return INVALID_ARGUMENT, but bph_buffer_create and
  * bph_buffer_release are legal. Calls on other streams are legal, but two callbacks that use each
  * other's SHARED stream deadlock.
  * Errors: the status that `enqueue` returns (EXECUTION_FAILED fails the stream); INVALID_ARGUMENT;
@@ -453,10 +455,10 @@ BPH_API bp_status bph_stream_enqueue(bph_stream* stream,
 BPH_API bp_status bph_event_create(bph_device* device, uint32_t flags, bph_event** out, bp_error* error);
 BPH_API void bph_event_release(bph_event* event);
 BPH_API bp_status bph_event_record(bph_event* event, bph_stream* stream, bp_error* error);
-/* Waits on the host until the point of the latest bph_event_record has passed. Errors: TIMEOUT;
+/* Waits on the host until the event, as last recorded, has completed. Errors: TIMEOUT;
  * EXECUTION_FAILED; DEVICE_LOST. */
 BPH_API bp_status bph_event_wait(bph_event* event, uint64_t timeout_ns, bp_error* error);
-/* Makes later work of `stream` start after the point of the latest bph_event_record of `event`. */
+/* Makes later work of `stream` wait until `event`, as last recorded, has completed. */
 BPH_API bp_status bph_stream_wait_event(bph_stream* stream, bph_event* event, bp_error* error);
 /* Returns the device time from `begin` to `end` in nanoseconds. Errors: NOT_READY; INVALID_ARGUMENT
  * for events without timing; UNSUPPORTED. */
@@ -582,16 +584,16 @@ typedef struct bph_call {
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count;
-  uint32_t hints; /* BP_HINT_*, passed to the plugin; part of the plan cache's key */
+  uint32_t hints; /* hint bits, passed to the plugin; part of the plan cache's key */
 } bph_call;
 #define BPH_CALL_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
-#define BPH_CALL_NO_NATIVE (1ull << 32) /* decompose a composite even if the plugin has it */
+#define BPH_CALL_NO_NATIVE (1ull << 32) /* decompose a composite even if the plugin implements it */
 
 /* Validates the call, finds or creates the plan, and enqueues the work. A call with a cached
  * descriptor allocates nothing, except at the third execution of that descriptor if the plan has
- * BP_PLAN_SPECIALIZABLE. A decomposed composite and staged operands need several enqueues. If one
- * of them fails, the work that was enqueued before it still runs.
+ * BP_PLAN_SPECIALIZABLE. A decomposed composite and staged operands need several enqueue calls. If
+ * one of these calls fails, the work that was enqueued before it still runs.
  * Errors: INVALID_ARGUMENT (the message states the wrong values), UNSUPPORTED (the message names
  *         operator, dtypes and device), OUT_OF_MEMORY, EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE
  *         (a fallback device that cannot be opened). */

@@ -195,7 +195,8 @@ class Event {
 
   bph_event* get() const noexcept { return handle_.get(); }
   inline void record(const Stream& stream) const;
-  // Waits on the host until the event's latest record has passed. Returns false after a timeout.
+  // Waits on the host until the event, as last recorded, has completed. Returns false after a
+  // timeout.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
   // Returns the device time from this event to `end`, in nanoseconds.
   int64_t nanoseconds_to(const Event& end) const {
@@ -225,13 +226,13 @@ class Stream {
 
   bph_stream* get() const noexcept { return handle_.get(); }
   bph_device* device() const noexcept { return device_.get(); }
-  // Flags (BP_OP_FLAG_* and BPH_CALL_*) of every operator call that uses this object.
+  // Flags (BP_OP_FLAG_* and BPH_CALL_*) that this object adds to the flags of every operator call.
   uint64_t call_flags() const noexcept { return call_flags_; }
   void set_call_flags(uint64_t flags) noexcept { call_flags_ = flags; }
 
   // Waits for all work that was enqueued so far. Returns false after a timeout.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
-  // Makes later work of this stream start after the event's latest record has passed.
+  // Makes later work of this stream wait until the event, as last recorded, has completed.
   void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }
   bph_stream_info info() const {
     auto info = detail::sized<bph_stream_info>();

@@ -10,7 +10,7 @@
 
 namespace backplane {
 
-// Compile-time facts from the row of operator `op` in ops.def.
+// Compile-time properties from the row of operator `op` in ops.def.
 template <uint32_t op>
 struct OpRow;
 #define BP_OP_ROW(id, symbol, name_, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, \

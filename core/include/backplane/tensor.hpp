@@ -135,8 +135,8 @@ class Tensor {
   static Tensor empty(const Stream& stream, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(stream.device(), stream.get(), dtype, shape, kind);
   }
-  // Overload without a stream. The memory is reused only after all streams have finished the work
-  // that was pending at the release of the tensor's buffer.
+  // Overload without a stream. The memory is reused only after the work that was pending on any
+  // stream at the release of the tensor's buffer has completed.
   static Tensor empty(const Device& device, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(device.get(), nullptr, dtype, shape, kind);
   }
@@ -259,7 +259,7 @@ class Tensor {
     result.set(axis, (extent(axis) - size) / step + 1, stride(axis) * step);
     return result;
   }
-  // Returns the same bytes as another dtype of the same size.
+  // Returns a view that reads each element as another dtype of the same size.
   Tensor bitcast(uint32_t dtype) const {
     if (dtype_bytes(dtype) != dtype_bytes(this->dtype()))
       detail::invalid("bitcast: dtype %u has %lld bytes and dtype %u has %lld", this->dtype(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of the C functions: outputs, handles, and statuses that are not failures.
+// Helpers for the C functions: outputs, handles, and statuses that are not failures.
 #pragma once
 
 #include "base/error.hpp"
@@ -16,7 +16,7 @@ void start_output(T* out, const char* function) {
   *out = {};
 }
 
-// Stores a new handle of `object` in `*out`. The handle owns the reference.
+// Stores a new handle for `object` in `*out`. The handle owns the reference to `object`.
 template <class T, class Handle>
 void hand_out(Ref<T> object, Handle** out) {
   object->public_handle = HandleTable::instance().insert(T::kHandleType, object.get());
@@ -36,8 +36,8 @@ void end_handle(const void* handle) noexcept {
   if (object != nullptr) object->release();
 }
 
-// Like guard, but `body` returns a status. It may return TIMEOUT or NOT_READY, which do not change
-// the error record.
+// Like guard, but `body` returns a status. `body` may return TIMEOUT or NOT_READY, which do not
+// change the error record.
 template <class Body>
 bp_status guard_status(bp_error* error, Body&& body) noexcept {
   bp_status status = BP_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions for copies.
+// Implements the C functions for copies.
 #include <backplane/backplane.h>
 
 #include "base/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions for the library itself and for devices.
+// Implements the C functions for the library itself and for devices.
 #include <backplane/backplane.h>
 
 #include <cstring>
@@ -43,7 +43,7 @@ const char* bph_status_name(bp_status status) {
 
 namespace {
 
-// Stores the device's handle in `*out`. The handle owns the reference.
+// Stores the device's handle in `*out`. The handle owns the reference to the device.
 void give(Ref<Device> device, bph_device** out) {
   *out = reinterpret_cast<bph_device*>(device->public_handle);
   (void)device.detach();

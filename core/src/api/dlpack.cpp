@@ -83,7 +83,7 @@ const DtypeCode& code_of(uint32_t dtype) {
   return *found;
 }
 
-// Returns the DLPack device of a buffer's memory. Throws UNSUPPORTED if there is none.
+// Returns the DLPack device for a buffer's memory. Throws UNSUPPORTED if there is none.
 DLDevice device_of(const Buffer& buffer) {
   const bp_device_info& info = buffer.device->info;
   const int32_t type = info.dlpack_type[buffer.kind];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions for events.
+// Implements the C functions for events.
 #include <backplane/backplane.h>
 
 #include "api/boundary.hpp"

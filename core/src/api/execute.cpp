@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions that execute operators and query support for them.
+// Implements the C functions that execute operators and query support for them.
 #include <backplane/backplane.h>
 
 #include "base/handle.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions for the operator table, the dtype table and scalars.
+// Implements the C functions for the operator table, the dtype table and scalars.
 #include <backplane/backplane.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ bph_op_info info_of(const OpRow& row) {
   return info;
 }
 
-// Returns the edit distance of two names, for suggestions in an error message.
+// Returns the edit distance between two names, for suggestions in an error message.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

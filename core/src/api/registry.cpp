@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions for registries and plugins.
+// Implements the C functions for registries and plugins.
 #include "api/boundary.hpp"
 #include "base/structs.hpp"
 #include "loading/registry_state.hpp"

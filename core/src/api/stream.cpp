@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions for streams.
+// Implements the C functions for streams.
 #include <backplane/backplane.h>
 
 #include "api/boundary.hpp"

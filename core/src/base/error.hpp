@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error handling in core. Internal code throws Error; at the C boundary `guard` converts it to a
-// status and fills the caller's record.
+// Error handling in core. Internal code throws Error. At the C boundary, `guard` converts an Error
+// to a status and fills the caller's bp_error.
 #pragma once
 
 #include <backplane/base.h>
@@ -12,7 +12,8 @@
 
 namespace backplane::core {
 
-// A status and its message. The storage is fixed, so throwing an Error allocates no message.
+// A status and its message. The message buffer has a fixed size, so throwing an Error allocates no
+// memory for the message.
 class Error : public std::exception {
  public:
   template <class... Args>
@@ -29,7 +30,7 @@ class Error : public std::exception {
     record_.op = op;
     return *this;
   }
-  // Fills the caller's record, up to its struct_size, and returns the status.
+  // Fills the caller's bp_error, up to its struct_size, and returns the status.
   bp_status write(bp_error* error) const noexcept;
 
  private:
@@ -38,7 +39,7 @@ class Error : public std::exception {
   bp_error record_;
 };
 
-// Returns an empty record for a plugin call.
+// Returns an empty bp_error to pass to a plugin call.
 inline bp_error fresh_error() noexcept {
   bp_error error;
   error.struct_size = sizeof(error);
@@ -50,14 +51,14 @@ inline bp_error fresh_error() noexcept {
   return error;
 }
 
-// Maps a status that this library does not know to INTERNAL.
+// Returns `status`, or INTERNAL if this library does not know `status`.
 inline bp_status known_status(bp_status status) noexcept {
   return status >= BP_OK && status <= BP_EXECUTION_FAILED ? status : BP_INTERNAL;
 }
 
 bp_status write_error(bp_error* error, bp_status status, const char* message) noexcept;
 
-// Runs `body` at the C boundary. Converts any exception to a status, and fills the caller's record.
+// Runs `body` at the C boundary. Converts any exception to a status and fills `error`.
 template <class Body>
 bp_status guard(bp_error* error, Body&& body) noexcept {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handle table.
+// Implements the handle table.
 #include "base/handle.hpp"
 
 #include <sys/auxv.h>

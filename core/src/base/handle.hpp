@@ -41,7 +41,7 @@ class HandleTable {
   // same handle, only one of them gets the object.
   void* remove(HandleType type, uint64_t handle) noexcept;
   // Like remove, but the caller keeps the slot for `renew` or `drop`. Returns false if the handle
-  // is invalid. Takes no lock, so the caller prevents concurrent calls for the same handle.
+  // is invalid. Takes no lock, so the caller must prevent concurrent calls for the same handle.
   bool invalidate(uint64_t handle) noexcept {
     Slot* slot = slot_of(handle);
     if (slot == nullptr || slot->handle.load(std::memory_order_relaxed) != handle) return false;
@@ -69,7 +69,7 @@ class HandleTable {
 
   // Invalidates all handles of the parent process. Called in a forked child.
   void forget_after_fork() noexcept;
-  // True in a forked child for a handle that the child did not create.
+  // Returns true in a forked child if the child did not create `handle`.
   bool from_before_fork(uint64_t handle) const noexcept;
   std::mutex& mutex() noexcept { return mutex_; }
 
@@ -81,7 +81,7 @@ class HandleTable {
   struct Slot {
     std::atomic<uint64_t> handle{0};
     void* object = nullptr;
-    std::atomic<uint32_t> generation{0};  // one thread at a time writes it; any thread reads it
+    std::atomic<uint32_t> generation{0};  // one thread at a time writes the generation; any thread reads it
 
     uint32_t next_generation() noexcept {
       const uint32_t next = generation.load(std::memory_order_relaxed) + 1;
@@ -117,7 +117,7 @@ T* find_handle(const void* handle) noexcept {
   return static_cast<T*>(HandleTable::instance().find(T::kHandleType, reinterpret_cast<uint64_t>(handle)));
 }
 
-// Throws the error for an invalid handle: null, stale or foreign, or created before fork.
+// Throws the error for a handle that is null, stale, foreign, or created before fork.
 [[noreturn]] void bad_handle(HandleType type, const void* handle, const char* function);
 
 // Returns the object of a handle. Throws INVALID_ARGUMENT if the handle is null, released or

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bounded hash table of reference-counted items, which evicts the least recently used item. The
-// table is not thread-safe. It allocates memory only during construction, because the items contain
-// the links.
+// A bounded hash table of reference-counted items. If the table is full, an insertion evicts the
+// least recently used item. The table is not thread-safe. It allocates memory only during
+// construction, because the items contain the list links.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core's names for the operator table and the dtype table of the ABI's rules.
+// Makes the operator table and the dtype table of the ABI's rules available in namespace core.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>

@@ -37,8 +37,8 @@ class Object {
   std::atomic<uint32_t> references_{1};
 };
 
-// Selects the constructor of Ref that takes over an existing reference, such as the first one of a
-// new object. `Ref(p)` adds a reference.
+// Selects the constructor of Ref that takes over an existing reference, such as the first reference
+// to a new object. `Ref(p)` adds a reference.
 struct Adopt {};
 inline constexpr Adopt kAdopt{};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts host numbers to the bits of a dtype by the operator table's cast rules.
+// Converts host numbers to the bits of a dtype, according to the cast rules of the operator table.
 #pragma once
 
 #include <cstdint>

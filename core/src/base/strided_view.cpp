@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether views overlap.
 //
-// This is a bounded linear Diophantine problem: are there 0 <= x_k <= n_k with sum of a_k x_k = b?
+// This is a bounded linear Diophantine problem: find integers 0 <= x_k <= n_k with sum a_k x_k = b.
 // A depth-first search solves this problem exactly. The search visits the terms in order of
-// decreasing coefficient. It prunes by the range and the greatest common divisor of the remaining
-// terms. Usual layouts need a few steps. The work is bounded because the problem is NP-hard.
+// decreasing coefficient. The search prunes by the range and the greatest common divisor of the
+// remaining terms. Usual layouts need a few steps. The work is bounded because the problem is
+// NP-hard.
 #include "base/strided_view.hpp"
 
 #include <algorithm>
@@ -23,7 +24,6 @@ struct Term {
   int64_t limit;        // > 0
 };
 
-// Sorts an array of a few items.
 template <class T, class Before>
 void insertion_sort(T* items, int count, Before before) {
   for (int i = 1; i < count; ++i) {

@@ -11,13 +11,13 @@
 
 namespace backplane::core {
 
-// True if a struct of `size` bytes has a nonzero byte after the first `known`.
+// Returns true if a struct of `size` bytes has a nonzero byte after its first `known` bytes.
 inline bool has_unknown_tail(const void* data, size_t size, size_t known) noexcept {
   const auto* bytes = static_cast<const unsigned char*>(data);
   return size > known && std::any_of(bytes + known, bytes + size, [](unsigned char byte) { return byte != 0; });
 }
 
-// Throws INVALID_ARGUMENT for a struct_size below the minimum or above the limit.
+// Throws INVALID_ARGUMENT if `size` is below `min_size` or above BP_STRUCT_LIMIT.
 inline void check_struct_size(uint32_t size, size_t min_size, const char* function, const char* type) {
   if (size < min_size) {
     throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, less than its minimum of {}; set it to sizeof({})",
@@ -30,8 +30,8 @@ inline void check_struct_size(uint32_t size, size_t min_size, const char* functi
 }
 
 // Copies an input struct. Fields that the caller's struct lacks become zero. Throws
-// INVALID_ARGUMENT for null or an illegal struct_size. Throws UNSUPPORTED for nonzero bytes that
-// this library does not know.
+// INVALID_ARGUMENT if `input` is null or has an illegal struct_size. Throws UNSUPPORTED if bytes
+// that this library does not know are nonzero.
 template <class T>
 T read_input(const T* input, size_t min_size, const char* function, const char* type) {
   if (input == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);

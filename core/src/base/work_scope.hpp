@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reason for the plugin calls of this thread. A trace shows this reason for calls that core
-// makes on its own initiative. Only slow paths set the reason, so an eager call has no extra cost
+// The reason why this thread calls a plugin. A trace shows the reason for calls that core makes on
+// its own initiative. Only slow paths set the reason, so an eager call has no extra cost
 // (docs/decisions/0017-what-a-trace-is-told.md).
 #pragma once
 
 namespace backplane::core {
 
 struct WorkCause {
-  // A static string: "staging", "fallback" or "composite". Null for a call of the framework.
+  // A static string: "staging", "fallback" or "composite". Null if the framework requested the
+  // call.
   const char* why = nullptr;
   const char* op = nullptr;  // static string with the operator's name
 };

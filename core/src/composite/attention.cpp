@@ -10,7 +10,8 @@ namespace backplane::core::composite {
 
 namespace {
 
-// The operands of attention. Dimension R holds the query heads that share one key head.
+// The operands of attention. Dimension R contains the query heads of one group (grouped queries,
+// GQA).
 struct Operands {
   Value q, k, v;  // shapes: [B,G,R,L,D], [B,G,1,S,D], [B,G,1,S,E]
   std::optional<Value> mask;
@@ -39,8 +40,9 @@ Value product(Builder& b, const Value& left, const Value& right, uint32_t precis
   return b.matmul(left, expand(right, repeated), precision);
 }
 
-// Returns a mask that is true where the causal mask lets a query of the tile see a key. LOWER_RIGHT
-// aligns the last query with the last key; otherwise the first query aligns with the first key.
+// Returns a mask that is true where the causal mask lets a query of the tile attend to a key.
+// LOWER_RIGHT aligns the last query with the last key; otherwise the first query aligns with the
+// first key.
 Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) {
   const int64_t ahead = causal == BP_CAUSAL_LOWER_RIGHT ? o.keys - o.queries : 0;
   const Value column = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);
@@ -63,7 +65,7 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
   }
 
   const Value greatest = b.reduce(BP_OP_REDUCE_MAX, scores, axes);
-  // In a row where no key is visible, exp(-inf - -inf) would be NaN. The selects below therefore
+  // If all keys of a row are masked, exp(-inf - -inf) would be NaN. The selects below therefore
   // store 0 for the output and -inf for the logarithm of the sum.
   const Value nothing = b.compare(BP_COMPARE_EQ, greatest, lowest);
   const Value e = b.exp(b.sub(scores, greatest));

@@ -208,8 +208,8 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   Extents shape = a.shape();
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
-  // Precision permissions apply to the composite's dtype. If the inputs were cast to another dtype,
-  // the permissions would allow a different loss of accuracy.
+  // Precision-relaxation flags apply to the composite's dtype. If the inputs were cast to another
+  // dtype, the flags would allow a different loss of accuracy.
   const uint32_t allowed = a.dtype() == outputs_[0].dtype() ? precision : uint32_t{BP_PRECISION_FULL};
   set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, allowed});
   return result;
@@ -260,14 +260,14 @@ bool Builder::redirect(const Value& target, const Value& value) {
                        [&](const Value& operand) { return operand.storage == target.storage; });
   };
   if (std::any_of(drafts_.rbegin(), step, touches))
-    // A step after the one that computed `value` uses the storage of `target`, so `target` must not
-    // be written before that step.
+    // A step after the step that computed `value` uses the storage of `target`, so `target` must
+    // not be written before that step.
     return false;
   const Storage& written = storages_[target.storage];
   if (written.kind == Location::Kind::output && desc_.outputs[written.index].alias != 0) {
     // This output aliases an input, which the step would overwrite. That is safe only if the step
-    // is the last one and elementwise, and this input is the only one. A second input could be the
-    // same memory.
+    // is the last step and elementwise, and the composite has no other input. A second input could
+    // be the same memory.
     if (step != drafts_.rbegin() || desc_.input_count != 1 || step->row->shape_rule != BP_SHAPE_ELEMENTWISE)
       return false;
   }

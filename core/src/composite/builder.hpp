@@ -22,8 +22,8 @@ namespace backplane::core::composite {
 // unfolded image. Tiles are larger if there would otherwise be more than kMaxTiles.
 inline constexpr int64_t kMinTileBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxTiles = 4096;
-// The maximum number of steps of a program. Tiles are few, but a program has several steps for each
-// kernel tap or rope frequency.
+// The maximum number of steps of a program. A program has several steps for each kernel tap or rope
+// frequency.
 inline constexpr size_t kMaxSteps = size_t{1} << 18;
 
 // Returns the size of a tile in bytes if the temporaries of all tiles have `total` bytes.
@@ -38,7 +38,7 @@ inline constexpr size_t kStepAttributeBytes = [] {
   return most;
 }();
 
-// A step of a program that has no plan yet.
+// A program step that has no plan yet.
 struct Draft {
   const OpRow* row;
   std::array<unsigned char, kStepAttributeBytes> attributes{};  // zero unless the step sets them
@@ -61,7 +61,7 @@ struct Storage {
 
 class Builder {
  public:
-  // `full_alignment_log2` is the alignment of the temporaries' memory.
+  // `full_alignment_log2` is log2 of the alignment of temporary memory.
   Builder(const OpRow& row, const bp_op_desc& desc, uint32_t full_alignment_log2);
 
   const bp_op_desc& desc() const { return desc_; }
@@ -84,7 +84,7 @@ class Builder {
   // Functions that move data:
   Value load(uint32_t index) { return widen(input(index)); }
   Value widen(const Value& value) { return cast(value, number_); }
-  // Returns `value` itself if it has the dtype.
+  // Returns `value` itself if it already has `dtype`.
   Value cast(const Value& value, uint32_t dtype);
   Value dense(const Value& value);  // returns `value` itself if it is dense
   // Returns a view if the strides allow it, and a dense copy otherwise.

@@ -18,7 +18,7 @@ void conv(Builder& b) {
   const int64_t image_bytes = count_of({groups, depth, window.results, dtype_bytes(x.dtype())});
   each_tile(batches, tile_of(batches, image_bytes), [&](int64_t start, int64_t n) {
     const Value padded = pad(b, slice(x, 0, start, n), window, x.dtype(), 0);
-    // Order of dimensions that gives [n,C,kernel..,positions..].
+    // The order of dimensions that gives [n,C,kernel..,positions..].
     std::vector<uint32_t> order = {0, 1};
     for (int64_t d = 0; d < rank; ++d) order.push_back(static_cast<uint32_t>(2 + rank + d));
     for (int64_t d = 0; d < rank; ++d) order.push_back(static_cast<uint32_t>(2 + d));

@@ -66,7 +66,7 @@ void conv_bwd_weight(Builder& b) {
   const Window window(attributes, spatial(x), spatial(dw));
   const int64_t batches = x.extent(0), channels = x.extent(1), outputs = dy.extent(1), groups = attributes.groups;
   const uint32_t rank = window.rank();
-  // Orders of dimensions that give [C,kernel..,n,positions..] and [O,n,positions..].
+  // The orders of dimensions that give [C,kernel..,n,positions..] and [O,n,positions..].
   std::vector<uint32_t> order = {1}, dy_order = {1, 0};
   for (uint32_t d = 0; d < rank; ++d) order.push_back(2 + rank + d);
   order.push_back(0);

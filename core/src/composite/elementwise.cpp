@@ -9,7 +9,7 @@ namespace backplane::core::composite {
 
 namespace {
 
-// Returns 1 + e^-x. If x < -88, an f32 result overflows to infinity, and its reciprocal is 0.
+// Returns 1 + e^-x. If x < -89, an f32 result overflows to infinity, and its reciprocal is 0.
 Value one_plus_exp(Builder& b, const Value& x) { return b.add(b.exp(b.neg(x)), b.constant(1)); }
 
 // Returns x * ((1 + shape) / 2). Halving the factor is exact, but halving a subnormal x is not.
@@ -90,8 +90,8 @@ void pow(Builder& b) {
   const Value zero = b.constant(0), one = b.constant(1);
   const Value magnitude = b.unary(BP_OP_ABS, x);
   const Value power = b.exp(b.mul(y, b.log(magnitude)));
-  // The operand x counts as negative if x < 0 or 1 / x < 0. Only the first test finds -inf, since
-  // 1 / -inf is -0. Only the second test finds -0, since 1 / -0 is -inf.
+  // The operand x is treated as negative if x < 0 or 1 / x < 0. Only the first test finds -inf,
+  // since 1 / -inf is -0. Only the second test finds -0, since 1 / -0 is -inf.
   const Value below = b.compare(BP_COMPARE_LT, x, zero);
   const Value negative = b.binary(BP_OP_OR, below, b.compare(BP_COMPARE_LT, b.div(one, x), zero));
   const auto is_whole = [&](const Value& v) { return b.compare(BP_COMPARE_EQ, b.unary(BP_OP_FLOOR, v), v); };

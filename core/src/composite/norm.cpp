@@ -79,9 +79,9 @@ void rms_norm(Builder& b) {
 }
 
 // Applies batch_norm. Inputs: x, gamma, beta, running mean and running variance. Outputs: y, the
-// new running mean and variance, and the batch's mean and rstd. Without training, the running
-// statistics normalise x and do not change. Training that outputs no running statistics does not
-// read them.
+// new running mean and variance, and the batch's mean and rstd. If `training` is 0, the running
+// statistics normalise x and do not change. A training call without running outputs does not read
+// the running inputs.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
   const Groups groups = groups_by_batch(b.input(0).shape());

@@ -23,7 +23,7 @@ namespace {
 using composite::Builder;
 using composite::Draft;
 
-// Returns true if all outputs are empty.
+// Returns true if every output is absent or has no elements.
 bool writes_nothing(const bp_op_desc& desc) {
   return std::all_of(desc.outputs, desc.outputs + desc.output_count,
                      [](const bp_tensor_desc& view) { return view.dtype == 0 || element_count(view) == 0; });

@@ -22,7 +22,7 @@ Value of_weight(Builder& b, uint32_t index, uint32_t dtype) {
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// Returns the scale or zero point of a with shape [M or 1, 1], in `dtype`.
+// Returns the scale or zero point of the operand `a` with shape [M or 1, 1], in `dtype`.
 Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
   const Value value = b.cast(b.input(index), dtype);
   return b.reshape(value, {elements_of(value), 1});
@@ -60,7 +60,7 @@ Value by_dequantising(Builder& b, const Problem& p) {
   const int64_t full = p.depth / p.block, remainder = p.depth % p.block;
   if (full > 0) dequantise(b, p, weights, 0, full, p.block);
   if (remainder > 0) dequantise(b, p, weights, full * p.block, 1, remainder);
-  // Precision permissions do not apply to an integer `a`.
+  // Precision-relaxation flags do not apply to an integer `a`.
   const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;
   const uint32_t precision = whole ? 0 : b.attributes<bp_quantized_matmul_attributes>().precision;
   return b.matmul(dequantised_a(b, p), transpose(weights), precision);

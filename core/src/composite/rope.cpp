@@ -16,7 +16,7 @@ namespace backplane::core::composite {
 namespace {
 
 struct Table {
-  Value cosine, sine;  // shape [..,L,half], with 1 where positions are broadcast
+  Value cosine, sine;  // shape [..,L,half]; axes along which positions are broadcast have extent 1
 };
 
 Table table_of(Builder& b, int64_t half, float base) {
@@ -34,7 +34,7 @@ Table table_of(Builder& b, int64_t half, float base) {
     b.fill(slice(steps, last, i, 1), static_cast<int32_t>(static_cast<uint32_t>(whole)));
     b.fill(slice(rests, last, i, 1), static_cast<double>(std::ldexp((scaled - whole) * two_pi, -32)));
   }
-  // Only the position modulo 2^32 matters, so an i64 position may be truncated before the product.
+  // The product needs only the position modulo 2^32, so an i64 position may be truncated first.
   const Value wrapped = b.cast(b.mul(b.cast(position, BP_I32), steps), b.number());
   const Value angle = b.add(b.mul(wrapped, b.constant(std::ldexp(static_cast<double>(two_pi), -32))),
                             b.mul(b.cast(position, b.number()), rests));

@@ -6,7 +6,7 @@ namespace backplane::core::composite {
 
 namespace {
 
-// Subtracts the row's maximum. A row that is all -inf, or that contains +inf, becomes NaN, because
+// Subtracts the row's maximum. If a row is all -inf or contains +inf, its softmax is NaN, because
 // inf - inf is NaN.
 Value less_maximum(Builder& b, const Value& x, uint32_t axes) { return b.sub(x, b.reduce(BP_OP_REDUCE_MAX, x, axes)); }
 

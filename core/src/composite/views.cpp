@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements the view functions, which copy no data.
 #include "composite/views.hpp"
 
 #include <cstring>

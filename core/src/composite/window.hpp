@@ -45,7 +45,8 @@ inline Value inside(Value padded, const Window& window) {
   return padded;
 }
 
-// Pads x[N,C,image] with `value` and casts it to `dtype`. Returns x itself if it needs neither.
+// Pads x[N,C,image] with `value` and casts it to `dtype`. Returns x itself if x needs no padding
+// and no cast.
 inline Value pad(Builder& b, const Value& x, const Window& window, uint32_t dtype, double value) {
   if (window.padded == window.image) return b.cast(x, dtype);
   const Value padded = b.temporary(dtype, joined({x.extent(0), x.extent(1)}, window.padded));

@@ -7,8 +7,7 @@
 //   2. the attributes, whose size is in the operator table
 //   3. one bp_tensor_desc per input, then one per output
 //
-// Extents and strides at indices from the rank on are zero. The strides of an immediate are zero
-// too.
+// Extents and strides at index `rank` and above are zero. The strides of an immediate are zero too.
 #pragma once
 
 #include <backplane/ops.h>

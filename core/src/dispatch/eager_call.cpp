@@ -12,7 +12,7 @@ namespace backplane::core {
 
 namespace {
 
-// Throws the error of an invalid operand. The hot path never calls this function.
+// Throws the error for an invalid operand. The hot path never calls this function.
 [[noreturn, gnu::cold]] void bad_tensor(const OpRow& row, const Device& device, const bph_tensor& tensor,
                                         const char* role, uint32_t index) {
   if (tensor.rank > BP_MAX_RANK) {

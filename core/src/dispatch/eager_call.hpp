@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a call of the host API, converts it to canonical form, resolves its operands and reports
-// broken rules.
+// Reads a bph_call, converts it to canonical form, resolves its operands and reports broken rules.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -37,7 +36,7 @@ struct CallCounts {
   }
 };
 
-// Returns a mask of the inputs whose buffer, offset, dtype, shape and strides equal those of
+// Returns a mask of the inputs that have the same buffer, offset, dtype, shape and strides as
 // `output`.
 inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inputs, uint32_t count) noexcept {
   uint32_t mask = 0;

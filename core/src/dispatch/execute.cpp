@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hot path, for a call whose descriptor is in the stream's plan cache. The cache entry was
-// checked when it was made, so the path checks only the facts that differ between calls (handles,
+// checked when it was made, so the path checks only the values that differ between calls (handles,
 // offsets). eager_call.cpp handles all other calls.
 #include "dispatch/execute.hpp"
 
@@ -28,8 +28,8 @@ inline uint64_t word_at(const void* from) noexcept {
   return word;
 }
 
-// Whether `tensor` matches operand `own` of an entry: the view and the alignment are equal, and the
-// buffer is alive, belongs to this device and is large enough. Resolves the operand.
+// Returns whether `tensor` matches operand `own` of an entry: the view and the alignment are equal,
+// and the buffer is alive, belongs to this device and is large enough. Resolves the operand.
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const bp_tensor_desc& view, const Device& device,
                                         const bph_tensor& tensor, bp_operand& operand, const Buffer*& buffer) {
   uint64_t difference = word_at(&tensor.dtype) ^ own.fields;
@@ -61,7 +61,7 @@ inline uint64_t word_at(const void* from) noexcept {
          (start <= buffer->bytes) & (span <= buffer->bytes - start);
 }
 
-// Whether an output shares a buffer with another operand.
+// Returns whether an output shares a buffer with another operand.
 [[gnu::always_inline]] inline bool shares_buffers(const bph_call& call, const CallCounts& counts) noexcept {
   bool shares = false;
   for (uint32_t o = 0; o < counts.outputs; ++o) {
@@ -72,7 +72,7 @@ inline uint64_t word_at(const void* from) noexcept {
   return shares;
 }
 
-// Whether the outputs alias or overlay the same inputs as in the entry's descriptor.
+// Returns whether the outputs alias or overlay the same inputs as in the entry's descriptor.
 [[gnu::noinline]] bool same_overlays(const PlanEntry& entry, const bph_call& call, const CallCounts& counts) noexcept {
   uint32_t overlaid = 0;
   const bool in_place = works_in_place(*entry.row);

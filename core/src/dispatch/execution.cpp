@@ -12,7 +12,7 @@ namespace backplane::core {
 
 namespace {
 
-// Temporary memory of a stream. It may be released while work that uses it is pending, because
+// Temporary memory of a stream. Pending work may still use the memory after its release, because
 // reuse follows the stream's order.
 class Temporary {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs calls on the fallback device. The copies and waits use only the host API, so a user could
-// have written each of them.
+// make the same calls.
 #include "dispatch/fallback.hpp"
 
 #include <vector>
@@ -171,8 +171,8 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
 }
 
 bph_support supports_on_fallback(Device& device, const bph_call& given) {
-  // Removes the buffers from the tensors, because the buffers belong to `device`. For the
-  // execution, run_on_fallback would create aligned buffers on the fallback device.
+  // Removes the buffers from the tensors, because the buffers belong to `device`. run_on_fallback
+  // creates its own aligned buffers on the fallback device.
   std::vector<bph_tensor> tensors(given.inputs, given.inputs + given.input_count);
   tensors.insert(tensors.end(), given.outputs, given.outputs + given.output_count);
   for (bph_tensor& tensor : tensors) tensor.buffer = nullptr;

@@ -374,8 +374,8 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
   return plan;
 }
 
-// Replaces the entry's plan with a specialized one. Keeps the plan if the plugin has no faster one
-// or no memory for it.
+// Replaces the entry's plan with a specialized plan. Keeps the old plan if the plugin has no faster
+// plan or too little memory.
 void PlanCache::specialized_plan(PlanEntry& entry) {
   const uint64_t flags = entry.desc.flags;
   entry.desc.flags |= BP_OP_FLAG_SPECIALIZE;

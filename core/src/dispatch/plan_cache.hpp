@@ -2,7 +2,7 @@
 // Stores plans by descriptor. Each device has one bounded cache. In addition, each stream has a
 // small cache that needs no lock and is searched first.
 //
-// An entry is an exact descriptor with its checked facts. If a plan serves any size
+// An entry is an exact descriptor with its checked properties. If a plan serves any size
 // (BP_PLAN_ANY_SIZE in ops.h), all entries of its class share the plan, so a new size adds an entry
 // but no plan. A recurring descriptor gets a specialized plan if the plugin reports that
 // specialization helps (BP_PLAN_SPECIALIZABLE).
@@ -63,16 +63,16 @@ class PlanEntry final : public Object {
   Ref<Plan> plan;
   Ref<Program> program;  // used instead of `plan` if the composite is decomposed
   bool direct = false;   // the entry has a plan that needs no staging
-  // Whether the plan, or the plan of a step of the program, is specializable. See PlanCache::used.
+  // True if the plan, or the plan of a program step, is specializable. See PlanCache::used.
   bool specializable = false;
   bool overlays = false;          // an output is the same view as an input
   std::atomic<uint32_t> uses{0};  // number of uses, counted only if specializable
-  // True if the cache has replaced this entry by one with a specialized plan.
+  // True if the cache has replaced this entry by an entry with a specialized plan.
   std::atomic<bool> superseded{false};
   uint64_t workspace_bytes = 0;
   uint64_t scalar_mask = 0;  // mask of the significant bits of a scalar
-  // The descriptor that the plugin receives. Its views equal the caller's, except that overlaid
-  // inputs have dense views, because core first copies these inputs to temporaries.
+  // The descriptor that the plugin receives. Its views equal the caller's, except for inputs
+  // that overlap an output. Core copies these inputs to temporaries, so their views are dense.
   bp_op_desc desc = {};
 
   // The fields of a matching bph_call.
@@ -81,7 +81,7 @@ class PlanEntry final : public Object {
   uint64_t call_tail = 0;    // scalar_count | hints << 32
   const void* attributes = nullptr;
   uint32_t attribute_bytes = 0;
-  // The facts of one operand. The array `operands` contains the inputs of the call, then the
+  // The properties of one operand. The array `operands` contains the inputs of the call, then the
   // outputs.
   struct Operand {
     uint64_t fields;     // the fields dtype to reserved of the bph_tensor, as one word
@@ -103,12 +103,12 @@ class PlanEntry final : public Object {
   PlanEntry();
 };
 
-// Queries plan_create for the facts of a plan, without making the plan. Throws the error of
-// plan_create.
+// Returns the properties that plan_create reports for a plan, without making the plan. Throws the
+// error of plan_create.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
-// The cached result of bph_device_supports for a descriptor: the plan's facts, or the error of the
-// refusal.
+// The cached result of bph_device_supports for a descriptor: the plan's properties, or the error of
+// the refusal.
 class SupportResult final : public Object {
  public:
   static Ref<SupportResult> create(const Descriptor& key);
@@ -170,11 +170,11 @@ class StreamPlanCache {
   // Takes ownership of the reference. Evicts the last entry of the set.
   void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
   // Removes an entry that the plan cache has superseded. The removed entry stays alive until the
-  // next call of this function.
+  // next call to this function.
   void drop_superseded(const PlanEntry& entry) noexcept;
 
   PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // each pointer holds a reference
-  // Number of hits. The stream's owner writes it, and PlanCache::stats reads it.
+  // Number of hits. The stream's owner writes the number, and PlanCache::stats reads it.
   std::atomic<uint64_t> hits_{0};
   Ref<PlanEntry> superseded_;
   uint64_t generation_ = 0;
@@ -202,8 +202,8 @@ class PlanCache {
     }
     return nullptr;
   }
-  // Finds or makes the entry of a descriptor that the stream's cache does not contain. Throws
-  // failures of validation and of the plugin's plan_create.
+  // Called if the stream's cache does not contain the descriptor. Finds the descriptor's entry in the
+  // shared cache, or creates it. Throws the errors of validation and of the plugin's plan_create.
   PlanEntry& add(StreamPlanCache& stream_cache, const Descriptor& key);
   PlanEntry& get(StreamPlanCache& stream_cache, const Descriptor& key) {
     PlanEntry* entry =
@@ -218,12 +218,12 @@ class PlanCache {
 
   // Returns the result of bph_device_supports for this device alone, without the fallback device.
   // Queries the plugin once and caches the result. A descriptor with a plan needs no query. Throws
-  // failures of validation and of the plugin.
+  // the errors of validation and of the plugin.
   bph_support supports(const Descriptor& key);
 
   // Call this function at each use of a specializable entry. At the third use, the cache replaces
-  // the entry by one with specialized plans. Other streams use the new entry after their next use
-  // of the old one. `entry` stays valid for this use. Throws DEVICE_LOST.
+  // the entry by an entry with specialized plans. Other streams use the new entry after their next
+  // use of the old entry. `entry` stays valid for the current use. Throws DEVICE_LOST.
   void used(StreamPlanCache& stream_cache, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
     if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialize(entry);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the rulebook's refusals to Error. Also checks the addresses, which only the host knows.
+// Converts violations of the ABI's rules to Error. Also checks the addresses, which only the host
+// knows.
 #include "dispatch/validate.hpp"
 
 #include "base/error.hpp"
@@ -9,8 +10,8 @@ namespace backplane::core {
 
 namespace {
 
-// Runs a check of the rulebook. If the check refuses, throws an Error whose message begins with the
-// operator's name.
+// Runs a check of the ABI's rules. If the check throws a Violation, throws an Error whose message
+// begins with the operator's name.
 template <class Check>
 void obey(const OpRow& row, const Check& check) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks an operator descriptor against the rulebook, so that plugins need not check it again.
+// Checks an operator descriptor against the ABI's rules, so that plugins need not check it again.
 #pragma once
 
 #include <backplane/rules/check.hpp>

@@ -17,7 +17,6 @@ struct Layer {
   std::string_view name;
   Splice splice;
 };
-// Returns all layers of this library.
 std::span<const Layer> known_layers() noexcept;
 // Returns the layers of a list "a,b", outermost first. If a name is unknown, throws an
 // INVALID_ARGUMENT error with that name.

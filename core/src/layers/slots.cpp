@@ -6,7 +6,7 @@ namespace backplane::core::layers {
 
 namespace {
 
-// Bits of the statuses, under the names that slots.def uses.
+// Status bits, with the names that slots.def uses.
 enum StatusBit : uint32_t {
   NONE = 0,
   UNSUPPORTED = 1u << BP_UNSUPPORTED,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of all layers. A layer is between a host and a plugin. Like a plugin, a layer has
-// a table and device handles of its own, and its shutdown also shuts down the plugin. Buffers,
+// The common part of all layers. A layer sits between a host and a plugin. Like a plugin, a layer
+// has a table and device handles of its own, and its shutdown also shuts down the plugin. Buffers,
 // streams, events and plans keep the plugin's handles.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace backplane::core::layers {
 
-// The common base class of the devices of all layers. A layer's device inherits it first, so that
-// inner_device can cast the handle.
+// The base class of every layer's device. WrappedDevice must be the first base class, so that
+// inner_device can cast a device handle.
 struct WrappedDevice {
   bp_device* inner;
 };
@@ -66,7 +66,7 @@ inline WrappedPlugin& wrapped(const bp_plugin* plugin) {
   return *reinterpret_cast<WrappedPlugin*>(const_cast<bp_plugin*>(plugin));
 }
 
-// Replaces a slot with `mine` if the plugin has that slot.
+// Sets `slot` to `mine` if the plugin has the slot, and to null otherwise.
 template <class Function>
 void splice_slot(Function& slot, Function has, Function mine) {
   slot = has == nullptr ? nullptr : mine;

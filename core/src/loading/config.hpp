@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's config file, such as {"devices": ["name:0", ...]}. It lists devices in order of
+// The user's config file, such as {"devices": ["name:0", ...]}. The file lists devices in order of
 // preference.
 #pragma once
 
@@ -10,8 +10,8 @@ namespace backplane::core {
 
 struct Config {
   std::string path;  // empty if there is no config file
-  // Each entry is "name" or "name:index". It is never a path, so the file cannot select code to
-  // run.
+  // Each entry is "name" or "name:index". An entry is never a path, so the file cannot select code
+  // to run.
   std::vector<std::string> devices;
 };
 

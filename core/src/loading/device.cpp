@@ -26,7 +26,7 @@ bool native_by_environment() {
   throw Error(BP_INVALID_ARGUMENT, "bph_device_open: BACKPLANE_NATIVE is \"{:.64}\"; set it to on or off", value);
 }
 
-// Checks the properties of a device on which core relies. Returns all properties.
+// Checks the device properties on which core relies, and returns `info`.
 bp_device_info checked_info(const std::string& name, const bp_device_info& info, const Plugin& plugin) {
   if (!std::has_single_bit(info.alignment) || info.alignment > kMaxAlignment) {
     throw Error(BP_INTERNAL,

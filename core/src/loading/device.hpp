@@ -22,8 +22,8 @@ namespace backplane::core {
 
 class Stream;
 
-// Counters of a device, which bph_device_stats reads. Calls of the host API increment the counters
-// with relaxed memory order. The allocator and the plan cache have separate counters.
+// Counters of a device, which bph_device_stats reads. Host API calls increment the counters with
+// relaxed memory order. The allocator and the plan cache have separate counters.
 struct DeviceCounters {
   std::atomic<uint64_t> staged_operands{0}, staged_bytes{0};
   std::atomic<uint64_t> host_staged_copies{0}, host_staged_bytes{0};
@@ -63,7 +63,8 @@ class Device final : public Object {
   bool native_composites = true;
   uint32_t operand_kinds = 0;  // mask of 1 << BP_MEMORY_* for the legal memory kinds of operands
   DeviceCounters counters;
-  // True for each operator id for which core has logged a warning about bph_stats.plugin_faults.
+  // Indexed by operator id. True after core has logged a plugin fault of the operator
+  // (bph_stats.plugin_faults).
   std::atomic<bool> warned_of_refusal[BP_OP_LIMIT] = {};
   PlanCache plans;
   Allocator allocator;

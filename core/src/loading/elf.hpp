@@ -7,7 +7,7 @@
 
 namespace backplane::core {
 
-// Returns the architecture for which this library was built, in the spelling of manifests, such as
+// Returns the architecture for which this library was built, spelled as in manifests, such as
 // "x86_64".
 const char* host_architecture() noexcept;
 

@@ -15,7 +15,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr int kLinkLimit = 40;  // limit of the Linux kernel
+constexpr int kLinkLimit = 40;  // the Linux kernel's limit for symbolic links in a path
 
 std::string reason(int code) { return std::generic_category().message(code); }
 

@@ -45,8 +45,8 @@ class FileDescriptor {
 };
 
 // Resolves `path` component by component to an absolute path without links. Every directory, link
-// and file of the path must belong to root or to the effective user. Only its owner may have write
-// permission, unless it is a sticky directory. Throws Refusal.
+// and file of the path must belong to root or to the effective user. Only the owner may have write
+// permission, except for links and sticky directories. Throws Refusal.
 std::string resolve_trusted(std::string_view path, const FileRuleNames& rules);
 
 // Opens a regular file for reading. Never blocks on a FIFO or device. `out_size` receives the size
@@ -56,8 +56,8 @@ FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules,
 // Returns the whole file. Throws Refusal if the file has more than `limit` bytes.
 std::string read_file(const std::string& path, const FileRuleNames& rules, size_t limit);
 
-// Reads `bytes` bytes at `offset` into `buffer`. Returns the number of bytes read, which is smaller
-// at the end of the file.
+// Reads `bytes` bytes at `offset` into `buffer`. Returns the number of bytes read, which is less
+// than `bytes` at the end of the file.
 size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t offset, const std::string& path,
                const FileRuleNames& rules);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a tree from the parser's events.
+// Builds a Json tree from the events of nlohmann's SAX parser.
 #include "loading/json.hpp"
 
 #include <nlohmann/json.hpp>
@@ -71,7 +71,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     }
     Json& value = next_value();
     value.type = type;
-    open_.push_back(&value);  // stays valid, because the parent does not grow until close()
+    open_.push_back(&value);  // the pointer stays valid, because the parent does not grow until close()
     return true;
   }
   bool close() {

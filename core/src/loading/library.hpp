@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens shared libraries. They stay mapped until the process ends, because vendor runtimes leave
-// threads, exit handlers and callbacks behind.
+// Opens shared libraries. The libraries stay mapped until the process ends, because vendor runtimes
+// leave threads, exit handlers and callbacks behind.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -9,8 +9,8 @@
 
 namespace backplane::core {
 
-// Opens `path` with RTLD_NOW | RTLD_LOCAL and returns its bp_plugin_query. Throws Refusal
-// "library.open" or "query.symbol".
+// Opens `path` with RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE and returns its bp_plugin_query. Throws
+// Refusal "library.open" or "query.symbol".
 bp_plugin_query_fn open_library(const std::string& path);
 
 }  // namespace backplane::core

@@ -21,8 +21,8 @@ namespace {
 
 constexpr int64_t kSlowLoadMs = 100;
 
-// Restores the thread's floating-point control register if loading a library changed it, and logs a
-// warning.
+// If loading a library changed the thread's floating-point control register, restores the register
+// and logs a warning.
 class FloatGuard {
  public:
   FloatGuard(const Registry& registry, const std::string& library) : registry_(registry), library_(library) {}
@@ -46,8 +46,8 @@ class FloatGuard {
   const uint64_t before_ = float_control();
 };
 
-// Calls bp_plugin_query once, as a host of version plugin.host.abi_version. Returns null if the
-// plugin refuses such a host; `refusal` then contains the reason.
+// Calls bp_plugin_query once, as a host of version plugin.host.abi_version. If the plugin refuses
+// this version, returns null and stores the reason in `refusal`.
 const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::string& refusal) {
   const bp_plugin* table = nullptr;
   bp_error error = fresh_error();

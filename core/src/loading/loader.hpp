@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a library and negotiates with its plugin.
+// Loads a library and negotiates the ABI version with its plugin.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@
 
 namespace backplane::core {
 
-// Opens the library, and queries it as a host of each supported major version until the plugin
-// accepts one. Checks the plugin's table, and completes core's copy. `manifest` is null for a
-// library without a manifest. On failure throws Refusal with the rule, and shuts down the plugin
-// instance if there is one. An instance whose struct is too small, or that is of another ABI, is
-// not shut down, because its shutdown slot is unknown.
+// Opens the library. Queries the plugin as a host of each supported major version until the plugin
+// accepts a version. Checks the plugin's table, and fills missing optional slots in core's copy
+// with stubs. `manifest` is null for a library without a manifest. On failure, throws Refusal with
+// the violated rule, and shuts down the plugin instance if there is one. Does not shut down an
+// instance whose struct is too small or whose ABI is unsupported, because its shutdown slot is
+// unknown.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
                         const std::vector<Layer>& layers);
 

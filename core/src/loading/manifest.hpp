@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest: a small JSON file that describes a plugin before any of its code runs.
+// The manifest: a small JSON file that describes a plugin. Core reads it before the plugin's code runs.
 //
 //   {"manifest_version": 1, "name": "example", "library": "libexample.so", "abi": {"min": "0.1", "max": "0.1"},
 //    "architectures": ["x86_64"], "sha256": "...", "description": "..."}
 //
 // `library` is a path relative to the manifest's directory. It may also be an absolute path,
-// because shared data directories contain no libraries. The same rules of ownership apply to the
+// because shared data directories contain no libraries. The same ownership rules apply to the
 // library and to the manifest. `sha256`, the digest of the library, and `description` are optional.
 #pragma once
 
@@ -36,7 +36,7 @@ struct Manifest {
 void parse_manifest(std::string_view text, const std::string& path, Manifest& out);
 
 bool valid_name(std::string_view name) noexcept;
-// Parses a version such as "0.1" to its number. Returns false if the text is not a version.
+// Parses a version such as "0.1" into its number. Returns false if the text is not a version.
 bool parse_version(std::string_view text, uint32_t* out) noexcept;
 std::string version_text(uint32_t version);
 

@@ -43,12 +43,12 @@ class Plugin final : public Object {
   // Replaces `instance` by `layer`, which wraps the previous instance.
   void wrap(const bp_plugin* layer) noexcept;
 
-  uint32_t device_count();  // throws UNAVAILABLE with the plugin's reason
+  uint32_t device_count();  // throws the plugin's error
   bp_device_info device_info(uint32_t index);
   const void* get_interface(bp_device* device, const char* interface_name, uint32_t interface_version) const noexcept;
 
   // Returns an interface of the plugin itself, below all layers, or null if there is no such
-  // interface. `own_device` receives the plugin's handle of `device`.
+  // interface. `own_device` receives the plugin's own handle for `device`.
   const void* own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
                             bp_device** own_device) const noexcept;
 

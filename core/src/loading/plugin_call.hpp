@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the status of a plugin's slot to an Error that names device and slot.
+// Converts the status of a plugin's slot to an Error that names the device and the slot.
 #pragma once
 
 #include "base/error.hpp"

@@ -7,8 +7,8 @@
 
 namespace backplane::core {
 
-// Returns the first required slot that is missing in the known part of a table, or null if none is
-// missing.
+// Returns the name of the first required slot that is null in the known part of a table, or null if
+// no slot is missing.
 const char* missing_slot(const bp_plugin& known) noexcept;
 const char* missing_slot(const bp_device_api& known) noexcept;
 

@@ -176,7 +176,7 @@ Registry::Candidate& Registry::add_manifest(const std::string& path, const char*
   return candidate;
 }
 
-// Returns the first candidate that may be loaded by this name, or null. The caller holds the lock.
+// Returns the first candidate that may be loaded by `name`, or null. The caller holds State::mutex.
 Registry::Candidate* Registry::candidate_by_name(const std::string& name) {
   for (const auto& candidate : state_->candidates) {
     if (candidate->name == name && !candidate->shadowed && !candidate->refused) return candidate.get();

@@ -35,7 +35,7 @@ struct Registry::Candidate {
   bool shadowed = false;
 };
 
-// A library file. The first thread loads the file while other threads wait.
+// A library file. The first thread that needs the file loads it, and other threads wait.
 struct LibraryState {
   std::string path;
   bool loading = false;

@@ -18,10 +18,10 @@ struct Place {
   const char* origin;  // static string: "search_path", "user" or "system"
 };
 
-// Returns true if the program has more privileges than its caller.
+// Returns true if the program has more privileges than the user who started it.
 bool runs_privileged() noexcept;
-// Returns the value of an environment variable, or null if the variable is unset, empty or
-// untrusted.
+// Returns the value of an environment variable, or null if the variable is unset or empty, or if
+// the program is privileged.
 const char* trusted_environment(const char* name) noexcept;
 
 // Returns the directories to search. `search_path` overrides the environment unless it is null.

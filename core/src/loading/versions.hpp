@@ -10,7 +10,7 @@
 
 namespace backplane::core {
 
-// The supported versions of one major version: from its last break of compatibility to its newest
+// The supported versions with one major number: from the last incompatible change to the newest
 // minor version.
 struct SpokenMajor {
   uint32_t newest;
@@ -21,14 +21,15 @@ struct SpokenMajor {
 inline constexpr SpokenMajor kSpokenMajors[] = {
     {BP_ABI_VERSION, BP_ABI_VERSION_OLDEST},
 #if BP_ABI_VERSION_MAJOR == 1
-    // 1.0 has the layout of the last 0.x, so a host of 1.x supports every 0.x from 0.2 on.
+    // 1.0 has the layout of the last 0.x version, so a 1.x host supports every 0.x version from 0.2
+    // on.
     {BP_VERSION(0, 0xFFFF), BP_VERSION(0, 2)},
 #endif
 };
 
 // Returns whether a host that supports `host` can use a plugin that was built for `built` and needs
-// a host of at least `oldest`. Host and plugin must have the same major version. The host must be
-// at least `oldest`, and the plugin must not be older than the last break.
+// a host of at least `oldest`. Host and plugin must have the same major version. The host's version
+// must be at least `oldest`, and `built` must be at least host.oldest.
 constexpr bool compatible(const SpokenMajor& host, uint32_t oldest, uint32_t built) noexcept {
   return built >> 16 == host.newest >> 16 && oldest <= host.newest && oldest <= built && built >= host.oldest;
 }

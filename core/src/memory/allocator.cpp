@@ -146,7 +146,7 @@ Block& Allocator::State::take_custom(uint32_t kind, uint64_t bytes, uint64_t ali
   return block;
 }
 
-// Counts a block as in use. With `hand_out` the block also keeps the device open.
+// Counts a block as in use. If `hand_out` is true, the block also keeps the device open.
 void Allocator::State::count(Block& block, bool hand_out, bool cached) noexcept {
   block.state = Block::State::live;
   if (block.source != Block::Source::empty && block.source != Block::Source::imported) {
@@ -353,8 +353,8 @@ void Allocator::record_use(Block& block, Stream& stream) {
   block.uses.push_back({stream.timeline, 0});
 }
 
-// Records `stream` even if the block is for all streams. Such a block waits only for the streams of
-// its own device, and `stream` belongs to another device.
+// Records `stream` even if the block was allocated without a stream. Such a block waits only for
+// the streams of its own device, and `stream` belongs to another device.
 void Allocator::record_foreign(Block& block, Stream& stream) {
   const std::lock_guard records(state_->records_mutex);
   if (block.source == Block::Source::empty) return;

@@ -2,10 +2,10 @@
 // The stream-aware caching allocator over a plugin's raw buffers.
 //
 // A block of DEVICE memory belongs to the stream that it was allocated for. A stream executes work
-// in order, so the owning stream can reuse a freed block at once. Other streams that used the block
-// (Buffer::record) must finish their work on the block first. The host writes HOST and SHARED
-// memory without stream order, so a block of such memory also waits for its own stream. No lock is
-// held during a plugin call.
+// in order, so the owning stream can reuse a freed block at once. Work of other streams that used
+// the block (Buffer::record) must complete first. The host writes HOST and SHARED memory without
+// stream order, so a HOST or SHARED block also waits for its own stream. No lock is held during a
+// plugin call.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -54,8 +54,8 @@ class Allocator {
   Allocator& operator=(const Allocator&) = delete;
 
   // Allocates at least `bytes` bytes of memory of `kind`; `bytes` is not 0. Alignment 0 means the
-  // device's alignment. The memory can be used in the order of `stream`, or at once on any stream
-  // if `stream` is null. Throws OUT_OF_MEMORY, with the sizes, and UNSUPPORTED.
+  // device's alignment. The memory can be used in stream order on `stream`, or at once on any
+  // stream if `stream` is null. Throws OUT_OF_MEMORY, with the sizes, and UNSUPPORTED.
   Span allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
   // Releases a span. Pending work of the span's stream may still use the memory.
   void release(const Span& span) noexcept;
@@ -70,7 +70,7 @@ class Allocator {
   Pool* add_stream(const Ref<Timeline>& timeline);
   void end_stream(std::unique_ptr<EndingStream> ending) noexcept;
 
-  // Frees memory and streams whose work has ended.
+  // Frees memory and streams whose work has completed.
   void poll() noexcept;
   void poll_pending() noexcept {
     if (pending_.load(std::memory_order_relaxed) != 0) [[unlikely]]

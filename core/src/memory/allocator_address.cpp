@@ -45,8 +45,8 @@ void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noex
 
 namespace {
 
-// The raw block that contains a block of the framework's allocator, and the offset in the raw
-// block.
+// A block from the framework's allocator lies in a buffer of the host API. `block` is that buffer's
+// block, and `offset` is the offset within it. For any other block, `block` is the block itself.
 struct Whole {
   Block& block;
   uint64_t offset;

@@ -55,7 +55,7 @@ Block* Allocator::State::search(Pool& pool, uint32_t size_class, bool share, Blo
   pool.flush(scratch);
   if (Block* block = pool.take_free(size_class, scratch)) return block;
   if (!pool.timeline) return nullptr;
-  // The shared pool contains the segments of ended streams. If one of them is large enough and
+  // The shared pool contains the segments of destroyed streams. If a segment is large enough and
   // completely free, it moves to `pool`.
   Pool* shared = find_shared(pool.kind, pool.alignment);
   if (shared == nullptr) return nullptr;
@@ -102,18 +102,18 @@ void Allocator::State::reclaim() noexcept {
   trim_passed();
 }
 
-// Second step after OUT_OF_MEMORY: waits for the work of `stream`, for ended streams, and for polls
-// of other threads.
+// Second step after OUT_OF_MEMORY: waits for the work of `stream` and of released streams, and for
+// polls in other threads.
 void Allocator::State::reclaim_pending(Stream* stream) {
   try {
     if (stream != nullptr && !stream->idle() && stream->may_wait()) stream->try_wait(BP_WAIT_FOREVER);
   } catch (const Error& error) {
     if (error.status() != BP_EXECUTION_FAILED)
-      // EXECUTION_FAILED is not rethrown: the stream's work has ended, and the next call on the
-      // stream reports the failure.
+      // Continue after EXECUTION_FAILED: the stream's work no longer accesses memory, and the next call
+      // on the stream reports the failure.
       throw;
   }
-  // Polls of other threads may have put unfinished items back into the lists, so poll again.
+  // Polls in other threads may have put pending items back into the lists, so poll again.
   constexpr int most_rounds = 64;
   int round = 0;
   do {
@@ -153,8 +153,8 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   if (scratch.head == nullptr) scratch.push(&fresh_block());
   bp_error error = fresh_error();
   bp_status status = BP_OUT_OF_MEMORY;
-  // Adds a segment and takes the block from it. With `whole_block`, which is only for huge blocks,
-  // the block is the whole segment.
+  // Adds a segment and takes the block from it. If `whole_block` is true, which only huge blocks
+  // request, the block is the whole segment.
   const auto grow = [&](uint64_t segment_size, bool whole_block = false) {
     status = create_raw(pool.kind, segment_size, pool.alignment, &segment->buffer, &error);
     if (status == BP_OUT_OF_MEMORY) return false;

@@ -33,8 +33,8 @@ struct Allocator::State {
   EndingStream* ending = nullptr;
   BlockList waiting;
   BlockList spares;  // blocks without memory; some keep a slot in the handle table
-  // A poll that a thread currently runs. The poll has taken the items out of `ending` or `waiting`,
-  // so that list is incomplete until the poll ends.
+  // A poll that is running in some thread. The poll has taken the items out of `ending` or
+  // `waiting`, so that list is incomplete until the poll ends.
   struct ActivePoll {
     uint64_t number;
     ActivePoll* next;
@@ -64,7 +64,7 @@ struct Allocator::State {
   // The caller holds the lock.
   void count(Block& block, bool hand_out, bool cached) noexcept;
   Block& fresh_block();
-  void recycle_block(Block& block) noexcept;  // moves the block to the spares
+  void recycle_block(Block& block) noexcept;  // moves the block to `spares`
   // The caller holds the lock. Returns true if only this block kept the device open.
   bool uncount(Block& block) noexcept;
   // `handle` is 0 if the block has no handle or an invalidated handle.
@@ -72,8 +72,8 @@ struct Allocator::State {
 
   // Functions in allocator_grow.cpp.
   void require_offered(uint32_t kind, uint64_t bytes) const;
-  // Searches existing memory. With `share`, also searches memory that no stream owns. The release
-  // of such memory is slower. The caller holds the lock.
+  // Searches existing memory. If `share` is true, also searches memory that no stream owns, which
+  // is slower to release. The caller holds the lock.
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;

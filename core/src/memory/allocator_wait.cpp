@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and streams with pending work: records the work that a released block waits for, and polls
-// until that work has ended.
+// Records the work that a released block waits for, and polls until that work has completed.
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -15,7 +14,7 @@ void Allocator::State::collect_uses(Block& block) noexcept {
   for (Use& use : block.uses) use.point = use.timeline->point();
   if (block.source == Block::Source::custom && block.user &&
       find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
-    block.user = {};  // not waited for: put_back passes this stream to the framework
+    block.user = {};  // the block does not wait for its stream: put_back passes the stream to the framework
   }
   try {
     if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
@@ -119,7 +118,7 @@ constinit thread_local uint32_t polls_on_thread = 0;
 
 }  // namespace
 
-// Takes all items out of a list. Counts as an active poll until the end of the scope.
+// Takes all items out of a list, and registers an active poll until the end of the scope.
 template <class List>
 class Allocator::State::Taken {
  public:
@@ -150,8 +149,8 @@ class Allocator::State::Taken {
   ActivePoll poll_ = {};
 };
 
-// Waits until all polls that other threads have begun have ended. Returns false if there was no
-// such poll. Inside a poll, returns false at once, because two polls would otherwise wait for each
+// Waits until every poll that another thread has begun has returned. Returns false if there was no
+// such poll. Returns false at once inside a poll, because two polls would otherwise wait for each
 // other.
 bool Allocator::State::await_polls() noexcept {
   if (polls_on_thread != 0) return false;
@@ -237,7 +236,7 @@ Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
   pool->alignment = alignment;
   pool->quantum = shared.quantum;
   pool->timeline = timeline;
-  // Larger storage for `timelines`, which is allocated and freed without the lock.
+  // Larger storage for `timelines`, allocated and freed while the lock is not held.
   std::vector<Ref<Timeline>> room;
   for (;;) {
     size_t needed = 0;

@@ -17,7 +17,7 @@ namespace {
 
 Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
 
-// Creates the handle of a block. A cached block keeps its slot in the handle table, so its new
+// Creates a handle for a block. A cached block keeps its slot in the handle table, so its new
 // handle needs neither a lock nor memory.
 Buffer& with_handle(Device& device, Block& block) {
   HandleTable& handles = HandleTable::instance();

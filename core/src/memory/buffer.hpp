@@ -13,8 +13,8 @@ namespace backplane::core {
 class Device;
 class Stream;
 
-// The fields of a buffer that calls of the host API read. These fields are constant while the
-// handle is valid. The allocator's Block is the only derived class.
+// The fields of a buffer that host API calls read. These fields are constant while the handle is
+// valid. The allocator's Block is the only derived class.
 class Buffer {
  public:
   static constexpr HandleType kHandleType = HandleType::buffer;
@@ -31,13 +31,13 @@ class Buffer {
   static Buffer& create(Device& device, const bph_buffer_desc& desc, Stream* stream);
   // `desc` is the caller's descriptor. Throws the errors that bph_buffer_import returns.
   static Buffer& import(Device& device, const bph_import_desc& desc, Stream* stream);
-  // Releases the buffer of `handle`.
+  // Releases `buffer`, unless another call has already released `handle`.
   static void end(Buffer& buffer, uint64_t handle) noexcept;
 
   void record(Stream& stream);
-  // Like record, for a stream of another device.
+  // Like record, except that `stream` belongs to another device.
   void record_foreign(Stream& stream);
-  void* map();  // throws UNSUPPORTED
+  void* map();  // throws UNSUPPORTED for DEVICE memory
 
   struct Address {
     uint64_t value = 0;

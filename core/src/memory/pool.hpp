@@ -32,12 +32,12 @@ struct Segment {
   Block* first = nullptr;
   Segment* previous = nullptr;
   Segment* next = nullptr;
-  uint64_t stamp = 0;  // point of the pool's timeline after the latest use
+  uint64_t stamp = 0;  // point on the pool's timeline after the latest use
   bool small = false;
   std::atomic<Placement*> placement{nullptr};  // null until an address is requested
 };
 
-// A point of a stream's timeline that must pass before a block is reused.
+// A point on a stream's timeline that must complete before a block is reused.
 struct Use {
   Ref<Timeline> timeline;
   uint64_t point;
@@ -117,15 +117,15 @@ struct Pool {
   void flush(BlockList* spares) noexcept;
   // Adds a segment that consists of one free block, `block`.
   void add_segment(Segment* segment, Block* block) noexcept;
-  // Makes the only block of a segment live. Its class is the largest class that fits into the
-  // block.
+  // Makes the only block of a segment live. The block's size class is the largest class that fits
+  // into the block.
   Block* take_whole(Segment& segment) noexcept;
-  // Removes a segment that is one free block, and returns the block.
+  // Removes a segment that consists of one free block, and returns the block.
   Block* remove_segment(Segment* segment) noexcept;
   // Moves a segment from its pool to this pool.
   void adopt_segment(Segment* segment) noexcept;
-  // Returns the smallest segment that is one free block of at least `bytes` bytes, or null. `small`
-  // selects small or large segments.
+  // Returns the smallest segment that consists of one free block of at least `bytes` bytes, or
+  // null. Considers only small segments if `small` is true, and only large segments otherwise.
   Segment* whole_segment(uint64_t bytes, bool small) noexcept;
   static bool is_whole(const Segment& segment) noexcept {
     return segment.first->state == Block::State::free && segment.first->after == nullptr;

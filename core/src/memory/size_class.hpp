@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Size classes of the caching allocator. Up to 4 KiB, the step between classes is 512 bytes. Up to
-// 1 MiB, the step is 1/8 of the next lower power of two. Above 1 MiB, it is 1/16 of that power.
-// Rounding up loses at most 12.5 % above 4 KiB, and 6.25 % above 1 MiB.
+// 1 MiB, the step is 1/8 of the next lower power of two. Above 1 MiB, the step is 1/16 of that
+// power of two. Rounding up loses at most 12.5 % above 4 KiB, and 6.25 % above 1 MiB.
 #pragma once
 
 #include <bit>

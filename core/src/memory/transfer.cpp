@@ -65,7 +65,7 @@ void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src,
                       : enqueue_out(stream, address, src, src_offset, bytes);
   }
   if (from_other) {
-    stream.wait(BP_WAIT_FOREVER);  // earlier work of the stream may write the source
+    stream.wait(BP_WAIT_FOREVER);  // earlier work on the stream may write the source
     stage_in(stream, function, dst, dst_offset, address, bytes);
   } else {
     stage_out(stream, function, address, src, src_offset, bytes);
@@ -113,7 +113,7 @@ void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const vo
       enqueue_in(stream, dst, dst_offset, src, bytes);
     } catch (const Error& error) {
       if (error.status() == BP_EXECUTION_FAILED)
-        // Submitted parts of the copy may read the source until the stream's work has ended.
+        // Submitted parts of the copy may read the source until the stream's work has completed.
         stream.wait(BP_WAIT_FOREVER);
       throw;
     }
@@ -143,7 +143,8 @@ void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, 
   if (dst.kind != BP_MEMORY_HOST) {
     return stage_in(stream, function, dst, dst_offset, static_cast<const char*>(src), bytes);
   }
-  // The host makes the copy, because no device copies from host to HOST memory.
+  // The host makes the copy, because no device copies between two HOST buffers, as staging would
+  // require.
   char* const address = static_cast<char*>(dst.map());
   stream.wait(BP_WAIT_FOREVER);
   std::memcpy(address + dst_offset, src, bytes);

@@ -9,7 +9,7 @@
 
 namespace backplane::core {
 
-// These functions throw the errors that the bph_ functions in backplane.h return.
+// Each function throws the errors that the bph_ function of the same name returns.
 void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes,
           uint32_t flags);
 void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes, uint32_t flags);

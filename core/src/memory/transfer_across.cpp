@@ -72,8 +72,8 @@ void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_str
   after.make_wait(src_stream);
 }
 
-// Reads `src` to the host in chunks, and enqueues each chunk on the target before reading the next.
-// The target copies one chunk while the host reads another.
+// Reads `src` into host memory in chunks, and enqueues the copy of each chunk to `dst` before
+// reading the next chunk. The target device copies one chunk while the host reads another.
 void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                          uint64_t src_offset, uint64_t bytes) {
   const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, kChunkBytes);

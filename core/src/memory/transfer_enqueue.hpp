@@ -15,14 +15,14 @@ void require_inside(const char* function, const char* which, const Buffer& buffe
 [[noreturn]] void overlap(const char* function, uint64_t bytes, uint64_t src_offset, uint64_t dst_offset);
 [[noreturn]] void both_host(const char* function, uint64_t bytes);
 
-// Counts the enqueue, and throws unless the plugin accepted it. The callers of this function and of
+// Counts the enqueue call, and throws if `status` is not OK. The callers of this function and of
 // enqueue_* hold the stream's lock.
 void check_enqueue(Stream& stream, const char* slot, bp_status status, const bp_error& error);
 void enqueue_copy(Stream& stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src, uint64_t src_offset,
                   uint64_t bytes);
 void enqueue_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes);
-// If the plugin may have submitted a part of the copy, waits for the stream's work. Until that work
-// has ended, the part may write to `dst`.
+// If the plugin may have submitted a part of the copy, waits for the stream, because that part may
+// still write to `dst`.
 void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 
 }  // namespace backplane::core::transfer

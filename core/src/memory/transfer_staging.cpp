@@ -13,8 +13,8 @@ namespace backplane::core::transfer {
 
 namespace {
 
-// Prepares to stage all bytes at once. Returns false if the bytes exceed one chunk, and the stream
-// is not SHARED or memory is insufficient.
+// Prepares to stage all bytes at once. Returns false if the bytes exceed one chunk and either the
+// stream is not SHARED or memory is insufficient.
 bool in_one_piece(Stream& stream, StagingSlot& slot, uint64_t bytes) {
   if (bytes > kChunkBytes && !stream.shared()) return false;
   try {

@@ -13,7 +13,7 @@ namespace backplane::core::transfer {
 // staged at once, so that no call waits while it holds the stream's lock.
 inline constexpr uint64_t kChunkBytes = 2u << 20;
 
-// A HOST span that the host fills or empties, and an event that the device reaches after its last
+// A HOST span that the host fills or empties, and an event that completes after the device's last
 // use of the span.
 class StagingSlot {
  public:

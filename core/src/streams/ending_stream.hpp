@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a released stream that core keeps until the stream's work has ended.
+// The parts of a released stream that core keeps until the stream's work has completed.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event of the host API. It remembers the stream that last recorded it and the point on that
-// stream's timeline, so a wait for the event also advances the timeline.
+// An event of the host API. The event remembers the stream and the timeline point at which it was
+// last recorded, so a wait for the event also advances the timeline.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -40,7 +40,7 @@ class Event final : public Object {
   Event() = default;
 
   SpinLock lock_;
-  // Number of record() calls that have begun, plus the number that have finished. An odd value
+  // Number of record() calls that have begun, plus the number that have returned. An odd value
   // means that a call is in progress.
   uint64_t records_ = 0;
   Ref<Timeline> timeline_;  // timeline of the stream that last recorded the event

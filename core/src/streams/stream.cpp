@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates streams, enqueues the caller's own work, grows workspaces, and ends streams without
+// Creates streams, enqueues the caller's own work, grows workspaces, and releases streams without
 // waiting for pending work.
 #include "streams/stream.hpp"
 
@@ -63,8 +63,8 @@ void Stream::enqueue(Enqueue callback, void* context) {
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
-  // Counts the enqueue before the call, even if the callback fails. Otherwise the allocator could
-  // reuse memory that the callback has released but its work still uses.
+  // Counts the enqueue call before the callback runs, even if the callback fails. Otherwise the
+  // allocator could reuse memory that the callback has released but its work still uses.
   count_enqueue();
   {
     const Inside inside(gate);

@@ -2,9 +2,10 @@
 // A stream of the host API: the plugin's stream, its timeline, its cache of plans, and its
 // workspace.
 //
-// Only the caller that holds the stream's lock may use the plugin's stream. Another thread (e.g.
-// one that releases a buffer) may need to know when the stream passes a point. That thread requests
-// a marker from the timeline, and the next call on the stream first records the marker.
+// Only the caller that holds the stream's lock may use the plugin's stream. Another thread (e.g. a
+// thread that releases a buffer) may need to know when the stream's work up to a point has
+// completed. That thread requests a marker from the timeline, and the next call on the stream first
+// records the marker.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -35,7 +36,7 @@ class WaitMarker {
   WaitMarker& operator=(const WaitMarker&) = delete;
   ~WaitMarker();
   bp_event* event() const noexcept { return event_; }
-  uint64_t point = 0;  // the timeline has passed this point once the event has completed
+  uint64_t point = 0;  // the event completes after all work up to this point of the timeline
 
  private:
   const Device& device_;
@@ -71,28 +72,28 @@ class Stream final : public Object {
 
   bool shared() const noexcept { return (flags & BPH_STREAM_SHARED) != 0; }
 
-  // Each call on the stream calls this function first, while it holds the stream's lock. It costs
-  // one load if no marker is requested.
+  // Each call on the stream calls this function first, while it holds the stream's lock. The call
+  // costs one load if no marker is requested.
   void begin_call() noexcept {
     if (timeline->marker_requested()) [[unlikely]]
       timeline->record_marker(*device, handle);
   }
-  // Each call that enqueues work calls this function with the plugin's status, or without an
+  // Each function that enqueues work calls count_enqueue with the plugin's status, or without an
   // argument if the plugin has accepted the work.
   void count_enqueue(bp_status status) noexcept { timeline->count_enqueue(status); }
   void count_enqueue() noexcept { timeline->count_enqueue(); }
   bool idle() const noexcept { return timeline->idle(); }
 
-  // Returns a workspace of at least `bytes`. It stays valid until the next call on the stream that
-  // needs a larger one.
+  // Returns a workspace of at least `bytes` bytes. The workspace stays valid until a call on the
+  // stream needs a larger workspace.
   const Span& workspace_of(uint64_t bytes) {
     if (workspace.bytes < bytes) [[unlikely]]
       grow(workspace, bytes, workspace.bytes + workspace.bytes / 2, 0);
     return workspace;
   }
 
-  // Returns memory for a program's temporaries, aligned for any operand. It stays valid until the
-  // next program that needs more memory.
+  // Returns memory for a program's temporaries, aligned for any operand. The memory stays valid
+  // until a program needs more.
   const Span& temporaries_of(uint64_t bytes) {
     if (temporaries.bytes < bytes) grow(temporaries, bytes, bytes, device->full_alignment());
     return temporaries;
@@ -102,7 +103,7 @@ class Stream final : public Object {
   // stream's lock is held.
   using Enqueue = bp_status (*)(void* context, bp_device* device, bp_stream* stream, bp_error* error);
   void enqueue(Enqueue callback, void* context);
-  // False on a thread that is inside an enqueue callback of this stream.
+  // Returns false on a thread that is inside an enqueue callback of this stream.
   bool may_wait() const noexcept;
 
   // Returns OK or TIMEOUT. Throws EXECUTION_FAILED and DEVICE_LOST. A SHARED stream is unlocked
@@ -123,10 +124,10 @@ class Stream final : public Object {
  private:
   friend class StreamLock;
 
-  // The lock of a SHARED stream, and the marker that waits share.
+  // The lock of a SHARED stream, and the marker that all waiting threads share.
   struct Shared {
     std::mutex mutex;
-    // The StreamLock::thread() of the thread that holds the lock, or null.
+    // The value of StreamLock::thread() in the thread that holds the lock, or null.
     std::atomic<const void*> owner{nullptr};
     uint32_t depth = 0;
     // The latest marker. Later waits reuse it until more work is enqueued.
@@ -134,7 +135,7 @@ class Stream final : public Object {
   };
 
   Stream() = default;
-  // Does not wait. The plugin's stream remains until its work has ended.
+  // Does not wait. The plugin's stream is destroyed after its work has completed.
   void dispose() noexcept override;
   // Replaces `span` with a span of max(least, wanted) bytes, or of `least` bytes if memory is
   // short.

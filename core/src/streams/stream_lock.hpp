@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exclusive use of a stream for one call. An ordinary stream needs no lock, because its callers
+// Gives one call exclusive use of a stream. An ordinary stream needs no lock, because its callers
 // never run at the same time. A SHARED stream has a lock, which is held around plugin calls. A call
 // from inside the caller's own enqueue callback is refused.
 //
@@ -17,7 +17,7 @@ class Stream;
 
 class StreamLock {
  public:
-  // With `call`, locking a stream in the failed state throws. With `wait`, it succeeds.
+  // If the stream has failed, a lock for a `call` throws, and a lock for a `wait` succeeds.
   enum class Purpose : uint8_t { call, wait };
 
   // Throws INVALID_ARGUMENT inside an enqueue callback of the stream. If the stream is in the
@@ -30,7 +30,7 @@ class StreamLock {
       leave();
   }
 
-  // Whether this thread holds the lock of any SHARED stream.
+  // Returns whether this thread holds the lock of any SHARED stream.
   static bool held_by_thread() noexcept { return locks_held != 0; }
   // Defers a log line until the thread's locks are released. Returns false if there is no memory to
   // store the line.
@@ -38,7 +38,8 @@ class StreamLock {
   // Call this function if imported memory must not be released yet because this thread holds a
   // lock. The allocator polls again after the thread has released its locks.
   static void defer_releases() noexcept { releases_due = true; }
-  // The identity of the calling thread, which is stored as the owner of a SHARED stream's lock.
+  // Returns the identity of the calling thread, which a SHARED stream stores as the owner of its
+  // lock.
   static const void* thread() noexcept { return &locks_held; }
 
  private:

@@ -40,7 +40,7 @@ void matmul_dense(const Call& call) {
   }
 }
 
-// Reports that specialized plans may help, but makes them only for more than eight rows.
+// Reports BP_PLAN_SPECIALIZABLE, but makes a specialized plan only for more than eight rows.
 Status prepare_matmul(const CheckedDesc& checked, Prepared& prepared) {
   prepared.any_size = (checked.desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || checked.desc.outputs[0].shape[0] <= 8;
   prepared.specializable = true;

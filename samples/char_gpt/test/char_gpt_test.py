@@ -17,7 +17,7 @@ char_gpt, *plugins = sys.argv[1:]
 plugin = plugins[0]
 folder = tempfile.TemporaryDirectory()
 MODEL = ["--context", "16", "--width", "16", "--heads", "2", "--blocks", "1", "--batch", "4"]
-# The test learns its own text, so that changes of documents do not change results.
+# The test trains on its own text, so that changes to documents do not change the results.
 LINE = "the quick brown fox jumps over the lazy dog, and then it does so again.\n"
 
 
@@ -72,7 +72,6 @@ class Page(html.parser.HTMLParser):
             self.faults.append(f"</{tag}> closes nothing")
 
 
-# Training
 whole = train("--steps", "200", "--rate", "1e-2", "--html", path("t.html"), "--json", path("t.json"), "--save", path("whole"))
 tap.check("it trains", whole.returncode == 0, whole.stdout + whole.stderr)
 tap.check("no terminal, no escapes", "\x1b" not in whole.stdout and "\r" not in whole.stdout, repr(whole.stdout[:300]))
@@ -88,13 +87,13 @@ tap.check("the same seed gives the same bits", weights(whole) and weights(whole)
 other = train("--steps", "200", "--rate", "1e-2", "--seed", "2")
 tap.check("another seed gives others", weights(other) and weights(whole) != weights(other), other.stdout)
 
-# Compares the reported size with that of gzip, whose header contains no file name.
+# With -n, gzip stores no file name in the header, so its output has the size that the report
+# states.
 held_out = LINE * 6
 packed = subprocess.run(["gzip", "-9n"], input=held_out.encode(), capture_output=True, check=True).stdout
 tap.check("gzip's figure is that of gzip -9", abs(report["gzip_bits_per_character"] - 8 * len(packed) / len(held_out)) < 1e-9,
           f"{report['gzip_bits_per_character']} {8 * len(packed) / len(held_out)}")
 
-# Checkpoints
 half = train("--steps", "200", "--rate", "1e-2", "--stop", "90", "--save", path("half"))
 resumed = run("train", "--plugin", plugin, "--text", text, "--write", "0", "--load", path("half"), "--save", path("rest"))
 tap.check("training goes on from a checkpoint, to the same bits", weights(resumed) == weights(whole) and weights(half) != weights(whole),
@@ -111,7 +110,7 @@ tap.check("another seed something else", wrote[0].stdout != wrote[2].stdout, wro
 likely = run("write", "--plugin", plugin, "--load", path("whole"), "--write", "20", "--temperature", "0")
 tap.check("without a prompt it begins a line", likely.returncode == 0 and len(likely.stdout) == 21, likely.stdout + likely.stderr)
 
-# Every device must produce the same curve, both natively and decomposed.
+# The curves of every device, native and decomposed, must agree within loss_bound().
 variants = [variant for name in plugins for variant in (name, name + ":decomposed")]
 compared = run("compare", "--plugins", ",".join(variants), "--text", text, *MODEL, "--steps", "25", "--html", path("c.html"), "--json",
                path("c.json"))
@@ -146,7 +145,7 @@ def refuses_checkpoint(name, words, content):
 
 
 good = read_file("whole")
-refuses("no verb", 2, "subcommand", "--plugin", plugin)
+refuses("no subcommand", 2, "subcommand", "--plugin", plugin)
 refuses("no such plugin", 1, "no such library", "train", "--plugin", "/nowhere/plugin.so", "--text", text)
 refuses("no steps", 2, "--steps", "train", "--steps", "0")
 refuses("neither on nor off", 2, "--native", "train", "--native", "maybe")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests backplane certify from outside: certify_test.py COMMAND REFERENCE_FOLDER MUTANT_LIBRARY.
 
-Covers usage errors, files that are not plugins, a plugin that passes, a run that is killed and resumed, defects
-whose repro lines a shell runs, and hostile plugins that must not harm the run."""
+Covers usage errors, files that are not plugins, a plugin that passes, and a run that is killed and resumed.
+Also tests that repro lines reproduce failures, and that hostile plugins do not harm the run."""
 import json
 import os
 import shlex
@@ -42,7 +42,7 @@ def refused(name, words, *arguments):
               f"exit status {process.returncode}: {process.stderr}{process.stdout}")
 
 
-# Usage errors
+# A usage error has exit status 2 and a message that names the error.
 refused("no plugin named", ["name a plugin"])
 refused("a name that no plugin has", ["'acme'", "reference", "doctor"], "acme")
 refused("a path that is not there", ["cannot be opened"], "./nothing.so")
@@ -59,7 +59,7 @@ with open(work + "/file", "w", encoding="utf-8") as file:
     file.write("not a library")
 refused("an output that is a file", ["file"], library, "--output", work + "/file/below")
 
-# Files that are not plugins
+# A file that is no plugin is not certified, and the verdict states the reason.
 document, process = certificate(work + "/file", "--filter", "abi")
 tap.check("a file that is no library: not certified, with the reason",
           process.returncode == 1 and "not certified" in document["verdict"]["statement"] and
@@ -67,7 +67,7 @@ tap.check("a file that is no library: not certified, with the reason",
 document, process = certificate(library, "--device", "9", "--filter", "abi")
 tap.check("a device that is not there", "device 9" in document["verdict"]["statement"], document["verdict"]["statement"])
 
-# A plugin that passes
+# A plugin that passes leaves three certificate files and no journal.
 cases = ["--filter", "abi.library", "--filter", "numeric.add.f32"]
 process = run(library, *cases, "--seed", "7", "--output", "good")
 tap.check("a part that passes is a success", process.returncode == 0 and " pass" in process.stdout, process.stdout + process.stderr)
@@ -82,7 +82,7 @@ listed = run("--list").stdout.split()
 tap.check(f"the list is there at once ({time.monotonic() - start:.2f} s)", len(listed) > 1000, f"{len(listed)} cases")
 tap.check("a filter by pattern", run("--list", "--filter", "*.add.f32.*").stdout.count(".add.f32.") > 1)
 
-# A run that is killed and resumed
+# A killed run leaves no process running, and a resumed run keeps the earlier results.
 arguments = [library, "--seed", "7", "--output", "killed", "--quiet", "--jobs", "2", "--filter", "numeric.scatter"]
 journal = work + "/killed/libbackplane_reference.journal"
 running = subprocess.Popen([command, "certify", *arguments], env=environment, cwd=work, stdout=subprocess.DEVNULL,
@@ -125,7 +125,7 @@ tap.check("and comes to the same verdict", resumed["verdict"] == {**whole["verdi
           json.dumps([resumed["verdict"], whole["verdict"]])[:3000])
 
 
-# Repro lines: a shell runs the repro line of one failure for each of ten defects
+# For each of ten defects, the repro line of one failure must reproduce this failure.
 def repro(defect, *filters):
     document, _ = certificate(mutant, "--fail-fast", "--jobs", "1", "--timeout", "5", "--seed", "11", "--output", "mutant",
                               *[word for name in filters for word in ("--filter", name)], BACKPLANE_MUTANT=defect)
@@ -156,8 +156,8 @@ repro("k_zero_unwritten", "numeric.matmul")
 repro("zero_size_stale", "numeric.reduce_max", "numeric.reduce_sum")
 repro("transposed_pitch", "numeric.matmul")
 
-# Many failures with one cause: the cause is printed once, on the first screen, and groups of equal
-# failures end early
+# If many failures have one cause, the cause is printed once, on the first screen, and groups of
+# equal failures end early.
 process = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT="signal_handler_changed")
 screen = "\n".join(process.stdout.splitlines()[:24])
 with open(work + "/one_cause/libbackplane_mutant.json", encoding="utf-8") as file:
@@ -181,7 +181,7 @@ tap.check("the certificate and the terminal say which groups stopped", "numeric.
 tap.check("a group stops after eight equal failures",
           causes[0]["outcomes"]["fail"] < 150 and "8 cases of numeric.add failed alike before it" in json.dumps(failed), causes)
 
-# --only-failed: runs the failures again, and does not change the certificate that lists them
+# --only-failed runs the failed cases again, and does not change the certificate that lists them.
 with open(work + "/one_cause/libbackplane_mutant.json", "rb") as file:
     before = file.read()
 again = run(mutant, "--only-failed", "--quiet", "--output", "one_cause", "--jobs", "2")
@@ -197,7 +197,7 @@ with open(work + "/one_cause/libbackplane_mutant.only_failed.html", encoding="ut
     page = file.read()
 tap.check("its page does not list every case as a filter", page.count(failed[-1]["id"]) == 0 and "more" in page, len(page))
 
-# --fail-fast: the first failure ends the run, and cases that did not run are not listed
+# With --fail-fast, the first failure ends the run, and cases that did not run are not listed.
 stopped, process = certificate(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 counts = stopped["verdict"]["counts"]
 tap.check("--fail-fast ends with one failure and lists what was run alone",
@@ -207,7 +207,7 @@ tap.check("--fail-fast ends with one failure and lists what was run alone",
 process = run(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 tap.check("and says how many cases it left out", f"{stopped['run']['not_reached']} more cases were not reached" in process.stdout, process.stdout)
 
-# A plugin that declines mandatory cases of INFER: both the terminal and the JSON list the cases
+# If a plugin declines mandatory cases of INFER, both the terminal and the JSON list these cases.
 process = run(mutant, "--profile", "infer", "--filter", "numeric.sort", "--filter", "numeric.add", "--seed", "7", "--jobs", "2", "--output", "declined",
               BACKPLANE_MUTANT="without_sort")
 with open(work + "/declined/libbackplane_mutant.json", encoding="utf-8") as file:

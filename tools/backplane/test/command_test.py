@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the command from outside: command_test.py COMMAND SCHEMAS REFERENCE_FOLDER NULL_LIBRARY ABI.
 
-Runs every verb with the reference plugin, without plugins, and with five broken ones. Checks --json against the
-published schemas. Errors must name what does not exist. Each run has its own environment, so that no installed
-plugin is found."""
+Runs every subcommand with the reference plugin, without plugins, and with five broken plugins. Checks --json against
+the published schemas. An error message must name the missing file or plugin. Each run has its own environment, so that
+no installed plugin is found."""
 import json
 import os
 import re
@@ -115,12 +115,12 @@ def bad_plugins(folder):
 
 def general():
     says("--help shows examples", ["Examples:", "backplane list", "doctor", "bench"], "--help")
-    for verb in (["list"], ["info"], ["doctor"], ["run"], ["new"], ["bench", "dispatch"], ["bench", "ops"], ["bench", "model"], ["bench", "memory"], ["bench", "compare"]):
-        says(f"{' '.join(verb)} --help", ["Usage:", verb[-1]], *verb, "--help")
+    for subcommand in (["list"], ["info"], ["doctor"], ["run"], ["new"], ["bench", "dispatch"], ["bench", "ops"], ["bench", "model"], ["bench", "memory"], ["bench", "compare"]):
+        says(f"{' '.join(subcommand)} --help", ["Usage:", subcommand[-1]], *subcommand, "--help")
     says("--version", ["backplane ", "plugin ABI " + abi], "--version")
     document("--version as JSON", "version", "--version")
-    refused("no verb", ["verb is missing", "list"], 2)
-    refused("unknown verb", ["lst"], 2, "lst")
+    refused("no subcommand", ["subcommand is missing", "list"], 2)
+    refused("unknown subcommand", ["lst"], 2, "lst")
     refused("unknown option", ["--nonsense"], 2, "list", "--nonsense")
     refused("info without a device", ["DEVICE"], 2, "info")
     refused("info of a device and of the table", ["--operators", "DEVICE"], 2, "info", "reference:0", "--operators")
@@ -295,7 +295,7 @@ def shadowing():
 
 
 def golden():
-    """Compares one whole document with a stored one, so that the test detects a change of any stable field."""
+    """Compares one whole document with a stored document, so that a change of any stable field is detected."""
     folder = work + "/golden"
     manifest(folder, "null", "libnull.so")
     shutil.copy(null_library, folder + "/libnull.so")

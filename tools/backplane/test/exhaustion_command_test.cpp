@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes every allocation, file call, dlopen and thread creation of each verb fail in turn. A run
-// with a failure may return an error, but must not leak, and the next run must succeed.
+// Injects a failure into each allocation, file call, dlopen call and thread creation of each
+// subcommand in turn. A run with a failure may return an error, but must not leak, and the next run
+// must succeed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

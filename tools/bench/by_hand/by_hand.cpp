@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the plugin with a minimal Vulkan program that was written for one kernel. The difference
-// of their times is the cost of parameters, barriers and core's dispatch. The two run alternately,
-// so that slow phases of the machine affect both. `by_hand PLUGIN` prints a table. A ratio above 1
-// means that the plugin is faster.
+// Compares the Vulkan plugin with minimal Vulkan programs, each written for one kernel. The
+// difference of their times is the cost of parameters, barriers and core's dispatch. The plugin and
+// the program run alternately, so that slow phases of the machine affect both. `by_hand PLUGIN`
+// prints a table. A ratio above 1 means that the plugin is faster.
 #include <backplane/backplane.hpp>
 
 #include <algorithm>

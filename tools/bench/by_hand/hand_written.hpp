@@ -15,8 +15,8 @@ struct Program {
   uint32_t elements;  // number of floats in each buffer
   uint32_t count;     // value of the kernel's push constant
   uint32_t groups;
-  // Number of dispatches per submission. A barrier follows each dispatch, just as the plugin puts
-  // one between calls that write the same output.
+  // Number of dispatches per submission. A barrier follows each dispatch. The plugin also inserts a
+  // barrier between calls that write the same output.
   uint32_t calls;
 };
 

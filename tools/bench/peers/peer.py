@@ -97,8 +97,8 @@ class Torch:
             return lambda: [torch.matmul(torch.softmax(torch.matmul(inputs[0], inputs[1].transpose(-1, -2)) * scale, -1), inputs[2])]
         raise Unsupported("the peer has no such operator")
 
-    # Runs the nodes as closures over a list of tensors. Writes caches in place, as eager programs
-    # do.
+    # Returns a function that runs the nodes on a list of tensors. The nodes write caches in place,
+    # as eager programs do.
     def prepare_model(self, model):
         torch, functional = self.torch, self.torch.nn.functional
         torch.set_num_threads(model["threads"])

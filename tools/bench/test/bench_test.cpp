@@ -344,7 +344,7 @@ rlim_t address_space() {
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Limits the address space so that none of the threads can start, or only one. A thread that
+// Limits the address space so that at most one of the threads can start. A thread that
 // started must still end.
 TEST(Contestants, ACopyWithTooFewThreadsReportsThem) {
   constexpr size_t kStack = size_t{1} << 30;

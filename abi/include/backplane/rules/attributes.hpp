@@ -40,9 +40,8 @@ inline void check_range(const AttributeField& field, const unsigned char* at) {
 }  // namespace detail
 
 // Copies the attributes of `op` to `out`, in the layout of this version's headers. `out` has room
-// for the operator's struct, and for at least 8 bytes. Fields that `given` lacks become zero. For
-// the stem `no`, the whole output is zero. Reads no byte beyond the struct `given`. Throws
-// Violation.
+// for the operator's struct, and for at least 8 bytes. Fields that `given` lacks become zero.
+// Reads no byte beyond the struct `given`. Throws Violation.
 inline void copy_attributes(const OpInfo& op, const void* given, unsigned char* out) {
   const AttributeLayout& layout = *op.attributes;
   const uint32_t known = std::max(layout.bytes, BP_ATTRIBUTES_MIN_SIZE);

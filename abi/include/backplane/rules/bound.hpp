@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A composite's descriptor during its validation, and the extents for which the letters and signs
-// of the composite's signature stand.
+// A composite's descriptor during validation, and the extents that the letters and signs of the
+// composite's signature denote.
 #pragma once
 
 #include <backplane/ops.h>
@@ -27,11 +27,11 @@ class Bound {
 
   const bp_op_desc& desc;
 
-  // Returns the extent for which the letter `name` stands in the signature, or -1 if no present
-  // operand has such an extent.
+  // Returns the extent that the letter `name` of the signature denotes, or -1 if no operand with
+  // this letter has been matched.
   int64_t extent(char name) const { return named_[name - 'A']; }
   int64_t& extent(char name) { return named_[name - 'A']; }
-  // The dimensions for which '*', '+' or '-' stands in the signature.
+  // The dimensions that '*', '+' or '-' denotes in the signature.
   struct List {
     const int64_t* extents = nullptr;
     uint32_t rank = 0;
@@ -47,20 +47,20 @@ class Bound {
   bool has_input(uint32_t i) const { return i < desc.input_count && desc.inputs[i].dtype != 0; }
   bool has_output(uint32_t i) const { return i < desc.output_count && desc.outputs[i].dtype != 0; }
 
-  // Throws INVALID_ARGUMENT, which is for shapes that disagree and for other errors that no later
-  // version permits.
+  // Throws Violation with INVALID_ARGUMENT, the status for shapes that disagree and for all other
+  // errors that no later version permits.
   template <class... Parts>
   [[noreturn]] static void fail(const Parts&... parts) {
     invalid(parts...);
   }
-  // Throws UNSUPPORTED, which is for all errors that a later version may permit.
+  // Throws Violation with UNSUPPORTED, the status for errors that a later version may permit.
   template <class... Parts>
   [[noreturn]] static void refuse(const Parts&... parts) {
     unsupported(parts...);
   }
 
-  // Throws if the input is present and has a shape other than `shape`. The message calls this shape
-  // `meaning`.
+  // Throws Violation if the input is present and its shape is not `shape`. `meaning` describes
+  // `shape` in the message.
   void require_input(uint32_t i, std::span<const int64_t> shape, const char* meaning) const {
     if (has_input(i)) require_shape("input", i, desc.inputs[i], shape, meaning);
   }

@@ -49,7 +49,7 @@ inline const void* canonical_attributes(const OpInfo& op, const void* attributes
 }
 
 // Drops absent operands at the end. Does not change a count above BP_MAX_OPERANDS or the count of a
-// null array, because the checks refuse such descriptors.
+// null array, because check_operands refuses such descriptors.
 constexpr void trim_operands(bp_op_desc& desc) noexcept {
   if (desc.inputs != nullptr && desc.input_count <= BP_MAX_OPERANDS) {
     desc.input_count = trimmed(desc.inputs, desc.input_count);

@@ -59,8 +59,8 @@ inline void match_shape(Bound& bound, const char* role, uint32_t index, const bp
 
 }  // namespace detail
 
-// Returns the dtype of the operands with pattern t, or 0 if no such operand is present. `desc.op`
-// is a composite with a signature.
+// Returns the dtype of the operands with the pattern letter t, or 0 if no such operand is present.
+// `desc.op` must be a composite with a signature.
 constexpr uint32_t float_of(const bp_op_desc& desc) {
   const Signature& signature = signature_of(desc.op);
   uint32_t dtype = 0;
@@ -81,7 +81,7 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   const Signature& signature = signature_of(desc.op);
   const uint32_t t = float_of(desc);
   uint32_t before[26] = {};  // dtype of each pattern letter that has occurred so far, or 0
-  // If false, the operands with pattern t have an illegal dtype.
+  // False if the operands with the pattern letter t have an illegal dtype.
   const bool known = t == 0 || in_set(dtypes, t);
   const auto legal = [&](char letter) -> uint64_t {
     if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT64_MAX;

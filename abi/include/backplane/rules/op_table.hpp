@@ -36,8 +36,8 @@ struct AttributeLayout {
   constexpr bool has_axis() const { return !fields.empty() && std::string_view(fields[0].name) == "axis"; }
 };
 
-// An accuracy class of docs/spec/accuracy.md. E means exact, R correctly rounded, U at most `ulps`,
-// S sum, D dot product, and C a bound of the composite.
+// An accuracy class of docs/spec/accuracy.md. E means exact, R correctly rounded, U at most `ulps`
+// ulp, S sum, D dot product, and C the composite's own bound.
 struct Accuracy {
   char letter;
   double ulps;
@@ -72,7 +72,7 @@ constexpr AttributeField::Type field_type() {
   if constexpr (std::is_same_v<T, int64_t>) return AttributeField::Type::i64;
 }
 
-// True for the stems that permit null attributes.
+// True for the attribute structs that may be null.
 template <class Attributes>
 inline constexpr bool kOptional = false;
 #define BP_ATTRS_BEGIN(stem)
@@ -211,7 +211,8 @@ inline constexpr uint32_t kMaxOperands = [] {  // maximum of inputs plus outputs
   return most;
 }();
 
-// Returns the dtype of the scalars of `desc`, or 0 if the operator has neither scalars nor outputs.
+// Returns the dtype of the scalars of `desc`. Returns 0 if that is the dtype of the first output
+// and `desc` has no outputs.
 constexpr uint32_t scalar_dtype(const OpInfo& op, const bp_op_desc& desc) {
   if (op.scalar_dtype != 0) return op.scalar_dtype;
   return desc.output_count == 0 ? 0u : desc.outputs[0].dtype;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of a view: facts that are the same in all executions of an any-size plan
+// The class of a view: properties that are the same in all executions of an any-size plan
 // (BP_PLAN_ANY_SIZE in ops.h).
 #pragma once
 
@@ -17,7 +17,7 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
     if (static_cast<uint64_t>(view.shape[d]) >= limit) return false;
     empty |= view.shape[d] == 0;
   }
-  if (empty) return true;         // an empty view is near
+  if (empty) return true;
   uint64_t count = 1, reach = 0;  // both are below 2^31 before each iteration, so no product wraps
   for (uint32_t d = 0; d < view.rank; ++d) {
     const auto extent = static_cast<uint64_t>(view.shape[d]);

@@ -28,7 +28,7 @@ struct Growth {
   uint32_t op = 0;                          // id of the operator; 0 means any operator
   const AttributeLayout* layout = nullptr;  // layout of the attribute struct, or null
   uint32_t offset = 0;                      // offset of the field in the attribute struct
-  // Index of the operand, maximum count before this version, or dtype, depending on `what`.
+  // Index of the operand, maximum count before `since`, or dtype, depending on `what`.
   uint32_t index = 0;
   uint64_t old_bits = 0;  // old set of dtypes or old mask of flags
   double old_hi = 0;
@@ -89,7 +89,7 @@ bool any_entry(const Growth& row, const void* attributes, const Test& test) {
   return false;
 }
 
-inline bool is_set(const AttributeField& field, const unsigned char* at) {  // -0.0 counts as set
+inline bool is_set(const AttributeField& field, const unsigned char* at) {  // also true for -0.0
   return std::any_of(at, at + field.bytes(), [](unsigned char byte) { return byte != 0; });
 }
 
@@ -140,9 +140,9 @@ inline bool concerns(const Growth& row, const OpInfo& op, const bp_op_desc& desc
 }  // namespace detail
 
 // Returns the oldest ABI version whose tables permit the descriptor, which is the maximum `since`
-// of its parts. Hints and permissions do not count. The descriptor is validated and in canonical
-// form. `attributes` are from copy_attributes, or null if there are none. Core calls this function
-// when it creates a plan, but not when it uses a cached plan.
+// of the descriptor's parts. Hints and precision-relaxation flags are ignored. The descriptor must
+// be valid and in canonical form. `attributes` are from copy_attributes, or null if there are none.
+// Core calls this function when it creates a plan, but not when it uses a cached plan.
 inline uint32_t since_of(const OpInfo& op, const bp_op_desc& desc, const void* attributes,
                          std::span<const Growth> growth = kGrowth) {
   uint32_t since = op.since;

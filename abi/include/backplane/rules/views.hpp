@@ -72,8 +72,8 @@ inline bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noex
 // True if the view is contiguous in row-major order. The strides of dimensions of extent 0 or 1 do
 // not count. A view without elements is dense.
 constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
-  // Unsigned, because the product may wrap if a later extent is 0. The product then does not
-  // matter, because the view has no elements.
+  // `expected` is unsigned, because the product may wrap if an earlier extent is 0. The product
+  // then does not matter, because the view has no elements.
   uint64_t expected = 1;
   bool dense = true;
   for (uint32_t d = view.rank; d-- > 0;) {

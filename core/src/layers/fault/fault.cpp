@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `fault`: makes calls fail, delays calls, or marks the device as lost, as a schedule
-// specifies.
+// The layer `fault`: makes calls fail, delays calls, or marks the device as lost, as the fault
+// rules of a schedule specify.
 #include "layers/fault/fault.hpp"
 
 #include <backplane/backplane.h>
@@ -28,7 +28,7 @@ struct FaultPlugin : WrappedPlugin {
 
   const std::shared_ptr<const FaultSchedule> schedule;
   std::array<std::atomic<uint64_t>, kSlotCount> calls = {};
-  std::atomic<uint64_t> device_calls{0};  // number of calls of all device slots together
+  std::atomic<uint64_t> device_calls{0};  // number of calls to all device slots together
 };
 
 struct FaultDevice : WrappedDevice {
@@ -46,7 +46,7 @@ struct FaultDevice : WrappedDevice {
 FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
 FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
 
-// The faults that the schedule sets for one call.
+// The effects of the schedule's fault rules on one call.
 struct Decision {
   uint64_t call = 0;
   bp_status status = BP_OK;
@@ -121,7 +121,7 @@ bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
   }
 }
 
-// Applies the schedule to one call of a device slot. `forward` calls the plugin's slot.
+// Applies the schedule to one device slot call. `forward` calls the plugin's slot.
 template <class Forward>
 bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
   const FaultPlugin& plugin = device.owner;
@@ -193,7 +193,7 @@ struct Shim<slot, member> {
   }
 };
 
-// Forwards calls of the destroy slots unchanged.
+// Forwards calls to the destroy slots unchanged.
 template <auto member>
 struct Pass;
 template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
@@ -214,8 +214,8 @@ void close(bp_device* handle) {
   device->owner.next.close(device->inner);
 }
 
-bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
-                        bp_error* error) {
+bp_status fault_import(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                       bp_error* error) {
   FaultDevice& device = of(handle);
   if (out != nullptr) *out = nullptr;
   return intercept(device, Slot::import_memory, nullptr, error, [&] {
@@ -223,7 +223,7 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
   });
 }
 
-// Applies the schedule to one call of a slot in the plugin's table.
+// Applies the schedule to one call through the plugin's table.
 template <class Forward>
 bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&& forward) {
   const Decision decision = decide(plugin, slot, false);
@@ -274,7 +274,7 @@ const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_
   table.device_open = device_open;
   table.shutdown = shutdown;
   made->api.close = close;
-  splice_device<Shim, Pass>(*made, import_memory);
+  splice_device<Shim, Pass>(*made, fault_import);
   return &made.release()->table;
 }
 

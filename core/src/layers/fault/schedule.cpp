@@ -56,7 +56,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
     start_ = at_;
   }
-  // Returns the next word of the entry, or an empty string at the end of the entry.
+  // Returns the next word of the fault rule, or an empty string at the end of the rule.
   std::string_view word() {
     skip_blanks();
     while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != ';') ++at_;

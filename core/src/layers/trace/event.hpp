@@ -16,12 +16,12 @@ struct Track {
   uint32_t group;
   uint32_t line;
 };
-inline constexpr uint32_t kFirstThreadLine = 1000;  // smaller line numbers are streams
+inline constexpr uint32_t kFirstThreadLine = 1000;  // smaller line numbers denote streams
 
 class TraceEvent {
  public:
-  // `phase` is a letter of the format: X is a span, s and t are the ends of an arrow, C is a
-  // counter, and M is a name. Times are in microseconds.
+  // `phase` is a letter that the format defines: X is a span, s and t are the ends of an arrow, C
+  // is a counter, and M is a name. Times are in microseconds.
   TraceEvent(char phase, std::string_view name, Track track);
   TraceEvent& time(double begin);
   TraceEvent& span(double begin, double end);

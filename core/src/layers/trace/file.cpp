@@ -31,7 +31,7 @@ struct Files {
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<TraceFile>, std::less<>> by_path;
 };
-// Returns the files of this process. Their lock is held across fork, so that the child sees a
+// Returns the files of this process. Files::mutex is held across fork, so that the child sees a
 // consistent map.
 Files& files() {
   static Files* const all = [] {

@@ -26,10 +26,10 @@ class TraceFile {
   double now() const noexcept {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
   }
-  // Each of these two functions returns a number that is unique in this file.
+  // new_group and new_flow each return a number that is unique in the file.
   uint32_t new_group() noexcept { return groups_.fetch_add(1, std::memory_order_relaxed) + 1; }
   uint64_t new_flow() noexcept { return flows_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  // Returns the number of the calling thread, which starts at 1.
+  // Returns the number of the calling thread. The first thread has number 1.
   static uint32_t thread_number() noexcept;
 
   // Appends one JSON object. The first write failure is logged to `host` and ends the trace.

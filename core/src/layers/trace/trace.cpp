@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `trace`: writes every call of a device's slots to a file as an event.
+// The layer `trace`: records every call to a device's slots as an event in a file.
 #include "layers/trace/trace.hpp"
 
 #include <backplane/backplane.h>
@@ -221,8 +221,8 @@ void close(bp_device* handle) {
   device->owner.file.flush(*device->owner.host);
 }
 
-bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
-                        bp_error* error) {
+bp_status trace_import(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                       bp_error* error) {
   TraceDevice& device = of(handle);
   const double begin = device.owner.file.now();
   const bp_status status =
@@ -271,7 +271,7 @@ const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& f
   table.device_open = device_open;
   table.shutdown = shutdown;
   made->api.close = close;
-  splice_device<Shim, Destroy>(*made, import_memory);
+  splice_device<Shim, Destroy>(*made, trace_import);
   return &made.release()->table;
 }
 

@@ -8,8 +8,8 @@ namespace backplane::core::layers {
 
 class TraceFile;
 
-// Wraps `inner` in a layer that writes every call of its devices to `file`. The file must live
-// until the process ends. Throws bad_alloc.
+// Wraps `inner` in a layer that records every device call in `file`. The file must live until the
+// process ends. Throws bad_alloc.
 const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& file);
 
 }  // namespace backplane::core::layers

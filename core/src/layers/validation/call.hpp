@@ -167,8 +167,8 @@ class Call {
 
   std::shared_ptr<CheckedDevice> device_;
   const char* slot_;
-  // The `calls` counters of objects that this call has incremented. The array avoids an allocation
-  // in waits.
+  // The `calls` counters that this call has incremented. The fixed size avoids an allocation in
+  // waits.
   std::array<uint32_t*, 4> few_ = {};
   size_t few_count_ = 0;
   std::vector<uint32_t*> occupied_;  // incremented counters that do not fit into `few_`
@@ -227,8 +227,9 @@ inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
 
-// Registers the object that a create slot made. If the call had a defect, or if there is no memory
-// to register the object, destroys the object and returns null.
+// Registers the object that a create slot made. If `outcome` has a defect, or if there is no memory
+// to register the object, returns null and destroys the object. Does not destroy an object whose
+// handle is already alive.
 template <class Handle, class State>
 Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
   CheckedDevice& device = call.device();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds, finds and removes the devices that the layer `validation` knows, and logs to their plugins.
+// Implements LiveDevices, the list of open devices that the layer `validation` wraps.
 #include "layers/validation/checked.hpp"
 
 #include <fmt/format.h>

@@ -40,7 +40,7 @@ struct CheckedStream {
 struct CheckedEvent {
   Clock clock;  // the ledger's clock at the latest event_record call
   bool timing = false;
-  // Number of event_record calls that have begun, plus the number that have finished. An odd value
+  // Number of event_record calls that have begun, plus the number that have returned. An odd value
   // means that a call is in progress.
   uint64_t records = 0;
   uint32_t calls = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: checks operator descriptors, and compares the descriptor of an execution
-// with that of its plan.
+// The layer `validation`: checks operator descriptors, and compares an execution's descriptor with
+// its plan's descriptor.
 #include "layers/validation/descriptor.hpp"
 
 #include <algorithm>
@@ -62,8 +62,8 @@ bool is_staged(const bp_tensor_desc& view, uint8_t full_alignment_log2) {
   return binding_flags(view) == 0 && view.alias == 0 && view.alignment_log2 == full_alignment_log2 && is_dense(view);
 }
 
-// Returns whether both views have the same dtype, rank and shape. With ANY_SIZE, two extents match
-// if both are 0, both are 1, or both are greater than 1.
+// Returns whether both views have the same dtype, rank and shape. If `any_size` is true, two
+// extents match if both are 0, both are 1, or both are greater than 1.
 bool same_shape(const bp_tensor_desc& a, const bp_tensor_desc& b, bool any_size) {
   if (a.dtype != b.dtype || a.rank != b.rank) return false;
   for (uint32_t d = 0; d < a.rank; ++d) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: checks of operator descriptors.
+// Declares the checks of operator descriptors for the layer `validation`.
 #pragma once
 
 #include "layers/validation/call.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: checks operands, workspace and scalars of an execution.
+// Checks operands, workspace and scalars of an execution for the layer `validation`.
 #include "layers/validation/execution.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace backplane::core::layers {
 
 namespace {
 
-// An operand that has elements, and the bytes that it occupies.
+// An operand that has elements, and the bytes that the operand occupies.
 struct Placed {
   const char* role;
   uint32_t index;
@@ -54,7 +54,7 @@ class ExecutionCheck {
     }
   }
 
-  // Checks that a buffer's memory can be an operand, and adds the buffer to the used buffers.
+  // Checks that a buffer's memory can be an operand, and adds the buffer to `used_`.
   CheckedBuffer& use_buffer(const char* role, uint32_t index, const bp_operand& operand) {
     CheckedBuffer& buffer = call_.object(operand.buffer, role);
     if (buffer.kind == BP_MEMORY_HOST && (call_.device().info.capabilities & BP_CAP_HOST_OPERANDS) == 0) {
@@ -68,7 +68,7 @@ class ExecutionCheck {
 
   void check_operand(const char* role, uint32_t index, const bp_tensor_desc& view, const bp_operand& operand,
                      bool output) {
-    if (view.dtype == 0) return;  // an absent operand
+    if (view.dtype == 0) return;  // the operand is absent
     if ((view.flags & BP_DESC_IMMEDIATE) != 0) return check_immediate(role, index, view.dtype, operand);
     Extent extent;
     if (!extent_of(view, dtype_bytes(view.dtype), &extent)) {

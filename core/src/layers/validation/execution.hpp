@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: checks of one execution.
+// The checks that the layer `validation` makes for one execution.
 #pragma once
 
 #include "layers/validation/call.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: the slots for memory, buffers, copies and imports.
+// Implements the slots of the layer `validation` for memory, buffers, copies and bp.import.
 #include "layers/validation/memory.hpp"
 
 #include <bit>

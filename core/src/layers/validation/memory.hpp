@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: the slots for memory, buffers, copies and bp.import.
+// Declares the slots of the layer `validation` for memory, buffers, copies and bp.import.
 #pragma once
 
 #include "layers/validation/call.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: the slots for plans and executions.
+// Implements the slots of the layer `validation` for plans and executions.
 #include "layers/validation/plans.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: the slots for plans.
+// Declares the slots of the layer `validation` for plans.
 #pragma once
 
 #include "layers/validation/checked.hpp"

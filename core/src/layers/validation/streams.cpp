@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: the slots for streams and events.
+// Implements the slots of the layer `validation` for streams and events.
 #include "layers/validation/streams.hpp"
 
 #include <new>
@@ -92,8 +92,8 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
     if (outcome.ok()) known ? ledger.passed(covered) : ledger.lose();
-    // The plugin returns one of these errors only when no work of the stream will access memory
-    // again.
+    // A plugin returns EXECUTION_FAILED or INTERNAL only when the stream's work no longer accesses
+    // memory.
     if (outcome.status == BP_EXECUTION_FAILED || outcome.status == BP_INTERNAL) {
       ledger.failed(state->line, enqueued);
     }
@@ -168,8 +168,8 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
   });
 }
 
-// The points that a wait for an event covers. They are known only if no event_record call for the
-// event overlapped the wait.
+// The points that a wait for an event covers. The points are known only if no event_record call for
+// the event overlapped the wait.
 struct Awaited {
   CheckedEvent* event = nullptr;
   Clock clock;

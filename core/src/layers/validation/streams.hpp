@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: the slots for streams and events.
+// Declares the slots of the layer `validation` for streams and events.
 #pragma once
 
 #include "layers/validation/checked.hpp"

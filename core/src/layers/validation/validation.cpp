@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: slots of the plugin's table, and the opening and closing of devices.
+// Implements the plugin table of the layer `validation`, and opens and closes devices.
 #include "layers/validation/validation.hpp"
 
 #include "layers/validation/memory.hpp"

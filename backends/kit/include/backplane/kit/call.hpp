@@ -16,7 +16,7 @@ struct View {
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   int64_t strides[BP_MAX_RANK] = {};
-  uint64_t immediate = 0;  // value of an immediate, whose `data` points to this field
+  uint64_t immediate = 0;  // value of an immediate; `data` points to this field
   bool is_immediate = false;
 
   template <class T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the arguments of a device's slots, with their error messages.
+// Checks for the arguments of a device's slots, with their error messages.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -42,8 +42,8 @@ inline Status check_kind(uint64_t kinds, uint32_t kind) {
   return unsupported("memory kind ", kind, " is not offered by this device: see memory_kinds of its bp_device_info");
 }
 
-// Checks of buffer_create. `alignment` is the requested alignment, or the device's alignment if the
-// caller requested 0.
+// Checks the arguments of buffer_create. `alignment` is the requested alignment, or the device's
+// alignment if the caller requested 0.
 inline Status check_buffer(const bp_buffer_desc& desc, uint64_t alignment, uint64_t kinds, uint64_t max_alignment) {
   if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes requested, at least 1 is needed");
   if (Status status = check_kind(kinds, desc.kind); !status.ok()) return status;

@@ -75,7 +75,7 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-// The number of bytes of `message` that fit into `room` without cutting a UTF-8 sequence.
+// Returns the number of bytes of `message` that fit into `room` without cutting a UTF-8 sequence.
 inline std::size_t utf8_prefix(std::string_view message, std::size_t room) {
   if (message.size() <= room) return message.size();
   std::size_t length = room;

@@ -28,7 +28,8 @@ constexpr uint16_t f32_to_f16(float value) {
   const uint32_t bits = given & 0x7FFFFFFFu;
   const uint32_t odd = bits >> 13 & 1u;
   const uint32_t normal = (bits - (uint32_t{127 - 15} << 23) + 0xFFFu + odd) >> 13;
-  // Adding 0.5 makes the addition round at the last subnormal bit, 2^-24.
+  // The last bit of a float near 0.5 is 2^-24, so the addition rounds to the last bit of a
+  // subnormal f16.
   const float shifted = std::bit_cast<float>(select_bits(bits < 0x38800000u, bits, 0)) + 0.5f;
   const uint32_t tiny = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
   uint32_t half = select_bits(bits < 0x38800000u, tiny, normal);
@@ -46,7 +47,7 @@ constexpr uint16_t f32_to_bf16(float value) {
   return static_cast<uint16_t>(select_bits((bits & 0x7FFFFFFFu) > 0x7F800000u, quiet, rounded));
 }
 
-// Converts f64 to f32, rounded to odd. Rounding this value to f16 or bf16 equals rounding the f64
+// Converts f64 to f32, rounded to odd. Rounding the result to f16 or bf16 equals rounding `value`
 // once.
 inline float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);

@@ -16,7 +16,8 @@ namespace backplane::kit {
 
 using Clock = std::chrono::steady_clock;
 
-// The time, in nanoseconds of Clock, at which a stream reached the record of a timed event.
+// The time on Clock, in nanoseconds, at which a stream reached the point that a timed event
+// records.
 struct Stamp {
   std::atomic<int64_t> ns{0};
 };
@@ -207,7 +208,7 @@ class HostEvent {
     } else if (stream.timeline()->failed()) {
       status = stream.timeline()->failure();
     }
-    // On a failed stream, the record contains the failure, so every waiter receives it.
+    // On a failed stream, the event stores the failure, so every waiter receives the failure.
     next.point = stream.point();
     std::lock_guard lock(mutex_);
     record_ = std::move(next);

@@ -27,7 +27,7 @@ struct KernelSpec {
   Kernel run = nullptr;
   // Whether the kernel requires dense row-major views. Core stages other views.
   bool dense = false;
-  uint64_t workspace_bytes = 0;  // size of the workspace for every size of the operands
+  uint64_t workspace_bytes = 0;  // bytes that suffice for operands of any size
   Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
   // Call::state of each execution, unless `prepare` sets another state.
   std::shared_ptr<const void> state = {};

@@ -8,8 +8,8 @@
 
 namespace backplane::kit {
 
-// `Operator` must have a field `mixed`, a mask of rules::Mixed. The mask contains the mixtures of
-// dtypes that the entry supports in addition to operands of one dtype.
+// The type Operator must have a field `mixed`, a mask of rules::Mixed. The mask contains the
+// mixtures of dtypes that the entry supports in addition to operands of one dtype.
 template <class Operator>
 class Operators {
  public:
@@ -29,7 +29,7 @@ class Operators {
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
     return found == table_.end() || (mixed & ~found->second.mixed) != 0 ? nullptr : &found->second;
   }
-  // Whether the plugin has the operator for these dtypes, at least in the plain form.
+  // Returns whether the plugin has the operator for these dtypes, at least in the plain form.
   bool knows(uint32_t op, KernelDtypes dtypes) const {
     return table_.contains(key(op, dtypes.first, dtypes.second)) || table_.contains(key(op, dtypes.first, kAny));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of host kernels. Plan creation selects a kernel. The plan serves every size, unless the
+// Plans for host kernels. Plan creation selects a kernel. The plan serves every size, unless the
 // kernel was prepared for one size. Each execution binds the plan to operands.
 #pragma once
 
@@ -76,8 +76,8 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
 }
 
 // Fills `call` from an execution that the host has checked. The execution must be of the plan's
-// class and within its buffers. `span_of(bp_buffer*)` returns a buffer's Span. Allocates only if
-// `call` has never contained this many operands.
+// class, and its operands must lie within their buffers. `span_of(bp_buffer*)` returns a buffer's
+// Span. Allocates only if `call` has never contained this many operands.
 template <class SpanOf>
 void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanOf& span_of, Call& call) {
   const bp_op_desc& desc = *execution.desc;
@@ -102,8 +102,8 @@ void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanO
                        : span_of(execution.workspace).address + execution.workspace_offset;
 }
 
-// Like bind_unchecked, with checks. If the execution is not of the plan's class or exceeds a
-// buffer, returns INVALID_ARGUMENT and leaves `call` unchanged.
+// Like bind_unchecked, with checks. If the execution is not of the plan's class, or an operand
+// exceeds its buffer, returns INVALID_ARGUMENT and leaves `call` unchanged.
 template <class SpanOf>
 Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
   Status status = detail::check_execution(plan, execution, span_of);

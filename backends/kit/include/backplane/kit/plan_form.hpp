@@ -19,8 +19,8 @@
 
 namespace backplane::kit {
 
-// The properties of an operand on which an any-size plan relies. BP_PLAN_ANY_SIZE keeps them the
-// same in every execution.
+// The properties of an operand on which an any-size plan relies. They are the same in every
+// execution of a BP_PLAN_ANY_SIZE plan.
 struct Operand {
   uint16_t dtype = 0;  // 0 means absent
   uint16_t flags = 0;
@@ -68,7 +68,7 @@ struct Span {
   uint64_t bytes = 0;
 };
 
-// Returns `view` with dense strides, as core describes a staged operand.
+// Returns `view` with dense strides, the form in which core describes a staged operand.
 inline bp_tensor_desc dense_like(bp_tensor_desc view) {
   rules::make_dense(view);
   return view;
@@ -99,7 +99,7 @@ inline std::string role_text(const PlanForm& plan, uint32_t index) {
   return index < plan.input_count ? text("input ", index) : text("output ", index - plan.input_count);
 }
 
-// The error for an execution that is not of the plan's class.
+// Returns the error for an execution that is not of the plan's class.
 [[gnu::cold, gnu::noinline]] inline Status not_planned(const PlanForm& plan, uint32_t index,
                                                        const bp_tensor_desc& view) {
   const Operand& planned = plan.operands[index];
@@ -157,8 +157,8 @@ inline Status check_operand(const PlanForm& plan, uint32_t index, const bp_tenso
   return {};
 }
 
-// Whether both views have the same elements at the same offsets. A stride matters only if the
-// extent of its dimension exceeds 1.
+// Returns whether both views have the same elements at the same offsets. A stride matters only if
+// the extent of its dimension exceeds 1.
 inline bool same_layout(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   if (a.rank != b.rank || a.dtype != b.dtype) return false;
   for (uint32_t i = 0; i < a.rank; ++i) {

@@ -28,10 +28,10 @@
 //   Result<Mark> mark(Queue&, bool timed);
 //       Submits all enqueued work. The mark is the point after this work.
 //   Status poll(const Mark&);
-//       Returns OK if the mark has passed, TIMEOUT if it has not passed yet, or the failure of
+//       Returns OK if the mark has completed, TIMEOUT if the mark is pending, or the failure of
 //       earlier work. Return a failure only when no earlier work accesses memory any more.
 //   Status wait_for(Queue&, const Mark&);
-//       Makes later work of this queue start after the mark has passed. Does not block the host.
+//       Makes later work of this queue start after the mark has completed. Does not block the host.
 //   Status copy(Queue&, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset,
 //               uint64_t bytes);
 //   Result<Program> compile(const Kernel&, const CheckedDesc&, const PlanForm&);
@@ -55,7 +55,7 @@
 //   Status copy_out(Queue&, void*, Memory, ...);
 //       Required if the device has no HOST memory.
 //   Result<int64_t> elapsed(const Mark&, const Mark&);
-//       Nanoseconds between two timed marks that have passed. Required for BP_CAP_TIMING.
+//       Nanoseconds between two timed marks that have completed. Required for BP_CAP_TIMING.
 //   uint64_t address(const Memory&);
 //       Implements the slot buffer_address.
 //   Status prepare(const Kernel&, const CheckedDesc&, PlanNeeds&);
@@ -70,7 +70,7 @@
 //   static constexpr uint64_t kMaxAlignment;
 //       The maximum alignment of buffers. The default is the device's alignment.
 //   static constexpr bool kWaitsForPassed = true;
-//       The kit calls wait_for even for marks that have passed. Define this constant if a queue
+//       The kit calls wait_for even for marks that have completed. Define this constant if a queue
 //       sees the writes of another queue only after a wait.
 //   static constexpr bool kProgramsStay = true;
 //       Launched work does not need its Program, so streams do not keep programs alive.
@@ -210,7 +210,7 @@ class QueueDevice {
     return new Event(timed);
   }
   void destroy(Event* event) { delete event; }
-  // On a failed stream, the record contains the failure, so every waiter receives it.
+  // On a failed stream, the event stores the failure, so every waiter receives the failure.
   Status record(Event& event, Stream& stream) {
     typename Event::Record next;
     Status status = stream.record(event.timed(), next);
@@ -353,7 +353,7 @@ class QueueDevice {
   const std::shared_ptr<OpenNative<Native>> open_;
   Native* const native_;  // the native device of open_
   const Operators<Operator>& operators_;
-  std::recursive_mutex order_;  // the mutex `order` of every QueueState of this device
+  std::recursive_mutex order_;  // passed as `order` to every QueueState of this device
 };
 
 // A ready-made driver whose devices are QueueDevices. Derive from it and add operators in the

@@ -45,15 +45,15 @@ class QueueState {
  public:
   // A point in a stream, after all commands up to `position`.
   struct Record {
-    std::shared_ptr<QueueState> stream;  // null before the first record; a wait then passes at once
+    std::shared_ptr<QueueState> stream;  // null until the event is recorded; a wait then returns at once
     typename Native::Mark mark{};
     uint64_t position = 0;
-    bool failed = false;  // the stream had failed before the record, so `mark` is empty
+    bool failed = false;  // the stream had failed before the call that recorded the event, so `mark` is empty
     bool timed = false;
   };
 
-  // `order` is the device's mutex, which is locked while a failure propagates from stream to
-  // stream.
+  // The argument `order` is the device's mutex, which is locked while a failure propagates from
+  // stream to stream.
   QueueState(Native& native, std::recursive_mutex& order) : native_(native), order_(order) {}
 
   bool failed() const { return failed_at_.load(std::memory_order_acquire) != kNever; }
@@ -77,14 +77,14 @@ class QueueState {
       passed = waits_[i].position;
     }
     if (passed != 0) inherit(passed);
-    if (2 * taken_ >= waits_.size()) forget_taken();  // compacts the list before it grows
+    if (2 * taken_ >= waits_.size()) forget_taken();  // compacts waits_ before it grows
     waits_.push_back({position, std::move(other)});
     waiting_.store(true, std::memory_order_release);
   }
 
-  // Call after the device has completed command `position`. If this stream has waited, up to
-  // `position`, for a stream that failed, this stream fails too. Returns the failure of the
-  // commands up to `position`.
+  // Call after the device has completed command `position`. If a command up to `position` waited
+  // for a stream that failed, this stream fails too. Returns the failure of the commands up to
+  // `position`.
   Status settle(uint64_t position) {
     if (waiting_.load(std::memory_order_acquire)) {
       std::lock_guard lock(order_);
@@ -93,8 +93,8 @@ class QueueState {
     return failed_at_.load(std::memory_order_acquire) <= position ? failure() : Status{};
   }
 
-  // Blocks the host until a record has passed. Returns OK, TIMEOUT, or the failure of earlier work
-  // of the record's stream.
+  // Blocks the host until the work before `record` has completed. Returns OK, TIMEOUT, or the
+  // failure of this work.
   static Status await(const Record& record, uint64_t timeout_ns) {
     if (record.stream == nullptr) return {};
     QueueState& stream = *record.stream;
@@ -130,8 +130,8 @@ class QueueState {
     failed_at_.store(std::min(failed_at_.load(std::memory_order_relaxed), position), std::memory_order_release);
   }
 
-  // Copies to this stream the failures of the streams that it waited for up to `position`. The
-  // caller holds order_.
+  // Copies to this stream the failures of the streams for which it waited in commands up to
+  // `position`. The caller holds order_.
   void inherit(uint64_t position) {
     // Visits waits in order of position. A visited stream may itself wait for an earlier position
     // of this stream. The visit then calls this function recursively.
@@ -143,7 +143,7 @@ class QueueState {
     if (taken_ == waits_.size()) forget_taken();
     waiting_.store(!waits_.empty(), std::memory_order_release);
   }
-  // Allocates nothing, because the list keeps its capacity.
+  // Erases the handled entries. waits_ keeps its capacity.
   void forget_taken() {
     waits_.erase(waits_.begin(), waits_.begin() + static_cast<std::ptrdiff_t>(taken_));
     taken_ = 0;

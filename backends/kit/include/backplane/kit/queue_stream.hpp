@@ -14,7 +14,7 @@ struct QueuePlan : PlanForm {
   using Program = typename Native::Program;
 
   std::shared_ptr<const Program> program;
-  mutable std::atomic<bool> launched{false};  // a driver may compile again at the first launch
+  mutable std::atomic<bool> launched{false};  // set after the first launch, at which a driver may compile again
   mutable std::atomic<uint64_t> held_by{0};   // the last interval that keeps the program alive
 };
 
@@ -100,7 +100,7 @@ class QueueStream {
     });
   }
 
-  // Submits all commands so far and records the point after them. On a failed stream, the record
+  // Submits all commands so far and records the point after them. On a failed stream, `out`
   // contains the failure.
   Status record(bool timed, Record& out) {
     Status status = failure();
@@ -144,7 +144,7 @@ class QueueStream {
   }
 
  private:
-  // The programs launched between two marks. They are kept until the second mark has passed,
+  // The programs launched between two marks. They are kept until the second mark has completed,
   // because plans may be destroyed earlier.
   struct Interval {
     Mark mark{};
@@ -153,8 +153,8 @@ class QueueStream {
   static constexpr std::size_t kKept = 64;      // maximum number of programs per interval
   static constexpr std::size_t kIntervals = 8;  // maximum number of intervals in flight
 
-  // Whether the failure of a command is permanent for the stream, because a part of the command was
-  // enqueued or earlier commands are lost too.
+  // Returns whether the failure of a command is permanent for the stream. A failure is permanent if
+  // a part of the command was enqueued, or if earlier commands are lost.
   static bool is_end(const Status& status) {
     return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
   }
@@ -179,8 +179,8 @@ class QueueStream {
     if (!made.ok()) return is_end(made.status()) ? state_->fail(made.status(), position_) : made.status();
     mark_ = std::move(made.value());
     marked_at_ = position_;
-    // The stream counts as pending after a timed mark, even without new commands. The next wait
-    // then waits for the mark, whose time may be read afterwards.
+    // After a timed mark, the stream is treated as pending, even without new commands. The next
+    // wait then waits for the mark, whose time may be read afterwards.
     idle_at_ = UINT64_MAX;
     close_interval();
     return {};
@@ -207,7 +207,7 @@ class QueueStream {
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<State> state_;
   uint64_t position_ = 0;            // number of enqueued commands
-  uint64_t idle_at_ = 0;             // number of commands that are known to have ended
+  uint64_t idle_at_ = 0;             // number of commands that are known to have completed
   uint64_t marked_at_ = UINT64_MAX;  // number of commands before mark_
   Mark mark_{};
   QueueCall<Memory> call_;

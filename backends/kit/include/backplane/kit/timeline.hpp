@@ -38,16 +38,16 @@ bool spin_until(const Done& done) {
   return done();
 }
 
-// The deadline of a wait of the ABI. With BP_WAIT_FOREVER, or with a timeout that exceeds the
-// clock's range, the deadline never passes.
+// The deadline of a wait, computed from an ABI timeout. With BP_WAIT_FOREVER, or with a timeout
+// that exceeds the clock's range, the deadline never passes.
 class Deadline {
  public:
   explicit Deadline(uint64_t timeout_ns) : poll_(timeout_ns == 0), forever_(timeout_ns > kLongest) {
     if (!poll_ && !forever_) at_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
   }
   bool poll() const { return poll_; }
-  // Whether enough time is left for spin_until. Near the deadline, a yield of spin_until may lose a
-  // time slice and pass the deadline.
+  // Returns whether enough time is left for spin_until. Near the deadline, the thread
+  // must not yield, because it could lose a whole time slice and exceed the deadline.
   bool spins() const { return forever_ || at_ - std::chrono::steady_clock::now() > std::chrono::milliseconds(20); }
   // Waits for `done`. Returns false if the deadline passed first.
   template <class Done>
@@ -77,7 +77,7 @@ class Timeline {
 
   bool reached(uint64_t point) const { return completed_.load() >= point; }
   bool failed() const { return failed_at_.load(std::memory_order_acquire) != kNever; }
-  // Whether work before `point` has failed.
+  // Returns whether work before `point` has failed.
   bool failed_before(uint64_t point) const { return failed_at_.load(std::memory_order_acquire) <= point; }
 
   // Returns the first failure. Call only if failed() is true.
@@ -100,7 +100,7 @@ class Timeline {
     passed_.notify_all();
   }
 
-  // Waits until all work before `point` has ended. Returns OK, TIMEOUT, or the failure of
+  // Waits until all work before `point` has completed. Returns OK, TIMEOUT, or the failure of
   // that work.
   Status wait(uint64_t point, uint64_t timeout_ns) {
     if (!reached(point)) {

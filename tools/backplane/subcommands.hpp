@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options and entry points of the verbs. Each entry point returns the exit code or throws
+// The options and entry points of the subcommands. Each entry point returns the exit code or throws
 // Failure.
 #pragma once
 
