@@ -29,7 +29,9 @@ may_include = {
     "core": ("abi",),
     "backends/kit": ("abi",),
     "backends/cpu_kernels": ("abi", "backends/kit"),
-    "backends": ("abi", "backends/kit", "backends/cpu_kernels"),
+    "backends/cache": ("abi", "backends/kit"),
+    "backends/simt": ("abi", "backends/kit"),
+    "backends": ("abi", "backends/kit", "backends/cache", "backends/cpu_kernels", "backends/simt"),
     "conformance": ("abi", "core"),
     "conformance/mutants": ("abi", "backends/kit"),
     "samples": ("abi", "core", "backends/kit"),
@@ -42,14 +44,16 @@ may_include = {
 # more function.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
-          "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
+          "backends/cache": "backends/cache", "backends/cpu_kernels": "backends/cpu_kernels/include",
+          "backends/simt": "backends/simt", "conformance": "conformance"}
 # Names that this project used in the past, and the standard terms for them.
 private_words = [(re.compile(pattern), term) for pattern, term in (
     (r"\bby_" r"four\b", "vec4"), (r"\b[hH]eld_?[rR]ow\w*", "register-resident"), (r"\b[rR]ow_?[dD]eal\w*", "launch shape"),
     (r"\bproduct_(?:way|params|division)\b", "gemm"), (r"\bk?[sS]um_?[oO]f_?[pP]arts\b", "split-K reduction"),
     (r"\benough_" r"groups\b", "occupancy"), (r"\bgoes_" r"along\b", "K-major"), (r"\b(?:enum class|struct|class) Way\b", "algorithm, access, route"))]
-# Folders of operators. The value of each folder has two parts: the kinds of ops.def whose operators
-# all have a source in the folder, and the stems of files that are not operators.
+# Folders with one source file per operator. The first item lists values of the column `kind` of
+# ops.def: every operator of these kinds has a file in the folder. The second item lists the stems
+# of all other files.
 operator_folders = {
     "core/src/composite": (("COMPOSITE",), "builder builder_temporaries program views".split()),
     "backends/cpu_kernels": (("PRIMITIVE",), []),
@@ -57,6 +61,7 @@ operator_folders = {
     "conformance/cases/numeric": (("PRIMITIVE", "COMPOSITE"), """arena axis_cases cases check composite data_pattern deviations execution
         execution_decomposed execution_run far fill_data large logits long mixed narrow problem test_matrix values view window_problems""".split()),
     "backends/onednn/ops": ((), "gemm operators vector_loop".split()),
+    "backends/simt/ops": (("PRIMITIVE",), "gemm nest operators tile".split()),
     "backends/vulkan/ops": ((), "gemm gemm_algorithm gemm_params gemm_split_k loop_nest operators reduction".split()),
     "backends/vulkan/shaders": ((), []),
 }

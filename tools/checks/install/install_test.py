@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the SDK, moves the SDK, and builds a consumer of each kind with it: install_test.py MESON
+"""Installs and moves the SDK, and builds a consumer of each kind with the SDK: install_test.py MESON
 BUILD WORK PREFIX PLUGIN PROJECT...
 
 The consumers run without Backplane's environment variables, so the plugin must come from the directory of the

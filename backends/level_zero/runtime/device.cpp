@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device.hpp"
+
+#include <cmath>
+
+#include "driver_call.hpp"
+
+namespace backplane::level_zero {
+
+kit::Result<uint32_t> Native::count() {
+  auto platforms = Platforms::shared();
+  if (!platforms.ok()) return platforms.status();
+  return static_cast<uint32_t>(platforms.value()->devices.size());
+}
+
+kit::Status Native::info(uint32_t index, bp_device_info& info) {
+  auto platforms = Platforms::shared();
+  if (platforms.ok()) platforms.value()->devices[index].describe(info);
+  return platforms.status();
+}
+
+kit::Result<Native::Shared*> Native::shared(uint32_t index) {
+  // Never destroyed, because no destructor may run at exit.
+  static auto* const mutex = new std::mutex;
+  static auto* const kept = new std::map<uint32_t, std::unique_ptr<Shared>>;
+  std::lock_guard lock(*mutex);
+  std::unique_ptr<Shared>& entry = (*kept)[index];
+  if (entry != nullptr) return entry.get();
+  auto platforms = Platforms::shared();
+  if (!platforms.ok()) return platforms.status();
+  auto context = Context::create(platforms.value()->devices[index]);
+  if (!context.ok()) return context.status();
+  entry = std::make_unique<Shared>(std::move(context.value()));
+  simt::DriverCall::stop_at_exit();
+  return entry.get();
+}
+
+kit::Result<std::unique_ptr<Native>> Native::open(uint32_t index, const kit::Host& host) {
+  auto found = shared(index);
+  if (!found.ok()) return found.status();
+  return std::unique_ptr<Native>(new Native(*found.value(), host));
+}
+
+kit::Status Native::poll(const Mark& mark) const {
+  const simt::DriverCall call;
+  if (!call || mark == nullptr) return kit::timed_out();
+  const ze_result_t code = context().api().zeEventQueryStatus(mark->event);
+  return code == ZE_RESULT_NOT_READY ? kit::timed_out() : context().check(code, "zeEventQueryStatus");
+}
+
+kit::Status Native::wait(const Mark& mark, uint64_t timeout_ns) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t kSlice = 100'000'000;  // ns of one wait in the driver, so that exit() need not wait longer
+  constexpr uint64_t kLongest = uint64_t{1} << 60;
+  const auto end = Clock::now() + std::chrono::nanoseconds(std::min(timeout_ns, kLongest));
+  while (true) {
+    const auto left = std::max<int64_t>((end - Clock::now()) / std::chrono::nanoseconds(1), 0);
+    const uint64_t slice = std::min(static_cast<uint64_t>(left), kSlice);
+    {
+      const simt::DriverCall call;
+      if (call && mark != nullptr) {
+        const ze_result_t code = context().api().zeEventHostSynchronize(mark->event, slice);
+        if (code != ZE_RESULT_NOT_READY) return context().check(code, "zeEventHostSynchronize");
+        if (slice == 0) return kit::timed_out();
+        continue;
+      }
+    }
+    if (slice == 0) return kit::timed_out();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(slice));
+  }
+}
+
+kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) const {
+  ze_kernel_timestamp_result_t times[2] = {};
+  const ze_event_handle_t events[] = {begin->event, end->event};
+  for (int i = 0; i < 2; ++i) {
+    const ze_result_t code = context().api().zeEventQueryKernelTimestamp(events[i], &times[i]);
+    if (kit::Status status = context().check(code, "zeEventQueryKernelTimestamp"); !status.ok()) return status;
+  }
+  const uint32_t unused = 64 - std::min(context().device().timer_bits, 64u);
+  const uint64_t ticks = (times[1].global.kernelEnd - times[0].global.kernelEnd) << unused >> unused;
+  const double ns = static_cast<double>(ticks) * context().device().tick_ns;
+  if (unused == 0)
+    return static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(ticks)) * context().device().tick_ns);
+  // The timer wraps after `period` nanoseconds. The host's clock determines how often the timer
+  // wrapped.
+  const double period = std::ldexp(context().device().tick_ns, static_cast<int>(64 - unused));
+  const auto host = static_cast<double>(std::chrono::nanoseconds(end->enqueued - begin->enqueued).count());
+  return static_cast<int64_t>(ns + period * std::round((host - ns) / period));
+}
+
+kit::Status Native::prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
+  if (kit::Status status = op->prepare(checked, needs); !status.ok()) return status;
+  if (context().device().has_f16 && context().device().has_f64) return {};
+  kit::PlanForm form;
+  bp_plan_info info{};
+  if (kit::Status status = kit::make_form(checked, needs, form, info); !status.ok()) return status;
+  for (const simt::KernelName& name : op->kernels(form)) {
+    if (!name.module.empty() && !shared_->kernels.can_run(name)) {
+      return kit::unsupported("level_zero: the kernel ", name.function, " of ", name.module,
+                              " computes in f16 or f64, which the device lacks; use another dtype");
+    }
+  }
+  return {};
+}
+
+kit::Result<simt::Program> Native::compile(const Kernel& op, const kit::CheckedDesc&, const kit::PlanForm& plan) {
+  Program program{.op = op};
+  const simt::KernelNames names = op->kernels(plan);
+  const simt::DriverCall call;
+  if (!call) return kit::Status{BP_UNAVAILABLE, "level_zero: the process is exiting"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].module.empty()) continue;
+    auto number = shared_->kernels.get(names[i], [&](const std::string& line) { host_.log(BP_LOG_WARNING, line); });
+    if (!number.ok()) return number.status();
+    program.kernels[i] = number.value();
+  }
+  return program;
+}
+
+kit::Status Native::launch(Queue& queue, const Program& program, const simt::Call& call) const {
+  const uint64_t before = queue.launched();
+  kit::Status status = program.op->enqueue(queue, program, call);
+  if (status.ok() || queue.launched() == before || status.code() == BP_DEVICE_LOST) return status;
+  return {BP_EXECUTION_FAILED, kit::text("a part of the operator was enqueued: ", status.message()),
+          status.vendor_code()};
+}
+
+}  // namespace backplane::level_zero

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command lists of a queue: one immediate list, or regular lists that a command queue executes.
+#pragma once
+
+#include "runtime/events.hpp"
+
+namespace backplane::level_zero {
+
+// Environment variable. `regular` selects regular lists; `immediate`, the default, selects immediate
+// lists if the driver has them.
+inline constexpr const char* kListsSetting = "BACKPLANE_LEVEL_ZERO_LISTS";
+
+class Lists {
+ public:
+  static kit::Result<std::unique_ptr<Lists>> create(const Context& context);
+  virtual ~Lists() = default;
+  Lists(const Lists&) = delete;
+  Lists& operator=(const Lists&) = delete;
+
+  // Returns the list that accepts commands. Sets `is_new` if this call opened a regular list.
+  // Earlier commands are then in other lists.
+  virtual kit::Result<ze_command_list_handle_t> open(bool& is_new) = 0;
+  // Submits the open list to the device. An immediate list needs no submission.
+  virtual kit::Status submit() = 0;
+  // Returns whether a list with `commands` commands is full.
+  virtual bool is_full(uint32_t commands) const = 0;
+
+ protected:
+  Lists() = default;
+};
+
+}  // namespace backplane::level_zero

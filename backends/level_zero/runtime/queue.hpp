@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// An in-order queue of commands, with its kernel objects.
+#pragma once
+
+#include "runtime/kernels.hpp"
+#include "runtime/lists.hpp"
+
+namespace backplane::level_zero {
+
+class Queue : public simt::Launcher {
+ public:
+  static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels, Events& events);
+  ~Queue() override;
+
+  // Submits all commands, and returns the event that completes after them.
+  kit::Result<Mark> mark(bool timed);
+  kit::Status wait_for(const Mark& given);
+  kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
+  kit::Status launch(const simt::Launch& launch) override;
+  // Returns the number of kernels that launch() has enqueued.
+  uint64_t launched() const { return launched_; }
+
+ private:
+  // A kernel object and the arguments that it contains.
+  struct Kernel {
+    ze_kernel_handle_t handle = nullptr;
+    uint32_t group_size = 0;
+    // An address alone does not identify an argument, because a later buffer may have it.
+    struct Argument {
+      uint64_t id = UINT64_MAX;  // number of the buffer; 0 for an operand without memory
+      const std::byte* pointer = nullptr;
+      bool operator==(const Argument&) const = default;
+    };
+    std::array<Argument, simt::kMaxPlaces> arguments{};
+  };
+  // Events for which commands before `end` wait. The queue holds the events until `end` has
+  // completed, so that Events does not reset them earlier.
+  struct Held {
+    Mark end;
+    std::vector<Mark> events;
+  };
+
+  Queue(const Context& context, Kernels& kernels, Events& events, std::unique_ptr<Lists> lists)
+      : Launcher(context.device().limits),
+        context_(context),
+        kernels_(kernels),
+        events_(events),
+        lists_(std::move(lists)) {}
+  static constexpr std::size_t kMaxWaited = 64;
+  // Returns the list that accepts commands.
+  kit::Result<ze_command_list_handle_t> open();
+  // Returns the list that accepts the next command, which runs after all earlier commands.
+  kit::Result<ze_command_list_handle_t> next();
+  kit::Status append_barrier(ze_command_list_handle_t list, ze_event_handle_t signaled, const Mark& waited);
+  kit::Result<Kernel*> kernel(uint32_t number);
+  kit::Status set_arguments(Kernel& kernel, const simt::Launch& launch);
+  // Releases the events of waits that have ended.
+  void release_passed();
+
+  const Context& context_;
+  Kernels& kernels_;
+  Events& events_;
+  std::unique_ptr<Lists> lists_;
+  std::vector<Kernel> objects_;  // the index is the kernel's number
+  std::vector<Mark> waited_;     // events of waits since the last mark
+  std::deque<Held> held_;
+  Mark last_;                   // the last mark
+  bool needs_barrier_ = false;  // the last command of the open list was not a barrier
+  uint32_t commands_ = 0;       // commands since the last mark
+  uint64_t launched_ = 0;
+};
+
+}  // namespace backplane::level_zero

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// An in-order command queue, its kernel objects and its events.
+#pragma once
+
+#include "driver_call.hpp"
+#include "runtime/kernels.hpp"
+
+namespace backplane::opencl {
+
+// A counted reference to an OpenCL event.
+class Event {
+ public:
+  Event() = default;
+  // Takes over the caller's reference.
+  Event(const Api& api, cl_event handle) : api_(&api), handle_(handle) {}
+  Event(const Event& other) : api_(other.api_), handle_(other.handle_) {
+    if (const simt::DriverCall call; handle_ != nullptr && call) api_->clRetainEvent(handle_);
+  }
+  Event(Event&& other) noexcept : api_(other.api_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Event& operator=(Event other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Event() {
+    if (const simt::DriverCall call; handle_ != nullptr && call) api_->clReleaseEvent(handle_);
+  }
+  cl_event handle() const { return handle_; }
+
+ private:
+  const Api* api_ = nullptr;
+  cl_event handle_ = nullptr;
+};
+
+class Queue : public simt::Launcher {
+ public:
+  static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels);
+  ~Queue() override;
+
+  // Submits all commands, and returns the event that completes after them.
+  kit::Result<Event> mark();
+  kit::Status wait_for(const Event& event);
+  kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
+  kit::Status launch(const simt::Launch& launch) override;
+  // Returns the number of kernels that launch() has enqueued.
+  uint64_t launched() const { return launched_; }
+
+ private:
+  // A kernel object and the arguments that it contains.
+  struct Kernel {
+    cl_kernel handle = nullptr;
+    struct Argument {
+      uint64_t id = UINT64_MAX;  // id of the buffer; 0 is null, UINT64_MAX is unknown
+      uint64_t offset = 0;       // for buffers with addresses
+    };
+    std::array<Argument, simt::kMaxPlaces> arguments;
+  };
+
+  Queue(const Context& context, Kernels& kernels)
+      : Launcher(context.device().limits), context_(context), kernels_(kernels) {}
+  kit::Result<Kernel*> kernel(uint32_t number);
+  cl_int set_argument(Kernel& kernel, uint32_t index, const simt::Place& place);
+
+  const Context& context_;
+  Kernels& kernels_;
+  cl_command_queue handle_ = nullptr;
+  std::vector<Kernel> objects_;  // the index is the kernel's number
+  uint64_t launched_ = 0;
+};
+
+}  // namespace backplane::opencl

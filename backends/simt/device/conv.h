@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and their gradients as implicit GEMMs: loads of operand b compute the position in
+// the image, so no im2col copy is needed. A sub-group computes TILE_ROWS rows and two columns per
+// lane. Tiles of both operands are in local memory.
+#include "activation.h"
+#include "nest.h"
+
+#define TILE_ROWS 8
+#define TILE_SUBGROUPS 8
+#define TILE_DEPTH 32
+#define MAX_WIDTH 64
+#define PITCH_A (TILE_DEPTH + 1)
+
+SIMT_FN float value_at(Pointer base, const ConvParams& p, int operand, i64 at) {
+  const bool immediate = (p.immediate >> operand & 1u) != 0;
+  return SIMT_T::value(immediate ? (SIMT_T::Bits)p.immediates[operand]
+                                 : at_offset<SIMT_T::Bits>(base, p.offsets[operand])[at]);
+}
+
+struct Index {
+  u32 at[4];
+};
+SIMT_FN Index index_of(const DivisorParams* shape, u32 x) {
+  Index out;
+  SIMT_UNROLL for (int d = 3; d > 0; --d) {
+    const u32 quotient = (u32)((u64)x * shape[d].multiplier >> shape[d].shift);
+    out.at[d] = x - quotient * shape[d].divisor;
+    x = quotient;
+  }
+  out.at[0] = x;
+  return out;
+}
+
+// One GEMM: a phase of a group of channels.
+struct Matrix {
+  i64 c, a, b, bias;  // positions, in elements
+  i32 first[4];       // the first position of the phase in c
+  i32 tap[4];         // the first tap (element of the convolution kernel) of the phase
+  i32 origin[4];      // the position in the image for column 0 and the first tap
+};
+SIMT_FN Matrix matrix_of(const ConvParams& p, u32 index) {
+  Matrix out;
+  out.c = out.a = out.b = 0;
+  SIMT_UNROLL for (int d = 3; d > 0; --d) {
+    const u32 quotient = p.phases[d] == 1 ? index : index / p.phases[d];
+    out.first[d] = (i32)(index - quotient * p.phases[d]);
+    index = quotient;
+    out.tap[d] = 0;
+    out.origin[d] = p.origin[d];
+    if (p.stride[d] != 1) {  // CPUs have no integer vector division
+      // The first tap solves tap * dilation = x modulo the stride.
+      const i32 x = out.first[d] + p.origin[d], common = p.common[d];
+      const u32 period = (u32)p.period[d];
+      const bool exists = x % common == 0;
+      out.tap[d] = exists ? (i32)((u64)((u32)(x / common) % period) * (u32)p.inverse[d] % period) : p.taps[d];
+      out.origin[d] = exists ? (i32)((x + (i64)p.depth_step[d] * common * out.tap[d]) / p.stride[d]) : 0;
+    }
+    out.c += p.c_positions[d] * out.first[d];
+    out.a += p.a_taps[d] * out.tap[d];
+    out.b += p.image[d] * out.origin[d];
+  }
+  out.c += p.group_strides[0] * index;
+  out.a += p.group_strides[1] * index;
+  out.b += p.group_strides[2] * index;
+  out.bias = p.group_strides[3] * index;
+  return out;
+}
+
+// A column of b, or the part of a term that does not depend on the column.
+struct Window {
+  i64 at;
+  i32 position[3];
+};
+SIMT_FN Window window_of(const ConvParams& p, Index index, const i32* step, i64 first_stride) {
+  Window out;
+  out.at = first_stride * index.at[0];
+  SIMT_UNROLL for (int d = 1; d < 4; ++d) {
+    out.position[d - 1] = step[d] * (i32)index.at[d];
+    out.at += p.image[d] * out.position[d - 1];
+  }
+  return out;
+}
+SIMT_FN Window column_of(const ConvParams& p, Matrix matrix, Index index) {
+  Window out = window_of(p, index, p.column_step, p.b_column);
+  out.at += matrix.b;
+  SIMT_UNROLL for (int d = 1; d < 4; ++d) out.position[d - 1] += matrix.origin[d];
+  return out;
+}
+SIMT_FN bool is_inside(const ConvParams& p, Window column, Window term) {
+  bool inside = true;
+  SIMT_UNROLL for (int d = 1; d < 4; ++d) {
+    inside &= (u32)(column.position[d - 1] + term.position[d - 1]) < (u32)p.extent[d];
+  }
+  return inside;
+}
+// Returns whether the tap of a term exists. The number of taps differs between phases.
+SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
+  bool exists = true;
+  SIMT_UNROLL for (int d = 1; d < 4; ++d) exists &= matrix.tap[d] + p.period[d] * (i32)term.at[d] < p.taps[d];
+  return exists;
+}
+
+// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. If the elements of all
+// lanes are contiguous, the position is a uniform number plus the lane, which compilers recognize.
+SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 k, u32 depth, u32 tile_rows,
+                    SIMT_LOCAL float* to) {
+  for (u32 i = 0; i < depth; i += width()) {
+    const u32 own = k + i + lane();
+    if (i + lane() >= depth) continue;
+    const Index term = index_of(p.depth_shape, own);
+    const bool exists = is_tap(p, matrix, term), is_run = (k + i) % p.a_run + width() <= p.a_run;
+    i64 run = matrix.a, at = matrix.a;
+    const Index first = index_of(p.depth_shape, k + i);
+    SIMT_UNROLL for (int d = 0; d < 4; ++d) {
+      run += p.a_depths[d] * first.at[d];
+      at += p.a_depths[d] * term.at[d];
+    }
+    for (u32 r = subgroup(); r < tile_rows; r += subgroups()) {
+      const bool inside = exists && row + r < p.rows;
+      const i64 line = p.row_strides[1] * (row + r);
+      float value = 0.0f;
+      if (is_run) {
+        if (inside) value = value_at(a, p, 1, line + run + lane());
+      } else {
+        if (inside) value = value_at(a, p, 1, line + at);
+      }
+      to[r * PITCH_A + i + lane()] = value;
+    }
+  }
+}
+// Loads one element per lane. `at` is the lane's position, and `run` is the position of lane 0.
+SIMT_FN float load_lane(const ConvParams& p, Pointer b, bool inside, bool is_run, i64 run, i64 at) {
+  if (is_run) return inside ? value_at(b, p, 2, run + lane()) : 0.0f;
+  return inside ? value_at(b, p, 2, at) : 0.0f;
+}
+// A column of a lane. `is_run` states whether the columns of all lanes are contiguous. `run` is the
+// position of lane 0's column.
+struct Column {
+  Window window;
+  i64 run;
+  bool is_run;
+};
+SIMT_FN Column lane_column(const ConvParams& p, Matrix matrix, u32 first) {
+  Column out;
+  const Index begin = index_of(p.column_shape, smaller(first, p.columns - 1));
+  out.is_run = begin.at[3] + width() <= p.column_run;
+  out.run = column_of(p, matrix, begin).at;
+  out.window = column_of(p, matrix, index_of(p.column_shape, smaller(first + lane(), p.columns - 1)));
+  return out;
+}
+// Loads terms `k` to `k + depth - 1` of the columns from `first`. Elements outside the image are 0.
+SIMT_FN void load_b(const ConvParams& p, Pointer b, Matrix matrix, Column x, Column y, u32 first, u32 k, u32 depth,
+                    SIMT_LOCAL float* to) {
+  const u32 columns = 2 * width();
+  if (p.b_by_term == 0) {
+    for (u32 r = subgroup(); r < depth; r += subgroups()) {
+      const Index index = index_of(p.depth_shape, k + r);
+      const Window term = window_of(p, index, p.depth_step, p.b_depth);
+      const bool exists = is_tap(p, matrix, index);
+      SIMT_LOCAL float* line = to + r * columns + lane();
+      line[0] =
+          load_lane(p, b, exists && is_inside(p, x.window, term), x.is_run, x.run + term.at, x.window.at + term.at);
+      line[width()] =
+          load_lane(p, b, exists && is_inside(p, y.window, term), y.is_run, y.run + term.at, y.window.at + term.at);
+    }
+    return;
+  }
+  for (u32 i = 0; i < depth; i += width()) {
+    if (i + lane() >= depth) continue;
+    const Index begin = index_of(p.depth_shape, k + i), index = index_of(p.depth_shape, k + i + lane());
+    const bool exists = is_tap(p, matrix, index), is_run = begin.at[3] + width() <= p.term_run;
+    const i64 run = window_of(p, begin, p.depth_step, p.b_depth).at;
+    const Window term = window_of(p, index, p.depth_step, p.b_depth);
+    for (u32 c = subgroup(); c < columns; c += subgroups()) {
+      const Window column = column_of(p, matrix, index_of(p.column_shape, smaller(first + c, p.columns - 1)));
+      to[(i + lane()) * columns + c] =
+          load_lane(p, b, exists && is_inside(p, column, term), is_run, column.at + run, column.at + term.at);
+    }
+  }
+}
+
+// Adds the bias, applies the activation and stores c[row, column]. Stores nothing if c does not
+// have this column.
+SIMT_FN void put(const ConvParams& p, Pointer c, Pointer bias, Matrix matrix, u32 row, Index column, float sum) {
+  i64 at = matrix.c + p.row_strides[0] * row + p.c_columns[0] * column.at[0];
+  SIMT_UNROLL for (int d = 1; d < 4; ++d) {
+    if (matrix.first[d] + p.stride[d] * (i64)column.at[d] >= p.c_extent[d]) return;
+    at += p.c_columns[d] * column.at[d];
+  }
+  const i64 bias_at = matrix.bias + p.row_strides[3] * row;
+  if (p.bias_bytes == SIMT_T_BITS / 8) {
+    sum += value_at(bias, p, 3, bias_at);
+  } else if (p.bias_bytes != 0) {
+    const bool immediate = (p.immediate >> 3 & 1u) != 0;
+    sum += float_of_bits(immediate ? (u32)p.immediates[3] : at_offset<u32>(bias, p.offsets[3])[bias_at]);
+  }
+  at_offset<SIMT_T::Bits>(c, p.offsets[0])[at] = SIMT_T::bits(activated(sum, p.activation));
+}
+SIMT_FN SIMT_GLOBAL float* partial_of(const ConvParams& p, Pointer partials, u32 split, u32 matrix, u32 row) {
+  return at_offset<float>(partials, p.offsets[4]) + (((u64)split * p.matrices + matrix) * p.rows + row) * p.columns;
+}
+
+SIMT_KERNEL(conv)(Pointer c, Pointer a, Pointer b, Pointer bias, Pointer partials, ConvParams p) {
+  SIMT_SHARED(float, tile_a, TILE_ROWS* TILE_SUBGROUPS* PITCH_A);
+  SIMT_SHARED(float, tile_b, TILE_DEPTH * 2 * MAX_WIDTH);
+  const u32 tile_rows = TILE_ROWS * subgroups(), tile_columns = 2 * width();
+  const u32 row_tiles = (p.rows + tile_rows - 1) / tile_rows;
+  const u32 column_tiles = (p.columns + tile_columns - 1) / tile_columns;
+  const u32 items = row_tiles * column_tiles * p.matrices * p.splits;
+  for (u32 item = group_id(); item < items; item += group_count()) {
+    u32 rest = item / row_tiles;
+    const u32 first_row = (item - rest * row_tiles) * tile_rows;
+    const u32 quotient = rest / column_tiles, first_column = (rest - quotient * column_tiles) * tile_columns;
+    const u32 split = quotient / p.matrices, index = quotient - split * p.matrices;
+    const Matrix matrix = matrix_of(p, index);
+    const Column x = lane_column(p, matrix, first_column), y = lane_column(p, matrix, first_column + width());
+    const u32 begin = split * p.split_depth, end = smaller(begin + p.split_depth, p.depth);
+    float first[TILE_ROWS], second[TILE_ROWS];
+    SIMT_UNROLL for (int r = 0; r < TILE_ROWS; ++r) first[r] = second[r] = 0.0f;
+    for (u32 k = begin; k < end; k += TILE_DEPTH) {
+      const u32 depth = smaller(end - k, TILE_DEPTH);
+      load_a(p, a, matrix, first_row, k, depth, tile_rows, tile_a);
+      load_b(p, b, matrix, x, y, first_column, k, depth, tile_b);
+      group_barrier();
+      SIMT_LOCAL const float* from_a = tile_a + subgroup() * TILE_ROWS * PITCH_A;
+      SIMT_LOCAL const float* from_b = tile_b + lane();
+      for (u32 i = 0; i < depth; ++i) {
+        const float u = from_b[i * tile_columns], v = from_b[i * tile_columns + width()];
+        SIMT_UNROLL for (int r = 0; r < TILE_ROWS; ++r) {
+          const float factor = from_a[r * PITCH_A + i];
+          first[r] = multiply_add(factor, u, first[r]);
+          second[r] = multiply_add(factor, v, second[r]);
+        }
+      }
+      group_barrier();
+    }
+    const u32 row = first_row + subgroup() * TILE_ROWS, column = first_column + lane();
+    SIMT_UNROLL for (int side = 0; side < 2; ++side) {
+      const u32 own = column + side * width();
+      if (own >= p.columns) continue;
+      const Index position = index_of(p.column_shape, own);
+      SIMT_UNROLL for (int r = 0; r < TILE_ROWS; ++r) {
+        if (row + r >= p.rows) continue;
+        const float sum = side == 0 ? first[r] : second[r];
+        if (p.splits != 1) {
+          partial_of(p, partials, split, index, row + r)[own] = sum;
+        } else {
+          put(p, c, bias, matrix, row + r, position, sum);
+        }
+      }
+    }
+  }
+}
+
+// Adds the partial sums of each element of c. One thread processes an element.
+SIMT_KERNEL(conv_combine)(Pointer c, Pointer, Pointer, Pointer bias, Pointer partials, ConvParams p) {
+  for (u32 i = global_id(); i < p.matrices * p.rows * p.columns; i += global_size()) {
+    const u32 line = i / p.columns, column = i - line * p.columns;
+    const u32 index = line / p.rows, row = line - index * p.rows;
+    float sum = 0.0f;
+    for (u32 split = 0; split < p.splits; ++split) sum += partial_of(p, partials, split, index, row)[column];
+    put(p, c, bias, matrix_of(p, index), row, index_of(p.column_shape, column), sum);
+  }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers elements of SIMT_T::kBits bits. An index that is out of range selects 0. Operands: out,
+// index and x. extra[0] and extra[1]: extent and stride of x along the axis. `option` is the number
+// of bytes of an index.
+#include "index.h"
+
+SIMT_KERNEL(gather)(Pointer out, Pointer index, Pointer x, NestParams p) {
+  typedef SIMT_T::Bits Bits;
+  SIMT_GLOBAL Bits* to = at_offset<Bits>(out, p.offsets[0]);
+  for (u32 i = global_id(); i < p.count; i += global_size()) {
+    const Position<3> position = locate<3>(p, i);
+    const i64 which = load_index(index, p, position.at[1]);
+    const bool inside = which >= 0 && which < p.extra[0];
+    to[position.at[0]] = inside ? load<Bits>(x, p, 2, position.at[2] + which * p.extra[1]) : (Bits)0;
+  }
+}
+
+// Rows of x and out are contiguous, and a row has one index. A group copies a chunk of a row.
+SIMT_KERNEL(gather_rows)(Pointer out, Pointer index, Pointer x, GatherRowsParams p) {
+  typedef SIMT_T::Bits Bits;
+  for (u32 c = group_id(); c < p.rows.chunks; c += group_count()) {
+    const Chunk<3> chunk = chunk_of<3>(p.rows, c);
+    const i64 which = p.rows.option == 8 ? (i64)row_value<u64>(index, p.rows, 1, chunk.at[1])
+                                         : (i64)(i32)row_value<u32>(index, p.rows, 1, chunk.at[1]);
+    SIMT_GLOBAL Bits* to = row_of<Bits>(out, p.rows, 0, chunk.at[0]);
+    if (which >= 0 && which < p.extent) {
+      SIMT_GLOBAL const Bits* from = row_of<Bits>(x, p.rows, 2, chunk.at[2] + which * p.stride);
+      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = from[i];
+    } else {
+      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = 0;
+    }
+  }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops over the elements of operands, for kernels whose parameters are NestParams or RowParams.
+#pragma once
+#include "types.h"
+
+template <class T>
+SIMT_FN SIMT_GLOBAL T* at_offset(Pointer base, u64 offset) {
+  return (SIMT_GLOBAL T*)(base + offset);
+}
+
+// The positions of one element in `Count` operands, in elements.
+template <int Count>
+struct Position {
+  i64 at[Count];
+};
+
+template <int Count>
+SIMT_FN Position<Count> locate(const NestParams& p, u32 index) {
+  Position<Count> out;
+  u32 remaining = index;
+  for (int k = 0; k < Count; ++k) out.at[k] = 0;
+  for (u32 d = p.rank - 1; d > 0; --d) {
+    const u32 quotient = remaining / p.shape[d], coordinate = remaining - quotient * p.shape[d];
+    remaining = quotient;
+    SIMT_UNROLL for (int k = 0; k < Count; ++k) out.at[k] += p.strides[k][d] * coordinate;
+  }
+  SIMT_UNROLL for (int k = 0; k < Count; ++k) out.at[k] += p.strides[k][0] * remaining;
+  return out;
+}
+
+// Loads element `at` of operand `k`, or the value of an immediate.
+template <class T>
+SIMT_FN T load(Pointer base, const NestParams& p, int k, i64 at) {
+  return (p.immediate >> k & 1u) != 0 ? (T)p.immediates[k] : at_offset<T>(base, p.offsets[k])[at];
+}
+
+// A chunk of a row: the position of its first element in each operand, and its number of elements.
+template <int Count>
+struct Chunk {
+  i64 at[Count];
+  u32 count;
+};
+template <int Count>
+SIMT_FN Chunk<Count> chunk_of(const RowParams& p, u32 index) {
+  Chunk<Count> out;
+  u32 row = index / p.row_chunks;
+  const u32 first = (index - row * p.row_chunks) * p.chunk;
+  out.count = smaller(p.chunk, p.columns - first);
+  for (int k = 0; k < Count; ++k) out.at[k] = (p.broadcast >> k & 1u) != 0 ? 0 : (i64)first;
+  for (u32 d = p.rank; d-- > 0;) {
+    const u32 quotient = row / p.shape[d], coordinate = row - quotient * p.shape[d];
+    row = quotient;
+    SIMT_UNROLL for (int k = 0; k < Count; ++k) out.at[k] += p.strides[k][d] * coordinate;
+  }
+  return out;
+}
+template <class T>
+SIMT_FN SIMT_GLOBAL T* row_of(Pointer base, const RowParams& p, int k, i64 at) {
+  return at_offset<T>(base, p.offsets[k]) + at;
+}
+// Returns the value of an operand that has one value per row.
+template <class T>
+SIMT_FN T row_value(Pointer base, const RowParams& p, int k, i64 at) {
+  return (p.immediate >> k & 1u) != 0 ? (T)p.immediates[k] : row_of<T>(base, p, k, at)[0];
+}
+
+// Kernels of an operator with one or two inputs. Op::apply converts the inputs' bits to the
+// output's bits. Op::Out and Op::In are the types of the bits.
+template <class Op>
+SIMT_FN void map1_nest(Pointer out, Pointer a, const NestParams& p) {
+  typedef typename Op::Out Out;
+  typedef typename Op::In In;
+  SIMT_GLOBAL Out* to = at_offset<Out>(out, p.offsets[0]);
+  for (u32 i = global_id(); i < p.count; i += global_size()) {
+    const Position<2> position = locate<2>(p, i);
+    to[position.at[0]] = Op::apply(load<In>(a, p, 1, position.at[1]), p.option);
+  }
+}
+template <class Op>
+SIMT_FN void map1_rows(Pointer out, Pointer a, const RowParams& p) {
+  typedef typename Op::Out Out;
+  typedef typename Op::In In;
+  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+    const Chunk<2> chunk = chunk_of<2>(p, c);
+    SIMT_GLOBAL Out* to = row_of<Out>(out, p, 0, chunk.at[0]);
+    if ((p.broadcast & 2u) != 0) {
+      const Out x = Op::apply(row_value<In>(a, p, 1, chunk.at[1]), p.option);
+      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = x;
+    } else {
+      SIMT_GLOBAL const In* from = row_of<In>(a, p, 1, chunk.at[1]);
+      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(from[i], p.option);
+    }
+  }
+}
+template <class Op>
+SIMT_FN void map2_nest(Pointer out, Pointer a, Pointer b, const NestParams& p) {
+  typedef typename Op::Out Out;
+  typedef typename Op::In In;
+  SIMT_GLOBAL Out* to = at_offset<Out>(out, p.offsets[0]);
+  for (u32 i = global_id(); i < p.count; i += global_size()) {
+    const Position<3> position = locate<3>(p, i);
+    to[position.at[0]] = Op::apply(load<In>(a, p, 1, position.at[1]), load<In>(b, p, 2, position.at[2]), p.option);
+  }
+}
+template <class Op>
+SIMT_FN void map2_rows(Pointer out, Pointer a, Pointer b, const RowParams& p) {
+  typedef typename Op::Out Out;
+  typedef typename Op::In In;
+  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+    const Chunk<3> chunk = chunk_of<3>(p, c);
+    SIMT_GLOBAL Out* to = row_of<Out>(out, p, 0, chunk.at[0]);
+    SIMT_GLOBAL const In* from_a = row_of<In>(a, p, 1, chunk.at[1]);
+    SIMT_GLOBAL const In* from_b = row_of<In>(b, p, 2, chunk.at[2]);
+    if ((p.broadcast & 2u) != 0) {
+      const In x = row_value<In>(a, p, 1, chunk.at[1]);
+      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(x, from_b[i], p.option);
+    } else if ((p.broadcast & 4u) != 0) {
+      const In y = row_value<In>(b, p, 2, chunk.at[2]);
+      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(from_a[i], y, p.option);
+    } else {
+      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(from_a[i], from_b[i], p.option);
+    }
+  }
+}
+
+#define SIMT_MAP1(name, Op)                                                                    \
+  SIMT_KERNEL(name##_nest)(Pointer out, Pointer a, NestParams p) { map1_nest<Op>(out, a, p); } \
+  SIMT_KERNEL(name##_rows)(Pointer out, Pointer a, RowParams p) { map1_rows<Op>(out, a, p); }
+#define SIMT_MAP2(name, Op)                                                                                  \
+  SIMT_KERNEL(name##_nest)(Pointer out, Pointer a, Pointer b, NestParams p) { map2_nest<Op>(out, a, b, p); } \
+  SIMT_KERNEL(name##_rows)(Pointer out, Pointer a, Pointer b, RowParams p) { map2_rows<Op>(out, a, b, p); }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// layer_norm, rms_norm, group_norm and batch_norm: y = (x - mean) * rstd * gamma + beta. The kernel
+// first computes the mean, and then the variance about the mean.
+//
+// Operands: y, x, gamma, beta, mean and rstd. The last two are outputs, and are f32. Further places
+// belong to batch_norm: the running mean and variance as inputs, then as outputs. extra[0] to
+// extra[3]: their strides. numbers: epsilon and momentum. `option` is a set of SIMT_NORM_*.
+#include "tile.h"
+
+#include "norm_params.h"
+
+typedef TileParams<11, 6> NormParams;
+
+// The mean, the sum of squared distances from the mean, and the number of elements.
+struct Moments {
+  float mean, squares, count;
+};
+SIMT_FN u32 elements_before(const NormParams& p, u32 chunk) {
+  const u32 segment = chunk / p.segment_chunks;
+  return segment * p.length + smaller((chunk - segment * p.segment_chunks) * p.chunk, p.length);
+}
+template <bool cached>
+SIMT_FN Moments moments_of_split(const NormParams& p, const Tile<6>& t, Pointer x, SIMT_LOCAL Sum* parts,
+                                 SIMT_LOCAL float* cache) {
+  Moments out;
+  out.mean = 0.0f;
+  out.count = p.splits == 1 ? p.count : (float)(elements_before(p, t.last) - elements_before(p, t.first));
+  Sum sum = no_sum(), squares = no_sum();
+  const bool centred = (p.option & SIMT_NORM_CENTRED) != 0;
+  if (centred) {
+    for_each(p, t, [&](const auto& s) {
+      const float v = tile_value(x, p, t, 1, s);
+      if (cached) cache[s.slot + t.index] = v;
+      add(sum, v);
+    });
+    out.mean = divide_f32(tile_sum(p, sum, parts), out.count);
+  }
+  if (centred) {
+    for_each(p, t, [&](const auto& s) {
+      const float distance = (cached ? cache[s.slot + t.index] : tile_value(x, p, t, 1, s)) - out.mean;
+      add(squares, distance * distance);
+    });
+  } else {
+    for_each(p, t, [&](const auto& s) {
+      const float v = tile_value(x, p, t, 1, s);
+      if (cached) cache[s.slot + t.index] = v;
+      add(squares, v * v);
+    });
+  }
+  out.squares = tile_sum(p, squares, parts);
+  return out;
+}
+// The row's mean is the mean of the splits' means, weighted by their lengths.
+SIMT_FN Moments combined_moments(const NormParams& p, const Tile<6>& t, Pointer partials, SIMT_LOCAL Sum* parts) {
+  SIMT_GLOBAL const Partial* from = partials_of(partials, p, t);
+  const u32 first = first_partial(p, t), step = partial_step(p, t);
+  Moments out;
+  out.mean = 0.0f;
+  out.count = p.count;
+  Sum sum = no_sum(), squares = no_sum();
+  if ((p.option & SIMT_NORM_CENTRED) != 0) {
+    for (u32 i = first; i < p.row_splits; i += step) add(sum, from[i].values[0] * from[i].values[2]);
+    out.mean = divide_f32(tile_sum(p, sum, parts), out.count);
+  }
+  for (u32 i = first; i < p.row_splits; i += step) {
+    const float distance = from[i].values[0] - out.mean;
+    add(squares, from[i].values[1]);
+    add(squares, distance * distance * from[i].values[2]);
+  }
+  out.squares = tile_sum(p, squares, parts);
+  return out;
+}
+
+SIMT_FN float running_value(const NormParams& p, const Tile<6>& t, Pointer base, int place) {
+  const i64 at = p.extra[place - 6] * t.row;
+  if ((p.option & SIMT_NORM_WIDE_RUNNING) != 0) return float_of_bits(at_offset<u32>(base, p.offsets[place])[at]);
+  return SIMT_T::value(at_offset<SIMT_T::Bits>(base, p.offsets[place])[at]);
+}
+SIMT_FN void put_running(const NormParams& p, const Tile<6>& t, Pointer base, int place, float value) {
+  if (!present(p, place)) return;
+  const i64 at = p.extra[place - 6] * t.row;
+  if ((p.option & SIMT_NORM_WIDE_RUNNING) != 0) {
+    at_offset<u32>(base, p.offsets[place])[at] = bits_of_float(value);
+  } else {
+    at_offset<SIMT_T::Bits>(base, p.offsets[place])[at] = SIMT_T::bits(value);
+  }
+}
+
+template <bool cached, bool wide>
+SIMT_FN void normalise(const NormParams& p, const Tile<6>& t, Pointer y, Pointer x, Pointer gamma, Pointer beta,
+                       float mean, float rstd, SIMT_LOCAL float* cache) {
+  const SharedOperand factor = shared_operand<2, 3>(p, gamma, beta, x, 1.0f),
+                      offset = shared_operand<3, 2>(p, beta, gamma, x, 0.0f);
+  for_each_shared(p, t, [&](const auto& s) {
+    const float straight = ((cached ? cache[s.slot + t.index] : tile_value(x, p, t, 1, s)) - mean) * rstd;
+    tile_put<false>(y, p, t, 0, s,
+                    straight * tile_shared<2, 3, wide>(factor, p, t, s) + tile_shared<3, 2, wide>(offset, p, t, s));
+  });
+}
+
+SIMT_KERNEL(norm)
+(Pointer y, Pointer x, Pointer gamma, Pointer beta, Pointer mean_out, Pointer rstd_out, Pointer old_mean,
+ Pointer old_variance, Pointer new_mean, Pointer new_variance, Pointer partials, NormParams p) {
+  SIMT_SHARED(Sum, parts, SIMT_MAX_SUBGROUPS);
+  SIMT_SHARED(float, cache, SIMT_CACHE);
+  const bool trains = (p.option & SIMT_NORM_TRAINS) != 0;
+  for (u32 item = first_item(p); item < p.blocks * p.splits; item += item_step(p)) {
+    const Tile<6> t = tile_of(p, item, 1);
+    const bool is_cached = t.is_cached && (p.option & SIMT_NORM_REDUCES) != 0;
+    Moments moments;
+    moments.mean = moments.squares = moments.count = 0.0f;
+    if (p.phase == SIMT_PHASE_COMBINE) {
+      moments = combined_moments(p, t, partials, parts);
+    } else if ((p.option & SIMT_NORM_REDUCES) != 0) {
+      moments =
+          t.is_cached ? moments_of_split<true>(p, t, x, parts, cache) : moments_of_split<false>(p, t, x, parts, cache);
+    }
+    const bool has_row = t.index < t.lanes, writes = leads(p, t) && t.split == 0;
+    if (p.phase == SIMT_PHASE_PARTIALS) {
+      if (leads(p, t)) {
+        SIMT_GLOBAL Partial* to = partials_of(partials, p, t) + t.split;
+        to->values[0] = moments.mean;
+        to->values[1] = moments.squares;
+        to->values[2] = moments.count;
+      }
+      continue;
+    }
+    float mean = moments.mean, variance = divide_f32(moments.squares, p.count);
+    if (writes && present(p, 4)) tile_store<SIMT_ACCESS_ANY, u32>(mean_out, p, t, 4, t.at[4], bits_of_float(mean));
+    if ((p.option & SIMT_NORM_BATCH) != 0) {
+      const float before = has_row && present(p, 6) ? running_value(p, t, old_mean, 6) : 0.0f,
+                  variance_before = has_row && present(p, 7) ? running_value(p, t, old_variance, 7) : 0.0f;
+      const float share = p.numbers[1];
+      if (writes) {
+        put_running(p, t, new_mean, 8, trains ? before * (1.0f - share) + mean * share : before);
+        put_running(p, t, new_variance, 9,
+                    trains ? variance_before * (1.0f - share) + variance * share : variance_before);
+      }
+      mean = trains ? mean : before;
+      variance = trains ? variance : variance_before;
+    }
+    const float rstd = rsqrt_f32(variance + p.numbers[0]);
+    if (writes && present(p, 5)) tile_store<SIMT_ACCESS_ANY, u32>(rstd_out, p, t, 5, t.at[5], bits_of_float(rstd));
+    if (!present(p, 0)) continue;
+    const bool wide = (present(p, 2) && is_wide(p, 2)) || (present(p, 3) && is_wide(p, 3));
+    if (is_cached && wide) {
+      normalise<true, true>(p, t, y, x, gamma, beta, mean, rstd, cache);
+    } else if (is_cached) {
+      normalise<true, false>(p, t, y, x, gamma, beta, mean, rstd, cache);
+    } else if (wide) {
+      normalise<false, true>(p, t, y, x, gamma, beta, mean, rstd, cache);
+    } else {
+      normalise<false, false>(p, t, y, x, gamma, beta, mean, rstd, cache);
+    }
+  }
+}

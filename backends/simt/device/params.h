@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameter structs of kernels, which host and kernels share byte for byte. The including file
+// defines i32, u32, i64 and u64. The struct of each kernel begins with `offsets`, in bytes.
+#pragma once
+
+// Maximum number of dimensions and of operands of a kernel's loops. Strides are in elements.
+#define SIMT_RANK 8
+#define SIMT_OPERANDS 4
+
+// Loops over the elements of operands with any strides.
+struct NestParams {
+  u64 offsets[SIMT_OPERANDS];
+  u64 immediates[SIMT_OPERANDS];  // the value of an operand that is in the mask `immediate`
+  i64 strides[SIMT_OPERANDS][SIMT_RANK];
+  u32 shape[SIMT_RANK];
+  u32 rank;       // at least 1
+  u32 count;      // number of elements
+  u32 immediate;  // mask of the operands whose value is in `immediates`
+  u32 option;     // a number whose meaning the kernel defines
+  i64 extra[6];   // numbers whose meaning the kernel defines
+};
+static_assert(sizeof(NestParams) == 416, "host and kernels must agree on the layout");
+
+// Loops over rows whose elements are contiguous or equal. A group processes chunks of `chunk`
+// elements of a row.
+struct RowParams {
+  u64 offsets[SIMT_OPERANDS];
+  u64 immediates[SIMT_OPERANDS];
+  i64 strides[SIMT_OPERANDS][SIMT_RANK];  // strides of the dimensions before the last
+  u32 shape[SIMT_RANK];                   // extents of the dimensions before the last
+  u32 rank;                               // number of dimensions before the last
+  u32 columns;                            // extent of the last dimension
+  u32 chunk, row_chunks, chunks;          // elements per chunk, chunks per row, chunks in total
+  u32 immediate;
+  u32 broadcast;  // mask of the operands that have one value per row
+  u32 option;
+};
+static_assert(sizeof(RowParams) == 384, "host and kernels must agree on the layout");
+
+// Reductions of rows. The dimensions are those of the rows, followed by those within a row. If a
+// row is divided into splits, a second launch combines the partial results of the splits.
+struct ReduceParams {
+  u64 offsets[3];  // output, input, partial results
+  u64 immediate;   // the input's value, if `is_immediate` is not 0
+  i64 strides[2][SIMT_RANK];
+  u32 shape[SIMT_RANK];
+  u32 outer_rank, inner_rank;    // inner_rank is at least 1
+  u32 rows, extent;              // number of rows, elements per row
+  u32 splits, split_length;      // splits per row, elements per split
+  u32 first_split, row_splits;   // the launch's first split, and all splits of a row
+  u32 first_element;             // the logical index of element 0
+  u32 out_bytes;                 // bytes of an element of the output
+  u32 is_immediate, is_partial;  // is_partial is not 0 if the launch stores partial results
+};
+static_assert(sizeof(ReduceParams) == 240, "host and kernels must agree on the layout");
+
+#define SIMT_BATCH_RANK 6
+#define SIMT_GEMM_OPERANDS 8
+// A batch of matrix products: c[m,n] is the sum of a[m,k] * b[k,n] over k, plus bias[n]. With
+// split-K, the products' c is the workspace, with one matrix per split and batch index. The kernel
+// that combines the splits reads the workspace as a.
+struct GemmParams {
+  u64 offsets[SIMT_GEMM_OPERANDS];  // c, a, b, bias, and the operands `own` of gemm.h
+  u64 immediates[SIMT_GEMM_OPERANDS];
+  i64 batch_strides[3][SIMT_BATCH_RANK];  // strides of c, a and b
+  i64 row_strides[3], column_strides[3];
+  i64 bias_stride;
+  u32 batch_shape[SIMT_BATCH_RANK];
+  u32 batch_rank, batches;
+  u32 rows, columns, depth;
+  u32 immediate;            // mask of the operands whose value is in `immediates`
+  u32 out_bytes;            // bytes of an element of c
+  u32 bias_bytes;           // bytes of an element of the bias, or 0 if there is no bias
+  u32 activation;           // BP_ACTIVATION_*
+  u32 splits, split_depth;  // splits of k, and elements per split
+  u32 reserved;
+};
+static_assert(sizeof(GemmParams) == 400, "host and kernels must agree on the layout");
+
+// One step of adamw. The operands are the parameter, the first moment, the second moment and the
+// gradient. Loops is NestParams or RowParams, whose `offsets` are unused.
+template <class Loops>
+struct AdamwParams {
+  u64 offsets[7];  // the operands, then the scalars
+  u32 scalars[3];  // learning rate, corrections of the moments: the f32 bits of values from the host
+  u32 immediate;   // mask of the scalars whose value is in `scalars`
+  float beta1, complement1, beta2, complement2;  // a complement is 1 - beta
+  float epsilon, weight_decay;
+  Loops loops;
+};
+static_assert(sizeof(AdamwParams<NestParams>) == 512, "host and kernels must agree on the layout");
+static_assert(sizeof(AdamwParams<RowParams>) == 480, "host and kernels must agree on the layout");
+
+// The rotations of rope. `rows` are the rows of y, x and position, without the dimension `repeats`,
+// along which positions are equal.
+struct RopeParams {
+  NestParams rows;
+  // Entry 31 is 1 / (2 pi), and entry b is base^(-2^b / pairs), in units of 2^-64.
+  u64 powers[32];
+  i64 repeat_strides[2];  // y and x
+  i64 strides[2];         // along the last dimension
+  u32 repeats, repeat_chunk, repeat_chunks;
+  u32 row_chunk, row_chunks;
+  u32 pairs, depth;  // number of pairs, extent of the last dimension
+  u32 interleaved;
+  u32 wide;  // positions are i64
+  u32 reserved;
+};
+static_assert(sizeof(RopeParams) == 744, "host and kernels must agree on the layout");
+
+// Copies of whole rows that an index selects. Operands: out, index and x.
+struct GatherRowsParams {
+  RowParams rows;
+  i64 extent, stride;  // extent and stride of x along the axis
+};
+static_assert(sizeof(GatherRowsParams) == 400, "host and kernels must agree on the layout");
+
+// Windows over images of three dimensions. If an image has fewer dimensions, the first dimensions
+// have extent 1. Loops is NestParams or RowParams. The operands are y, indices, the first element
+// of a plane of x, and a counter of positions.
+template <class Loops>
+struct PoolParams {
+  Loops loops;
+  i64 strides[3];  // strides of x
+  i32 image[3], window[3], stride[3], dilation[3], begin[3];
+  u32 rows, columns;  // the last two extents of the positions
+  u32 count_padding;  // not 0 if padding counts in the divisor of avg_pool
+  u32 index_bytes;    // bytes of an index, or 0 if there are no indices
+  u32 reserved;
+};
+static_assert(sizeof(PoolParams<NestParams>) == 520, "host and kernels must agree on the layout");
+static_assert(sizeof(PoolParams<RowParams>) == 488, "host and kernels must agree on the layout");
+
+// A product with quantized weights, which are b. The operands `own` are the weights' scale, the
+// weights' zero point, a third operand, and the zero point of a. The third operand is the weights'
+// minimum if a is float, and the scale of a if a is integer.
+struct QuantizedParams {
+  GemmParams gemm;
+  i64 column_strides[3], block_strides[3];  // strides of the weights' scale, zero point and minimum
+  i64 row_strides[2];                       // strides of the scale and the zero point of a
+  u32 bits;                                 // bits per weight
+  u32 block;                                // elements of k that share a scale
+  u32 given;                                // mask of the operands `own` that are present
+  u32 types[4];                             // dtypes of c, bias, scale, minimum or scale of a; 0: f32, 1: f16, 2: bf16
+};
+static_assert(sizeof(QuantizedParams) == 496, "host and kernels must agree on the layout");
+
+// An exact division of numbers below 2^31 by a constant: (x * multiplier) >> shift.
+struct DivisorParams {
+  u32 divisor, multiplier, shift, reserved;
+};
+static_assert(sizeof(DivisorParams) == 16, "host and kernels must agree on the layout");
+
+// Convolutions and their gradients as GEMMs whose operand b consists of windows of an image: c[m,n]
+// is the sum of a[m,k] * b[k,n] over k. A column n consists of a channel or batch index and three
+// indices along the image. k consists of the same kinds of indices. The position of b[k,n] along
+// dimension d of the image is column_step[d] * n[d] + depth_step[d] * k[d] + origin[d]. Elements
+// outside the image are 0.
+//
+// A transposed convolution with the stride s has one GEMM per phase. The positions of a phase are s
+// apart and use the elements of the kernel that are s / gcd(s, dilation) apart. Other convolutions
+// have one phase, and s is 1.
+struct ConvParams {
+  u64 offsets[5];                 // c, a, b, bias, partial sums
+  u64 immediates[4];              // c is never an immediate
+  i64 group_strides[4];           // c, a, b, bias
+  i64 row_strides[4];             // c, a, none, bias
+  i64 c_columns[4], a_depths[4];  // strides along the dimensions of a column and of k
+  i64 c_positions[4], a_taps[4];  // strides from one phase to the next and from one tap to the next
+  i64 b_column, b_depth;          // strides of b along the first dimension of a column and of k
+  i64 image[4];                   // strides of b along the image, which has dimensions 1 to 3
+  DivisorParams column_shape[4], depth_shape[4];
+  i32 column_step[4], depth_step[4], origin[4], extent[4];
+  i32 stride[4], common[4], period[4];  // s, gcd(s, dilation), s / gcd
+  i32 inverse[4];                       // the inverse of dilation / gcd modulo s / gcd
+  i32 taps[4], c_extent[4];             // extents of the kernel and of c
+  u32 phases[4];                        // number of phases
+  u32 rows, columns, depth;             // extents of one GEMM
+  u32 matrices;                         // number of GEMMs: groups * phases
+  u32 splits, split_depth;              // splits of k, terms per split
+  u32 immediate;                        // mask of the operands whose value is in `immediates`
+  u32 activation;                       // BP_ACTIVATION_*
+  u32 bias_bytes;                       // bytes of an element of the bias; 0 if the bias is absent
+  // The lengths of runs of contiguous elements: terms of a, and columns and terms of b.
+  u32 a_run, column_run, term_run;
+  u32 b_by_term;  // adjacent lanes load adjacent terms of b instead of columns
+  u32 reserved;
+};
+static_assert(sizeof(ConvParams) == 672, "host and kernels must agree on the layout");

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of quantized_matmul. Weights have 8 or 4 bits. With a float a, products multiply
+// dequantized weights. With an integer a, sums are exact integers, which the kernel scales at the
+// end.
+#include "gemm.h"
+
+// Indices of the operands `own`. The third is the minimum if a is float, and the scale of a if a is
+// integer.
+#define QUANTIZED_SCALE 0
+#define QUANTIZED_ZERO 1
+#define QUANTIZED_MINIMUM 2
+#define QUANTIZED_A_SCALE 2
+#define QUANTIZED_A_ZERO 3
+
+SIMT_FN bool has_own(const QuantizedParams& p, int own) { return (p.given >> own & 1u) != 0; }
+// Loads a number of one of the types of QuantizedParams, or returns the immediate.
+SIMT_FN float load_number(const GemmParams& p, Pointer base, int operand, u32 type, i64 at) {
+  const bool immediate = (p.immediate >> operand & 1u) != 0;
+  const u64 value = p.immediates[operand];
+  if (type == 0) return float_of_bits(immediate ? (u32)value : at_offset<u32>(base, p.offsets[operand])[at]);
+  const u32 bits = immediate ? (u16)value : at_offset<u16>(base, p.offsets[operand])[at];
+  return float_of_bits(type == 1 ? f32_of_f16(bits) : bits << 16);
+}
+SIMT_FN float own_number(const QuantizedParams& p, const GemmPointers& at, int own, i64 position) {
+  return load_number(p.gemm, at.own[own], 4 + own, p.types[2 + own / 2], position);
+}
+SIMT_FN u32 own_byte(const QuantizedParams& p, const GemmPointers& at, int own, i64 position) {
+  if ((p.gemm.immediate >> (4 + own) & 1u) != 0) return (u8)p.gemm.immediates[4 + own];
+  return at_offset<u8>(at.own[own], p.gemm.offsets[4 + own])[position];
+}
+
+// The parameters of the weights of a column and a block.
+struct Scale {
+  float scale, minimum;
+  i32 zero;
+};
+
+template <int kBits>
+struct QuantizedProduct {
+  typedef QuantizedParams Params;
+  typedef SIMT_T A;
+  enum { kPerByte = 8 / kBits };
+  SIMT_FN static const GemmParams& gemm(const Params& p) { return p.gemm; }
+  SIMT_FN static bool transposed_b(const Params&) { return true; }
+
+  // Returns weight `i` of a byte.
+  SIMT_FN static i32 weight_in(u32 byte, u32 i) {
+    return kBits == 8 ? (i32)(byte << 24) >> 24 : (i32)(byte >> (4 * i) & 15u);
+  }
+  SIMT_FN static i32 zero_of(const Params& p, const GemmPointers& at, i64 position) {
+    const u32 byte = own_byte(p, at, QUANTIZED_ZERO, position);
+    return kBits == 8 ? (i32)(byte << 24) >> 24 : (i32)byte;
+  }
+  SIMT_FN static i64 parameter_at(const Params& p, int which, u32 column, u32 block) {
+    return p.column_strides[which] * column + p.block_strides[which] * block;
+  }
+  SIMT_FN static Scale scale_of(const Params& p, const GemmPointers& at, u32 column, u32 block) {
+    Scale out;
+    out.scale = 1.0f;
+    out.minimum = 0.0f;
+    out.zero = 0;
+#if SIMT_IS_FLOAT
+    out.scale = own_number(p, at, QUANTIZED_SCALE, parameter_at(p, 0, column, block));
+    if (has_own(p, QUANTIZED_MINIMUM)) {
+      out.minimum = own_number(p, at, QUANTIZED_MINIMUM, parameter_at(p, 2, column, block));
+    }
+#endif
+    if (has_own(p, QUANTIZED_ZERO)) out.zero = zero_of(p, at, parameter_at(p, 1, column, block));
+    return out;
+  }
+  // A weight as a factor of the product.
+  SIMT_FN static Number factor(const Params& p, const Scale& scale, i32 weight) {
+#if SIMT_IS_FLOAT
+    const float product = (float)(weight - scale.zero) * scale.scale;
+    return has_own(p, QUANTIZED_MINIMUM) ? product + scale.minimum : product;
+#else
+    (void)p;
+    return weight - scale.zero;
+#endif
+  }
+
+  SIMT_FN static void load_a(const Params& p, const GemmPointers& at, const Tile& tile, u32 k, u32 tile_rows, bool by_k,
+                             SIMT_LOCAL Number* to) {
+    load_matrix_a<A>(p.gemm, at.a, tile, k, tile_rows, by_k, to);
+#if !SIMT_IS_FLOAT
+    if (!has_own(p, QUANTIZED_A_ZERO)) return;
+    // Subtracts the zero points in place. A thread processes the elements that it loaded.
+    const u32 depth = inside(k, tile.end), rows = inside(tile.row, p.gemm.rows);
+    const u32 lines = by_k ? GEMM_DEPTH : tile_rows, length = by_k ? tile_rows : GEMM_DEPTH;
+    for (u32 l = subgroup(); l < lines; l += subgroups()) {
+      for (u32 i = lane(); i < length; i += width()) {
+        const u32 row = by_k ? i : l;
+        if (row < rows && (by_k ? l : i) < depth) to[l * length + i] -= a_zero(p, at, tile, tile.row + row);
+      }
+    }
+#endif
+  }
+  SIMT_FN static void load_b(const Params& p, const GemmPointers& at, const Tile& tile, u32 k, u32 tile_columns,
+                             u32 pitch, SIMT_LOCAL Number* to) {
+    const u32 columns = inside(tile.column, p.gemm.columns), last = smaller(k + GEMM_DEPTH, tile.end) - 1;
+    const u32 first_block = k / p.block;
+    const bool one_block = first_block == last / p.block;
+    const i64 stride = p.gemm.row_strides[2];  // bytes
+    for (u32 c = subgroup(); c < tile_columns; c += subgroups()) {
+      const u32 column = smaller(tile.column + c, p.gemm.columns - 1);
+      SIMT_GLOBAL const u8* line =
+          at_offset<u8>(at.b, p.gemm.offsets[2]) + p.gemm.column_strides[2] * column + stride * (k / kPerByte);
+      const Scale shared = scale_of(p, at, column, first_block);
+      for (u32 i = 0; i < GEMM_DEPTH / kPerByte; i += width()) {
+        const u32 byte = i + lane(), first = kPerByte * byte;  // k of the first weight of the byte
+        if (byte >= GEMM_DEPTH / kPerByte) continue;
+        const bool is_inside = c < columns && k + first <= last;
+        u32 value = 0;
+        if (is_inside) value = weights_at(p, line, stride, i);
+        SIMT_UNROLL for (u32 w = 0; w < kPerByte; ++w) {
+          Number x = 0;
+          if (one_block) {
+            x = factor(p, shared, weight_in(value, w));
+          } else if (is_inside && k + first + w <= last) {
+            x = factor(p, scale_of(p, at, column, (k + first + w) / p.block), weight_in(value, w));
+          }
+          to[(first + w) * pitch + c] = is_inside && k + first + w <= last ? x : 0;
+        }
+      }
+    }
+  }
+  // Returns byte `i` + lane of a line.
+  SIMT_FN static u32 weights_at(const Params& p, SIMT_GLOBAL const u8* line, i64 stride, u32 i) {
+    if ((p.gemm.immediate >> 2 & 1u) != 0) return (u8)p.gemm.immediates[2];
+    if (stride == 1) return (line + i)[lane()];
+    return line[stride * (i + lane())];
+  }
+
+  // Returns the index of a row of a tile among the rows of all matrices.
+  SIMT_FN static i64 row_of_all(const Params& p, const Tile& tile, u32 row) {
+    return (i64)(tile.matrix % p.gemm.batches) * p.gemm.rows + row;
+  }
+  SIMT_FN static i32 a_zero(const Params& p, const GemmPointers& at, const Tile& tile, u32 row) {
+    return (i32)A::value(
+        (typename A::Bits)own_byte(p, at, QUANTIZED_A_ZERO, p.row_strides[1] * row_of_all(p, tile, row)));
+  }
+  SIMT_FN static void finish(const Params& p, const GemmPointers& at, const Tile& tile, u32 row, u32 column, u32 offset,
+                             bool is_inside, Number sum) {
+    const i64 own = is_inside ? (i64)column + offset : 0;
+#if SIMT_IS_FLOAT
+    float y = sum;
+#else
+    const float a_scale = own_number(p, at, QUANTIZED_A_SCALE, p.row_strides[0] * row_of_all(p, tile, row));
+    const float scale = own_number(p, at, QUANTIZED_SCALE, p.column_strides[0] * own);
+    float y = a_scale * scale * (float)sum;
+#endif
+    if (p.gemm.bias_bytes != 0) y += load_number(p.gemm, at.bias, 3, p.types[1], p.gemm.bias_stride * own);
+    const i64 stride = p.gemm.column_strides[0];
+    Pointer line =
+        at.c + p.gemm.offsets[0] + (tile.c + p.gemm.row_strides[0] * row + stride * column) * p.gemm.out_bytes;
+    const u32 bits = bits_of_float(y);
+    if (p.types[0] == 0) {
+      put_bits<u32>(line, stride, offset, is_inside, bits);
+    } else {
+      put_bits<u16>(line, stride, offset, is_inside, (u16)(p.types[0] == 1 ? f16_of_f32(bits) : bf16_of_f32(bits)));
+    }
+  }
+};
+
+#if SIMT_IS_FLOAT
+// Adds the products of the weights in one byte per lane and column.
+template <bool whole, int bits, int rows, int columns>
+SIMT_FN void multiply_weights(const QuantizedParams& p, float* sums, SIMT_GLOBAL const SIMT_T::Bits* const* from_a,
+                              SIMT_GLOBAL const u8* const* from_b, const Scale* scales, u32 k, u32 end) {
+  typedef QuantizedProduct<bits> Product;
+  const u32 per_byte = 8 / bits;
+  u32 bytes[columns];
+  SIMT_UNROLL for (int i = 0; i < columns; ++i) {
+    bytes[i] = 0;
+    if (whole || k + lane() * per_byte < end) bytes[i] = (from_b[i] + k / per_byte)[lane()];
+  }
+  SIMT_UNROLL for (u32 w = 0; w < per_byte; ++w) {
+    const bool is_inside = whole || k + lane() * per_byte + w < end;
+    float x[rows];
+    SIMT_UNROLL for (int r = 0; r < rows; ++r) {
+      x[r] = 0;
+      if (is_inside) x[r] = SIMT_T::value((from_a[r] + k + w)[lane() * per_byte]);
+    }
+    SIMT_UNROLL for (int i = 0; i < columns; ++i) {
+      const float factor = Product::factor(p, scales[i], Product::weight_in(bytes[i], w)), y = is_inside ? factor : 0;
+      SIMT_UNROLL for (int r = 0; r < rows; ++r) { sums[i * rows + r] = multiply_add(x[r], y, sums[i * rows + r]); }
+    }
+  }
+}
+// Like gemm_by_dots, for quantized weights. A step of a sub-group must not cross blocks.
+template <int bits, int rows, int columns>
+SIMT_FN void quantized_by_dots(const QuantizedParams& params, const GemmPointers& at) {
+  typedef QuantizedProduct<bits> Product;
+  const GemmParams& p = params.gemm;
+  const u32 count = gemm_tiles(p, rows, columns), step = width() * (8 / bits);
+  for (u32 index = group_id() * subgroups() + subgroup(); index < count; index += group_count() * subgroups()) {
+    const Tile tile = tile_of(p, index, rows, columns);
+    SIMT_GLOBAL const SIMT_T::Bits* from_a[rows];
+    SIMT_GLOBAL const u8* from_b[columns];
+    SIMT_UNROLL for (int r = 0; r < rows; ++r) from_a[r] = row_of_a<SIMT_T>(p, at, tile, r);
+    SIMT_UNROLL for (int i = 0; i < columns; ++i) from_b[i] = column_of_b<U8>(p, at, tile, i);
+    float sums[rows * columns];
+    SIMT_UNROLL for (int i = 0; i < rows * columns; ++i) sums[i] = 0;
+    Scale scales[columns];
+    u32 block = 0xFFFFFFFFu;
+    for (u32 k = tile.begin; k < tile.end; k += step) {
+      if (k / params.block != block) {
+        block = k / params.block;
+        SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+          scales[i] = Product::scale_of(params, at, smaller(tile.column + i, p.columns - 1), block);
+        }
+      }
+      if (k + step <= tile.end) {
+        multiply_weights<true, bits, rows, columns>(params, sums, from_a, from_b, scales, k, tile.end);
+      } else {
+        multiply_weights<false, bits, rows, columns>(params, sums, from_a, from_b, scales, k, tile.end);
+      }
+    }
+    store_dots<Product, rows, columns>(params, at, tile, sums);
+  }
+}
+#endif
+
+#define QUANTIZED_OPERANDS                                                                               \
+  Pointer c, Pointer a, Pointer b, Pointer bias, Pointer own0, Pointer own1, Pointer own2, Pointer own3, \
+      QuantizedParams p
+#define QUANTIZED_POINTERS const GemmPointers at = {c, a, b, bias, {own0, own1, own2, own3}}
+#define QUANTIZED(bits)                                        \
+  SIMT_KERNEL(quantized##bits##_tiles)(QUANTIZED_OPERANDS) {   \
+    SIMT_SHARED(Number, tiles, GEMM_LOCAL);                    \
+    QUANTIZED_POINTERS;                                        \
+    gemm_by_tiles<QuantizedProduct<bits>>(p, at, tiles);       \
+  }                                                            \
+  SIMT_KERNEL(quantized##bits##_combine)(QUANTIZED_OPERANDS) { \
+    QUANTIZED_POINTERS;                                        \
+    gemm_combine<QuantizedProduct<bits>>(p, at);               \
+  }
+#define QUANTIZED_DOTS(bits)                                \
+  SIMT_KERNEL(quantized##bits##_dots)(QUANTIZED_OPERANDS) { \
+    QUANTIZED_POINTERS;                                     \
+    if (p.gemm.rows == 1) {                                 \
+      quantized_by_dots<bits, 1, 8>(p, at);                 \
+    } else {                                                \
+      quantized_by_dots<bits, 4, 4>(p, at);                 \
+    }                                                       \
+  }
+QUANTIZED(8)
+QUANTIZED(4)
+#if SIMT_IS_FLOAT
+QUANTIZED_DOTS(8)
+QUANTIZED_DOTS(4)
+#endif

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions. One group or one thread reduces a row, or a split of a row.
+#include "exact.h"
+#include "nest.h"
+
+typedef SIMT_T::Bits Element;
+
+#if SIMT_IS_FLOAT
+typedef Sum Total;
+SIMT_FN void put_total(SIMT_GLOBAL u8* to, float value, u32 bytes) {
+  if (bytes == 4) {
+    *(SIMT_GLOBAL u32*)to = bits_of_float(value);
+  } else {
+    *(SIMT_GLOBAL Element*)to = SIMT_T::bits(value);
+  }
+}
+SIMT_FN Total shuffled(Total sum, u32 mask) {
+  Total out;
+  out.high = float_of_bits(shuffle_xor(bits_of_float(sum.high), mask));
+  out.low = float_of_bits(shuffle_xor(bits_of_float(sum.low), mask));
+  return out;
+}
+#else
+struct Total {
+  i64 whole;  // modulo 2^64
+};
+SIMT_FN void put_total(SIMT_GLOBAL u8* to, i64 value, u32 bytes) {
+  if (bytes == 8) {
+    *(SIMT_GLOBAL u64*)to = (u64)value;
+  } else if (bytes == 4) {
+    *(SIMT_GLOBAL u32*)to = (u32)value;
+  } else {
+    *to = (u8)value;
+  }
+}
+SIMT_FN u64 shuffle_wide(u64 x, u32 mask) {
+  const u64 high = shuffle_xor((u32)(x >> 32), mask);
+  return high << 32 | shuffle_xor((u32)x, mask);
+}
+SIMT_FN Total shuffled(Total sum, u32 mask) {
+  Total out;
+  out.whole = (i64)shuffle_wide((u64)sum.whole, mask);
+  return out;
+}
+#endif
+
+// Each operation has a type Acc for intermediate results. The result does not depend on the number
+// of lanes, except for rounding.
+struct AddAll {
+  typedef Total Acc;
+#if SIMT_IS_FLOAT
+  SIMT_FN static void clear(Acc& acc) { acc.high = acc.low = 0.0f; }
+  SIMT_FN static void take(Acc& acc, Element x, u32) { add(acc, SIMT_T::value(x)); }
+  SIMT_FN static void merge(Acc& acc, Acc other) {
+    acc.low += other.low;
+    add(acc, other.high);
+  }
+  SIMT_FN static void put(SIMT_GLOBAL u8* to, Acc acc, u32 bytes) { put_total(to, total(acc), bytes); }
+#else
+  SIMT_FN static void clear(Acc& acc) { acc.whole = 0; }
+  SIMT_FN static void take(Acc& acc, Element x, u32) { acc.whole += (i64)SIMT_T::value(x); }
+  SIMT_FN static void merge(Acc& acc, Acc other) { acc.whole += other.whole; }
+  SIMT_FN static void put(SIMT_GLOBAL u8* to, Acc acc, u32 bytes) { put_total(to, acc.whole, bytes); }
+#endif
+};
+struct MultiplyAll {
+  typedef Total Acc;
+#if SIMT_IS_FLOAT
+  SIMT_FN static void clear(Acc& acc) {
+    acc.high = 1.0f;
+    acc.low = 0.0f;
+  }
+  SIMT_FN static void take(Acc& acc, Element x, u32) { acc.high *= SIMT_T::value(x); }
+  SIMT_FN static void merge(Acc& acc, Acc other) { acc.high *= other.high; }
+  SIMT_FN static void put(SIMT_GLOBAL u8* to, Acc acc, u32 bytes) { put_total(to, acc.high, bytes); }
+#else
+  SIMT_FN static void clear(Acc& acc) { acc.whole = 1; }
+  SIMT_FN static void take(Acc& acc, Element x, u32) { acc.whole *= (i64)SIMT_T::value(x); }
+  SIMT_FN static void merge(Acc& acc, Acc other) { acc.whole *= other.whole; }
+  SIMT_FN static void put(SIMT_GLOBAL u8* to, Acc acc, u32 bytes) { put_total(to, acc.whole, bytes); }
+#endif
+};
+
+// The greatest key wins, and the lowest index among equal keys. Minima use inverted keys.
+struct Extremum {
+  SIMT_T::Order key;
+  u32 index;
+};
+SIMT_FN Extremum shuffled(Extremum x, u32 mask) {
+  Extremum out;
+#if SIMT_T_BITS == 64
+  out.key = (SIMT_T::Order)shuffle_wide((u64)x.key, mask);
+#else
+  out.key = (SIMT_T::Order)shuffle_xor((u32)x.key, mask);
+#endif
+  out.index = shuffle_xor(x.index, mask);
+  return out;
+}
+template <bool minimum>
+struct Best {
+  typedef Extremum Acc;
+  typedef SIMT_T::Order Order;
+  SIMT_FN static void clear(Acc& acc) {
+#if SIMT_IS_FLOAT
+    acc.key = (Order)0x807FFFFFu;  // the key of -inf, and the inverted key of +inf
+#elif SIMT_IS_SIGNED
+    const Order least = (Order)((u64) ~(u64)0 << (SIMT_T::kBits - 1));
+    acc.key = least;  // also the inverted greatest integer
+#elif SIMT_IS_BOOL
+    acc.key = minimum ? ~(Order)1 : (Order)0;
+#else
+    acc.key = minimum ? ~(Order)(SIMT_T::Bits) ~(SIMT_T::Bits)0 : (Order)0;
+#endif
+    acc.index = 0xFFFFFFFFu;
+  }
+  SIMT_FN static void merge(Acc& acc, Acc other) {
+    const bool wins = other.key > acc.key || (other.key == acc.key && other.index < acc.index);
+    acc.key = wins ? other.key : acc.key;
+    acc.index = wins ? other.index : acc.index;
+  }
+  SIMT_FN static void take(Acc& acc, Element x, u32 index) {
+    Acc other;
+    other.key = SIMT_T::order(x);
+    if (minimum) other.key = ~other.key;
+#if SIMT_IS_FLOAT
+    if (SIMT_T::is_nan(x)) other.key = 0x7FFFFFFF;
+#endif
+    other.index = index;
+    merge(acc, other);
+  }
+  SIMT_FN static void put(SIMT_GLOBAL u8* to, Acc acc, u32) {
+    const Order order = minimum ? ~acc.key : acc.key;
+#if SIMT_IS_FLOAT
+    const u32 bits = acc.key == 0x7FFFFFFF ? 0x7FC00000u : (u32)order ^ ((u32)(order >> 31) >> 1);
+    *(SIMT_GLOBAL Element*)to = SIMT_T::of_f32(bits);
+#else
+    *(SIMT_GLOBAL Element*)to = SIMT_T::bits(order);
+#endif
+  }
+};
+template <bool minimum>
+struct BestIndex : Best<minimum> {
+  SIMT_FN static void put(SIMT_GLOBAL u8* to, Extremum acc, u32 bytes) {
+    if (bytes == 8) {
+      *(SIMT_GLOBAL u64*)to = acc.index;
+    } else {
+      *(SIMT_GLOBAL u32*)to = acc.index;
+    }
+  }
+};
+
+// Returns the position of the element at `index` of a row, relative to the row.
+SIMT_FN i64 inner_at(const ReduceParams& p, u32 index) {
+  i64 at = 0;
+  const u32 outer = p.outer_rank;
+  for (u32 d = outer + p.inner_rank - 1; d > outer; --d) {
+    const u32 quotient = index / p.shape[d];
+    at += p.strides[1][d] * (index - quotient * p.shape[d]);
+    index = quotient;
+  }
+  return at + p.strides[1][outer] * index;
+}
+// Returns the position of a row in an operand.
+SIMT_FN i64 outer_at(const ReduceParams& p, int operand, u32 row) {
+  i64 at = 0;
+  for (u32 d = p.outer_rank; d-- > 0;) {
+    const u32 quotient = row / p.shape[d];
+    at += p.strides[operand][d] * (row - quotient * p.shape[d]);
+    row = quotient;
+  }
+  return at;
+}
+
+// Reduces elements begin, begin + step, ... below `end` of a row.
+template <class Op>
+SIMT_FN typename Op::Acc reduce_elements(const ReduceParams& p, Pointer in, u32 row, u32 begin, u32 end, u32 step) {
+  typename Op::Acc acc;
+  Op::clear(acc);
+  if (p.is_immediate != 0) {
+    for (u32 i = begin; i < end; i += step) Op::take(acc, (Element)p.immediate, p.first_element + i);
+    return acc;
+  }
+  SIMT_GLOBAL const Element* from = at_offset<Element>(in, p.offsets[1]) + outer_at(p, 1, row);
+  u32 i = begin;
+  if (p.inner_rank == 1) {
+    const i64 stride = p.strides[1][p.outer_rank];
+    // Four accumulators hide the latency of the operations.
+    typename Op::Acc others[3];
+    for (int u = 0; u < 3; ++u) Op::clear(others[u]);
+    if (stride == 1) {
+      for (; i + 3 * step < end; i += 4 * step) {
+        Op::take(acc, from[i], p.first_element + i);
+        SIMT_UNROLL for (int u = 0; u < 3; ++u) {
+          Op::take(others[u], from[i + (u + 1) * step], p.first_element + i + (u + 1) * step);
+        }
+      }
+    } else {
+      for (; i + 3 * step < end; i += 4 * step) {
+        Op::take(acc, from[stride * i], p.first_element + i);
+        SIMT_UNROLL for (int u = 0; u < 3; ++u) {
+          const u32 j = i + (u + 1) * step;
+          Op::take(others[u], from[stride * j], p.first_element + j);
+        }
+      }
+    }
+    for (int u = 0; u < 3; ++u) Op::merge(acc, others[u]);
+  }
+  for (; i < end; i += step) Op::take(acc, from[inner_at(p, i)], p.first_element + i);
+  return acc;
+}
+
+// Combines the results of the threads of a group. Thread 0 returns the result. `parts` has one
+// entry per sub-group.
+template <class Op>
+SIMT_FN typename Op::Acc reduce_group(typename Op::Acc acc, SIMT_LOCAL typename Op::Acc* parts) {
+  for (u32 mask = width() / 2; mask > 0; mask /= 2) Op::merge(acc, shuffled(acc, mask));
+  if (group_size() == width()) return acc;
+  if (lane() == 0) parts[subgroup()] = acc;
+  group_barrier();
+  if (local_id() == 0) {
+    for (u32 i = 1; i < subgroups(); ++i) Op::merge(acc, parts[i]);
+  }
+  group_barrier();
+  return acc;
+}
+
+template <class Op>
+SIMT_FN void put_result(const ReduceParams& p, Pointer out, Pointer partials, u32 row, u32 split,
+                        typename Op::Acc acc) {
+  typedef typename Op::Acc Acc;
+  if (p.is_partial != 0) {
+    at_offset<Acc>(partials, p.offsets[2])[(u64)row * p.row_splits + p.first_split + split] = acc;
+  } else {
+    Op::put(out + p.offsets[0] + outer_at(p, 0, row) * p.out_bytes, acc, p.out_bytes);
+  }
+}
+
+template <class Op>
+SIMT_FN void reduce_by_group(Pointer out, Pointer in, Pointer partials, const ReduceParams& p,
+                             SIMT_LOCAL typename Op::Acc* parts) {
+  for (u32 item = group_id(); item < p.rows * p.splits; item += group_count()) {
+    const u32 row = item / p.splits, split = item - row * p.splits;
+    const u32 begin = split * p.split_length, end = smaller(begin + p.split_length, p.extent);
+    typename Op::Acc acc = reduce_elements<Op>(p, in, row, begin + local_id(), end, group_size());
+    acc = reduce_group<Op>(acc, parts);
+    if (local_id() == 0) put_result<Op>(p, out, partials, row, split, acc);
+  }
+}
+template <class Op>
+SIMT_FN void reduce_by_thread(Pointer out, Pointer in, Pointer partials, const ReduceParams& p) {
+  for (u32 item = global_id(); item < p.rows * p.splits; item += global_size()) {
+    const u32 split = item / p.rows, row = item - split * p.rows;
+    const u32 begin = split * p.split_length, end = smaller(begin + p.split_length, p.extent);
+    put_result<Op>(p, out, partials, row, split, reduce_elements<Op>(p, in, row, begin, end, 1));
+  }
+}
+// Combines the partial results of each row.
+template <class Op>
+SIMT_FN void reduce_partials(Pointer out, Pointer partials, const ReduceParams& p, SIMT_LOCAL typename Op::Acc* parts) {
+  typedef typename Op::Acc Acc;
+  for (u32 row = group_id(); row < p.rows; row += group_count()) {
+    SIMT_GLOBAL const Acc* from = at_offset<Acc>(partials, p.offsets[2]) + (u64)row * p.row_splits;
+    Acc acc;
+    Op::clear(acc);
+    for (u32 i = local_id(); i < p.row_splits; i += group_size()) Op::merge(acc, from[i]);
+    acc = reduce_group<Op>(acc, parts);
+    if (local_id() == 0) Op::put(out + p.offsets[0] + outer_at(p, 0, row) * p.out_bytes, acc, p.out_bytes);
+  }
+}
+
+#define SIMT_MAX_SUBGROUPS 128
+#define REDUCE(name, Op)                                                                  \
+  SIMT_KERNEL(name##_group)(Pointer out, Pointer in, Pointer partials, ReduceParams p) {  \
+    SIMT_SHARED(Op::Acc, parts, SIMT_MAX_SUBGROUPS);                                      \
+    reduce_by_group<Op>(out, in, partials, p, parts);                                     \
+  }                                                                                       \
+  SIMT_KERNEL(name##_thread)(Pointer out, Pointer in, Pointer partials, ReduceParams p) { \
+    reduce_by_thread<Op>(out, in, partials, p);                                           \
+  }                                                                                       \
+  SIMT_KERNEL(name##_partials)(Pointer out, Pointer, Pointer partials, ReduceParams p) {  \
+    SIMT_SHARED(Op::Acc, parts, SIMT_MAX_SUBGROUPS);                                      \
+    reduce_partials<Op>(out, partials, p, parts);                                         \
+  }
+
+REDUCE(reduce_sum, AddAll)
+REDUCE(reduce_max, Best<false>)
+REDUCE(reduce_min, Best<true>)
+#if !SIMT_IS_BOOL
+REDUCE(reduce_prod, MultiplyAll)
+REDUCE(argmax, BestIndex<false>)
+REDUCE(argmin, BestIndex<true>)
+#endif

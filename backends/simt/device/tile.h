@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops for kernels that reduce rows and then map the rows' elements. A tile of threads processes a
+// row, or one row per thread (SIMT_TILE_*). The including file defines SIMT_T, and its kernels take
+// TileParams.
+#pragma once
+#include "math.h"
+#include "nest.h"
+#include "tile_params.h"
+
+// The rows of a tile, and the chunks of these rows that the tile processes.
+template <int Operands>
+struct Tile {
+  i64 at[Operands];  // position of element 0 of the first thread's row, in elements
+  u32 row, split;
+  u32 first, last;  // chunks `first` to `last` - 1
+  u32 index, size;  // this thread's index in the tile, and the number of threads
+  u32 lanes;        // number of threads that have a row
+  bool is_cached;   // whether the cache holds the elements of the tile's rows
+  u32 slot;         // the tile's first place in the cache
+};
+
+// The element that a thread processes. `access` is one of SIMT_ACCESS_*.
+template <int Operands, int access>
+struct Spot {
+  enum { kAccess = access };
+  i64 at[Operands];  // position of the first thread's element
+  u32 element;       // index of this thread's element in its segment
+  u32 slot;          // place of the first thread's element in the cache
+};
+
+// Capacity of the cache of a group, in f32 numbers.
+#define SIMT_CACHE 4096
+
+template <class Params>
+SIMT_FN u32 first_item(const Params& p) {
+  return p.tile == SIMT_TILE_SUBGROUP ? group_id() * subgroups() + subgroup() : group_id();
+}
+template <class Params>
+SIMT_FN u32 item_step(const Params& p) {
+  return p.tile == SIMT_TILE_SUBGROUP ? group_count() * subgroups() : group_count();
+}
+
+// `numbers` is the number of values per element that the kernel keeps in the cache. The values of
+// an element begin at place `numbers` * slot.
+template <int Places, int Operands>
+SIMT_FN Tile<Operands> tile_of(const TileParams<Places, Operands>& p, u32 item, u32 numbers) {
+  Tile<Operands> t;
+  u32 block = item / p.splits;
+  t.split = item - block * p.splits;
+  t.first = t.split * p.split_chunks;
+  t.last = smaller(t.first + p.split_chunks, p.chunks);
+  t.index = lane() + (p.tile == SIMT_TILE_SUBGROUP ? 0u : subgroup() * width());
+  t.size = p.tile == SIMT_TILE_SUBGROUP ? width() : group_size();
+  t.lanes = t.size;
+  t.row = block;
+  if (p.tile == SIMT_TILE_THREADS) {
+    t.row = block * t.size + t.index;
+    t.lanes = smaller(t.size, p.lanes - block % p.shape[p.block_rank - 1] * t.size);
+  }
+  const u32 share = SIMT_CACHE / (p.tile == SIMT_TILE_SUBGROUP ? subgroups() * numbers : numbers);
+  const u32 visits = p.tile == SIMT_TILE_THREADS ? p.length : (p.length + t.size - 1) / t.size;
+  t.is_cached = p.phase == SIMT_PHASE_WHOLE && p.splits == 1 && visits <= share && p.chunks <= share &&
+                p.chunks * visits <= share / t.size;
+  t.slot = p.tile == SIMT_TILE_SUBGROUP ? subgroup() * share : 0u;
+  SIMT_UNROLL for (int k = 0; k < Operands; ++k) t.at[k] = 0;
+  for (u32 d = p.block_rank; d-- > 0;) {
+    const u32 quotient = block / p.shape[d], coordinate = block - quotient * p.shape[d];
+    block = quotient;
+    SIMT_UNROLL for (int k = 0; k < Operands; ++k) t.at[k] += p.strides[k][d] * coordinate;
+  }
+  return t;
+}
+
+// Returns whether this thread stores the results of a row.
+template <int Places, int Operands>
+SIMT_FN bool leads(const TileParams<Places, Operands>& p, const Tile<Operands>& t) {
+  return p.tile == SIMT_TILE_THREADS ? t.index < t.lanes : t.index == 0;
+}
+
+template <int Places, int Operands>
+SIMT_FN bool present(const TileParams<Places, Operands>& p, int place) {
+  return (p.present >> place & 1u) != 0;
+}
+
+template <int access, int Places, int Operands, class Body>
+SIMT_FN void for_each_in_chunks(const TileParams<Places, Operands>& p, const Tile<Operands>& t, const Body& body) {
+  const bool by_thread = p.tile == SIMT_TILE_THREADS;
+  const u32 stride = by_thread ? 1u : t.size, index = by_thread ? 0u : t.index;
+  i64 steps[Operands];
+  SIMT_UNROLL for (int k = 0; k < Operands; ++k) steps[k] = p.steps[k] * stride;
+  Spot<Operands, access> spot;
+  spot.slot = t.slot;
+  for (u32 c = t.first; c < t.last; ++c) {
+    u32 segment = c / p.segment_chunks;
+    const u32 start = (c - segment * p.segment_chunks) * p.chunk, count = smaller(p.chunk, p.length - start);
+    SIMT_UNROLL for (int k = 0; k < Operands; ++k) spot.at[k] = t.at[k] + p.steps[k] * start;
+    for (u32 d = p.block_rank + p.segment_rank; d-- > p.block_rank;) {
+      const u32 quotient = segment / p.shape[d], coordinate = segment - quotient * p.shape[d];
+      segment = quotient;
+      SIMT_UNROLL for (int k = 0; k < Operands; ++k) spot.at[k] += p.strides[k][d] * coordinate;
+    }
+    spot.element = start + index;
+    // All threads of a tile process `whole` elements. Only some threads process the other elements.
+    const bool all = t.lanes == t.size;
+    const u32 whole = all ? count / stride : 0, rest = all ? count - whole * stride : 0;
+    for (u32 j = 0; j < whole; ++j) {
+      body(spot);
+      SIMT_UNROLL for (int k = 0; k < Operands; ++k) spot.at[k] += steps[k];
+      spot.element += stride;
+      spot.slot += t.size;
+    }
+    const u32 next_slot = spot.slot + (all ? (rest == 0 ? 0u : t.size) : count * t.size);
+    if (t.index < (all ? rest : t.lanes)) {
+      for (u32 j = 0; j < (all ? 1u : count); ++j) {
+        body(spot);
+        SIMT_UNROLL for (int k = 0; k < Operands; ++k) spot.at[k] += steps[k];
+        spot.element += stride;
+        spot.slot += t.size;
+      }
+    }
+    spot.slot = next_slot;
+  }
+}
+// Calls `body(spot)` for each element of this thread. Bodies should have no branches that contain
+// loads or stores, because compilers for CPUs then process one thread at a time.
+template <int Places, int Operands, class Body>
+SIMT_FN void for_each(const TileParams<Places, Operands>& p, const Tile<Operands>& t, const Body& body) {
+  if (p.access != SIMT_ACCESS_ANY) {
+    for_each_in_chunks<SIMT_ACCESS_ALONG>(p, t, body);
+  } else {
+    for_each_in_chunks<SIMT_ACCESS_ANY>(p, t, body);
+  }
+}
+// Like for_each, for bodies that access shared operands.
+template <int Places, int Operands, class Body>
+SIMT_FN void for_each_shared(const TileParams<Places, Operands>& p, const Tile<Operands>& t, const Body& body) {
+  if (p.access == SIMT_ACCESS_ALONG) {
+    for_each_in_chunks<SIMT_ACCESS_ALONG>(p, t, body);
+  } else if (p.access == SIMT_ACCESS_ACROSS) {
+    for_each_in_chunks<SIMT_ACCESS_ACROSS>(p, t, body);
+  } else {
+    for_each_in_chunks<SIMT_ACCESS_ANY>(p, t, body);
+  }
+}
+
+// Loads and stores of this thread's element of operand `k`.
+template <class T, int Places, int Operands>
+SIMT_FN SIMT_GLOBAL T* tile_place(Pointer base, const TileParams<Places, Operands>& p, int k, i64 at) {
+  return at_offset<T>(base, p.offsets[k]) + at;
+}
+template <int access, class T, int Places, int Operands>
+SIMT_FN T tile_load(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, i64 at) {
+  return tile_place<T>(base, p, k, at)[access == SIMT_ACCESS_ANY ? p.lane_strides[k] * t.index : (i64)t.index];
+}
+template <int access, class T, int Places, int Operands>
+SIMT_FN void tile_store(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, i64 at,
+                        T value) {
+  tile_place<T>(base, p, k, at)[access == SIMT_ACCESS_ANY ? p.lane_strides[k] * t.index : (i64)t.index] = value;
+}
+
+// Returns a value of dtype SIMT_T.
+template <class S, int Places, int Operands>
+SIMT_FN float tile_value(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k,
+                         const S& s) {
+  return SIMT_T::value(tile_load<S::kAccess, SIMT_T::Bits>(base, p, t, k, s.at[k]));
+}
+// Stores a value of dtype SIMT_T or, if `wide` is true, of f32.
+template <bool wide, class S, int Places, int Operands>
+SIMT_FN void tile_put(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, const S& s,
+                      float value) {
+  if (wide) {
+    tile_store<S::kAccess, u32>(base, p, t, k, s.at[k], bits_of_float(value));
+  } else {
+    tile_store<S::kAccess, SIMT_T::Bits>(base, p, t, k, s.at[k], SIMT_T::bits(value));
+  }
+}
+// Returns whether operand `k` is f32 although SIMT_T is not. If SIMT_T is f32, compilers then drop
+// the second variant of a loop.
+template <int Places, int Operands>
+SIMT_FN bool is_wide(const TileParams<Places, Operands>& p, int k) {
+  return SIMT_T::kBits != 32 && p.bytes[k] == 4;
+}
+
+// An operand whose elements threads may share. If the operand is absent, loops load operand
+// `other` or else operand 1, and use `none` instead of its value.
+struct SharedOperand {
+  Pointer base;  // element 0
+  int which;     // 0: operand `k`, 1: operand `other`, 2: operand 1
+  float none;
+};
+template <int k, int other, int Places, int Operands>
+SIMT_FN SharedOperand shared_operand(const TileParams<Places, Operands>& p, Pointer base, Pointer other_base,
+                                     Pointer first_base, float none) {
+  SharedOperand out;
+  out.which = present(p, k) ? 0 : present(p, other) ? 1 : 2;
+  out.base = present(p, k)       ? base + p.offsets[k]
+             : present(p, other) ? other_base + p.offsets[other]
+                                 : first_base + p.offsets[1];
+  out.none = none;
+  return out;
+}
+template <int k, int other, bool wide, class S, int Places, int Operands>
+SIMT_FN float tile_shared(const SharedOperand& of, const TileParams<Places, Operands>& p, const Tile<Operands>& t,
+                          const S& s) {
+  i64 at = of.which == 0 ? s.at[k] : of.which == 1 ? s.at[other] : s.at[1];
+  const i64 stride = of.which == 0 ? p.lane_strides[k] : of.which == 1 ? p.lane_strides[other] : p.lane_strides[1];
+  const i64 lane = S::kAccess == SIMT_ACCESS_ALONG    ? (i64)t.index
+                   : S::kAccess == SIMT_ACCESS_ACROSS ? (i64)0
+                                                      : stride * t.index;
+  float value;
+  if (wide) {
+    value = float_of_bits(((SIMT_GLOBAL const u32*)of.base + at)[lane]);
+  } else {
+    value = SIMT_T::value(((SIMT_GLOBAL const SIMT_T::Bits*)of.base + at)[lane]);
+  }
+  return of.which == 0 ? value : of.none;
+}
+// Stores a value of a row, whose dtype is SIMT_T or f32.
+template <int Places, int Operands>
+SIMT_FN void row_put(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, float value) {
+  if (is_wide(p, k)) {
+    tile_store<SIMT_ACCESS_ANY, u32>(base, p, t, k, t.at[k], bits_of_float(value));
+  } else {
+    tile_store<SIMT_ACCESS_ANY, SIMT_T::Bits>(base, p, t, k, t.at[k], SIMT_T::bits(value));
+  }
+}
+
+// Partial results of a split.
+struct Partial {
+  float values[4];
+};
+// Returns the partial results of this thread's row.
+template <int Places, int Operands>
+SIMT_FN SIMT_GLOBAL Partial* partials_of(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t) {
+  return at_offset<Partial>(base, p.offsets[Places - 1]) + (u64)t.row * p.row_splits;
+}
+// This thread combines the partial results first_partial() + i * partial_step(), i = 0, 1, 2, ...
+template <int Places, int Operands>
+SIMT_FN u32 first_partial(const TileParams<Places, Operands>& p, const Tile<Operands>& t) {
+  return p.tile == SIMT_TILE_THREADS ? (t.index < t.lanes ? 0u : p.row_splits) : t.index;
+}
+template <int Places, int Operands>
+SIMT_FN u32 partial_step(const TileParams<Places, Operands>& p, const Tile<Operands>& t) {
+  return p.tile == SIMT_TILE_THREADS ? 1u : t.size;
+}
+
+// Sums and maxima over the threads that share a row. All of these threads return the same result.
+// `parts` has one entry per sub-group.
+#define SIMT_MAX_SUBGROUPS 128
+SIMT_FN float shuffle_float(float x, u32 mask) { return float_of_bits(shuffle_xor(bits_of_float(x), mask)); }
+SIMT_FN void join(Sum& sum, float high, float low) {
+  sum.low += low;
+  add(sum, high);
+}
+SIMT_FN Sum subgroup_sum(Sum sum) {
+  for (u32 mask = width() / 2; mask > 0; mask /= 2) {
+    join(sum, shuffle_float(sum.high, mask), shuffle_float(sum.low, mask));
+  }
+  return sum;
+}
+SIMT_FN Sum group_total(Sum sum, SIMT_LOCAL Sum* parts) {
+  sum = subgroup_sum(sum);
+  if (group_size() == width()) return sum;
+  if (lane() == 0) parts[subgroup()] = sum;
+  group_barrier();
+  sum.high = sum.low = 0.0f;
+  for (u32 i = 0; i < subgroups(); ++i) join(sum, parts[i].high, parts[i].low);
+  group_barrier();
+  return sum;
+}
+template <class Params>
+SIMT_FN float tile_sum(const Params& p, Sum sum, SIMT_LOCAL Sum* parts) {
+  if (p.tile == SIMT_TILE_THREADS) return total(sum);
+  return p.tile == SIMT_TILE_SUBGROUP ? total(subgroup_sum(sum)) : total(group_total(sum, parts));
+}
+template <class Params>
+SIMT_FN float tile_max(const Params& p, float x, SIMT_LOCAL Sum* parts) {
+  if (p.tile == SIMT_TILE_THREADS) return x;
+  for (u32 mask = width() / 2; mask > 0; mask /= 2) {
+    const float other = shuffle_float(x, mask);
+    x = other > x ? other : x;
+  }
+  if (p.tile == SIMT_TILE_SUBGROUP || group_size() == width()) return x;
+  if (lane() == 0) parts[subgroup()].high = x;
+  group_barrier();
+  for (u32 i = 0; i < subgroups(); ++i) x = parts[i].high > x ? parts[i].high : x;
+  group_barrier();
+  return x;
+}
+SIMT_FN Sum no_sum() {
+  Sum out;
+  out.high = out.low = 0.0f;
+  return out;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of kernels that reduce and map rows, which host and kernels share byte for byte.
+// The including file defines u32, i64 and u64.
+#pragma once
+
+// How threads share rows. A tile processes one row, or one row per thread.
+#define SIMT_TILE_THREADS 0   // a tile is a group, and each of its threads processes a row
+#define SIMT_TILE_SUBGROUP 1  // a tile is a sub-group
+#define SIMT_TILE_GROUP 2     // a tile is a group
+// What a launch does with rows.
+#define SIMT_PHASE_WHOLE 0     // reduces rows and uses the results
+#define SIMT_PHASE_PARTIALS 1  // reduces splits of rows and stores partial results
+#define SIMT_PHASE_COMBINE 2   // combines the partial results of each row and uses the results
+
+// The elements of operands that the threads of a tile access at once. Main operands have one
+// element per thread. Shared operands may have one element for all threads.
+#define SIMT_ACCESS_ANY 0     // elements with any strides
+#define SIMT_ACCESS_ALONG 1   // consecutive elements of all operands
+#define SIMT_ACCESS_ACROSS 2  // consecutive elements of main operands, and one element of shared operands
+
+#define SIMT_TILE_RANK 9
+// Rows that operators reduce and then map. The dimensions are those of the blocks, followed by those
+// of the segments. A block is a row or, with SIMT_TILE_THREADS, one row per thread. A segment is a
+// part of a row whose elements have constant strides. Segments consist of chunks, and a split is a
+// range of chunks. The last place contains the partial results.
+template <int Places, int Operands>
+struct TileParams {
+  u64 offsets[Places];
+  i64 strides[Operands][SIMT_TILE_RANK];
+  i64 steps[Operands];         // strides along a segment
+  i64 lane_strides[Operands];  // strides between the threads of a tile
+  i64 extra[6];                // numbers whose meaning the kernel defines
+  u32 shape[SIMT_TILE_RANK];
+  u32 block_rank, segment_rank;
+  u32 blocks;
+  u32 lanes;                  // extent of the last dimension of rows
+  u32 length;                 // elements per segment
+  u32 chunk, segment_chunks;  // elements per chunk, chunks per segment
+  u32 chunks, split_chunks;   // chunks per row and per split
+  u32 splits, row_splits;     // splits that a launch processes, and partial results, per row
+  u32 tile, phase;            // SIMT_TILE_* and SIMT_PHASE_*
+  u32 access;                 // SIMT_ACCESS_*
+  u32 present;                // mask of the places that have an operand
+  u32 option;                 // a number whose meaning the kernel defines
+  u32 bytes[Operands];        // bytes per element
+  float count;                // elements per row
+  float numbers[4];           // numbers whose meaning the kernel defines
+};
+static_assert(sizeof(TileParams<3, 2>) == 376 && sizeof(TileParams<4, 3>) == 480,
+              "host and kernels must agree on the layout");

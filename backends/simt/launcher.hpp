@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface between the operators and the stack that runs their kernels.
+#pragma once
+
+#include <backplane/kit/queue_call.hpp>
+#include <span>
+
+namespace backplane::simt {
+
+// Base class of the buffers of each stack.
+struct Buffer {};
+
+using Place = kit::Place<Buffer*>;
+using View = kit::QueueView<Buffer*>;
+using Scalar = kit::QueueScalar<Buffer*>;
+using Call = kit::QueueCall<Buffer*>;
+
+// The properties of a device that determine the choice of kernels and grids.
+struct Limits {
+  uint32_t width = 32;            // threads per sub-group
+  uint32_t max_group_size = 256;  // threads
+  uint32_t local_bytes = 32768;   // local memory per group
+  uint32_t compute_units = 1;
+  bool is_cpu = false;  // a CPU runs the sub-groups of a group one after another
+};
+
+// A function in a compiled module. A module is a source of device/ that is compiled for a dtype or
+// an element size. An empty module means that the entry is unused.
+struct KernelName {
+  std::string module;
+  std::string function;
+};
+
+// Maximum number of operands of a launch, including the workspace.
+inline constexpr std::size_t kMaxPlaces = 11;
+
+// One kernel with its arguments. `params` is a parameter struct (device/params.h, tile_params.h).
+// The launcher writes the offsets of `places` to the beginning of `params`. A stack with pointers
+// writes 0.
+struct Launch {
+  uint32_t kernel;     // an element of Program::kernels
+  uint32_t groups[3];  // each is at least 1
+  uint32_t group_size;
+  std::span<const Place> places;
+  void* params;
+  uint32_t params_bytes;
+};
+
+class Launcher {
+ public:
+  explicit Launcher(const Limits& limits) : limits_(limits) {}
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  virtual ~Launcher() = default;
+
+  const Limits& limits() const { return limits_; }
+  // Enqueues the kernel to run after all earlier kernels, or enqueues nothing and returns a
+  // failure.
+  virtual kit::Status launch(const Launch& launch) = 0;
+
+ private:
+  const Limits& limits_;
+};
+
+}  // namespace backplane::simt

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices: operands, the choice among the kernels of device/gemm.h, and split-K.
+#pragma once
+
+#include "ops/kernels.hpp"
+
+namespace backplane::simt {
+
+// The kernels of a program.
+enum GemmKernel : uint32_t { kGemmTiles, kGemmRows, kGemmDots, kGemmCombine };
+// The operands of GemmParams. A family of kernels may have further operands.
+enum GemmOperand : uint32_t { kGemmC, kGemmA, kGemmB, kGemmBias, kGemmOperands };
+
+// Bytes of workspace for partial sums, which have 4 bytes each.
+inline constexpr uint64_t kGemmWorkspaceBytes = uint64_t{1} << 20;
+
+// A matrix product. `params` may be the first member of a larger struct, such as QuantizedParams.
+struct Gemm {
+  GemmParams& params;
+  std::array<Place, SIMT_GEMM_OPERANDS> places{};
+
+  // Sets rows, columns and batches from c and a, which have the same leading dimensions. The last
+  // dimension of c has the columns, and the last dimension of a is k. Returns a failure if an extent
+  // exceeds 2^30.
+  kit::Status set_rows(const View& c, const View& a, const char* name);
+  // Sets the memory or the immediate of an operand.
+  void set(uint32_t operand, const View& view);
+  void set_bias(const View& view);
+  bool is_immediate(uint32_t operand) const { return (params.immediate >> operand & 1) != 0; }
+
+  // Adds dimensions of the batch to the rows, if b is the same for all of them.
+  void fold_batch_into_rows();
+  // Makes the kernel compute the transpose of c. a and b must have the same dtype, and the product
+  // must not have a bias.
+  void transpose();
+
+  // Returns the fastest kernel for the extents and strides.
+  GemmKernel fastest_kernel(const Limits& limits) const;
+  // Enqueues the kernel, with split-K if there are few tiles. `whole` is the struct that begins
+  // with `params`, and has `bytes` bytes. Kernels take `operands` pointers.
+  kit::Status enqueue(Launcher& launcher, const Program& program, GemmKernel kernel, const Call& call, void* whole,
+                      uint32_t bytes, uint32_t operands);
+};
+
+}  // namespace backplane::simt

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators matmul, which may be batched, and linear, which adds a bias and an activation.
+#include "ops/gemm.hpp"
+#include "ops/operators.hpp"
+
+namespace backplane::simt {
+
+namespace {
+
+// enqueue() transposes products with at most this number of columns, if they have more rows.
+constexpr uint32_t kFewColumns = 4;
+
+class Product : public Operator {
+ public:
+  explicit Product(uint32_t dtype) : module_(module_name("matmul", dtype)) {}
+
+  kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds& needs) const override {
+    needs.workspace_bytes = kGemmWorkspaceBytes;
+    return {};
+  }
+  KernelNames kernels(const kit::PlanForm&) const override {
+    return {
+        {{module_, "matmul_tiles"}, {module_, "matmul_rows"}, {module_, "matmul_dots"}, {module_, "matmul_combine"}}};
+  }
+  kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
+    if (call.out().elements() == 0) return {};
+    GemmParams params{};
+    Gemm gemm{params};
+    kit::Status status = gemm.set_rows(call.out(), call.in(0), call.op->name);
+    if (!status.ok()) return status;
+    gemm.set(kGemmB, call.in(1));
+    describe(gemm, call);
+    gemm.fold_batch_into_rows();
+    const bool same_dtype = call.in(0).dtype == call.in(1).dtype;
+    if (same_dtype && params.columns <= kFewColumns && params.columns < params.rows && params.bias_bytes == 0) {
+      gemm.transpose();
+    }
+    const GemmKernel kernel = gemm.fastest_kernel(launcher.limits());
+    return gemm.enqueue(launcher, program, kernel, call, &params, sizeof(params), kGemmOperands);
+  }
+
+ protected:
+  // Sets the strides of b and the epilogue.
+  virtual void describe(Gemm& gemm, const Call& call) const = 0;
+
+ private:
+  const std::string module_;
+};
+
+class Matmul : public Product {
+ public:
+  using Product::Product;
+
+ private:
+  void describe(Gemm& gemm, const Call& call) const override {
+    const View& b = call.in(1);
+    if (b.is_immediate) return;
+    std::copy_n(b.strides, b.rank - 2, gemm.params.batch_strides[2]);
+    gemm.params.row_strides[2] = b.strides[b.rank - 2];
+    gemm.params.column_strides[2] = b.strides[b.rank - 1];
+  }
+};
+
+class Linear : public Product {
+ public:
+  using Product::Product;
+
+ private:
+  void describe(Gemm& gemm, const Call& call) const override {
+    const View& weight = call.in(1);
+    gemm.params.activation = call.attributes<bp_linear_attributes>().activation;
+    if (const View* bias = given(call.inputs, 2); bias != nullptr) gemm.set_bias(*bias);
+    if (weight.is_immediate) return;
+    gemm.params.row_strides[2] = weight.strides[1];
+    gemm.params.column_strides[2] = weight.strides[0];
+  }
+};
+
+}  // namespace
+
+void add_matmul(Operators& operators) {
+  for_dtypes(BP_SET_MATMUL & kComputed,
+             [&](uint32_t dtype) { operators.add(BP_OP_MATMUL, dtype, entry_of<Matmul>(dtype)); });
+  for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
+    OperatorEntry entry = entry_of<Linear>(dtype);
+    entry.mixed = rules::kMixedParameters;
+    operators.add(BP_OP_LINEAR, dtype, dtype, entry);
+  });
+}
+
+}  // namespace backplane::simt

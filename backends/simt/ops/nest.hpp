@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of a kernel, as dimensions with one stride per operand. merge() merges dimensions if
+// the strides of all operands allow this. It keeps the order of elements, because results depend on
+// it.
+#pragma once
+
+#include "operator.hpp"
+#include "params.hpp"
+
+namespace backplane::simt {
+
+struct Nest {
+  struct Operand {
+    Place place;                // null memory for an immediate
+    uint32_t bytes = 0;         // bytes per element
+    bool is_immediate = false;  // the value is `immediate`
+    uint64_t immediate = 0;
+    int64_t strides[SIMT_RANK] = {};  // elements
+  };
+
+  uint32_t rank = 0;
+  int64_t shape[SIMT_RANK] = {};
+  uint32_t operands = 0;
+  Operand operand[SIMT_OPERANDS];
+
+  // Returns loops over the shape of `view`, without operands.
+  static Nest over(const View& view);
+  // Adds an operand whose dimensions are the first dimensions of the loops.
+  Operand& add(const View& view);
+  // Adds an operand with one value.
+  Operand& add(const Scalar& scalar, uint32_t dtype);
+  // Adds an operand without memory.
+  Operand& add_absent();
+
+  int64_t count() const;
+  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1.
+  void merge();
+  // Removes dimension `axis`, because the kernel itself loops over this dimension.
+  void drop(uint32_t axis);
+  // Moves element 0 of operand `k` by `elements`.
+  void advance(uint32_t k, int64_t elements) {
+    operand[k].place.offset += static_cast<uint64_t>(elements * int64_t{operand[k].bytes});
+  }
+
+  // Maximum number of elements per slice. Kernels add grid strides to 32-bit indices, which must
+  // not overflow.
+  static constexpr int64_t kMaxCount = int64_t{1} << 30;
+  // Calls `body(slice, first)` for slices of at most `max_count` elements. `first` is the logical
+  // index of the first element of a slice.
+  template <class Body>
+  kit::Status for_slices(const Body& body, int64_t max_count = kMaxCount) const {
+    return count() == 0 ? kit::Status{} : divide(*this, max_count, 0, body);
+  }
+
+  // Returns parameters for all loops. The number of elements must be at most kMaxCount.
+  NestParams nest_params() const;
+  // Returns parameters for rows in chunks of `chunk` elements. A row is the last dimension.
+  RowParams row_params(uint32_t chunk) const;
+  // Returns whether rows have at least `least` elements, are contiguous in operand 0, and are
+  // contiguous or have one value in each input. At most one input may have one value per row.
+  bool has_rows(uint32_t least) const;
+  std::array<Place, SIMT_OPERANDS> places() const;
+
+ private:
+  template <class Body>
+  static kit::Status divide(const Nest& nest, int64_t max_count, int64_t first, const Body& body) {
+    const int64_t total = nest.count();
+    if (total <= max_count) return body(nest, first);
+    uint32_t axis = 0;
+    while (nest.shape[axis] == 1) ++axis;
+    const int64_t inner = total / nest.shape[axis], step = std::max<int64_t>(max_count / inner, 1);
+    for (int64_t i = 0; i < nest.shape[axis]; i += step) {
+      Nest slice = nest;
+      slice.shape[axis] = std::min(step, nest.shape[axis] - i);
+      for (uint32_t k = 0; k < nest.operands; ++k) slice.advance(k, i * nest.operand[k].strides[axis]);
+      kit::Status status = divide(slice, max_count, first + i * inner, body);
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+};
+
+// Enqueues `kernel` with `params`, which begins with the offsets of `places`.
+template <class Params>
+kit::Status launch(Launcher& launcher, uint32_t kernel, uint32_t groups, uint32_t group_size,
+                   std::span<const Place> places, Params& params) {
+  if (places.size() > kMaxPlaces) return {BP_INTERNAL, "simt: a kernel has more operands than kMaxPlaces"};
+  return launcher.launch({kernel, {groups, 1, 1}, group_size, places, &params, sizeof(params)});
+}
+
+// Returns the number of groups for `items` items, of which a group processes `per_group`. The
+// maximum is 32768. Kernels loop over further items.
+constexpr uint32_t groups_for(uint64_t items, uint64_t per_group) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>((items + per_group - 1) / per_group, 1, 32768));
+}
+
+// Returns the group size of kernels without barriers. On a CPU, a group is one sub-group, so that a
+// core accesses consecutive elements.
+uint32_t stream_group(const Limits& limits);
+// Returns the group size of kernels whose threads share local memory.
+uint32_t whole_group(const Limits& limits);
+// Returns the number of elements that a group of `group` threads processes, out of `count`. On a
+// CPU, a group processes `least` to 16384 elements, so that all compute units have work if
+// possible.
+uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count, uint64_t least = 1024);
+// Returns the number of elements per chunk of a row, for kernels whose parameters are RowParams.
+uint32_t row_chunk(const Limits& limits, uint64_t count);
+// Returns the number of groups for such a kernel. On a CPU, a group processes several short rows.
+uint32_t row_groups(const Limits& limits, const RowParams& params);
+
+// Enqueues one of two kernels over the elements of `nest`. `rows` is for contiguous rows, and `any`
+// for any strides. `option` is passed to the kernel.
+kit::Status launch_map(Launcher& launcher, uint32_t any, uint32_t rows, Nest nest, uint32_t option = 0);
+// Enqueues `kernel` over the chunks of the rows of `nest`.
+kit::Status launch_rows(Launcher& launcher, uint32_t kernel, const Nest& nest, uint32_t option);
+
+// Enqueues `kernel` with one thread per element of `nest`. `fill(params, first)` sets the
+// parameters that are specific to the kernel. elements_per_group() describes `least`.
+template <class Fill>
+kit::Status launch_nest(Launcher& launcher, uint32_t kernel, const Nest& nest, const Fill& fill,
+                        uint64_t least = 1024) {
+  const uint32_t group = stream_group(launcher.limits());
+  return nest.for_slices([&](const Nest& slice, int64_t first) {
+    NestParams params = slice.nest_params();
+    fill(params, first);
+    const uint32_t elements = elements_per_group(launcher.limits(), group, params.count, least);
+    const auto places = slice.places();
+    return launch(launcher, kernel, groups_for(params.count, elements), group, {places.data(), slice.operands}, params);
+  });
+}
+
+}  // namespace backplane::simt

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reduction operators, including argmax and argmin.
+#include "ops/kernels.hpp"
+#include "ops/operators.hpp"
+
+namespace backplane::simt {
+
+namespace {
+
+// Maximum number of partial results, and the maximum bytes of each.
+constexpr int64_t kMaxPartials = 8192;
+constexpr uint64_t kPartialBytes = 16;
+
+// The dimensions of rows, and the dimensions within a row. Operand 0 is the output, and operand 1
+// the input.
+struct Rows {
+  Nest outer, inner;
+
+  static Rows of(const View& out, const View& in, uint32_t axes) {
+    Rows rows;
+    for (Nest* nest : {&rows.outer, &rows.inner}) {
+      nest->add(out);
+      nest->add(in);
+      const Nest::Operand both[] = {nest->operand[0], nest->operand[1]};
+      for (uint32_t d = 0; d < in.rank; ++d) {
+        const bool reduced = (axes >> d & 1u) != 0;
+        if (reduced != (nest == &rows.inner)) continue;
+        nest->shape[nest->rank] = in.shape[d];
+        for (uint32_t k = 0; k < 2; ++k) {
+          nest->operand[k].strides[nest->rank] = k == 0 && reduced ? 0 : both[k].strides[d];
+        }
+        ++nest->rank;
+      }
+      nest->merge();
+    }
+    return rows;
+  }
+
+  // Returns parameters for all rows and the elements of `slice`, which is a part of `inner`.
+  ReduceParams params(const Nest& slice) const {
+    ReduceParams out{};
+    out.outer_rank = outer.rank;
+    out.inner_rank = std::max(slice.rank, 1u);
+    out.rows = static_cast<uint32_t>(outer.count());
+    out.extent = static_cast<uint32_t>(slice.count());
+    out.shape[out.outer_rank] = 1;
+    for (uint32_t k = 0; k < 2; ++k) {
+      std::copy_n(outer.operand[k].strides, outer.rank, out.strides[k]);
+      std::copy_n(slice.operand[k].strides, slice.rank, out.strides[k] + outer.rank);
+    }
+    for (uint32_t d = 0; d < outer.rank; ++d) out.shape[d] = static_cast<uint32_t>(outer.shape[d]);
+    for (uint32_t d = 0; d < slice.rank; ++d) out.shape[outer.rank + d] = static_cast<uint32_t>(slice.shape[d]);
+    out.out_bytes = outer.operand[0].bytes;
+    out.is_immediate = outer.operand[1].is_immediate ? 1 : 0;
+    out.immediate = outer.operand[1].immediate;
+    return out;
+  }
+};
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// How rows are distributed over threads.
+struct Distribution {
+  bool by_thread;  // one thread per row or split, otherwise one group
+  uint32_t group_size;
+  int64_t split_length;
+
+  static Distribution of(const Rows& rows, const Limits& limits) {
+    const Nest &outer = rows.outer, &inner = rows.inner;
+    const int64_t count = std::max<int64_t>(outer.count(), 1), extent = std::max<int64_t>(inner.count(), 1);
+    const Nest::Operand& in = inner.operand[1];
+    const bool contiguous = inner.rank == 1 && in.strides[0] == 1;
+    const bool across = outer.rank != 0 && outer.operand[1].strides[outer.rank - 1] == 1;
+    Distribution out{};
+    out.by_thread = count >= limits.width && ((across && !contiguous) || extent <= 16);
+    // Divides rows into splits if there are few rows, so that all compute units have work.
+    const int64_t threads = out.by_thread ? limits.width : 1;
+    const int64_t wanted = int64_t{limits.compute_units} * (limits.is_cpu ? 4 : 16) * threads;
+    const int64_t least = out.by_thread ? 512 : limits.is_cpu ? 16384 : 4096;
+    int64_t splits = std::min(ceil_div(wanted, count), ceil_div(extent, least));
+    splits = std::clamp<int64_t>(splits, 1, std::max<int64_t>(kMaxPartials / count, 1));
+    out.split_length = std::min(ceil_div(extent, splits), Nest::kMaxCount / 2);
+    out.group_size = stream_group(limits);
+    if (!out.by_thread && !limits.is_cpu) {
+      out.group_size = limits.width;
+      while (out.group_size < std::min(256u, limits.max_group_size) && out.group_size * 8 < out.split_length)
+        out.group_size *= 2;
+    }
+    return out;
+  }
+};
+
+class Reduce : public Operator {
+ public:
+  Reduce(uint32_t op, uint32_t dtype) : module_(module_name("reduce", dtype)), op_(op) {}
+
+  kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds& needs) const override {
+    needs.workspace_bytes = kMaxPartials * kPartialBytes;
+    return {};
+  }
+  KernelNames kernels(const kit::PlanForm&) const override {
+    const std::string name = kit::op_name(op_);
+    KernelNames out;
+    out[kGroup] = {module_, name + "_group"};
+    out[kThread] = {module_, name + "_thread"};
+    out[kPartials] = {module_, name + "_partials"};
+    return out;
+  }
+  kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
+    const bool one_axis = op_ == BP_OP_ARGMAX || op_ == BP_OP_ARGMIN;
+    const uint32_t axes =
+        one_axis ? 1u << call.attributes<bp_axis_attributes>().axis : call.attributes<bp_reduce_attributes>().axes;
+    const Rows rows = Rows::of(call.out(), call.in(0), axes);
+    const Distribution distribution = Distribution::of(rows, launcher.limits());
+    const int64_t length = rows.inner.count(),
+                  splits = std::max<int64_t>(ceil_div(length, distribution.split_length), 1);
+    // A launch reduces at most Nest::kMaxCount elements of a row.
+    const bool whole = splits == 1 && length <= Nest::kMaxCount;
+    if (one_axis && length > UINT32_MAX) {
+      return kit::invalid_argument(call.op->name, ": the axis exceeds 2^32 - 1 elements; divide the input");
+    }
+    // A row has at most three times as many slices as it has multiples of the maximum, and each slice
+    // ends a split.
+    const int64_t row_splits = whole ? 1 : splits + 3 * ceil_div(length, Nest::kMaxCount / 2);
+    const int64_t max_rows =
+        whole ? Nest::kMaxCount / std::max<int64_t>(splits, 1) : std::max<int64_t>(kMaxPartials / row_splits, 1);
+    return rows.outer.for_slices(
+        [&](const Nest& outer, int64_t) {
+          return reduce(launcher, program, call, {outer, rows.inner}, distribution, whole);
+        },
+        max_rows);
+  }
+
+ private:
+  enum Kernel : uint32_t { kGroup, kThread, kPartials };
+
+  kit::Status reduce(Launcher& launcher, const Program& program, const Call& call, const Rows& rows,
+                     const Distribution& distribution, bool whole) const {
+    const uint32_t kernel = program.kernels[distribution.by_thread ? kThread : kGroup];
+    const Place places[] = {rows.outer.operand[0].place, rows.outer.operand[1].place, call.workspace};
+    const auto run = [&](ReduceParams& params, const Place& in) {
+      const uint64_t items = uint64_t{params.rows} * params.splits;
+      const Place moved[] = {places[0], in, places[2]};
+      return launch(launcher, kernel, groups_for(items, distribution.by_thread ? distribution.group_size : 1),
+                    distribution.group_size, moved, params);
+    };
+    if (whole) {
+      ReduceParams params = rows.params(rows.inner);
+      params.splits = 1;
+      params.row_splits = 1;
+      params.split_length = params.extent;
+      return run(params, places[1]);
+    }
+    uint32_t next = 0;
+    std::vector<ReduceParams> parts;
+    std::vector<Place> starts;
+    kit::Status status = rows.inner.for_slices(
+        [&](const Nest& slice, int64_t first) {
+          ReduceParams params = rows.params(slice);
+          params.splits = static_cast<uint32_t>(ceil_div(params.extent, distribution.split_length));
+          params.split_length = static_cast<uint32_t>(distribution.split_length);
+          params.first_split = next;
+          params.first_element = static_cast<uint32_t>(first);
+          params.is_partial = 1;
+          next += params.splits;
+          Place in = places[1];
+          in.offset += slice.operand[1].place.offset - rows.inner.operand[1].place.offset;
+          parts.push_back(params);
+          starts.push_back(in);
+          return kit::Status{};
+        },
+        Nest::kMaxCount / 2);
+    for (std::size_t i = 0; status.ok() && i < parts.size(); ++i) {
+      parts[i].row_splits = next;
+      status = run(parts[i], starts[i]);
+    }
+    if (!status.ok()) return status;
+    ReduceParams params = rows.params(rows.inner);
+    params.row_splits = next;
+    return launch(launcher, program.kernels[kPartials], groups_for(params.rows, 1), stream_group(launcher.limits()),
+                  places, params);
+  }
+
+  const std::string module_;
+  const uint32_t op_;
+};
+
+}  // namespace
+
+void add_reduce(Operators& operators) {
+  for (const uint32_t op :
+       {BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN, BP_OP_ARGMAX, BP_OP_ARGMIN}) {
+    for_dtypes(kComputed & kit::find_op(op)->dtypes, [&](uint32_t dtype) {
+      OperatorEntry entry = entry_of<Reduce>(op, dtype);
+      entry.mixed = rules::kMixedIndex;  // only argmax and argmin have this mixture
+      operators.add(op, dtype, std::move(entry));
+    });
+  }
+}
+
+}  // namespace backplane::simt

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators softmax, log_softmax and softmax_bwd.
+#include "ops/operators.hpp"
+#include "ops/tile.hpp"
+
+namespace backplane::simt {
+
+namespace {
+
+class Softmax : public Operator {
+ public:
+  explicit Softmax(uint32_t dtype) : module_(module_name("softmax", dtype)) {}
+
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    stage_immediates(checked, needs);
+    needs.workspace_bytes = kTileWorkspaceBytes;
+    return {};
+  }
+  KernelNames kernels(const kit::PlanForm& plan) const override {
+    return {{{module_, plan.op->id == BP_OP_SOFTMAX_BWD ? "softmax_bwd" : "softmax"}}};
+  }
+  kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
+    if (call.out().elements() == 0) return {};
+    if (call.op->id == BP_OP_SOFTMAX_BWD) {
+      const auto& attributes = call.attributes<bp_softmax_bwd_attributes>();
+      return run<3>(launcher, program, call, {&call.out(), &call.in(0), &call.in(1)}, attributes.axis, attributes.log);
+    }
+    const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
+    return run<2>(launcher, program, call, {&call.out(), &call.in(0)}, axis, call.op->id == BP_OP_LOG_SOFTMAX ? 1 : 0);
+  }
+
+ private:
+  template <int Operands>
+  static kit::Status run(Launcher& launcher, const Program& program, const Call& call,
+                         std::initializer_list<const View*> views, uint32_t axis, uint32_t logarithm) {
+    TileNest nest;
+    nest.add(views, 1u << axis);
+    nest.arrange();
+    TileOperands<Operands + 1, Operands> operands;
+    operands.main = (1u << Operands) - 1;
+    uint32_t place = 0;
+    for (const View* view : views) operands.set(place++, view);
+    operands.set(Operands, call.workspace, kTilePartialBytes);
+    return launch_tiles(launcher, program.kernels[0], TilePasses::kReduceAndMap, nest, operands,
+                        [&](auto& params) { params.option = logarithm; });
+  }
+
+  const std::string module_;
+};
+
+}  // namespace
+
+void add_softmax(Operators& operators) {
+  for_dtypes(kComputed & BP_SET_FLOATS, [&](uint32_t dtype) {
+    OperatorEntry entry = entry_of<Softmax>(dtype);
+    entry.mixed = rules::kMixedWide;  // softmax_bwd has no such mixture
+    for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) operators.add(op, dtype, entry);
+  });
+}
+
+}  // namespace backplane::simt
