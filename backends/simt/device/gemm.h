@@ -6,7 +6,7 @@
 // - dots: A sub-group computes 8 or 16 elements of c, and distributes k over its lanes.
 // With split-K, a second launch adds the partial sums of the splits.
 #pragma once
-#include "nest.h"
+#include "patch.h"
 
 #define GEMM_ROWS 8            // rows of a sub-group with `tiles`
 #define GEMM_OUTPUTS 16        // elements of c per lane with `tiles` and `rows`
@@ -16,16 +16,6 @@
 // Elements of local memory with `tiles`. A group has at most 128 rows, and rows * width is at most
 // 2048.
 #define GEMM_LOCAL 5152
-
-#if SIMT_IS_FLOAT
-typedef float Number;
-SIMT_FN Number multiply_to(Number a, Number b, Number c) { return multiply_add(a, b, c); }
-SIMT_FN u32 number_bits(Number x) { return bits_of_float(x); }
-#else
-typedef i32 Number;
-SIMT_FN Number multiply_to(Number a, Number b, Number c) { return (i32)((u32)a * (u32)b + (u32)c); }
-SIMT_FN u32 number_bits(Number x) { return (u32)x; }
-#endif
 
 // The operands in memory. Each family of kernels defines the operands `own`.
 struct GemmPointers {
@@ -113,57 +103,6 @@ SIMT_FN void gemm_combine(const typename Product::Params& params, const GemmPoin
 }
 
 // ---- tiles --------------------------------------------------------------------------------------
-
-// A part of an operand in memory: lines of elements, in the order in which lanes load them.
-template <class Type>
-struct Patch {
-  typedef typename Type::Bits Bits;
-  SIMT_GLOBAL const Bits* from;
-  i64 line_stride, stride;
-  u32 lines, length;                // extents in local memory
-  u32 inside_lines, inside_length;  // elements outside are 0
-  bool immediate;
-  Bits value;
-};
-// Copies a patch to local memory, in which lines are `line_pitch` elements apart, and elements of a
-// line are `pitch` elements apart.
-template <bool contiguous, class Type>
-SIMT_FN void load_patch(const Patch<Type>& patch, SIMT_LOCAL Number* to, u32 line_pitch, u32 pitch) {
-  typedef typename Type::Bits Bits;
-  const i64 line_step = patch.line_stride * subgroups();
-  SIMT_GLOBAL const Bits* line = patch.from + patch.line_stride * subgroup();
-  SIMT_LOCAL Number* at = to + subgroup() * line_pitch;
-  const bool whole = patch.inside_lines == patch.lines && patch.inside_length == patch.length;
-  if (contiguous && whole && patch.length % (2 * width()) == 0) {
-    for (u32 l = subgroup(); l < patch.lines; l += subgroups()) {
-      for (u32 i = 0; i < patch.length; i += 2 * width()) {
-        const Number x = Type::value((line + i)[lane()]), y = Type::value((line + i + width())[lane()]);
-        (at + i * pitch)[lane() * pitch] = x;
-        (at + (i + width()) * pitch)[lane() * pitch] = y;
-      }
-      line += line_step;
-      at += subgroups() * line_pitch;
-    }
-    return;
-  }
-  const u32 step = smaller(width(), patch.length);  // both are powers of two
-  for (u32 l = subgroup(); l < patch.lines; l += subgroups()) {
-    const bool line_inside = l < patch.inside_lines;
-    for (u32 i = 0; i < patch.length; i += step) {
-      Number x = 0;
-      if (line_inside && i + lane() < patch.inside_length) {
-        if (contiguous) {
-          x = Type::value((line + i)[lane()]);
-        } else {
-          x = Type::value(patch.immediate ? patch.value : line[patch.stride * (i + lane())]);
-        }
-      }
-      if (lane() < step) (at + i * pitch)[lane() * pitch] = x;
-    }
-    line += line_step;
-    at += subgroups() * line_pitch;
-  }
-}
 
 template <class Type>
 SIMT_FN Patch<Type> patch_of(const GemmParams& p, Pointer base, int operand, i64 at) {

@@ -24,6 +24,7 @@ void add_operators(Operators& operators) {
   add_norm(operators);
   add_norm_bwd(operators);
   add_loss(operators);
+  add_attention(operators);
 }
 
 }  // namespace backplane::simt

@@ -8,6 +8,7 @@ namespace backplane::simt {
 
 void add_operators(Operators& operators);
 
+void add_attention(Operators& operators);
 void add_cast(Operators& operators);
 void add_conv(Operators& operators);
 void add_copy(Operators& operators);
