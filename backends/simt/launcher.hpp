@@ -3,12 +3,23 @@
 #pragma once
 
 #include <backplane/kit/queue_call.hpp>
+
+#include <atomic>
 #include <span>
 
 namespace backplane::simt {
 
-// Base class of the buffers of each stack.
-struct Buffer {};
+// Base class of the buffers of each stack. `id` is unique within the process, and not 0. An address
+// does not identify a buffer, because a later buffer may have the same address.
+struct Buffer {
+  Buffer()
+      : id([] {
+          static std::atomic<uint64_t> last{0};
+          return ++last;
+        }()) {}
+  const uint64_t id;
+  std::byte* address = nullptr;  // null if kernels access the memory by a handle
+};
 
 using Place = kit::Place<Buffer*>;
 using View = kit::QueueView<Buffer*>;
@@ -56,10 +67,24 @@ class Launcher {
   const Limits& limits() const { return limits_; }
   // Enqueues the kernel to run after all earlier kernels, or enqueues nothing and returns a
   // failure.
-  virtual kit::Status launch(const Launch& launch) = 0;
+  kit::Status launch(const Launch& launch) {
+    kit::Status status = enqueue(launch);
+    if (status.ok()) ++launched_;
+    return status;
+  }
+  // Returns the number of kernels that launch() has enqueued.
+  uint64_t launched() const { return launched_; }
 
  private:
+  virtual kit::Status enqueue(const Launch& launch) = 0;
+
   const Limits& limits_;
+  uint64_t launched_ = 0;
 };
+
+// Returns the status of calls while the process exits (driver_call.hpp).
+inline kit::Status exiting(const char* plugin) {
+  return {BP_UNAVAILABLE, kit::text(plugin, ": the process is exiting")};
+}
 
 }  // namespace backplane::simt

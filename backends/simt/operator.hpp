@@ -37,6 +37,31 @@ class Operator {
   virtual kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const = 0;
 };
 
+// Returns the program of a plan, whose kernels `kernels.get(name, log)` compiles.
+template <class Kernels>
+kit::Result<Program> compile(const std::shared_ptr<const Operator>& op, const kit::PlanForm& plan, Kernels& kernels,
+                             const kit::Host& host) {
+  Program out{.op = op};
+  const KernelNames names = op->kernels(plan);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].module.empty()) continue;
+    auto number = kernels.get(names[i], [&](const std::string& line) { host.log(BP_LOG_WARNING, line); });
+    if (!number.ok()) return number.status();
+    out.kernels[i] = number.value();
+  }
+  return out;
+}
+
+// Enqueues the kernels of an execution. If only some of them could be enqueued, the status is
+// EXECUTION_FAILED, unless the device is lost.
+inline kit::Status execute(Launcher& launcher, const Program& program, const Call& call) {
+  const uint64_t before = launcher.launched();
+  kit::Status status = program.op->enqueue(launcher, program, call);
+  if (status.ok() || launcher.launched() == before || status.code() == BP_DEVICE_LOST) return status;
+  return {BP_EXECUTION_FAILED, kit::text("a part of the operator was enqueued: ", status.message()),
+          status.vendor_code()};
+}
+
 using OperatorEntry = kit::QueueOperator<std::shared_ptr<const Operator>>;
 using Operators = kit::Operators<OperatorEntry>;
 

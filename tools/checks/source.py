@@ -30,7 +30,7 @@ may_include = {
     "backends/kit": ("abi",),
     "backends/cpu_kernels": ("abi", "backends/kit"),
     "backends/cache": ("abi", "backends/kit"),
-    "backends/simt": ("abi", "backends/kit"),
+    "backends/simt": ("abi", "backends/kit", "backends/cache"),
     "backends": ("abi", "backends/kit", "backends/cache", "backends/cpu_kernels", "backends/simt"),
     "conformance": ("abi", "core"),
     "conformance/mutants": ("abi", "backends/kit"),

@@ -9,12 +9,6 @@
 
 namespace backplane::level_zero {
 
-Buffer::Buffer()
-    : id([] {
-        static std::atomic<uint64_t> last = 0;
-        return ++last;
-      }()) {}
-
 namespace {
 
 // Sysman works only if the user enabled it before the driver started.
@@ -76,7 +70,7 @@ kit::Status Context::health() const {
 
 kit::Result<simt::Buffer*> Context::allocate(const bp_buffer_desc& desc) const {
   const simt::DriverCall call;
-  if (!call) return kit::Status{BP_UNAVAILABLE, "level_zero: the process is exiting"};
+  if (!call) return simt::exiting("level_zero");
   ze_relaxed_allocation_limits_exp_desc_t relaxed{ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC, nullptr,
                                                   ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE};
   const void* const next = device_.relaxes_limits && desc.bytes > device_.limit_bytes ? &relaxed : nullptr;

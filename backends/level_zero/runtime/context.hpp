@@ -11,9 +11,6 @@
 namespace backplane::level_zero {
 
 struct Buffer : simt::Buffer {
-  Buffer();
-  const uint64_t id;             // unique within the process, and not 0
-  std::byte* address = nullptr;  // the same for the host and the device
   bool imported = false;
 };
 inline Buffer* buffer_of(simt::Buffer* buffer) { return static_cast<Buffer*>(buffer); }

@@ -43,7 +43,7 @@ kit::Result<std::unique_ptr<Native>> Native::open(uint32_t index, const kit::Hos
 
 kit::Status Native::poll(const Mark& mark) const {
   const simt::DriverCall call;
-  if (!call || mark == nullptr) return kit::timed_out();
+  if (!call || mark == nullptr) return simt::exiting("level_zero");
   const ze_result_t code = context().api().zeEventQueryStatus(mark->event);
   return code == ZE_RESULT_NOT_READY ? kit::timed_out() : context().check(code, "zeEventQueryStatus");
 }
@@ -56,21 +56,17 @@ kit::Status Native::wait(const Mark& mark, uint64_t timeout_ns) const {
   while (true) {
     const auto left = std::max<int64_t>((end - Clock::now()) / std::chrono::nanoseconds(1), 0);
     const uint64_t slice = std::min(static_cast<uint64_t>(left), kSlice);
-    {
-      const simt::DriverCall call;
-      if (call && mark != nullptr) {
-        const ze_result_t code = context().api().zeEventHostSynchronize(mark->event, slice);
-        if (code != ZE_RESULT_NOT_READY) return context().check(code, "zeEventHostSynchronize");
-        if (slice == 0) return kit::timed_out();
-        continue;
-      }
-    }
+    const simt::DriverCall call;
+    if (!call || mark == nullptr) return simt::exiting("level_zero");
+    const ze_result_t code = context().api().zeEventHostSynchronize(mark->event, slice);
+    if (code != ZE_RESULT_NOT_READY) return context().check(code, "zeEventHostSynchronize");
     if (slice == 0) return kit::timed_out();
-    std::this_thread::sleep_for(std::chrono::nanoseconds(slice));
   }
 }
 
 kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) const {
+  const simt::DriverCall call;
+  if (!call || begin == nullptr || end == nullptr) return simt::exiting("level_zero");
   ze_kernel_timestamp_result_t times[2] = {};
   const ze_event_handle_t events[] = {begin->event, end->event};
   for (int i = 0; i < 2; ++i) {
@@ -105,25 +101,9 @@ kit::Status Native::prepare(const Kernel& op, const kit::CheckedDesc& checked, k
 }
 
 kit::Result<simt::Program> Native::compile(const Kernel& op, const kit::CheckedDesc&, const kit::PlanForm& plan) {
-  Program program{.op = op};
-  const simt::KernelNames names = op->kernels(plan);
   const simt::DriverCall call;
-  if (!call) return kit::Status{BP_UNAVAILABLE, "level_zero: the process is exiting"};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].module.empty()) continue;
-    auto number = shared_->kernels.get(names[i], [&](const std::string& line) { host_.log(BP_LOG_WARNING, line); });
-    if (!number.ok()) return number.status();
-    program.kernels[i] = number.value();
-  }
-  return program;
-}
-
-kit::Status Native::launch(Queue& queue, const Program& program, const simt::Call& call) const {
-  const uint64_t before = queue.launched();
-  kit::Status status = program.op->enqueue(queue, program, call);
-  if (status.ok() || queue.launched() == before || status.code() == BP_DEVICE_LOST) return status;
-  return {BP_EXECUTION_FAILED, kit::text("a part of the operator was enqueued: ", status.message()),
-          status.vendor_code()};
+  if (!call) return simt::exiting("level_zero");
+  return simt::compile(op, plan, shared_->kernels, host_);
 }
 
 }  // namespace backplane::level_zero

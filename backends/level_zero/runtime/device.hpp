@@ -51,7 +51,9 @@ class Native {
 
   kit::Status prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const;
   kit::Result<Program> compile(const Kernel& op, const kit::CheckedDesc& checked, const kit::PlanForm& plan);
-  kit::Status launch(Queue& queue, const Program& program, const simt::Call& call) const;
+  kit::Status launch(Queue& queue, const Program& program, const simt::Call& call) const {
+    return simt::execute(queue, program, call);
+  }
 
  private:
   // State that all Native objects of a device share. The state exists until the process ends, so

@@ -58,16 +58,22 @@ kit::Status Events::grow(Kind& kind, bool timed) const {
   kit::Status status =
       context_.check(ze.zeEventPoolCreate(context_.handle(), &desc, 1, &device, &pool), "zeEventPoolCreate");
   if (!status.ok()) return status;
-  kind.pools.push_back(pool);
+  std::vector<ze_event_handle_t> events;
   for (uint32_t i = 0; i < kPerPool; ++i) {
     const ze_event_desc_t each{ZE_STRUCTURE_TYPE_EVENT_DESC, nullptr, i, ZE_EVENT_SCOPE_FLAG_HOST,
                                ZE_EVENT_SCOPE_FLAG_HOST};
     ze_event_handle_t event = nullptr;
     status = context_.check(ze.zeEventCreate(pool, &each, &event), "zeEventCreate");
-    if (!status.ok()) return kind.free.empty() ? status : kit::Status{};
-    kind.all.push_back(event);
-    kind.free.push_back(event);
+    if (!status.ok()) break;
+    events.push_back(event);
   }
+  if (events.empty()) {
+    ze.zeEventPoolDestroy(pool);
+    return status;
+  }
+  kind.pools.push_back(pool);
+  kind.all.insert(kind.all.end(), events.begin(), events.end());
+  kind.free.insert(kind.free.end(), events.begin(), events.end());
   return {};
 }
 

@@ -1,36 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/kernels.hpp"
 
-#include "driver_call.hpp"
 #include "spirv/modules.hpp"
 #include "spirv/spirv.hpp"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace backplane::level_zero {
 
 namespace {
 
-struct Registered {
-  ~Registered() { [[maybe_unused]] static const bool once = (simt::DriverCall::stop_at_exit(), true); }
-};
+constexpr const char* kLargeRegisterFile = "-ze-opt-large-register-file";
+
+// Kernels access buffers above 4 GiB only if the module is compiled with this flag.
+const char* buffer_flag(const PhysicalDevice& device) {
+  return device.relaxes_limits ? "-ze-opt-greater-than-4GB-buffer-required " : "";
+}
+
+ze_module_handle_t module_of(void* module) { return static_cast<ze_module_handle_t>(module); }
 
 }  // namespace
 
 Kernels::Kernels(const Context& context)
-    : context_(context), folder_(cache::cache_folder(kCacheSetting, "level_zero")) {
-  const auto digest = [](const std::string& of, uint8_t(&out)[16]) {
-    const XXH128_hash_t hash = XXH3_128bits(of.data(), of.size());
-    std::memcpy(out, &hash, sizeof(out));
-  };
-  digest(context.device().name, key_.device);
-  digest(context.device().version, key_.driver);
-}
+    : CompiledKernels({"level_zero", kCacheSetting, context.device().name, context.device().version,
+                       kit::text(buffer_flag(context.device()), kLargeRegisterFile), context.device().limits.width}),
+      context_(context) {}
 
 Kernels::~Kernels() {
-  for (const Entry& entry : entries_) {
-    if (entry.module != nullptr) context_.api().zeModuleDestroy(entry.module);
+  for (const Entry& entry : entries()) {
+    if (entry.module != nullptr) context_.api().zeModuleDestroy(module_of(entry.module));
   }
 }
 
@@ -39,38 +35,10 @@ bool Kernels::can_run(const simt::KernelName& name) const {
   return (context_.device().has_f16 || !types.f16) && (context_.device().has_f64 || !types.f64);
 }
 
-kit::Result<uint32_t> Kernels::get(const simt::KernelName& name, const Log& log) {
-  Entry* entry = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    Entry*& known = names_[{name.module, name.function}];
-    if (known == nullptr) {
-      known = &entries_.emplace_back();
-      known->number = static_cast<uint32_t>(entries_.size() - 1);
-      known->function = name.function;
-    }
-    entry = known;
-  }
-  std::lock_guard lock(entry->mutex);
-  if (entry->module == nullptr) {
-    if (kit::Status status = compile(name, *entry, log); !status.ok()) return status;
-  }
-  return entry->number;
-}
-
-std::optional<cache::CacheFile> Kernels::file_of(std::span<const uint32_t> module) const {
-  if (!folder_) return std::nullopt;
-  cache::CacheKey key = key_;
-  key.build = XXH3_64bits(module.data(), module.size_bytes());
-  return std::optional<cache::CacheFile>(std::in_place, *folder_, key);
-}
-
 ze_result_t Kernels::create_module(ze_module_format_t format, std::span<const std::byte> code, const char* registers,
                                    ze_module_handle_t& out, std::string* build_log) const {
   const Api& ze = context_.api();
-  // Kernels access buffers above 4 GiB only if the module is compiled with the first flag.
-  const std::string flags =
-      kit::text(context_.device().relaxes_limits ? "-ze-opt-greater-than-4GB-buffer-required " : "", registers);
+  const std::string flags = kit::text(buffer_flag(context_.device()), registers);
   const ze_module_desc_t desc{ZE_STRUCTURE_TYPE_MODULE_DESC,
                               nullptr,
                               format,
@@ -103,81 +71,53 @@ uint32_t Kernels::spilled_bytes(ze_module_handle_t module, const std::string& fu
   return properties.spillMemSize;
 }
 
-void Kernels::reduce_spills(std::span<const std::byte> code, Entry& entry) const {
-  const uint32_t spilled = spilled_bytes(entry.module, entry.function);
+void Kernels::reduce_spills(std::span<const std::byte> code, const std::string& function,
+                            ze_module_handle_t& module) const {
+  const uint32_t spilled = spilled_bytes(module, function);
   if (spilled == 0) return;
   ze_module_handle_t other = nullptr;
-  if (create_module(ZE_MODULE_FORMAT_IL_SPIRV, code, "-ze-opt-large-register-file", other, nullptr) !=
-      ZE_RESULT_SUCCESS) {
-    return;
-  }
-  if (spilled_bytes(other, entry.function) < spilled) std::swap(entry.module, other);
+  if (create_module(ZE_MODULE_FORMAT_IL_SPIRV, code, kLargeRegisterFile, other, nullptr) != ZE_RESULT_SUCCESS) return;
+  if (spilled_bytes(other, function) < spilled) std::swap(module, other);
   context_.api().zeModuleDestroy(other);
 }
 
-std::vector<std::byte> Kernels::binary_of(ze_module_handle_t module) const {
+Kernels::Module Kernels::load(std::span<const std::byte> binary, const std::string&) const {
+  ze_module_handle_t out = nullptr;
+  const ze_result_t code = create_module(ZE_MODULE_FORMAT_NATIVE, binary, "", out, nullptr);
+  return code == ZE_RESULT_SUCCESS ? out : nullptr;
+}
+
+std::vector<std::byte> Kernels::binary_of(Module module) const {
   std::size_t size = 0;
-  if (context_.api().zeModuleGetNativeBinary(module, &size, nullptr) != ZE_RESULT_SUCCESS) return {};
+  const Api& ze = context_.api();
+  if (ze.zeModuleGetNativeBinary(module_of(module), &size, nullptr) != ZE_RESULT_SUCCESS) return {};
   std::vector<std::byte> out(size);
   auto* bytes = reinterpret_cast<uint8_t*>(out.data());
-  const ze_result_t code = context_.api().zeModuleGetNativeBinary(module, &size, bytes);
+  const ze_result_t code = ze.zeModuleGetNativeBinary(module_of(module), &size, bytes);
   return code == ZE_RESULT_SUCCESS ? out : std::vector<std::byte>{};
 }
 
-kit::Status Kernels::compile(const simt::KernelName& name, Entry& entry, const Log& log) const {
-  const std::vector<uint32_t> module =
-      simt::single_kernel(simt::find_module(name.module), name.function, context_.device().limits.width);
-  if (module.empty()) {
-    return {BP_INTERNAL, kit::text("level_zero: the plugin was built without the kernel ", name.function, " of ",
-                                   name.module, "; report this to its vendor")};
-  }
-  const std::optional<cache::CacheFile> file = file_of(module);
-  // A driver loads its compiler at the first compilation, and the compiler registers exit handlers.
-  // DriverCall therefore registers its handler after the compilation (driver_call.hpp).
-  const Registered at_exit;
-  if (file) {
-    std::string objection;
-    const std::vector<std::byte> binary = file->load(objection);
-    if (!binary.empty() &&
-        create_module(ZE_MODULE_FORMAT_NATIVE, binary, "", entry.module, nullptr) != ZE_RESULT_SUCCESS) {
-      entry.module = nullptr;
-      objection = "the driver does not take it";
-    }
-    if (!objection.empty()) {
-      log(kit::text("level_zero: the compiled kernel ", file->path(), " is not used: ", objection, "; it is replaced"));
-    }
-    if (entry.module != nullptr) return {};
-  }
+kit::Result<Kernels::Module> Kernels::build(const simt::KernelName& name, std::span<const uint32_t> spirv) const {
   std::string build_log;
-  const std::span<const std::byte> spirv = std::as_bytes(std::span(module));
-  const ze_result_t code = create_module(ZE_MODULE_FORMAT_IL_SPIRV, spirv, "", entry.module, &build_log);
-  if (code != ZE_RESULT_SUCCESS) {
-    entry.module = nullptr;
-    const kit::Status status = context_.check(code, "zeModuleCreate");
-    return {status.code(),
-            kit::text(status.message(), "; the kernel is ", name.function, " of ", name.module, ": ", build_log),
-            status.vendor_code()};
+  ze_module_handle_t out = nullptr;
+  const std::span<const std::byte> code = std::as_bytes(spirv);
+  const ze_result_t result = create_module(ZE_MODULE_FORMAT_IL_SPIRV, code, "", out, &build_log);
+  if (result != ZE_RESULT_SUCCESS) {
+    const kit::Status status = context_.check(result, "zeModuleCreate");
+    return kit::Status{
+        status.code(),
+        kit::text(status.message(), "; the kernel is ", name.function, " of ", name.module, ": ", build_log),
+        status.vendor_code()};
   }
-  reduce_spills(spirv, entry);
-  if (!file) return {};
-  const std::vector<std::byte> binary = binary_of(entry.module);
-  const std::string why = binary.empty() ? "the driver gives no binary" : file->store(binary);
-  if (!why.empty()) {
-    log(kit::text("level_zero: the compiled kernel ", file->path(), " is not kept: ", why,
-                  "; make its folder writable, or set ", kCacheSetting, " to another, or to off"));
-  }
-  return {};
+  reduce_spills(code, name.function, out);
+  return Module{out};
 }
 
 kit::Result<ze_kernel_handle_t> Kernels::create(uint32_t number) {
-  const Entry* entry = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    entry = &entries_[number];
-  }
-  const ze_kernel_desc_t desc{ZE_STRUCTURE_TYPE_KERNEL_DESC, nullptr, 0, entry->function.c_str()};
+  const Entry& compiled = entry(number);
+  const ze_kernel_desc_t desc{ZE_STRUCTURE_TYPE_KERNEL_DESC, nullptr, 0, compiled.function.c_str()};
   ze_kernel_handle_t kernel = nullptr;
-  const ze_result_t code = context_.api().zeKernelCreate(entry->module, &desc, &kernel);
+  const ze_result_t code = context_.api().zeKernelCreate(module_of(compiled.module), &desc, &kernel);
   if (kit::Status status = context_.check(code, "zeKernelCreate"); !status.ok()) return status;
   return kernel;
 }

@@ -65,7 +65,7 @@ class Reader {
   static std::string failed(ze_result_t code, const char* call) { return status_of(code, call).message(); }
 
   std::string read_device() {
-    auto device = empty<ze_device_properties_t>(ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES);
+    auto device = empty<ze_device_properties_t>(ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2);
     const ze_result_t code = ze_.zeDeviceGetProperties(out_.id, &device);
     if (code != ZE_RESULT_SUCCESS) return failed(code, "zeDeviceGetProperties");
     device.name[sizeof(device.name) - 1] = '\0';
@@ -78,7 +78,9 @@ class Reader {
     out_.is_tile = (device.flags & ZE_DEVICE_PROPERTY_FLAG_SUBDEVICE) != 0;
     if (out_.is_tile) out_.name += kit::text(", tile ", device.subdeviceId);
     out_.limit_bytes = device.maxMemAllocSize;
-    out_.tick_ns = static_cast<double>(device.timerResolution);
+    // Drivers report the frequency in Hz. Drivers older than Level Zero 1.2 report nanoseconds per tick.
+    const auto resolution = static_cast<double>(device.timerResolution);
+    out_.tick_ns = resolution >= 10000 ? 1e9 / resolution : resolution;
     if (device.kernelTimestampValidBits != 0) out_.timer_bits = device.kernelTimestampValidBits;
     static_assert(sizeof(out_.uuid) == sizeof(device.uuid.id));
     std::memcpy(out_.uuid, device.uuid.id, sizeof(out_.uuid));

@@ -18,9 +18,7 @@ Queue::~Queue() {
     (void)lists_.release();  // the lists belong to a driver that has ended
     return;
   }
-  for (const Kernel& object : objects_) {
-    if (object.handle != nullptr) context_.api().zeKernelDestroy(object.handle);
-  }
+  objects_.clear([this](ze_kernel_handle_t kernel) { context_.api().zeKernelDestroy(kernel); });
 }
 
 kit::Status Queue::append_barrier(ze_command_list_handle_t list, ze_event_handle_t signaled, const Mark& waited) {
@@ -112,50 +110,27 @@ kit::Status Queue::copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
   return context_.check(code, "zeCommandListAppendMemoryCopy");
 }
 
-kit::Result<Queue::Kernel*> Queue::kernel(uint32_t number) {
-  if (number >= objects_.size()) objects_.resize(number + 1);
-  Kernel& out = objects_[number];
-  if (out.handle == nullptr) {
-    auto made = kernels_.create(number);
-    if (!made.ok()) return made.status();
-    out.handle = made.value();
-  }
-  return &out;
-}
-
-kit::Status Queue::set_arguments(Kernel& kernel, const simt::Launch& launch) {
-  const Api& ze = context_.api();
-  const auto count = static_cast<uint32_t>(launch.places.size());
-  auto* offsets = static_cast<uint64_t*>(launch.params);
-  for (uint32_t i = 0; i < count; ++i) {
-    const simt::Place& place = launch.places[i];
-    const Buffer* buffer = buffer_of(place.memory);
-    const std::byte* pointer = buffer == nullptr ? nullptr : buffer->address + place.offset;
-    offsets[i] = buffer == nullptr ? place.offset : 0;  // the offset of an operand without memory is a number
-    const Kernel::Argument given{buffer == nullptr ? 0 : buffer->id, pointer};
-    if (kernel.arguments[i] == given) continue;
-    kernel.arguments[i] = {};
-    const ze_result_t code =
-        ze.zeKernelSetArgumentValue(kernel.handle, i, sizeof(pointer), pointer == nullptr ? nullptr : &pointer);
-    if (code != ZE_RESULT_SUCCESS) return context_.check(code, "zeKernelSetArgumentValue");
-    kernel.arguments[i] = given;
-  }
-  return context_.check(ze.zeKernelSetArgumentValue(kernel.handle, count, launch.params_bytes, launch.params),
-                        "zeKernelSetArgumentValue");
-}
-
-kit::Status Queue::launch(const simt::Launch& launch) {
+kit::Status Queue::enqueue(const simt::Launch& launch) {
   const simt::DriverCall call;
   if (!call) return {};
   const Api& ze = context_.api();
-  auto found = kernel(launch.kernel);
+  auto found = objects_.get(launch.kernel, [&](uint32_t number) { return kernels_.create(number); });
   if (!found.ok()) return found.status();
-  Kernel& object = *found.value();
-  if (kit::Status status = set_arguments(object, launch); !status.ok()) return status;
+  auto& object = *found.value();
+  const auto set = [&](uint32_t index, std::size_t bytes, const void* value) {
+    return context_.check(ze.zeKernelSetArgumentValue(object.handle, index, bytes, value), "zeKernelSetArgumentValue");
+  };
+  kit::Status status = simt::KernelObjects<ze_kernel_handle_t>::set_arguments(
+      object, launch, [&](uint32_t i, const simt::Buffer*, const std::byte* pointer) {
+        return set(i, sizeof(pointer), pointer == nullptr ? nullptr : &pointer);
+      });
+  if (!status.ok()) return status;
+  status = set(static_cast<uint32_t>(launch.places.size()), launch.params_bytes, launch.params);
+  if (!status.ok()) return status;
   if (object.group_size != launch.group_size) {
     object.group_size = 0;
     const ze_result_t code = ze.zeKernelSetGroupSize(object.handle, launch.group_size, 1, 1);
-    if (kit::Status status = context_.check(code, "zeKernelSetGroupSize"); !status.ok()) return status;
+    if (status = context_.check(code, "zeKernelSetGroupSize"); !status.ok()) return status;
     object.group_size = launch.group_size;
   }
   auto list = next();
@@ -163,10 +138,7 @@ kit::Status Queue::launch(const simt::Launch& launch) {
   const ze_group_count_t groups{launch.groups[0], launch.groups[1], launch.groups[2]};
   const ze_result_t code =
       ze.zeCommandListAppendLaunchKernel(list.value(), object.handle, &groups, nullptr, 0, nullptr);
-  if (code == ZE_RESULT_SUCCESS) {
-    needs_barrier_ = true;
-    ++launched_;
-  }
+  if (code == ZE_RESULT_SUCCESS) needs_barrier_ = true;
   return context_.check(code, "zeCommandListAppendLaunchKernel");
 }
 

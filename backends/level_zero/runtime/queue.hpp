@@ -2,6 +2,7 @@
 // An in-order queue of commands, with its kernel objects.
 #pragma once
 
+#include "kernel_objects.hpp"
 #include "runtime/kernels.hpp"
 #include "runtime/lists.hpp"
 
@@ -16,23 +17,8 @@ class Queue : public simt::Launcher {
   kit::Result<Mark> mark(bool timed);
   kit::Status wait_for(const Mark& given);
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
-  kit::Status launch(const simt::Launch& launch) override;
-  // Returns the number of kernels that launch() has enqueued.
-  uint64_t launched() const { return launched_; }
 
  private:
-  // A kernel object and the arguments that it contains.
-  struct Kernel {
-    ze_kernel_handle_t handle = nullptr;
-    uint32_t group_size = 0;
-    // An address alone does not identify an argument, because a later buffer may have it.
-    struct Argument {
-      uint64_t id = UINT64_MAX;  // number of the buffer; 0 for an operand without memory
-      const std::byte* pointer = nullptr;
-      bool operator==(const Argument&) const = default;
-    };
-    std::array<Argument, simt::kMaxPlaces> arguments{};
-  };
   // Events for which commands before `end` wait. The queue holds the events until `end` has
   // completed, so that Events does not reset them earlier.
   struct Held {
@@ -52,8 +38,7 @@ class Queue : public simt::Launcher {
   // Returns the list that accepts the next command, which runs after all earlier commands.
   kit::Result<ze_command_list_handle_t> next();
   kit::Status append_barrier(ze_command_list_handle_t list, ze_event_handle_t signaled, const Mark& waited);
-  kit::Result<Kernel*> kernel(uint32_t number);
-  kit::Status set_arguments(Kernel& kernel, const simt::Launch& launch);
+  kit::Status enqueue(const simt::Launch& launch) override;
   // Releases the events of waits that have ended.
   void release_passed();
 
@@ -61,13 +46,12 @@ class Queue : public simt::Launcher {
   Kernels& kernels_;
   Events& events_;
   std::unique_ptr<Lists> lists_;
-  std::vector<Kernel> objects_;  // the index is the kernel's number
-  std::vector<Mark> waited_;     // events of waits since the last mark
+  simt::KernelObjects<ze_kernel_handle_t> objects_;
+  std::vector<Mark> waited_;  // events of waits since the last mark
   std::deque<Held> held_;
   Mark last_;                   // the last mark
   bool needs_barrier_ = false;  // the last command of the open list was not a barrier
   uint32_t commands_ = 0;       // commands since the last mark
-  uint64_t launched_ = 0;
 };
 
 }  // namespace backplane::level_zero

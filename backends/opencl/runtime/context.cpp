@@ -9,11 +9,6 @@ namespace backplane::opencl {
 
 namespace {
 
-uint64_t next_id() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
-
 kit::Status no_memory(const bp_buffer_desc& desc, const char* call, cl_int code) {
   return {
       BP_OUT_OF_MEMORY,
@@ -41,9 +36,8 @@ Context::~Context() {
 
 kit::Result<simt::Buffer*> Context::allocate(const bp_buffer_desc& desc) {
   const simt::DriverCall call;
-  if (!call) return kit::Status{BP_UNAVAILABLE, "opencl: the process is exiting"};
+  if (!call) return simt::exiting("opencl");
   auto out = std::make_unique<Buffer>();
-  out->id = next_id();
   if (desc.kind == BP_MEMORY_DEVICE) {
     if (desc.bytes > device_.max_buffer_bytes) {
       return kit::out_of_memory("opencl: a buffer of ", desc.bytes, " bytes exceeds the device's limit of ",
@@ -88,7 +82,6 @@ kit::Result<simt::Buffer*> Context::import_memory(const bp_import_desc& desc) {
     return kit::unsupported("import_memory: type ", desc.type, " is not taken, BP_IMPORT_HOST is; copy instead");
   }
   auto out = std::make_unique<Buffer>();
-  out->id = next_id();
   out->address = reinterpret_cast<std::byte*>(desc.address);
   out->origin = Buffer::Origin::kImported;
   return out.release();

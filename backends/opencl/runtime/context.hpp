@@ -2,7 +2,6 @@
 // A context of one device, and the buffers that are allocated in it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "runtime/platform.hpp"
@@ -11,12 +10,11 @@ namespace backplane::opencl {
 
 // Memory with a handle or with an address, never both.
 struct Buffer : simt::Buffer {
-  uint64_t id = 0;  // unique within the process, and not 0
   cl_mem memory = nullptr;
-  std::byte* address = nullptr;
   enum class Origin { kDriver, kUsm, kSvm, kHost, kImported } origin = Origin::kDriver;
 };
 inline Buffer* buffer_of(simt::Buffer* buffer) { return static_cast<Buffer*>(buffer); }
+inline const Buffer* buffer_of(const simt::Buffer* buffer) { return static_cast<const Buffer*>(buffer); }
 
 class Context {
  public:

@@ -45,7 +45,7 @@ kit::Status Native::memory_info(uint32_t, bp_memory_info& out) const {
 
 kit::Status Native::poll(const Mark& mark) const {
   const simt::DriverCall call;
-  if (!call || mark.handle() == nullptr) return kit::timed_out();
+  if (!call || mark.handle() == nullptr) return simt::exiting("opencl");
   cl_int state = CL_COMPLETE;  // positive while the work is pending, negative if earlier work failed
   const cl_int code =
       context().api().clGetEventInfo(mark.handle(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
@@ -54,6 +54,8 @@ kit::Status Native::poll(const Mark& mark) const {
 }
 
 kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) const {
+  const simt::DriverCall call;
+  if (!call || begin.handle() == nullptr || end.handle() == nullptr) return simt::exiting("opencl");
   cl_ulong times[2] = {};
   const cl_event events[] = {begin.handle(), end.handle()};
   for (int i = 0; i < 2; ++i) {
@@ -65,25 +67,9 @@ kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) const {
 }
 
 kit::Result<simt::Program> Native::compile(const Kernel& op, const kit::CheckedDesc&, const kit::PlanForm& plan) {
-  Program program{.op = op};
-  const simt::KernelNames names = op->kernels(plan);
   const simt::DriverCall call;
-  if (!call) return kit::Status{BP_UNAVAILABLE, "opencl: the process is exiting"};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].module.empty()) continue;
-    auto number = shared_->kernels.get(names[i], [&](const std::string& line) { host_.log(BP_LOG_WARNING, line); });
-    if (!number.ok()) return number.status();
-    program.kernels[i] = number.value();
-  }
-  return program;
-}
-
-kit::Status Native::launch(Queue& queue, const Program& program, const simt::Call& call) const {
-  const uint64_t before = queue.launched();
-  kit::Status status = program.op->enqueue(queue, program, call);
-  if (status.ok() || queue.launched() == before) return status;
-  return {BP_EXECUTION_FAILED, kit::text("a part of the operator was enqueued: ", status.message()),
-          status.vendor_code()};
+  if (!call) return simt::exiting("opencl");
+  return simt::compile(op, plan, shared_->kernels, host_);
 }
 
 }  // namespace backplane::opencl

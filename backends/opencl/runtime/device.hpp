@@ -50,7 +50,9 @@ class Native {
     return op->prepare(checked, needs);
   }
   kit::Result<Program> compile(const Kernel& op, const kit::CheckedDesc& checked, const kit::PlanForm& plan);
-  kit::Status launch(Queue& queue, const Program& program, const simt::Call& call) const;
+  kit::Status launch(Queue& queue, const Program& program, const simt::Call& call) const {
+    return simt::execute(queue, program, call);
+  }
 
  private:
   // State that all Native objects of a device share. The state exists until the process ends, so

@@ -70,6 +70,9 @@ std::string describe_device(const Query& query, PhysicalDevice& out) {
     return "its driver cannot fix the width of sub-groups (cl_intel_required_subgroup_size), on which the kernels "
            "depend";
   }
+  if (!contains(extensions, "cl_khr_subgroup_shuffle")) {
+    return "its driver cannot exchange values between the threads of a sub-group (cl_khr_subgroup_shuffle)";
+  }
   out.limits.width = simt::choose_width(query.list<std::size_t>(CL_DEVICE_SUB_GROUP_SIZES_INTEL), kWidthSetting);
   if (out.limits.width == 0) {
     return kit::text("it does not offer the width of sub-groups that ", kWidthSetting,

@@ -17,9 +17,7 @@ Queue::~Queue() {
   const simt::DriverCall call;
   if (!call) return;
   const Api& cl = context_.api();
-  for (const Kernel& object : objects_) {
-    if (object.handle != nullptr) cl.clReleaseKernel(object.handle);
-  }
+  objects_.clear([&](cl_kernel kernel) { cl.clReleaseKernel(kernel); });
   if (handle_ != nullptr) cl.clReleaseCommandQueue(handle_);
 }
 
@@ -73,62 +71,35 @@ kit::Status Queue::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& sr
                    "clEnqueueSVMMemcpy");
 }
 
-kit::Result<Queue::Kernel*> Queue::kernel(uint32_t number) {
-  if (number >= objects_.size()) objects_.resize(number + 1);
-  Kernel& out = objects_[number];
-  if (out.handle == nullptr) {
-    auto made = kernels_.create(number);
-    if (!made.ok()) return made.status();
-    out.handle = made.value();
-  }
-  return &out;
-}
-
-cl_int Queue::set_argument(Kernel& kernel, uint32_t index, const simt::Place& place) {
+cl_int Queue::set_argument(cl_kernel kernel, uint32_t index, const Buffer* buffer, const std::byte* pointer) const {
   const Api& cl = context_.api();
-  const Buffer* buffer = buffer_of(place.memory);
-  const bool addressed = buffer != nullptr && buffer->address != nullptr;
-  Kernel::Argument& known = kernel.arguments[index];
-  const Kernel::Argument given{buffer == nullptr ? 0 : buffer->id, addressed ? place.offset : 0};
-  if (known.id == given.id && known.offset == given.offset) return CL_SUCCESS;
-  known.id = UINT64_MAX;  // unknown after a failure
-  cl_int code = CL_SUCCESS;
-  if (addressed) {
-    const std::byte* address = buffer->address + place.offset;
-    code = context_.extensions().clSetKernelArgMemPointerINTEL != nullptr
-               ? context_.extensions().clSetKernelArgMemPointerINTEL(kernel.handle, index, address)
-               : cl.clSetKernelArgSVMPointer(kernel.handle, index, address);
-  } else {
-    const cl_mem memory = buffer == nullptr ? nullptr : buffer->memory;
-    code = cl.clSetKernelArg(kernel.handle, index, sizeof(cl_mem), buffer == nullptr ? nullptr : &memory);
+  if (pointer != nullptr) {
+    return context_.extensions().clSetKernelArgMemPointerINTEL != nullptr
+               ? context_.extensions().clSetKernelArgMemPointerINTEL(kernel, index, pointer)
+               : cl.clSetKernelArgSVMPointer(kernel, index, pointer);
   }
-  if (code == CL_SUCCESS) known = given;
-  return code;
+  return cl.clSetKernelArg(kernel, index, sizeof(cl_mem), buffer == nullptr ? nullptr : &buffer->memory);
 }
 
-kit::Status Queue::launch(const simt::Launch& launch) {
+kit::Status Queue::enqueue(const simt::Launch& launch) {
   const simt::DriverCall call;
   if (!call) return {};
   const Api& cl = context_.api();
-  auto found = kernel(launch.kernel);
+  auto found = objects_.get(launch.kernel, [&](uint32_t number) { return kernels_.create(number); });
   if (!found.ok()) return found.status();
-  Kernel& object = *found.value();
-  const auto count = static_cast<uint32_t>(launch.places.size());
-  auto* offsets = static_cast<uint64_t*>(launch.params);
-  for (uint32_t i = 0; i < count; ++i) {
-    const simt::Place& place = launch.places[i];
-    const bool addressed = place.memory != nullptr && buffer_of(place.memory)->address != nullptr;
-    offsets[i] = addressed ? 0 : place.offset;
-    if (const cl_int code = set_argument(object, i, place); code != CL_SUCCESS)
-      return status_of(code, "clSetKernelArg");
-  }
-  cl_int code = cl.clSetKernelArg(object.handle, count, launch.params_bytes, launch.params);
+  cl_kernel kernel = found.value()->handle;
+  kit::Status status = simt::KernelObjects<cl_kernel>::set_arguments(
+      *found.value(), launch, [&](uint32_t i, const simt::Buffer* buffer, const std::byte* pointer) {
+        return status_of(set_argument(kernel, i, buffer_of(buffer), pointer), "clSetKernelArg");
+      });
+  if (!status.ok()) return status;
+  const auto count = static_cast<cl_uint>(launch.places.size());
+  cl_int code = cl.clSetKernelArg(kernel, count, launch.params_bytes, launch.params);
   if (code != CL_SUCCESS) return status_of(code, "clSetKernelArg");
   const std::size_t local[] = {launch.group_size, 1, 1};
   const std::size_t global[] = {std::size_t{launch.groups[0]} * launch.group_size, launch.groups[1], launch.groups[2]};
   const cl_uint dimensions = launch.groups[2] != 1 ? 3 : launch.groups[1] != 1 ? 2 : 1;
-  code = cl.clEnqueueNDRangeKernel(handle_, object.handle, dimensions, nullptr, global, local, 0, nullptr, nullptr);
-  if (code == CL_SUCCESS) ++launched_;
+  code = cl.clEnqueueNDRangeKernel(handle_, kernel, dimensions, nullptr, global, local, 0, nullptr, nullptr);
   return status_of(code, "clEnqueueNDRangeKernel");
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "driver_call.hpp"
+#include "kernel_objects.hpp"
 #include "runtime/kernels.hpp"
 
 namespace backplane::opencl {
@@ -41,31 +42,17 @@ class Queue : public simt::Launcher {
   kit::Result<Event> mark();
   kit::Status wait_for(const Event& event);
   kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
-  kit::Status launch(const simt::Launch& launch) override;
-  // Returns the number of kernels that launch() has enqueued.
-  uint64_t launched() const { return launched_; }
 
  private:
-  // A kernel object and the arguments that it contains.
-  struct Kernel {
-    cl_kernel handle = nullptr;
-    struct Argument {
-      uint64_t id = UINT64_MAX;  // id of the buffer; 0 is null, UINT64_MAX is unknown
-      uint64_t offset = 0;       // for buffers with addresses
-    };
-    std::array<Argument, simt::kMaxPlaces> arguments;
-  };
-
   Queue(const Context& context, Kernels& kernels)
       : Launcher(context.device().limits), context_(context), kernels_(kernels) {}
-  kit::Result<Kernel*> kernel(uint32_t number);
-  cl_int set_argument(Kernel& kernel, uint32_t index, const simt::Place& place);
+  kit::Status enqueue(const simt::Launch& launch) override;
+  cl_int set_argument(cl_kernel kernel, uint32_t index, const Buffer* buffer, const std::byte* pointer) const;
 
   const Context& context_;
   Kernels& kernels_;
   cl_command_queue handle_ = nullptr;
-  std::vector<Kernel> objects_;  // the index is the kernel's number
-  uint64_t launched_ = 0;
+  simt::KernelObjects<cl_kernel> objects_;
 };
 
 }  // namespace backplane::opencl

@@ -6,10 +6,11 @@
 #include "nest.h"
 
 #define TILE_ROWS 8
-#define TILE_SUBGROUPS 8
 #define TILE_DEPTH 32
-#define MAX_WIDTH 64
 #define PITCH_A (TILE_DEPTH + 1)
+// Numbers of local memory. A group has at most 16 sub-groups and 256 threads, so tile_a has at most
+// 128 rows, and rows * width is at most 2048.
+#define TILE_NUMBERS 5248
 
 SIMT_FN float value_at(Pointer base, const ConvParams& p, int operand, i64 at) {
   const bool immediate = (p.immediate >> operand & 1u) != 0;
@@ -201,9 +202,10 @@ SIMT_FN SIMT_GLOBAL float* partial_of(const ConvParams& p, Pointer partials, u32
 }
 
 SIMT_KERNEL(conv)(Pointer c, Pointer a, Pointer b, Pointer bias, Pointer partials, ConvParams p) {
-  SIMT_SHARED(float, tile_a, TILE_ROWS* TILE_SUBGROUPS* PITCH_A);
-  SIMT_SHARED(float, tile_b, TILE_DEPTH * 2 * MAX_WIDTH);
+  SIMT_SHARED(float, tiles, TILE_NUMBERS);
   const u32 tile_rows = TILE_ROWS * subgroups(), tile_columns = 2 * width();
+  SIMT_LOCAL float* tile_a = tiles;
+  SIMT_LOCAL float* tile_b = tiles + tile_rows * PITCH_A;
   const u32 row_tiles = (p.rows + tile_rows - 1) / tile_rows;
   const u32 column_tiles = (p.columns + tile_columns - 1) / tile_columns;
   const u32 items = row_tiles * column_tiles * p.matrices * p.splits;

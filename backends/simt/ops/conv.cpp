@@ -10,8 +10,9 @@ namespace backplane::simt {
 
 namespace {
 
-constexpr uint32_t kConvTileRows = 8, kConvTileSubgroups = 8;  // as in device/conv.h
-constexpr uint32_t kImageRank = 3;  // dimensions 1 to 3 of ConvParams; a missing dimension has extent 1
+constexpr uint32_t kConvTileRows = 8, kConvTileSubgroups = 16, kConvMaxGroup = 256;  // as in device/conv.h
+constexpr uint32_t kImageRank = 3;                 // dimensions 1 to 3 of ConvParams; a missing dimension has extent 1
+constexpr double kMaxTransposedWeights = 1 << 17;  // elements of the kernel of a transposed convolution
 constexpr uint64_t kPartialSumBytes = uint64_t{4} << 20;  // capacity in bytes for the partial sums of splits
 
 // Returns the axis of an operand for dimension `d` of ConvParams, or 0 if the operand lacks that
@@ -50,11 +51,16 @@ int32_t inverse_modulo(int64_t a, int64_t m) {
   return static_cast<int32_t>((x % m + m) % m);
 }
 
+// A product that would overflow is inexact but large.
 template <class Shaped>
-bool has_31_bit_indices(const Shaped& view) {
+double elements_of(const Shaped& view) {
   double elements = 1;
   for (uint32_t d = 0; d < view.rank; ++d) elements *= static_cast<double>(view.shape[d]);
-  return elements <= double{Nest::kMaxCount};
+  return elements;
+}
+template <class Shaped>
+bool has_31_bit_indices(const Shaped& view) {
+  return elements_of(view) <= double{Nest::kMaxCount};
 }
 
 // One dimension of the image, with the axis of the operands that has this dimension.
@@ -96,6 +102,10 @@ class Convolution : public Operator {
           checked.op->name, ": 512 and more output channels with lines of less than 8 positions are",
           " not supported, because each tile of channels would gather the windows again; let core", " decompose it");
     }
+    if (is_transposed && elements_of(weight) > kMaxTransposedWeights) {
+      return kit::unsupported(checked.op->name, ": kernels of more than 2^17 elements are not supported, because each",
+                              " tile of positions would read the kernel again in short runs; let core decompose it");
+    }
     for (const auto& views : {std::span(checked.desc.inputs, checked.desc.input_count),
                               std::span(checked.desc.outputs, checked.desc.output_count)}) {
       for (const bp_tensor_desc& view : views) {
@@ -126,13 +136,17 @@ class Convolution : public Operator {
     describe(call, params);
     find_runs(params);
     const Limits& limits = launcher.limits();
+    const auto tiles_with = [&](uint32_t subgroups) {
+      const auto tiles_of = [](uint32_t extent, uint32_t tile) { return (uint64_t{extent} + tile - 1) / tile; };
+      return tiles_of(params.rows, subgroups * kConvTileRows) * tiles_of(params.columns, 2 * limits.width) *
+             params.matrices;
+    };
+    const uint32_t most = std::min({kConvTileSubgroups, kConvMaxGroup / limits.width});
     uint32_t subgroups = 1;
-    while (subgroups < kConvTileSubgroups && 2 * subgroups * limits.width <= limits.max_group_size &&
-           subgroups * kConvTileRows < params.rows)
+    while (2 * subgroups <= most && subgroups * kConvTileRows < params.rows &&
+           (subgroups < 8 || tiles_with(2 * subgroups) >= uint64_t{limits.compute_units} * 2))
       subgroups *= 2;
-    const auto tiles_of = [](uint32_t extent, uint32_t tile) { return (uint64_t{extent} + tile - 1) / tile; };
-    const uint64_t tiles =
-        tiles_of(params.rows, subgroups * kConvTileRows) * tiles_of(params.columns, 2 * limits.width) * params.matrices;
+    const uint64_t tiles = tiles_with(subgroups);
     divide_depth(limits, tiles, params);
     if (tiles * params.splits > uint64_t{Nest::kMaxCount}) {
       return kit::invalid_argument(call.op->name, ": the output exceeds 2^30 tiles; divide the batch");

@@ -117,7 +117,7 @@ uint64_t limit_bytes() {
 ze_result_t ZE_APICALL device_properties(ze_device_handle_t handle, ze_device_properties_t* out) {
   ENTER(zeDeviceGetProperties, handle)
   NEED(out)
-  if (out->stype != ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+  if (out->stype != ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
   const Device& device = *object_of<Device>(handle);
   out->type = simt::test_driver::setting("TEST_DRIVER_TYPE", "cpu") == "gpu" ? ZE_DEVICE_TYPE_GPU : ZE_DEVICE_TYPE_CPU;
   out->vendorId = 0;
@@ -133,7 +133,7 @@ ze_result_t ZE_APICALL device_properties(ze_device_handle_t handle, ze_device_pr
   out->numEUsPerSubslice = machine().info<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS);
   out->numSubslicesPerSlice = 1;
   out->numSlices = 1;
-  out->timerResolution = 1;
+  out->timerResolution = 1'000'000'000;
   out->timestampValidBits = 64;
   out->kernelTimestampValidBits = 32;
   std::memset(&out->uuid, 0, sizeof(out->uuid));

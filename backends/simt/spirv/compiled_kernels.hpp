@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled kernels of a device whose driver takes SPIR-V. Each kernel is a module of its own, which
+// is compiled when a plan first needs the kernel. Files keep the binaries.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "cache_file.hpp"
+#include "launcher.hpp"
+
+namespace backplane::simt {
+
+// Logs a warning for the user.
+using Log = std::function<void(const std::string& line)>;
+
+// The device, and the properties that determine the binary of a kernel.
+struct CompilerTarget {
+  const char* plugin;
+  const char* cache_setting;  // environment variable: the folder of compiled kernels, or `off` to keep none
+  std::string device, driver;
+  std::string options;  // options of the driver's compiler
+  uint32_t width;       // threads per sub-group
+};
+
+class CompiledKernels {
+ public:
+  explicit CompiledKernels(CompilerTarget target);
+  virtual ~CompiledKernels() = default;
+  CompiledKernels(const CompiledKernels&) = delete;
+  CompiledKernels& operator=(const CompiledKernels&) = delete;
+
+  // Returns the number of a kernel, and compiles it if necessary. Threads that need the same kernel
+  // wait for one compilation. A failure contains the driver's log. `log` receives failures of the
+  // cache, which are not fatal.
+  kit::Result<uint32_t> get(const KernelName& name, const Log& log);
+  // Returns the file that contains the binary of a compiled module, if files are kept.
+  std::optional<cache::CacheFile> file_of(std::span<const uint32_t> module) const;
+
+ protected:
+  using Module = void*;  // the driver's handle
+  struct Entry {
+    std::mutex mutex;  // locked during compilation
+    uint32_t number = 0;
+    std::string function;
+    Module module = nullptr;
+  };
+  // Returns a compiled kernel.
+  const Entry& entry(uint32_t number);
+  const std::deque<Entry>& entries() const { return entries_; }
+
+ private:
+  // Returns a module that is ready to use, or null if the driver does not take the binary.
+  virtual Module load(std::span<const std::byte> binary, const std::string& function) const = 0;
+  // Compiles a module.
+  virtual kit::Result<Module> build(const KernelName& name, std::span<const uint32_t> spirv) const = 0;
+  // Returns an empty vector if the driver gives no binary.
+  virtual std::vector<std::byte> binary_of(Module module) const = 0;
+
+  kit::Status compile(const KernelName& name, Entry& entry, const Log& log) const;
+
+  const CompilerTarget target_;
+  const std::optional<std::string> folder_;
+  cache::CacheKey key_;  // without the digest of a module
+  std::mutex mutex_;     // guards the containers, but not the entries
+  std::map<std::pair<std::string, std::string>, Entry*> names_;
+  std::deque<Entry> entries_;  // the index is the number
+};
+
+}  // namespace backplane::simt
