@@ -98,13 +98,16 @@ SIMT_FN void stage(Pointer base, u64 offset, i64 at, i64 line_stride, i64 stride
 
 #define ATTENTION_QUERIES 2048  // capacities of local memory, in f32 numbers
 #define ATTENTION_STAGED 4096
+#define ATTENTION_WEIGHTS 2048
 
 SIMT_KERNEL(attention_tiles)
 (Pointer y, Pointer logsumexp, Pointer q, Pointer k, Pointer v, Pointer mask, AttentionParams p) {
   SIMT_SHARED(float, queries, ATTENTION_QUERIES);
-  SIMT_SHARED(float, weights, SIMT_ATTENTION_KEYS * 64);
+  SIMT_SHARED(float, weights, ATTENTION_WEIGHTS);
   SIMT_SHARED(float, staged, ATTENTION_STAGED);
-  const u32 max_depth = smaller(ATTENTION_QUERIES / width(), (u32)(ATTENTION_STAGED / SIMT_ATTENTION_KEYS));
+  const u32 step_keys = smaller(ATTENTION_WEIGHTS / width(), (u32)SIMT_ATTENTION_KEYS);
+  const u32 max_depth = smaller(ATTENTION_QUERIES / width(), ATTENTION_STAGED / step_keys);
+  const bool keeps_queries = p.depth <= ATTENTION_QUERIES / width();
   const u32 own = subgroup() * SIMT_ATTENTION_OWN_KEYS, own_column = subgroup() * SIMT_ATTENTION_COLUMNS;
   for (u32 item = group_id(); item < p.items; item += group_count()) {
     u32 rest = item / p.column_blocks;
@@ -126,27 +129,28 @@ SIMT_KERNEL(attention_tiles)
     float sum = 0.0f;
     Maximum maximum;
     maximum.greatest = -infinity();
-    for (u32 first = 0; first < end; first += SIMT_ATTENTION_KEYS) {
-      const u32 keys = smaller(end - first, (u32)SIMT_ATTENTION_KEYS);
+    for (u32 first = 0; first < end; first += step_keys) {
+      const u32 keys = smaller(end - first, step_keys);
       float products[SIMT_ATTENTION_OWN_KEYS];
       SIMT_UNROLL for (int r = 0; r < SIMT_ATTENTION_OWN_KEYS; ++r) products[r] = 0.0f;
       u32 d = 0;
       do {
         const u32 depth = smaller(p.depth - d, max_depth), pitch = padded(depth);
         group_barrier();  // the previous step has read local memory
-        if (first == 0 || p.depth > max_depth) {
+        SIMT_LOCAL float* chunk = keeps_queries ? queries + d * width() : queries;
+        if (first == 0 || !keeps_queries) {
           for (u32 i = subgroup(); i < depth; i += subgroups()) {
             const Element x = at_offset<Element>(q, p.offsets[2])[query_at + p.q.element * (d + i)];
-            (queries + i * width())[lane()] = SIMT_T::value(x);
+            (chunk + i * width())[lane()] = SIMT_T::value(x);
           }
         }
-        stage(k, p.offsets[3], position(p.k, batch, group, first) + p.k.element * d, p.k.row, p.k.element,
-              SIMT_ATTENTION_KEYS, keys, pitch, depth, staged);
+        stage(k, p.offsets[3], position(p.k, batch, group, first) + p.k.element * d, p.k.row, p.k.element, step_keys,
+              keys, pitch, depth, staged);
         group_barrier();
         if (own < keys) {
           SIMT_LOCAL const float* from = staged + own * pitch;
           for (u32 i = 0; i < depth; ++i) {
-            const float x = (queries + i * width())[lane()];
+            const float x = (chunk + i * width())[lane()];
             SIMT_UNROLL for (int r = 0; r < SIMT_ATTENTION_OWN_KEYS; ++r) products[r] =
                 multiply_add(from[r * pitch], x, products[r]);
             ++from;
@@ -155,7 +159,7 @@ SIMT_KERNEL(attention_tiles)
         d += max_depth;
       } while (d < p.depth);
 
-      if (own < SIMT_ATTENTION_KEYS) {
+      if (own < step_keys) {
         SIMT_UNROLL for (int r = 0; r < SIMT_ATTENTION_OWN_KEYS; ++r) {
           products[r] = score_of(p, mask, mask_at, first + own + r, row.end, products[r]);
           (weights + (own + r) * width())[lane()] = products[r];
@@ -170,7 +174,7 @@ SIMT_KERNEL(attention_tiles)
       raise_to(maximum, greatest);
       const float base = base_of(greatest);
       group_barrier();
-      if (own < SIMT_ATTENTION_KEYS) {
+      if (own < step_keys) {
         SIMT_UNROLL for (int r = 0; r < SIMT_ATTENTION_OWN_KEYS; ++r)(weights + (own + r) * width())[lane()] =
             exp_f32(products[r] - base);
       }
@@ -179,7 +183,7 @@ SIMT_KERNEL(attention_tiles)
       // Each sub-group reads a multiple of SIMT_ATTENTION_COLUMNS columns.
       const u32 pitch =
           padded((columns + SIMT_ATTENTION_COLUMNS - 1u) / SIMT_ATTENTION_COLUMNS * SIMT_ATTENTION_COLUMNS);
-      const u32 step = smaller(ATTENTION_STAGED / pitch, (u32)SIMT_ATTENTION_KEYS);
+      const u32 step = smaller(ATTENTION_STAGED / pitch, step_keys);
       for (u32 j = 0; j < keys; j += step) {
         const u32 lines = smaller(keys - j, step);
         if (j != 0) group_barrier();

@@ -2,13 +2,13 @@
 // The parameters of the kernels of attention, which host and kernels share.
 #pragma once
 
-#define SIMT_ATTENTION_KEYS 32     // keys per step of attention_tiles
-#define SIMT_ATTENTION_COLUMNS 16  // columns of v per sub-group with attention_tiles
-#define SIMT_ATTENTION_OWN_KEYS 8  // keys per sub-group and step
-#define SIMT_ATTENTION_DEPTH 1024  // maximum elements of a query with attention_rows
-#define SIMT_ATTENTION_BLOCK 64    // keys per sub-group and step of attention_rows
-#define SIMT_ATTENTION_PARTS 8     // columns of v per lane with attention_rows
-#define SIMT_ATTENTION_GROUPS 16   // maximum sub-groups per group
+#define SIMT_ATTENTION_KEYS 64      // maximum keys per step of attention_tiles
+#define SIMT_ATTENTION_COLUMNS 16   // columns of v per sub-group with attention_tiles
+#define SIMT_ATTENTION_OWN_KEYS 16  // keys per sub-group and step
+#define SIMT_ATTENTION_DEPTH 1024   // maximum elements of a query with attention_rows
+#define SIMT_ATTENTION_BLOCK 64     // keys per sub-group and step of attention_rows
+#define SIMT_ATTENTION_PARTS 8      // columns of v per lane with attention_rows
+#define SIMT_ATTENTION_GROUPS 16    // maximum sub-groups per group
 
 #define SIMT_MASK_NONE 0
 #define SIMT_MASK_BOOL 1

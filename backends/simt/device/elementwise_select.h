@@ -22,15 +22,17 @@ SIMT_KERNEL(select_rows)(Pointer out, Pointer condition, Pointer a, Pointer b, R
     SIMT_GLOBAL const Bits* from_b = row_of<Bits>(b, p, 3, chunk.at[3]);
     if ((p.broadcast & 2u) != 0) {
       const bool first = row_value<u8>(condition, p, 1, chunk.at[1]) != 0;
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = first ? from_a[i] : from_b[i];
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = first ? (from_a + i)[lane()] : (from_b + i)[lane()]; });
     } else if ((p.broadcast & 4u) != 0) {
       const Bits x = row_value<Bits>(a, p, 2, chunk.at[2]);
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = which[i] != 0 ? x : from_b[i];
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = (which + i)[lane()] != 0 ? x : (from_b + i)[lane()]; });
     } else if ((p.broadcast & 8u) != 0) {
       const Bits y = row_value<Bits>(b, p, 3, chunk.at[3]);
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = which[i] != 0 ? from_a[i] : y;
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = (which + i)[lane()] != 0 ? (from_a + i)[lane()] : y; });
     } else {
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = which[i] != 0 ? from_a[i] : from_b[i];
+      for_row(chunk.count, [&](u32 i) {
+        (to + i)[lane()] = (which + i)[lane()] != 0 ? (from_a + i)[lane()] : (from_b + i)[lane()];
+      });
     }
   }
 }

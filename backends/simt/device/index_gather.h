@@ -25,9 +25,9 @@ SIMT_KERNEL(gather_rows)(Pointer out, Pointer index, Pointer x, GatherRowsParams
     SIMT_GLOBAL Bits* to = row_of<Bits>(out, p.rows, 0, chunk.at[0]);
     if (which >= 0 && which < p.extent) {
       SIMT_GLOBAL const Bits* from = row_of<Bits>(x, p.rows, 2, chunk.at[2] + which * p.stride);
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = from[i];
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = (from + i)[lane()]; });
     } else {
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = 0;
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = 0; });
     }
   }
 }

@@ -48,7 +48,7 @@ SIMT_FN LossRow loss_of_split(const LossParams& p, const Tile<5>& t, Pointer log
   float greatest = -infinity();
   for_each(p, t, [&](const auto& s) {
     const float v = tile_value(logits, p, t, 1, s);
-    if (cached) cache[s.slot + t.index] = v;
+    if (cached) (cache + s.slot + t.first_index)[lane()] = v;
     greatest = v > greatest ? v : greatest;
   });
   out.greatest = tile_max(p, greatest, parts);
@@ -65,8 +65,9 @@ SIMT_FN LossRow loss_of_split(const LossParams& p, const Tile<5>& t, Pointer log
     });
   }
   for_each(p, t, [&](const auto& s) {
-    const float e = exp_f32((cached ? cache[s.slot + t.index] : tile_value(logits, p, t, 1, s)) - shift);
-    if (cached) cache[s.slot + t.index] = e;
+    const float e =
+        exp_f32((cached ? (cache + s.slot + t.first_index)[lane()] : tile_value(logits, p, t, 1, s)) - shift);
+    if (cached) (cache + s.slot + t.first_index)[lane()] = e;
     add(sum, e);
   });
   out.sum = tile_sum(p, sum, parts);
@@ -121,13 +122,15 @@ SIMT_FN void put_gradient(const LossParams& p, const Tile<5>& t, Pointer dlogits
   };
   if (even != 0.0f) {
     for_each_shared(p, t, [&](const auto& s) {
-      const float e = cached ? cache[s.slot + t.index] : exp_f32(tile_value(logits, p, t, 1, s) - slope.greatest);
+      const float e =
+          cached ? (cache + s.slot + t.first_index)[lane()] : exp_f32(tile_value(logits, p, t, 1, s) - slope.greatest);
       const float smoothed = tile_shared<3, 3, false>(weight_at, p, t, s) * even;
       tile_put<false>(dlogits, p, t, 0, s, gradient_of(e, s.element, smoothed));
     });
   } else {
     for_each(p, t, [&](const auto& s) {
-      const float e = cached ? cache[s.slot + t.index] : exp_f32(tile_value(logits, p, t, 1, s) - slope.greatest);
+      const float e =
+          cached ? (cache + s.slot + t.first_index)[lane()] : exp_f32(tile_value(logits, p, t, 1, s) - slope.greatest);
       tile_put<false>(dlogits, p, t, 0, s, gradient_of(e, s.element, 0.0f));
     });
   }

@@ -54,6 +54,15 @@ SIMT_FN Chunk<Count> chunk_of(const RowParams& p, u32 index) {
   }
   return out;
 }
+// Calls body(i) for each element of a row. Element i + lane() belongs to this thread, and i is the
+// same for all lanes. Compilers recognize (pointer + i)[lane()] as an access to adjacent elements.
+template <class Body>
+SIMT_FN void for_row(u32 count, const Body& body) {
+  const u32 step = group_size();
+  u32 i = subgroup() * width();
+  for (; i + width() <= count; i += step) body(i);
+  if (i < count && i + lane() < count) body(i);
+}
 template <class T>
 SIMT_FN SIMT_GLOBAL T* row_of(Pointer base, const RowParams& p, int k, i64 at) {
   return at_offset<T>(base, p.offsets[k]) + at;
@@ -85,10 +94,10 @@ SIMT_FN void map1_rows(Pointer out, Pointer a, const RowParams& p) {
     SIMT_GLOBAL Out* to = row_of<Out>(out, p, 0, chunk.at[0]);
     if ((p.broadcast & 2u) != 0) {
       const Out x = Op::apply(row_value<In>(a, p, 1, chunk.at[1]), p.option);
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = x;
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = x; });
     } else {
       SIMT_GLOBAL const In* from = row_of<In>(a, p, 1, chunk.at[1]);
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(from[i], p.option);
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply((from + i)[lane()], p.option); });
     }
   }
 }
@@ -113,12 +122,13 @@ SIMT_FN void map2_rows(Pointer out, Pointer a, Pointer b, const RowParams& p) {
     SIMT_GLOBAL const In* from_b = row_of<In>(b, p, 2, chunk.at[2]);
     if ((p.broadcast & 2u) != 0) {
       const In x = row_value<In>(a, p, 1, chunk.at[1]);
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(x, from_b[i], p.option);
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply(x, (from_b + i)[lane()], p.option); });
     } else if ((p.broadcast & 4u) != 0) {
       const In y = row_value<In>(b, p, 2, chunk.at[2]);
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(from_a[i], y, p.option);
+      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply((from_a + i)[lane()], y, p.option); });
     } else {
-      for (u32 i = local_id(); i < chunk.count; i += group_size()) to[i] = Op::apply(from_a[i], from_b[i], p.option);
+      for_row(chunk.count,
+              [&](u32 i) { (to + i)[lane()] = Op::apply((from_a + i)[lane()], (from_b + i)[lane()], p.option); });
     }
   }
 }

@@ -30,20 +30,20 @@ SIMT_FN Moments moments_of_split(const NormParams& p, const Tile<6>& t, Pointer 
   if (centred) {
     for_each(p, t, [&](const auto& s) {
       const float v = tile_value(x, p, t, 1, s);
-      if (cached) cache[s.slot + t.index] = v;
+      if (cached) (cache + s.slot + t.first_index)[lane()] = v;
       add(sum, v);
     });
     out.mean = divide_f32(tile_sum(p, sum, parts), out.count);
   }
   if (centred) {
     for_each(p, t, [&](const auto& s) {
-      const float distance = (cached ? cache[s.slot + t.index] : tile_value(x, p, t, 1, s)) - out.mean;
+      const float distance = (cached ? (cache + s.slot + t.first_index)[lane()] : tile_value(x, p, t, 1, s)) - out.mean;
       add(squares, distance * distance);
     });
   } else {
     for_each(p, t, [&](const auto& s) {
       const float v = tile_value(x, p, t, 1, s);
-      if (cached) cache[s.slot + t.index] = v;
+      if (cached) (cache + s.slot + t.first_index)[lane()] = v;
       add(squares, v * v);
     });
   }
@@ -92,7 +92,8 @@ SIMT_FN void normalise(const NormParams& p, const Tile<6>& t, Pointer y, Pointer
   const SharedOperand factor = shared_operand<2, 3>(p, gamma, beta, x, 1.0f),
                       offset = shared_operand<3, 2>(p, beta, gamma, x, 0.0f);
   for_each_shared(p, t, [&](const auto& s) {
-    const float straight = ((cached ? cache[s.slot + t.index] : tile_value(x, p, t, 1, s)) - mean) * rstd;
+    const float straight =
+        ((cached ? (cache + s.slot + t.first_index)[lane()] : tile_value(x, p, t, 1, s)) - mean) * rstd;
     tile_put<false>(y, p, t, 0, s,
                     straight * tile_shared<2, 3, wide>(factor, p, t, s) + tile_shared<3, 2, wide>(offset, p, t, s));
   });

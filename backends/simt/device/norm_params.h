@@ -10,5 +10,5 @@
 #define SIMT_NORM_TRAINS 8         // updates running statistics, and normalises with the row's statistics
 #define SIMT_NORM_WIDE_RUNNING 16  // running statistics are f32
 
-static_assert(sizeof(TileParams<11, 6>) == 808 && sizeof(TileParams<7, 6>) == 776,
+static_assert(sizeof(TileParams<11, 6>) == 816 && sizeof(TileParams<7, 6>) == 784,
               "host and kernels must agree on the layout");

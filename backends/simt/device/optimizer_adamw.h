@@ -64,7 +64,8 @@ SIMT_KERNEL(adamw_rows)
     SIMT_GLOBAL Bits* firsts = at_offset<Bits>(first, p.offsets[1]) + chunk.at[1];
     SIMT_GLOBAL Bits* seconds = at_offset<Bits>(second, p.offsets[2]) + chunk.at[2];
     SIMT_GLOBAL const Bits* gradients = at_offset<Bits>(gradient, p.offsets[3]) + chunk.at[3];
-    for (u32 i = local_id(); i < chunk.count; i += group_size())
-      update(p, step, parameters + i, firsts + i, seconds + i, gradients[i]);
+    for_row(chunk.count, [&](u32 i) {
+      update(p, step, parameters + i + lane(), firsts + i + lane(), seconds + i + lane(), (gradients + i)[lane()]);
+    });
   }
 }

@@ -88,18 +88,20 @@ SIMT_FN void process_rows(Pointer out, Pointer in, Pointer scale, Pointer zero, 
     SIMT_GLOBAL const typename Op::In* from = row_of<typename Op::In>(in, p, 1, chunk.at[1]);
     SIMT_GLOBAL const Element* scales = row_of<Element>(scale, p, 2, chunk.at[2]);
     SIMT_GLOBAL const u8* zeros = row_of<u8>(zero, p, 3, chunk.at[3]);
-    const u32 first = local_id(), step = group_size();
     if ((p.broadcast & 8u) == 0) {
-      for (u32 i = first; i < chunk.count; i += step) to[i] = Op::apply(from[i], scales[i], zeros[i], p.option);
+      for_row(chunk.count, [&](u32 i) {
+        (to + i)[lane()] = Op::apply((from + i)[lane()], (scales + i)[lane()], (zeros + i)[lane()], p.option);
+      });
       continue;
     }
     const u8 origin = row_value<u8>(zero, p, 3, chunk.at[3]);
     if ((p.broadcast & 4u) == 0) {
-      for (u32 i = first; i < chunk.count; i += step) to[i] = Op::apply(from[i], scales[i], origin, p.option);
+      for_row(chunk.count,
+              [&](u32 i) { (to + i)[lane()] = Op::apply((from + i)[lane()], (scales + i)[lane()], origin, p.option); });
       continue;
     }
     const Element by = row_value<Element>(scale, p, 2, chunk.at[2]);
-    for (u32 i = first; i < chunk.count; i += step) to[i] = Op::apply(from[i], by, origin, p.option);
+    for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply((from + i)[lane()], by, origin, p.option); });
   }
 }
 

@@ -235,13 +235,41 @@ SIMT_FN void put_result(const ReduceParams& p, Pointer out, Pointer partials, u3
   }
 }
 
+// Reduces the contiguous elements `begin` to `end` - 1 by a group. The index i is the same for all
+// lanes, so that compilers recognize accesses to adjacent elements.
+template <class Op>
+SIMT_FN typename Op::Acc reduce_contiguous(const ReduceParams& p, SIMT_GLOBAL const Element* from, u32 begin, u32 end) {
+  typedef typename Op::Acc Acc;
+  Acc acc, others[3];  // four accumulators hide the latency of the operations
+  Op::clear(acc);
+  for (int u = 0; u < 3; ++u) Op::clear(others[u]);
+  const u32 step = group_size();
+  u32 i = begin + subgroup() * width();
+  for (; i + 3 * step + width() <= end; i += 4 * step) {
+    Op::take(acc, (from + i)[lane()], p.first_element + i + lane());
+    SIMT_UNROLL for (int u = 0; u < 3; ++u) {
+      const u32 j = i + (u + 1) * step;
+      Op::take(others[u], (from + j)[lane()], p.first_element + j + lane());
+    }
+  }
+  for (; i + width() <= end; i += step) Op::take(acc, (from + i)[lane()], p.first_element + i + lane());
+  if (i < end && i + lane() < end) Op::take(acc, (from + i)[lane()], p.first_element + i + lane());
+  SIMT_UNROLL for (int u = 0; u < 3; ++u) Op::merge(acc, others[u]);
+  return acc;
+}
+
 template <class Op>
 SIMT_FN void reduce_by_group(Pointer out, Pointer in, Pointer partials, const ReduceParams& p,
                              SIMT_LOCAL typename Op::Acc* parts) {
   for (u32 item = group_id(); item < p.rows * p.splits; item += group_count()) {
     const u32 row = item / p.splits, split = item - row * p.splits;
     const u32 begin = split * p.split_length, end = smaller(begin + p.split_length, p.extent);
-    typename Op::Acc acc = reduce_elements<Op>(p, in, row, begin + local_id(), end, group_size());
+    typename Op::Acc acc;
+    if (p.is_immediate == 0 && p.inner_rank == 1 && p.strides[1][p.outer_rank] == 1) {
+      acc = reduce_contiguous<Op>(p, at_offset<Element>(in, p.offsets[1]) + outer_at(p, 1, row), begin, end);
+    } else {
+      acc = reduce_elements<Op>(p, in, row, begin + local_id(), end, group_size());
+    }
     acc = reduce_group<Op>(acc, parts);
     if (local_id() == 0) put_result<Op>(p, out, partials, row, split, acc);
   }

@@ -18,15 +18,15 @@ SIMT_FN Softmax softmax_of_split(const SoftmaxParams& p, const Tile<2>& t, Point
   float greatest = -infinity();
   for_each(p, t, [&](const auto& s) {
     const float v = tile_value(x, p, t, 1, s);
-    if (cached) cache[s.slot + t.index] = v;
+    if (cached) (cache + s.slot + t.first_index)[lane()] = v;
     greatest = v > greatest ? v : greatest;
   });
   out.greatest = tile_max(p, greatest, parts);
   const float shift = finite_shift(out.greatest);
   Sum sum = no_sum();
   for_each(p, t, [&](const auto& s) {
-    const float e = exp_f32((cached ? cache[s.slot + t.index] : tile_value(x, p, t, 1, s)) - shift);
-    if (cached && p.option == 0) cache[s.slot + t.index] = e;
+    const float e = exp_f32((cached ? (cache + s.slot + t.first_index)[lane()] : tile_value(x, p, t, 1, s)) - shift);
+    if (cached && p.option == 0) (cache + s.slot + t.first_index)[lane()] = e;
     add(sum, e);
   });
   out.sum = tile_sum(p, sum, parts);
@@ -56,13 +56,13 @@ SIMT_FN void put_softmax(const SoftmaxParams& p, const Tile<2>& t, Pointer out, 
   if (p.option == 0) {
     const float scale = none ? not_a_number() : 1.0f / row.sum;
     for_each(p, t, [&](const auto& s) {
-      const float e = cached ? cache[s.slot + t.index] : exp_f32(tile_value(x, p, t, 1, s) - shift);
+      const float e = cached ? (cache + s.slot + t.first_index)[lane()] : exp_f32(tile_value(x, p, t, 1, s) - shift);
       tile_put<wide>(out, p, t, 0, s, e * scale);
     });
   } else {
     const float logarithm = none ? not_a_number() : log_f32(row.sum);
     for_each(p, t, [&](const auto& s) {
-      const float v = cached ? cache[s.slot + t.index] : tile_value(x, p, t, 1, s);
+      const float v = cached ? (cache + s.slot + t.first_index)[lane()] : tile_value(x, p, t, 1, s);
       tile_put<wide>(out, p, t, 0, s, (v - shift) - logarithm);
     });
   }

@@ -14,6 +14,7 @@ struct Tile {
   u32 row, split;
   u32 first, last;  // chunks `first` to `last` - 1
   u32 index, size;  // this thread's index in the tile, and the number of threads
+  u32 first_index;  // the index of lane 0 of this thread's sub-group
   u32 lanes;        // number of threads that have a row
   bool is_cached;   // whether the cache holds the elements of the tile's rows
   u32 slot;         // the tile's first place in the cache
@@ -49,7 +50,8 @@ SIMT_FN Tile<Operands> tile_of(const TileParams<Places, Operands>& p, u32 item, 
   t.split = item - block * p.splits;
   t.first = t.split * p.split_chunks;
   t.last = smaller(t.first + p.split_chunks, p.chunks);
-  t.index = lane() + (p.tile == SIMT_TILE_SUBGROUP ? 0u : subgroup() * width());
+  t.first_index = p.tile == SIMT_TILE_SUBGROUP ? 0u : subgroup() * width();
+  t.index = t.first_index + lane();
   t.size = p.tile == SIMT_TILE_SUBGROUP ? width() : group_size();
   t.lanes = t.size;
   t.row = block;
@@ -59,7 +61,7 @@ SIMT_FN Tile<Operands> tile_of(const TileParams<Places, Operands>& p, u32 item, 
   }
   const u32 share = SIMT_CACHE / (p.tile == SIMT_TILE_SUBGROUP ? subgroups() * numbers : numbers);
   const u32 visits = p.tile == SIMT_TILE_THREADS ? p.length : (p.length + t.size - 1) / t.size;
-  t.is_cached = p.phase == SIMT_PHASE_WHOLE && p.splits == 1 && visits <= share && p.chunks <= share &&
+  t.is_cached = p.caches != 0 && p.phase == SIMT_PHASE_WHOLE && p.splits == 1 && visits <= share && p.chunks <= share &&
                 p.chunks * visits <= share / t.size;
   t.slot = p.tile == SIMT_TILE_SUBGROUP ? subgroup() * share : 0u;
   SIMT_UNROLL for (int k = 0; k < Operands; ++k) t.at[k] = 0;
@@ -110,7 +112,7 @@ SIMT_FN void for_each_in_chunks(const TileParams<Places, Operands>& p, const Til
       spot.slot += t.size;
     }
     const u32 next_slot = spot.slot + (all ? (rest == 0 ? 0u : t.size) : count * t.size);
-    if (t.index < (all ? rest : t.lanes)) {
+    if ((!all || rest != 0) && t.index < (all ? rest : t.lanes)) {
       for (u32 j = 0; j < (all ? 1u : count); ++j) {
         body(spot);
         SIMT_UNROLL for (int k = 0; k < Operands; ++k) spot.at[k] += steps[k];
@@ -143,19 +145,25 @@ SIMT_FN void for_each_shared(const TileParams<Places, Operands>& p, const Tile<O
   }
 }
 
-// Loads and stores of this thread's element of operand `k`.
+// Loads and stores of this thread's element of operand `k`. If the elements of lanes are adjacent,
+// the index is lane(), because compilers then recognize the access.
 template <class T, int Places, int Operands>
 SIMT_FN SIMT_GLOBAL T* tile_place(Pointer base, const TileParams<Places, Operands>& p, int k, i64 at) {
   return at_offset<T>(base, p.offsets[k]) + at;
 }
 template <int access, class T, int Places, int Operands>
 SIMT_FN T tile_load(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, i64 at) {
-  return tile_place<T>(base, p, k, at)[access == SIMT_ACCESS_ANY ? p.lane_strides[k] * t.index : (i64)t.index];
+  if (access == SIMT_ACCESS_ANY) return tile_place<T>(base, p, k, at)[p.lane_strides[k] * t.index];
+  return (tile_place<T>(base, p, k, at) + t.first_index)[lane()];
 }
 template <int access, class T, int Places, int Operands>
 SIMT_FN void tile_store(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, i64 at,
                         T value) {
-  tile_place<T>(base, p, k, at)[access == SIMT_ACCESS_ANY ? p.lane_strides[k] * t.index : (i64)t.index] = value;
+  if (access == SIMT_ACCESS_ANY) {
+    tile_place<T>(base, p, k, at)[p.lane_strides[k] * t.index] = value;
+  } else {
+    (tile_place<T>(base, p, k, at) + t.first_index)[lane()] = value;
+  }
 }
 
 // Returns a value of dtype SIMT_T.
@@ -204,14 +212,15 @@ SIMT_FN float tile_shared(const SharedOperand& of, const TileParams<Places, Oper
                           const S& s) {
   i64 at = of.which == 0 ? s.at[k] : of.which == 1 ? s.at[other] : s.at[1];
   const i64 stride = of.which == 0 ? p.lane_strides[k] : of.which == 1 ? p.lane_strides[other] : p.lane_strides[1];
-  const i64 lane = S::kAccess == SIMT_ACCESS_ALONG    ? (i64)t.index
-                   : S::kAccess == SIMT_ACCESS_ACROSS ? (i64)0
-                                                      : stride * t.index;
+  if (S::kAccess == SIMT_ACCESS_ALONG) at += t.first_index;
+  const i64 own = S::kAccess == SIMT_ACCESS_ALONG    ? (i64)lane()
+                  : S::kAccess == SIMT_ACCESS_ACROSS ? (i64)0
+                                                     : stride * t.index;
   float value;
   if (wide) {
-    value = float_of_bits(((SIMT_GLOBAL const u32*)of.base + at)[lane]);
+    value = float_of_bits(((SIMT_GLOBAL const u32*)of.base + at)[own]);
   } else {
-    value = SIMT_T::value(((SIMT_GLOBAL const SIMT_T::Bits*)of.base + at)[lane]);
+    value = SIMT_T::value(((SIMT_GLOBAL const SIMT_T::Bits*)of.base + at)[own]);
   }
   return of.which == 0 ? value : of.none;
 }

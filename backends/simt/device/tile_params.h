@@ -40,11 +40,12 @@ struct TileParams {
   u32 splits, row_splits;     // splits that a launch processes, and partial results, per row
   u32 tile, phase;            // SIMT_TILE_* and SIMT_PHASE_*
   u32 access;                 // SIMT_ACCESS_*
+  u32 caches;                 // not 0 if local memory may hold the elements of rows
   u32 present;                // mask of the places that have an operand
   u32 option;                 // a number whose meaning the kernel defines
   u32 bytes[Operands];        // bytes per element
   float count;                // elements per row
   float numbers[4];           // numbers whose meaning the kernel defines
 };
-static_assert(sizeof(TileParams<3, 2>) == 376 && sizeof(TileParams<4, 3>) == 480,
+static_assert(sizeof(TileParams<3, 2>) == 384 && sizeof(TileParams<4, 3>) == 480,
               "host and kernels must agree on the layout");

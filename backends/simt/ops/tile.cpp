@@ -91,6 +91,7 @@ TileGrid TileGrid::of(const TileNest& nest, const Limits& limits, bool reduces) 
   const bool across = rows.rank != 0 && rows.strides[1][rows.rank - 1] == 1;
   const auto most = static_cast<int64_t>(whole_group(limits));
   TileGrid out{};
+  out.caches = !limits.is_cpu;
   int64_t group = width;
   if (last_rows >= width && ((across && !contiguous) || extent <= kShortRow)) {
     out.tile = SIMT_TILE_THREADS;

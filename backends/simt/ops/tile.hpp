@@ -49,6 +49,8 @@ struct TileGrid {
   uint32_t group_size, groups;
   int64_t blocks;
   int64_t chunk, segment_chunks, chunks, split_chunks, splits;
+  // Whether local memory may hold the elements of rows. CPUs have them in a cache anyway.
+  bool caches;
 
   // `reduces` states whether the kernel needs a result of all elements of a row.
   static TileGrid of(const TileNest& nest, const Limits& limits, bool reduces);
@@ -128,6 +130,7 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
   out.split_chunks = static_cast<u32>(grid.split_chunks);
   out.splits = out.row_splits = static_cast<u32>(grid.splits);
   out.tile = grid.tile;
+  out.caches = grid.caches ? 1 : 0;
   out.present = operands.present;
   out.count = static_cast<float>(elements.count());
   return out;
