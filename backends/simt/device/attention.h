@@ -17,12 +17,12 @@ struct Row {
   u32 head, query;
   u32 end;  // the number of keys up to the last key that the causal mask lets the query see
 };
-SIMT_FN u32 causal_end(const AttentionParams& p, u32 query) {
+SIMT_INLINED u32 causal_end(const AttentionParams& p, u32 query) {
   if (p.causal == 0) return p.keys;
   const i64 ahead = p.causal == 1 ? (i64)p.keys - (i64)p.queries : 0, end = ahead + (i64)query + 1;
   return end <= 0 ? 0u : end < (i64)p.keys ? (u32)end : p.keys;
 }
-SIMT_FN Row row_of(const AttentionParams& p, u32 group, u32 row) {
+SIMT_INLINED Row row_of(const AttentionParams& p, u32 group, u32 row) {
   Row out;
   const u32 repeat = row / p.queries;
   out.query = row - repeat * p.queries;
@@ -30,13 +30,13 @@ SIMT_FN Row row_of(const AttentionParams& p, u32 group, u32 row) {
   out.end = causal_end(p, out.query);
   return out;
 }
-SIMT_FN i64 position(const AttentionStrides& strides, u32 batch, u32 head, u32 row) {
+SIMT_INLINED i64 position(const AttentionStrides& strides, u32 batch, u32 head, u32 row) {
   return strides.batch * batch + strides.head * head + strides.row * row;
 }
 
 // Returns the score of a product: scaled, masked, and -inf if the row does not see the key.
 // `mask_row` is the position of the row's element 0 in the mask.
-SIMT_FN float score_of(const AttentionParams& p, Pointer mask, i64 mask_row, u32 key, u32 end, float product) {
+SIMT_INLINED float score_of(const AttentionParams& p, Pointer mask, i64 mask_row, u32 key, u32 end, float product) {
   float score = product * p.scale;
   if (p.mask_kind != SIMT_MASK_NONE) {
     const i64 at = mask_row + p.mask.element * smaller(key, p.keys - 1u);
@@ -54,29 +54,29 @@ SIMT_FN float score_of(const AttentionParams& p, Pointer mask, i64 mask_row, u32
 struct Maximum {
   float greatest, correction;
 };
-SIMT_FN float base_of(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
+SIMT_INLINED float base_of(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
 // Replaces the maximum. `correction` is the factor of the sums so far.
-SIMT_FN void raise_to(Maximum& maximum, float greatest) {
+SIMT_INLINED void raise_to(Maximum& maximum, float greatest) {
   maximum.correction = maximum.greatest == -infinity() ? 0.0f : exp_f32(maximum.greatest - greatest);
   maximum.greatest = greatest;
 }
-SIMT_FN void put_logsumexp(const AttentionParams& p, Pointer logsumexp, u32 batch, u32 head, u32 query, float greatest,
-                           float sum) {
+SIMT_INLINED void put_logsumexp(const AttentionParams& p, Pointer logsumexp, u32 batch, u32 head, u32 query,
+                                float greatest, float sum) {
   const float logarithm = sum == 0.0f ? -infinity() : greatest + log_f32(sum);
   at_offset<u32>(logsumexp, p.offsets[1])[position(p.logsumexp, batch, head, query)] = bits_of_float(logarithm);
 }
-SIMT_FN float quotient(float weighted, float sum) { return sum == 0.0f ? 0.0f : weighted / sum; }
+SIMT_INLINED float quotient(float weighted, float sum) { return sum == 0.0f ? 0.0f : weighted / sum; }
 
 // Returns a length of lines for load_patch() that is at least `count`: a power of two up to the width,
 // or a multiple of the width.
-SIMT_FN u32 padded(u32 count) {
+SIMT_INLINED u32 padded(u32 count) {
   u32 out = 1u;
   while (out < count && out < width()) out *= 2u;
   return (count + out - 1u) / out * out;
 }
-// Copies `lines` lines of k or v to local memory, in which lines are `length` elements apart.
-SIMT_FN void stage(Pointer base, u64 offset, i64 at, i64 line_stride, i64 stride, u32 lines, u32 inside_lines,
-                   u32 length, u32 inside_length, SIMT_LOCAL float* to) {
+// Copies `lines` lines of k or v to local memory, in which lines are `pitch` elements apart.
+SIMT_INLINED void stage(Pointer base, u64 offset, i64 at, i64 line_stride, i64 stride, u32 lines, u32 inside_lines,
+                        u32 pitch, u32 length, u32 inside_length, SIMT_LOCAL float* to) {
   Patch<SIMT_T> patch;
   patch.from = at_offset<Element>(base, offset) + at;
   patch.line_stride = line_stride;
@@ -88,9 +88,9 @@ SIMT_FN void stage(Pointer base, u64 offset, i64 at, i64 line_stride, i64 stride
   patch.immediate = false;
   patch.value = 0;
   if (stride == 1) {
-    load_patch<true>(patch, to, length, 1);
+    load_patch<true>(patch, to, pitch, 1);
   } else {
-    load_patch<false>(patch, to, length, 1);
+    load_patch<false>(patch, to, pitch, 1);
   }
 }
 
@@ -99,6 +99,7 @@ SIMT_FN void stage(Pointer base, u64 offset, i64 at, i64 line_stride, i64 stride
 #define ATTENTION_QUERIES 2048  // capacities of local memory, in f32 numbers
 #define ATTENTION_STAGED 4096
 #define ATTENTION_WEIGHTS 2048
+#define ATTENTION_DEPTH 64  // elements of a key per step. A constant pitch needs no registers.
 
 SIMT_KERNEL(attention_tiles)
 (Pointer y, Pointer logsumexp, Pointer q, Pointer k, Pointer v, Pointer mask, AttentionParams p) {
@@ -106,7 +107,7 @@ SIMT_KERNEL(attention_tiles)
   SIMT_SHARED(float, weights, ATTENTION_WEIGHTS);
   SIMT_SHARED(float, staged, ATTENTION_STAGED);
   const u32 step_keys = smaller(ATTENTION_WEIGHTS / width(), (u32)SIMT_ATTENTION_KEYS);
-  const u32 max_depth = smaller(ATTENTION_QUERIES / width(), ATTENTION_STAGED / step_keys);
+  const u32 max_depth = smaller(ATTENTION_QUERIES / width(), (u32)ATTENTION_DEPTH);
   const bool keeps_queries = p.depth <= ATTENTION_QUERIES / width();
   const u32 own = subgroup() * SIMT_ATTENTION_OWN_KEYS, own_column = subgroup() * SIMT_ATTENTION_COLUMNS;
   for (u32 item = group_id(); item < p.items; item += group_count()) {
@@ -135,7 +136,7 @@ SIMT_KERNEL(attention_tiles)
       SIMT_UNROLL for (int r = 0; r < SIMT_ATTENTION_OWN_KEYS; ++r) products[r] = 0.0f;
       u32 d = 0;
       do {
-        const u32 depth = smaller(p.depth - d, max_depth), pitch = padded(depth);
+        const u32 depth = smaller(p.depth - d, max_depth);
         group_barrier();  // the previous step has read local memory
         SIMT_LOCAL float* chunk = keeps_queries ? queries + d * width() : queries;
         if (first == 0 || !keeps_queries) {
@@ -145,14 +146,14 @@ SIMT_KERNEL(attention_tiles)
           }
         }
         stage(k, p.offsets[3], position(p.k, batch, group, first) + p.k.element * d, p.k.row, p.k.element, step_keys,
-              keys, pitch, depth, staged);
+              keys, ATTENTION_DEPTH, padded(depth), depth, staged);
         group_barrier();
         if (own < keys) {
-          SIMT_LOCAL const float* from = staged + own * pitch;
+          SIMT_LOCAL const float* from = staged + own * ATTENTION_DEPTH;
           for (u32 i = 0; i < depth; ++i) {
             const float x = (chunk + i * width())[lane()];
             SIMT_UNROLL for (int r = 0; r < SIMT_ATTENTION_OWN_KEYS; ++r) products[r] =
-                multiply_add(from[r * pitch], x, products[r]);
+                multiply_add(from[r * ATTENTION_DEPTH], x, products[r]);
             ++from;
           }
         }
@@ -188,7 +189,7 @@ SIMT_KERNEL(attention_tiles)
         const u32 lines = smaller(keys - j, step);
         if (j != 0) group_barrier();
         stage(v, p.offsets[4], position(p.v, batch, group, first + j) + p.v.element * first_column, p.v.row,
-              p.v.element, lines, lines, pitch, columns, staged);
+              p.v.element, lines, lines, pitch, pitch, columns, staged);
         group_barrier();
         SIMT_LOCAL const float* from = staged + own_column;
         SIMT_LOCAL const float* weight = weights + j * width();
@@ -222,7 +223,7 @@ struct Eight {
   float at[8];
 };
 // Adds each of eight numbers over all lanes. Lane i returns the sum of number i % 8.
-SIMT_FN float add_over_lanes(Eight numbers) {
+SIMT_INLINED float add_over_lanes(Eight numbers) {
   SIMT_UNROLL for (int bit = 0; bit < 3; ++bit) {
     const bool odd = (lane() >> bit & 1u) != 0;
     SIMT_UNROLL for (int i = 0; i < 4 >> bit; ++i) {
@@ -238,8 +239,8 @@ SIMT_FN float add_over_lanes(Eight numbers) {
 
 // Stores the products of the query and `keys` keys.
 template <bool contiguous>
-SIMT_FN void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float* query, SIMT_GLOBAL const Element* from,
-                           u32 keys, SIMT_LOCAL float* products) {
+SIMT_INLINED void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float* query,
+                                SIMT_GLOBAL const Element* from, u32 keys, SIMT_LOCAL float* products) {
   for (u32 j = 0; j < keys; j += 8) {
     Eight numbers;
     SIMT_UNROLL for (int r = 0; r < 8; ++r) numbers.at[r] = 0.0f;
@@ -267,8 +268,8 @@ SIMT_FN void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float* que
 
 // Adds the weighted values of `keys` keys.
 template <bool contiguous>
-SIMT_FN void add_values(const AttentionParams& p, SIMT_LOCAL const float* weights, SIMT_GLOBAL const Element* from,
-                        u32 keys, u32 columns, Eight& weighted) {
+SIMT_INLINED void add_values(const AttentionParams& p, SIMT_LOCAL const float* weights, SIMT_GLOBAL const Element* from,
+                             u32 keys, u32 columns, Eight& weighted) {
   for (u32 j = 0; j < keys; ++j) {
     const float weight = weights[j];
     SIMT_UNROLL for (int c = 0; c < SIMT_ATTENTION_PARTS; ++c) {

@@ -28,7 +28,7 @@ struct Patch {
 // Copies a patch to local memory, in which lines are `line_pitch` elements apart, and elements of a
 // line are `pitch` elements apart.
 template <bool contiguous, class Type>
-SIMT_FN void load_patch(const Patch<Type>& patch, SIMT_LOCAL Number* to, u32 line_pitch, u32 pitch) {
+SIMT_INLINED void load_patch(const Patch<Type>& patch, SIMT_LOCAL Number* to, u32 line_pitch, u32 pitch) {
   typedef typename Type::Bits Bits;
   const i64 line_step = patch.line_stride * subgroups();
   SIMT_GLOBAL const Bits* line = patch.from + patch.line_stride * subgroup();

@@ -14,6 +14,9 @@ typedef uint u32;
 typedef long i64;
 typedef ulong u64;
 #define SIMT_FN inline
+// A function that compilers inline first. A compiler for CPUs otherwise assumes that each lane has
+// its own arguments, so that loops process one lane at a time.
+#define SIMT_INLINED __attribute__((always_inline)) inline
 #define SIMT_GLOBAL global
 #define SIMT_LOCAL local
 #define SIMT_CONSTANT constant
@@ -55,6 +58,7 @@ typedef uint32_t u32;
 typedef int64_t i64;
 typedef uint64_t u64;
 #define SIMT_FN __device__ inline
+#define SIMT_INLINED __device__ __forceinline__
 #define SIMT_GLOBAL
 #define SIMT_LOCAL
 #define SIMT_CONSTANT __constant__ const
