@@ -101,31 +101,35 @@ SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
   return exists;
 }
 
-// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. If the elements of all
-// lanes are contiguous, the position is a uniform number plus the lane, which compilers recognize.
+// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. There are no branches around
+// loads, because a compiler for CPUs would then process one lane at a time: lanes without a term load
+// the last term, and terms without a tap load element 0.
 SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 k, u32 depth, u32 tile_rows,
                     SIMT_LOCAL float* to) {
+  // The last term has the greatest index in each dimension.
+  const bool has_all_taps = is_tap(p, matrix, index_of(p.depth_shape, p.depth - 1u));
+  const bool is_immediate = (p.immediate >> 1 & 1u) != 0;
   for (u32 i = 0; i < depth; i += width()) {
-    const u32 own = k + i + lane();
-    if (i + lane() >= depth) continue;
-    const Index term = index_of(p.depth_shape, own);
-    const bool exists = is_tap(p, matrix, term), is_run = (k + i) % p.a_run + width() <= p.a_run;
-    i64 run = matrix.a, at = matrix.a;
-    const Index first = index_of(p.depth_shape, k + i);
-    SIMT_UNROLL for (int d = 0; d < 4; ++d) {
-      run += p.a_depths[d] * first.at[d];
-      at += p.a_depths[d] * term.at[d];
+    const bool is_whole = i + width() <= depth;
+    if (is_whole && has_all_taps && !is_immediate && (k + i) % p.a_run + width() <= p.a_run) {
+      const Index first = index_of(p.depth_shape, k + i);
+      SIMT_GLOBAL const SIMT_T::Bits* from = at_offset<SIMT_T::Bits>(a, p.offsets[1]) + matrix.a;
+      SIMT_UNROLL for (int d = 0; d < 4; ++d) from += p.a_depths[d] * first.at[d];
+      for (u32 r = subgroup(); r < tile_rows; r += subgroups()) {
+        const float value = SIMT_T::value((from + p.row_strides[1] * smaller(row + r, p.rows - 1u))[lane()]);
+        (to + r * PITCH_A + i)[lane()] = row + r < p.rows ? value : 0.0f;
+      }
+      continue;
     }
+    const u32 own = smaller(i + lane(), depth - 1u);
+    const Index term = index_of(p.depth_shape, k + own);
+    const bool exists = is_tap(p, matrix, term);
+    i64 at = matrix.a;
+    SIMT_UNROLL for (int d = 0; d < 4; ++d) at += p.a_depths[d] * term.at[d];
     for (u32 r = subgroup(); r < tile_rows; r += subgroups()) {
       const bool inside = exists && row + r < p.rows;
-      const i64 line = p.row_strides[1] * (row + r);
-      float value = 0.0f;
-      if (is_run) {
-        if (inside) value = value_at(a, p, 1, line + run + lane());
-      } else {
-        if (inside) value = value_at(a, p, 1, line + at);
-      }
-      to[r * PITCH_A + i + lane()] = value;
+      const float value = value_at(a, p, 1, inside ? p.row_strides[1] * (row + r) + at : (i64)0);
+      to[r * PITCH_A + own] = inside ? value : 0.0f;
     }
   }
 }
@@ -158,10 +162,10 @@ SIMT_FN void load_b(const ConvParams& p, Pointer b, Matrix matrix, Column x, Col
       const Index index = index_of(p.depth_shape, k + r);
       const Window term = window_of(p, index, p.depth_step, p.b_depth);
       const bool exists = is_tap(p, matrix, index);
-      SIMT_LOCAL float* line = to + r * columns + lane();
-      line[0] =
+      SIMT_LOCAL float* line = to + r * columns;
+      line[lane()] =
           load_lane(p, b, exists && is_inside(p, x.window, term), x.is_run, x.run + term.at, x.window.at + term.at);
-      line[width()] =
+      (line + width())[lane()] =
           load_lane(p, b, exists && is_inside(p, y.window, term), y.is_run, y.run + term.at, y.window.at + term.at);
     }
     return;
@@ -225,14 +229,16 @@ SIMT_KERNEL(conv)(Pointer c, Pointer a, Pointer b, Pointer bias, Pointer partial
       load_b(p, b, matrix, x, y, first_column, k, depth, tile_b);
       group_barrier();
       SIMT_LOCAL const float* from_a = tile_a + subgroup() * TILE_ROWS * PITCH_A;
-      SIMT_LOCAL const float* from_b = tile_b + lane();
+      SIMT_LOCAL const float* from_b = tile_b;
       for (u32 i = 0; i < depth; ++i) {
-        const float u = from_b[i * tile_columns], v = from_b[i * tile_columns + width()];
+        const float u = from_b[lane()], v = (from_b + width())[lane()];
         SIMT_UNROLL for (int r = 0; r < TILE_ROWS; ++r) {
-          const float factor = from_a[r * PITCH_A + i];
+          const float factor = from_a[r * PITCH_A];
           first[r] = multiply_add(factor, u, first[r]);
           second[r] = multiply_add(factor, v, second[r]);
         }
+        ++from_a;
+        from_b += tile_columns;
       }
       group_barrier();
     }
