@@ -184,14 +184,20 @@ SIMT_FN void load_b(const ConvParams& p, Pointer b, Matrix matrix, Column x, Col
   }
 }
 
-// Adds the bias, applies the activation and stores c[row, column]. Stores nothing if c does not
-// have this column.
-SIMT_FN void put(const ConvParams& p, Pointer c, Pointer bias, Matrix matrix, u32 row, Index column, float sum) {
-  i64 at = matrix.c + p.row_strides[0] * row + p.c_columns[0] * column.at[0];
-  SIMT_UNROLL for (int d = 1; d < 4; ++d) {
-    if (matrix.first[d] + p.stride[d] * (i64)column.at[d] >= p.c_extent[d]) return;
-    at += p.c_columns[d] * column.at[d];
-  }
+// Returns the position of c[row, column].
+SIMT_FN i64 position_of(const ConvParams& p, Matrix matrix, u32 row, Index column) {
+  i64 at = matrix.c + p.row_strides[0] * row;
+  SIMT_UNROLL for (int d = 0; d < 4; ++d) at += p.c_columns[d] * column.at[d];
+  return at;
+}
+// Returns whether c has the column.
+SIMT_FN bool has_column(const ConvParams& p, Matrix matrix, Index column) {
+  bool has = true;
+  SIMT_UNROLL for (int d = 1; d < 4; ++d) has &= matrix.first[d] + p.stride[d] * (i64)column.at[d] < p.c_extent[d];
+  return has;
+}
+// Adds the bias of a row, and applies the activation.
+SIMT_FN SIMT_T::Bits result_of(const ConvParams& p, Pointer bias, Matrix matrix, u32 row, float sum) {
   const i64 bias_at = matrix.bias + p.row_strides[3] * row;
   if (p.bias_bytes == SIMT_T_BITS / 8) {
     sum += value_at(bias, p, 3, bias_at);
@@ -199,7 +205,18 @@ SIMT_FN void put(const ConvParams& p, Pointer c, Pointer bias, Matrix matrix, u3
     const bool immediate = (p.immediate >> 3 & 1u) != 0;
     sum += float_of_bits(immediate ? (u32)p.immediates[3] : at_offset<u32>(bias, p.offsets[3])[bias_at]);
   }
-  at_offset<SIMT_T::Bits>(c, p.offsets[0])[at] = SIMT_T::bits(activated(sum, p.activation));
+  return SIMT_T::bits(activated(sum, p.activation));
+}
+// Stores c[row, column], or nothing if c does not have this column.
+SIMT_FN void put(const ConvParams& p, Pointer c, Pointer bias, Matrix matrix, u32 row, Index column, float sum) {
+  if (!has_column(p, matrix, column)) return;
+  at_offset<SIMT_T::Bits>(c, p.offsets[0])[position_of(p, matrix, row, column)] = result_of(p, bias, matrix, row, sum);
+}
+// Returns whether `column` and the next columns, one per lane, are contiguous in c.
+SIMT_FN bool is_run_of_c(const ConvParams& p, Matrix matrix, u32 column) {
+  if (column + width() > p.columns || p.c_columns[3] != 1) return false;
+  const Index first = index_of(p.column_shape, column), last = index_of(p.column_shape, column + width() - 1u);
+  return first.at[3] + width() - 1u == last.at[3] && has_column(p, matrix, first) && has_column(p, matrix, last);
 }
 SIMT_FN SIMT_GLOBAL float* partial_of(const ConvParams& p, Pointer partials, u32 split, u32 matrix, u32 row) {
   return at_offset<float>(partials, p.offsets[4]) + (((u64)split * p.matrices + matrix) * p.rows + row) * p.columns;
@@ -242,9 +259,19 @@ SIMT_KERNEL(conv)(Pointer c, Pointer a, Pointer b, Pointer bias, Pointer partial
       }
       group_barrier();
     }
-    const u32 row = first_row + subgroup() * TILE_ROWS, column = first_column + lane();
+    const u32 row = first_row + uniform_subgroup() * TILE_ROWS;
     SIMT_UNROLL for (int side = 0; side < 2; ++side) {
-      const u32 own = column + side * width();
+      const u32 column = first_column + side * width(), own = column + lane();
+      if (p.splits == 1 && is_run_of_c(p, matrix, column)) {
+        const Index begin = index_of(p.column_shape, column);
+        SIMT_UNROLL for (int r = 0; r < TILE_ROWS; ++r) {
+          if (row + r >= p.rows) break;
+          SIMT_GLOBAL SIMT_T::Bits* to =
+              at_offset<SIMT_T::Bits>(c, p.offsets[0]) + position_of(p, matrix, row + r, begin);
+          to[lane()] = result_of(p, bias, matrix, row + r, side == 0 ? first[r] : second[r]);
+        }
+        continue;
+      }
       if (own >= p.columns) continue;
       const Index position = index_of(p.column_shape, own);
       SIMT_UNROLL for (int r = 0; r < TILE_ROWS; ++r) {

@@ -34,6 +34,8 @@ SIMT_FN u32 local_id() { return (u32)get_local_id(0); }
 SIMT_FN u32 width() { return get_sub_group_size(); }
 SIMT_FN u32 lane() { return get_sub_group_local_id(); }
 SIMT_FN u32 subgroup() { return get_sub_group_id(); }
+// The same number, which compilers for CPUs know to be equal in all lanes.
+SIMT_FN u32 uniform_subgroup() { return sub_group_broadcast(get_sub_group_id(), 0u); }
 SIMT_FN u32 subgroups() { return get_num_sub_groups(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return sub_group_shuffle_xor(x, mask); }
 SIMT_FN void group_barrier() { barrier(CLK_LOCAL_MEM_FENCE); }
@@ -75,6 +77,7 @@ SIMT_FN u32 local_id() { return threadIdx.x; }
 SIMT_FN u32 width() { return warpSize; }
 SIMT_FN u32 lane() { return threadIdx.x % warpSize; }
 SIMT_FN u32 subgroup() { return threadIdx.x / warpSize; }
+SIMT_FN u32 uniform_subgroup() { return subgroup(); }
 SIMT_FN u32 subgroups() { return blockDim.x / warpSize; }
 #if defined(__HIP__)
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return __shfl_xor(x, mask); }
