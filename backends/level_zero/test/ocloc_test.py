@@ -5,6 +5,7 @@
 The modules have the width of sub-groups that the plugin chooses. For devices without f64, the test skips modules that
 declare f64. Like the plugin, the test compiles modules that spill registers again with the large register file. No
 kernel may then spill, except those in MAY_SPILL."""
+import concurrent.futures
 import os
 import re
 import struct
@@ -75,25 +76,32 @@ def kernels_of(binary):
     return out
 
 
+def examine(device, module):
+    """Compiles a module for a device. Returns the compiler's output, and the bytes that each kernel spills."""
+    with tempfile.TemporaryDirectory() as folder:
+        said, binary = compile_module(module, device, folder)
+        found = kernels_of(binary)
+        if any(found.values()):
+            said, binary = compile_module(module, device, folder, "-options", LARGE)
+            found = {kernel: min(size, found[kernel]) for kernel, size in kernels_of(binary).items()}
+    return said, found
+
+
 ocloc, *paths = sys.argv[1:]
 modules = {os.path.basename(path): module_for_plugin(path) for path in sorted(paths)}
-for device, has_f64 in DEVICES.items():
-    failed, spilling, kernels, count = [], [], 0, 0
-    for name, (module, float64) in modules.items():
-        if float64 and not has_f64:
-            continue
-        count += 1
-        with tempfile.TemporaryDirectory() as folder:
-            said, binary = compile_module(module, device, folder)
-            found = kernels_of(binary)
-            if any(found.values()):
-                said, binary = compile_module(module, device, folder, "-options", LARGE)
-                found = {kernel: min(size, found[kernel]) for kernel, size in kernels_of(binary).items()}
-        kernels += len(found)
-        if not found:
-            failed.append(f"{name}: {said}")
-        spilling += [f"{name}: {kernel}: {size} bytes" for kernel, size in found.items() if size and not MAY_SPILL.match(kernel)]
-    print(f"# {device}: {kernels} kernels")
-    tap.check(f"{device}: {count} modules compile", not failed, "\n".join(failed[:5]))
-    tap.check(f"{device}: no kernel spills registers", not spilling, "\n".join(spilling))
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    examined = {device: {name: pool.submit(examine, device, module)
+                         for name, (module, float64) in modules.items() if has_f64 or not float64}
+                for device, has_f64 in DEVICES.items()}
+    for device, results in examined.items():
+        failed, spilling, kernels = [], [], 0
+        for name, result in results.items():
+            said, found = result.result()
+            kernels += len(found)
+            if not found:
+                failed.append(f"{name}: {said}")
+            spilling += [f"{name}: {kernel}: {size} bytes" for kernel, size in found.items() if size and not MAY_SPILL.match(kernel)]
+        print(f"# {device}: {kernels} kernels", flush=True)
+        tap.check(f"{device}: {len(results)} modules compile", not failed, "\n".join(failed[:5]))
+        tap.check(f"{device}: no kernel spills registers", not spilling, "\n".join(spilling))
 tap.done()
