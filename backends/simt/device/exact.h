@@ -31,10 +31,12 @@ SIMT_FN Exact exact_sum(float a, float b) {
   return out;
 }
 
-// A sum with its rounding error (Neumaier).
+// A sum with its rounding error (Neumaier). Functions access the members one by one: if a kernel copies
+// a whole sum, compilers keep both members in one vector, and each addition permutes this vector.
 struct Sum {
   float high, low;
 };
+SIMT_FN void clear(Sum& sum) { sum.high = sum.low = 0.0f; }
 SIMT_FN void add(Sum& sum, float x) {
   const float s = sum.high + x, t = s - sum.high;
   sum.low += (sum.high - (s - t)) + (x - t);

@@ -54,7 +54,10 @@ SIMT_FN LossRow loss_of_split(const LossParams& p, const Tile<5>& t, Pointer log
   out.greatest = tile_max(p, greatest, parts);
   const float shift = finite_shift(out.greatest);
   const bool smooths = p.numbers[0] != 0.0f;
-  Sum sum = no_sum(), weighted = no_sum(), weights = no_sum();
+  Sum sum, weighted, weights;
+  clear(sum);
+  clear(weighted);
+  clear(weights);
   if (smooths) {
     const SharedOperand weight_at = shared_operand<3, 3>(p, weight, weight, logits, 1.0f);
     for_each_shared(p, t, [&](const auto& s) {
@@ -85,7 +88,10 @@ SIMT_FN LossRow combined_loss(const LossParams& p, const Tile<5>& t, Pointer par
   }
   out.greatest = tile_max(p, greatest, parts);
   const float shift = finite_shift(out.greatest);
-  Sum sum = no_sum(), weighted = no_sum(), weights = no_sum();
+  Sum sum, weighted, weights;
+  clear(sum);
+  clear(weighted);
+  clear(weights);
   for (u32 i = first; i < p.row_splits; i += step) {
     const float each = from[i].values[3];
     add(sum, from[i].values[1] * exp_f32(from[i].values[0] - shift));
@@ -137,25 +143,37 @@ SIMT_FN void put_gradient(const LossParams& p, const Tile<5>& t, Pointer dlogits
 }
 
 // Adds the sums of a group's threads, and stores the results in slot `index`.
-SIMT_FN void put_slot(const LossParams& p, Pointer slots, u32 index, Sum loss, Sum weight, SIMT_LOCAL Sum* parts) {
-  loss = group_total(loss, parts);
-  weight = group_total(weight, parts);
+SIMT_FN void put_slot(const LossParams& p, Pointer slots, u32 index, Sum& loss, Sum& weight, SIMT_LOCAL Sum* parts) {
+  sum_group(loss, parts);
+  sum_group(weight, parts);
   if (local_id() != 0) return;
   SIMT_GLOBAL Slot* to = at_offset<Slot>(slots, p.offsets[5]) + index;
-  to->loss = loss;
-  to->weight = weight;
+  to->loss.high = loss.high;
+  to->loss.low = loss.low;
+  to->weight.high = weight.high;
+  to->weight.low = weight.low;
 }
-// Adds the extra[5] slots from `first` on. All threads return the same results.
-SIMT_FN Slot sum_slots(const LossParams& p, Pointer slots, u32 first, SIMT_LOCAL Sum* parts) {
-  SIMT_GLOBAL const Slot* from = at_offset<Slot>(slots, p.offsets[5]) + first;
+// Returns the sum of the weights in the slots of cross_entropy_weights. Each thread adds all slots, because
+// compilers for CPUs process one lane at a time after loops that divide the slots among lanes.
+SIMT_FN float sum_of_weights(const LossParams& p, Pointer slots) {
+  SIMT_GLOBAL const Slot* from = at_offset<Slot>(slots, p.offsets[5]) + SIMT_LOSS_GROUPS;
+  Sum sum;
+  clear(sum);
+  for (u32 i = 0; i < (u32)p.extra[5]; ++i) join(sum, from[i].weight.high, from[i].weight.low);
+  return total(sum);
+}
+// Adds the extra[5] slots of cross_entropy. All threads return the same results.
+SIMT_FN Slot sum_slots(const LossParams& p, Pointer slots, SIMT_LOCAL Sum* parts) {
+  SIMT_GLOBAL const Slot* from = at_offset<Slot>(slots, p.offsets[5]);
   Slot out;
-  out.loss = out.weight = no_sum();
+  clear(out.loss);
+  clear(out.weight);
   for (u32 i = local_id(); i < (u32)p.extra[5]; i += group_size()) {
     join(out.loss, from[i].loss.high, from[i].loss.low);
     join(out.weight, from[i].weight.high, from[i].weight.low);
   }
-  out.loss = group_total(out.loss, parts);
-  out.weight = group_total(out.weight, parts);
+  sum_group(out.loss, parts);
+  sum_group(out.weight, parts);
   return out;
 }
 
@@ -163,11 +181,13 @@ SIMT_FN Slot sum_slots(const LossParams& p, Pointer slots, u32 first, SIMT_LOCAL
 SIMT_KERNEL(cross_entropy_weights)
 (Pointer, Pointer, Pointer target, Pointer weight, Pointer, Pointer slots, Pointer, LossParams p) {
   SIMT_SHARED(Sum, parts, SIMT_MAX_SUBGROUPS);
-  Sum sum = no_sum();
+  Sum sum, none;
+  clear(sum);
+  clear(none);
   for (u32 i = global_id(); i < p.blocks; i += global_size()) {
     add(sum, target_weight(p, weight, target_at(p, target, p.extra[4] * i)));
   }
-  put_slot(p, slots, SIMT_LOSS_GROUPS + group_id(), no_sum(), sum, parts);
+  put_slot(p, slots, SIMT_LOSS_GROUPS + group_id(), none, sum, parts);
 }
 
 SIMT_KERNEL(cross_entropy)
@@ -177,9 +197,11 @@ SIMT_KERNEL(cross_entropy)
   SIMT_SHARED(float, cache, SIMT_CACHE);
   const bool divides = (p.option & SIMT_LOSS_DIVIDES) != 0;
   float divisor = 1.0f;
-  if (divides && p.phase != SIMT_PHASE_PARTIALS) divisor = total(sum_slots(p, slots, SIMT_LOSS_GROUPS, parts).weight);
+  if (divides && p.phase != SIMT_PHASE_PARTIALS) divisor = sum_of_weights(p, slots);
   const float even = p.numbers[0], kept = p.numbers[1];
-  Sum loss_sum = no_sum(), weight_sum = no_sum();
+  Sum loss_sum, weight_sum;
+  clear(loss_sum);
+  clear(weight_sum);
   for (u32 item = first_item(p); item < p.blocks * p.splits; item += item_step(p)) {
     const Tile<5> t = tile_of(p, item, 1);
     LossRow row;
@@ -247,7 +269,7 @@ SIMT_KERNEL(cross_entropy)
 SIMT_KERNEL(cross_entropy_total)
 (Pointer, Pointer, Pointer, Pointer, Pointer losses, Pointer slots, Pointer, LossParams p) {
   SIMT_SHARED(Sum, parts, SIMT_MAX_SUBGROUPS);
-  const Slot all = sum_slots(p, slots, 0, parts);
+  const Slot all = sum_slots(p, slots, parts);
   const float loss = total(all.loss);
   if (local_id() != 0) return;
   const float result = (p.option & SIMT_LOSS_MEAN) != 0 ? divide_f32(loss, total(all.weight)) : loss;

@@ -25,7 +25,9 @@ SIMT_FN Moments moments_of_split(const NormParams& p, const Tile<6>& t, Pointer 
   Moments out;
   out.mean = 0.0f;
   out.count = p.splits == 1 ? p.count : (float)(elements_before(p, t.last) - elements_before(p, t.first));
-  Sum sum = no_sum(), squares = no_sum();
+  Sum sum, squares;
+  clear(sum);
+  clear(squares);
   const bool centred = (p.option & SIMT_NORM_CENTRED) != 0;
   if (centred) {
     for_each(p, t, [&](const auto& s) {
@@ -57,7 +59,9 @@ SIMT_FN Moments combined_moments(const NormParams& p, const Tile<6>& t, Pointer 
   Moments out;
   out.mean = 0.0f;
   out.count = p.count;
-  Sum sum = no_sum(), squares = no_sum();
+  Sum sum, squares;
+  clear(sum);
+  clear(squares);
   if ((p.option & SIMT_NORM_CENTRED) != 0) {
     for (u32 i = first; i < p.row_splits; i += step) add(sum, from[i].values[0] * from[i].values[2]);
     out.mean = divide_f32(tile_sum(p, sum, parts), out.count);

@@ -75,7 +75,9 @@ SIMT_KERNEL(norm_bwd)
     const Tile<6> t = tile_of(p, item, 2);
     const bool has_row = t.index < t.lanes;
     const float mean = has_row ? statistic(p, t, means, 4) : 0.0f, rstd = has_row ? statistic(p, t, rstds, 5) : 0.0f;
-    Sum of_g = no_sum(), of_gs = no_sum();
+    Sum of_g, of_gs;
+    clear(of_g);
+    clear(of_gs);
     if (p.phase == SIMT_PHASE_COMBINE) {
       add_partials(p, t, partials, of_g, of_gs);
     } else if (t.is_cached && wide) {
@@ -114,7 +116,9 @@ SIMT_KERNEL(norm_bwd_parameters)
                       rstd_of = shared_operand<5, 5>(p, rstds, rstds, x, 0.0f);
   for (u32 item = first_item(p); item < p.blocks * p.splits; item += item_step(p)) {
     const Tile<6> t = tile_of(p, item, 1);
-    Sum of_dy = no_sum(), of_product = no_sum();
+    Sum of_dy, of_product;
+    clear(of_dy);
+    clear(of_product);
     if (p.phase == SIMT_PHASE_COMBINE) {
       add_partials(p, t, partials, of_dy, of_product);
     } else {

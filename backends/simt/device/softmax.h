@@ -23,7 +23,8 @@ SIMT_FN Softmax softmax_of_split(const SoftmaxParams& p, const Tile<2>& t, Point
   });
   out.greatest = tile_max(p, greatest, parts);
   const float shift = finite_shift(out.greatest);
-  Sum sum = no_sum();
+  Sum sum;
+  clear(sum);
   for_each(p, t, [&](const auto& s) {
     const float e = exp_f32((cached ? (cache + s.slot + t.first_index)[lane()] : tile_value(x, p, t, 1, s)) - shift);
     if (cached && p.option == 0) (cache + s.slot + t.first_index)[lane()] = e;
@@ -42,7 +43,8 @@ SIMT_FN Softmax combined_softmax(const SoftmaxParams& p, const Tile<2>& t, Point
   }
   out.greatest = tile_max(p, greatest, parts);
   const float shift = finite_shift(out.greatest);
-  Sum sum = no_sum();
+  Sum sum;
+  clear(sum);
   for (u32 i = first; i < p.row_splits; i += step) add(sum, from[i].values[1] * exp_f32(from[i].values[0] - shift));
   out.sum = tile_sum(p, sum, parts);
   return out;
@@ -105,7 +107,8 @@ SIMT_KERNEL(softmax_bwd)(Pointer dx, Pointer dy, Pointer y, Pointer partials, Ti
   SIMT_SHARED(Sum, parts, SIMT_MAX_SUBGROUPS);
   for (u32 item = first_item(p); item < p.blocks * p.splits; item += item_step(p)) {
     const Tile<3> t = tile_of(p, item, 1);
-    Sum sum = no_sum();
+    Sum sum;
+    clear(sum);
     if (p.phase == SIMT_PHASE_COMBINE) {
       SIMT_GLOBAL const Partial* from = partials_of(partials, p, t);
       for (u32 i = first_partial(p, t); i < p.row_splits; i += partial_step(p, t)) add(sum, from[i].values[0]);

@@ -253,34 +253,39 @@ SIMT_FN u32 partial_step(const TileParams<Places, Operands>& p, const Tile<Opera
   return p.tile == SIMT_TILE_THREADS ? 1u : t.size;
 }
 
-// Sums and maxima over the threads that share a row. All of these threads return the same result.
-// `parts` has one entry per sub-group.
+// Sums and maxima over the threads that share a row. All of these threads obtain the same result. The
+// functions for sums replace `sum`. `parts` has one entry per sub-group.
 #define SIMT_MAX_SUBGROUPS 128
 SIMT_FN float shuffle_float(float x, u32 mask) { return float_of_bits(shuffle_xor(bits_of_float(x), mask)); }
 SIMT_FN void join(Sum& sum, float high, float low) {
   sum.low += low;
   add(sum, high);
 }
-SIMT_FN Sum subgroup_sum(Sum sum) {
+SIMT_FN void sum_subgroup(Sum& sum) {
   for (u32 mask = width() / 2; mask > 0; mask /= 2) {
     join(sum, shuffle_float(sum.high, mask), shuffle_float(sum.low, mask));
   }
-  return sum;
 }
-SIMT_FN Sum group_total(Sum sum, SIMT_LOCAL Sum* parts) {
-  sum = subgroup_sum(sum);
-  if (group_size() == width()) return sum;
-  if (lane() == 0) parts[subgroup()] = sum;
+SIMT_FN void sum_group(Sum& sum, SIMT_LOCAL Sum* parts) {
+  sum_subgroup(sum);
+  if (group_size() == width()) return;
+  if (lane() == 0) {
+    parts[subgroup()].high = sum.high;
+    parts[subgroup()].low = sum.low;
+  }
   group_barrier();
-  sum.high = sum.low = 0.0f;
+  clear(sum);
   for (u32 i = 0; i < subgroups(); ++i) join(sum, parts[i].high, parts[i].low);
   group_barrier();
-  return sum;
 }
 template <class Params>
-SIMT_FN float tile_sum(const Params& p, Sum sum, SIMT_LOCAL Sum* parts) {
-  if (p.tile == SIMT_TILE_THREADS) return total(sum);
-  return p.tile == SIMT_TILE_SUBGROUP ? total(subgroup_sum(sum)) : total(group_total(sum, parts));
+SIMT_FN float tile_sum(const Params& p, Sum& sum, SIMT_LOCAL Sum* parts) {
+  if (p.tile == SIMT_TILE_SUBGROUP) {
+    sum_subgroup(sum);
+  } else if (p.tile == SIMT_TILE_GROUP) {
+    sum_group(sum, parts);
+  }
+  return total(sum);
 }
 template <class Params>
 SIMT_FN float tile_max(const Params& p, float x, SIMT_LOCAL Sum* parts) {
@@ -295,9 +300,4 @@ SIMT_FN float tile_max(const Params& p, float x, SIMT_LOCAL Sum* parts) {
   for (u32 i = 0; i < subgroups(); ++i) x = parts[i].high > x ? parts[i].high : x;
   group_barrier();
   return x;
-}
-SIMT_FN Sum no_sum() {
-  Sum out;
-  out.high = out.low = 0.0f;
-  return out;
 }
