@@ -19,16 +19,12 @@ typedef ulong u64;
 #define SIMT_INLINED __attribute__((always_inline)) inline
 #define SIMT_GLOBAL global
 #define SIMT_LOCAL local
-#define SIMT_CONSTANT constant
 #define SIMT_SHARED(type, name, count) local type name[count]
 // The plugin replaces the literal 32 in the compiled module with the chosen width.
 #define SIMT_KERNEL(name) __attribute__((intel_reqd_sub_group_size(32))) kernel void name
 #define SIMT_UNROLL _Pragma("unroll")
 SIMT_FN u32 group_id() { return (u32)get_group_id(0); }
 SIMT_FN u32 group_count() { return (u32)get_num_groups(0); }
-SIMT_FN u32 group_id_y() { return (u32)get_group_id(1); }
-SIMT_FN u32 group_id_z() { return (u32)get_group_id(2); }
-SIMT_FN u32 group_count_z() { return (u32)get_num_groups(2); }
 SIMT_FN u32 group_size() { return (u32)get_local_size(0); }
 SIMT_FN u32 local_id() { return (u32)get_local_id(0); }
 SIMT_FN u32 width() { return get_sub_group_size(); }
@@ -63,15 +59,11 @@ typedef uint64_t u64;
 #define SIMT_INLINED __device__ __forceinline__
 #define SIMT_GLOBAL
 #define SIMT_LOCAL
-#define SIMT_CONSTANT __constant__ const
 #define SIMT_SHARED(type, name, count) __shared__ type name[count]
 #define SIMT_KERNEL(name) extern "C" __global__ void name
 #define SIMT_UNROLL _Pragma("unroll")
 SIMT_FN u32 group_id() { return blockIdx.x; }
 SIMT_FN u32 group_count() { return gridDim.x; }
-SIMT_FN u32 group_id_y() { return blockIdx.y; }
-SIMT_FN u32 group_id_z() { return blockIdx.z; }
-SIMT_FN u32 group_count_z() { return gridDim.z; }
 SIMT_FN u32 group_size() { return blockDim.x; }
 SIMT_FN u32 local_id() { return threadIdx.x; }
 SIMT_FN u32 width() { return warpSize; }
