@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs tools/gpu_check on a device for CPUs: gpu_check_test.py GPU_CHECK BUILD DEVICE."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+script, build, device = sys.argv[1:]
+steps = ["certify_core", "certify_infer", "certify_train", "bench_memory", "bench_dispatch", "bench_ops", "bench_model"]
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, script, "--build", build, *arguments], capture_output=True, text=True, check=False)
+
+
+dry = run("--dry-run")
+for plugin in ("opencl", "vulkan"):
+    tap.check(f"a dry run shows each step of {plugin}", all(f"{plugin}:0 {step}: " in dry.stdout for step in steps), dry.stdout + dry.stderr)
+missing = run("--device", "missing:0")
+tap.check("a device that is not there: usage error, with the devices", missing.returncode == 2 and device in missing.stderr, missing.stderr)
+
+with tempfile.TemporaryDirectory() as folder:
+    part = ["--output", folder, "--device", device, "--filter", "numeric.add.f32", "--step", "certify_core", "--step", "certify_infer"]
+    short = run(*part, "--minutes", "0")
+    tap.check("without time, all steps remain", short.returncode == 3 and "2 steps remain" in short.stdout, short.stdout + short.stderr)
+    whole = run(*part)
+    tap.check("with time, all steps pass", whole.returncode == 0, whole.stdout + whole.stderr)
+    [results] = [os.path.join(path, name) for path, _, names in os.walk(folder) for name in names if name == "results.json"]
+    with open(results, encoding="utf-8") as file:
+        state = json.load(file)[device]
+    tap.check("the results name each step", {name: step["result"] for name, step in state.items()} ==
+              {"certify_core": "passed", "certify_infer": "passed"}, state)
+    again = run(*part)
+    tap.check("the next run repeats no step that passed", again.returncode == 0 and "s left" not in again.stdout, again.stdout)
+    part[part.index("numeric.add.f32")] = "numeric.nothing"
+    failing = run(*part, "--output", os.path.join(folder, "failing"))
+    tap.check("a step that fails: exit status 1", failing.returncode == 1 and "failed with status" in failing.stdout, failing.stdout)
+tap.done()
