@@ -2,6 +2,8 @@
 // The context of a device, and the memory that is allocated in it.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 
 #include "driver_call.hpp"
