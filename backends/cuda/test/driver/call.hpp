@@ -6,8 +6,6 @@
 
 #include "gpu_host/test_driver/driver.hpp"
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
-
 namespace backplane::cuda::test_driver {
 
 using gpu_host::test_driver::Call;
@@ -24,5 +22,11 @@ CUresult run(const char* function, Needs needs, const Body& body) {
 }
 
 inline void* address_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+// Declares entry_NAME for each function that the plugin calls. The library exports it as the symbol that the plugin
+// looks up, because cuda.h gives some names to later versions of a function.
+#define BP_CU(name, symbol) extern "C" __attribute__((visibility("default"))) decltype(::name) entry_##name asm(#symbol);
+#include "runtime/functions.def"
+#undef BP_CU
 
 }  // namespace backplane::cuda::test_driver

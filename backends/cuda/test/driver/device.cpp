@@ -82,7 +82,7 @@ CUresult run_on(const char* function, CUdevice device, const void* out, const Bo
 
 }  // namespace
 
-EXPORTED CUresult CUDAAPI cuInit(unsigned flags) {
+CUresult CUDAAPI entry_cuInit(unsigned flags) {
   return run("cuInit", Needs::kNothing, [&](Call&) {
     if (flags != 0) return violate(Result::kInvalidValue, "flags must be 0");
     int devices = 0;
@@ -90,14 +90,14 @@ EXPORTED CUresult CUDAAPI cuInit(unsigned flags) {
   });
 }
 
-EXPORTED CUresult CUDAAPI cuDriverGetVersion(int* out) {
+CUresult CUDAAPI entry_cuDriverGetVersion(int* out) {
   return run("cuDriverGetVersion", Needs::kNothing, [&](Call&) {
     *out = std::stoi(setting("TEST_DRIVER_VERSION", std::to_string(CUDA_VERSION).c_str()));
     return Result::kSuccess;
   });
 }
 
-EXPORTED CUresult CUDAAPI cuGetErrorName(CUresult code, const char** out) {
+CUresult CUDAAPI entry_cuGetErrorName(CUresult code, const char** out) {
   *out = nullptr;
   for (const ResultName& known : kResultNames) {
     if (known.code == code) *out = known.name;
@@ -105,47 +105,47 @@ EXPORTED CUresult CUDAAPI cuGetErrorName(CUresult code, const char** out) {
   return *out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-EXPORTED CUresult CUDAAPI cuDeviceGetCount(int* out) {
+CUresult CUDAAPI entry_cuDeviceGetCount(int* out) {
   return run("cuDeviceGetCount", Needs::kStart, [&](Call&) { return gpu_host::test_driver::start(*out); });
 }
 
-EXPORTED CUresult CUDAAPI cuDeviceGet(CUdevice* out, int ordinal) {
+CUresult CUDAAPI entry_cuDeviceGet(CUdevice* out, int ordinal) {
   return run_on("cuDeviceGet", ordinal, out, [&](Context&) {
     *out = ordinal;
     return Result::kSuccess;
   });
 }
 
-EXPORTED CUresult CUDAAPI cuDeviceGetName(char* out, int bytes, CUdevice device) {
+CUresult CUDAAPI entry_cuDeviceGetName(char* out, int bytes, CUdevice device) {
   return run_on("cuDeviceGetName", device, out, [&](Context&) {
     std::strncpy(out, "Backplane test device", static_cast<std::size_t>(bytes));
     return Result::kSuccess;
   });
 }
 
-EXPORTED CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* out, CUdevice device) {
-  return run_on("cuDeviceGetUuid_v2", device, out, [&](Context&) {
+CUresult CUDAAPI entry_cuDeviceGetUuid(CUuuid* out, CUdevice device) {
+  return run_on("cuDeviceGetUuid", device, out, [&](Context&) {
     std::memcpy(out->bytes, "test driver    ", sizeof(out->bytes));
     out->bytes[15] = static_cast<char>(device);
     return Result::kSuccess;
   });
 }
 
-EXPORTED CUresult CUDAAPI cuDeviceTotalMem(std::size_t* out, CUdevice device) {
+CUresult CUDAAPI entry_cuDeviceTotalMem(std::size_t* out, CUdevice device) {
   return run_on("cuDeviceTotalMem", device, out, [&](Context&) {
     *out = gpu_host::test_driver::total_bytes();
     return Result::kSuccess;
   });
 }
 
-EXPORTED CUresult CUDAAPI cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice device) {
+CUresult CUDAAPI entry_cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice device) {
   return run_on("cuDeviceGetAttribute", device, out, [&](Context&) {
     *out = attribute_of(attribute);
     return *out < 0 ? violate(Result::kInvalidValue, "the test driver does not know this attribute") : Result::kSuccess;
   });
 }
 
-EXPORTED CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
+CUresult CUDAAPI entry_cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
   return run_on("cuDevicePrimaryCtxRetain", device, out, [&](Context& context) {
     ++context.retained;
     *out = reinterpret_cast<CUcontext>(&context);
@@ -153,7 +153,7 @@ EXPORTED CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice devi
   });
 }
 
-EXPORTED CUresult CUDAAPI cuCtxPushCurrent(CUcontext handle) {
+CUresult CUDAAPI entry_cuCtxPushCurrent(CUcontext handle) {
   return run("cuCtxPushCurrent", Needs::kStart, [&](Call&) {
     auto* const context = reinterpret_cast<Context*>(handle);
     for (int i = 0; context_of(i) != nullptr; ++i) {
@@ -165,7 +165,7 @@ EXPORTED CUresult CUDAAPI cuCtxPushCurrent(CUcontext handle) {
   });
 }
 
-EXPORTED CUresult CUDAAPI cuCtxPopCurrent(CUcontext* out) {
+CUresult CUDAAPI entry_cuCtxPopCurrent(CUcontext* out) {
   return run("cuCtxPopCurrent", Needs::kStart, [&](Call&) {
     auto& contexts = Thread::current().contexts;
     if (contexts.empty()) return violate(Result::kInvalidContext, "the thread has no current context");
@@ -175,7 +175,7 @@ EXPORTED CUresult CUDAAPI cuCtxPopCurrent(CUcontext* out) {
   });
 }
 
-EXPORTED CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+CUresult CUDAAPI entry_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return run("cuThreadExchangeStreamCaptureMode", Needs::kStart, [&](Call&) {
     const int previous = Thread::current().capture_mode;
     if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) {

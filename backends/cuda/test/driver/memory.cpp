@@ -18,7 +18,7 @@ CUresult allocate(const char* function, MemoryKind kind, uint64_t bytes, void* o
 
 }  // namespace
 
-EXPORTED CUresult CUDAAPI cuMemGetInfo(std::size_t* free, std::size_t* total) {
+CUresult CUDAAPI entry_cuMemGetInfo(std::size_t* free, std::size_t* total) {
   return run("cuMemGetInfo", Needs::kContext, [&](Call& call) {
     *free = gpu_host::test_driver::free_bytes(call.context());
     *total = gpu_host::test_driver::total_bytes();
@@ -26,44 +26,44 @@ EXPORTED CUresult CUDAAPI cuMemGetInfo(std::size_t* free, std::size_t* total) {
   });
 }
 
-EXPORTED CUresult CUDAAPI cuMemAlloc(CUdeviceptr* out, std::size_t bytes) {
+CUresult CUDAAPI entry_cuMemAlloc(CUdeviceptr* out, std::size_t bytes) {
   return allocate("cuMemAlloc", MemoryKind::kDevice, bytes, out);
 }
 
-EXPORTED CUresult CUDAAPI cuMemHostAlloc(void** out, std::size_t bytes, unsigned flags) {
+CUresult CUDAAPI entry_cuMemHostAlloc(void** out, std::size_t bytes, unsigned flags) {
   constexpr unsigned kKnown = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
   if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   return allocate("cuMemHostAlloc", MemoryKind::kHost, bytes, out);
 }
 
-EXPORTED CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* out, std::size_t bytes, unsigned flags) {
+CUresult CUDAAPI entry_cuMemAllocManaged(CUdeviceptr* out, std::size_t bytes, unsigned flags) {
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
   return allocate("cuMemAllocManaged", MemoryKind::kManaged, bytes, out);
 }
 
-EXPORTED CUresult CUDAAPI cuMemFree(CUdeviceptr address) {
+CUresult CUDAAPI entry_cuMemFree(CUdeviceptr address) {
   return run("cuMemFree", Needs::kUncapturedContext, [&](Call& call) {
     return gpu_host::test_driver::free_memory(call, address_of(address), {MemoryKind::kDevice, MemoryKind::kManaged});
   });
 }
 
-EXPORTED CUresult CUDAAPI cuMemFreeHost(void* address) {
+CUresult CUDAAPI entry_cuMemFreeHost(void* address) {
   return run("cuMemFreeHost", Needs::kUncapturedContext,
              [&](Call& call) { return gpu_host::test_driver::free_memory(call, address, {MemoryKind::kHost}); });
 }
 
-EXPORTED CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* out, std::size_t bytes, CUstream stream) {
+CUresult CUDAAPI entry_cuMemAllocAsync(CUdeviceptr* out, std::size_t bytes, CUstream stream) {
   return run("cuMemAllocAsync", Needs::kContext, [&](Call&) {
     return gpu_host::test_driver::allocate_ordered(stream, bytes, reinterpret_cast<void**>(out));
   });
 }
 
-EXPORTED CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+CUresult CUDAAPI entry_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   return run("cuMemFreeAsync", Needs::kContext,
              [&](Call&) { return gpu_host::test_driver::free_ordered(stream, address_of(address)); });
 }
 
-EXPORTED CUresult CUDAAPI cuMemHostRegister(void* address, std::size_t bytes, unsigned flags) {
+CUresult CUDAAPI entry_cuMemHostRegister(void* address, std::size_t bytes, unsigned flags) {
   constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
   return run("cuMemHostRegister", Needs::kUncapturedContext, [&](Call& call) {
     if ((flags & ~kKnown) != 0) return violate(Result::kInvalidValue, "the driver does not know the flags");
@@ -71,12 +71,12 @@ EXPORTED CUresult CUDAAPI cuMemHostRegister(void* address, std::size_t bytes, un
   });
 }
 
-EXPORTED CUresult CUDAAPI cuMemHostUnregister(void* address) {
+CUresult CUDAAPI entry_cuMemHostUnregister(void* address) {
   return run("cuMemHostUnregister", Needs::kUncapturedContext,
              [&](Call&) { return gpu_host::test_driver::unregister_host(address); });
 }
 
-EXPORTED CUresult CUDAAPI cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult CUDAAPI entry_cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr address) {
   return run("cuPointerGetAttribute", Needs::kContext, [&](Call&) {
     const auto* const found = gpu_host::test_driver::find_allocation(address_of(address));
     if (found == nullptr) return Result::kInvalidValue;
@@ -97,7 +97,7 @@ EXPORTED CUresult CUDAAPI cuPointerGetAttribute(void* out, CUpointer_attribute a
   });
 }
 
-EXPORTED CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+CUresult CUDAAPI entry_cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return run("cuMemcpyAsync", Needs::kContext, [&](Call& call) {
     return gpu_host::test_driver::copy(call, stream, address_of(to), address_of(from), bytes);
   });

@@ -7,7 +7,7 @@ namespace backplane::cuda::test_driver {
 
 using gpu_host::test_driver::violate;
 
-EXPORTED CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* out, unsigned flags, int) {
+CUresult CUDAAPI entry_cuStreamCreateWithPriority(CUstream* out, unsigned flags, int) {
   return run("cuStreamCreateWithPriority", Needs::kContext, [&](Call& call) {
     if (flags != CU_STREAM_NON_BLOCKING) {
       return violate(Result::kInvalidValue, "the stream would wait for the default stream");
@@ -17,24 +17,24 @@ EXPORTED CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* out, unsigned fla
   });
 }
 
-EXPORTED CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
+CUresult CUDAAPI entry_cuStreamDestroy(CUstream stream) {
   return run("cuStreamDestroy", Needs::kContext,
              [&](Call& call) { return gpu_host::test_driver::remove_stream(call, stream); });
 }
 
-EXPORTED CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
+CUresult CUDAAPI entry_cuStreamSynchronize(CUstream stream) {
   return run("cuStreamSynchronize", Needs::kUncapturedContext,
              [&](Call& call) { return gpu_host::test_driver::synchronize(call, stream); });
 }
 
-EXPORTED CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+CUresult CUDAAPI entry_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   return run("cuStreamWaitEvent", Needs::kContext, [&](Call&) {
     if (flags != CU_EVENT_WAIT_DEFAULT) return violate(Result::kInvalidValue, "the driver does not know the flags");
     return gpu_host::test_driver::wait_event(stream, event);
   });
 }
 
-EXPORTED CUresult CUDAAPI cuEventCreate(CUevent* out, unsigned flags) {
+CUresult CUDAAPI entry_cuEventCreate(CUevent* out, unsigned flags) {
   return run("cuEventCreate", Needs::kContext, [&](Call& call) {
     if ((flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)) != 0) {
       return violate(Result::kInvalidValue, "the driver does not know the flags");
@@ -45,36 +45,36 @@ EXPORTED CUresult CUDAAPI cuEventCreate(CUevent* out, unsigned flags) {
   });
 }
 
-EXPORTED CUresult CUDAAPI cuEventDestroy(CUevent event) {
+CUresult CUDAAPI entry_cuEventDestroy(CUevent event) {
   return run("cuEventDestroy", Needs::kContext, [&](Call&) { return gpu_host::test_driver::remove_event(event); });
 }
 
-EXPORTED CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
+CUresult CUDAAPI entry_cuEventRecord(CUevent event, CUstream stream) {
   return run("cuEventRecord", Needs::kContext, [&](Call&) { return gpu_host::test_driver::record(event, stream); });
 }
 
-EXPORTED CUresult CUDAAPI cuEventQuery(CUevent event) {
+CUresult CUDAAPI entry_cuEventQuery(CUevent event) {
   return run("cuEventQuery", Needs::kUncapturedContext, [&](Call&) { return gpu_host::test_driver::query(event); });
 }
 
-EXPORTED CUresult CUDAAPI cuEventElapsedTime(float* out, CUevent begin, CUevent end) {
+CUresult CUDAAPI entry_cuEventElapsedTime(float* out, CUevent begin, CUevent end) {
   return run("cuEventElapsedTime", Needs::kContext,
              [&](Call&) { return gpu_host::test_driver::elapsed(begin, end, *out); });
 }
 
-EXPORTED CUresult CUDAAPI cuModuleLoadData(CUmodule* out, const void* image) {
+CUresult CUDAAPI entry_cuModuleLoadData(CUmodule* out, const void* image) {
   return run("cuModuleLoadData", Needs::kUncapturedContext, [&](Call& call) {
     return gpu_host::test_driver::load_module(call.context(), image, reinterpret_cast<void**>(out));
   });
 }
 
-EXPORTED CUresult CUDAAPI cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
+CUresult CUDAAPI entry_cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
   return run("cuModuleGetFunction", Needs::kContext, [&](Call& call) {
     return gpu_host::test_driver::find_kernel(call, module, name, reinterpret_cast<void**>(out));
   });
 }
 
-EXPORTED CUresult CUDAAPI cuLaunchKernel(CUfunction kernel, unsigned groups_x, unsigned groups_y, unsigned groups_z,
+CUresult CUDAAPI entry_cuLaunchKernel(CUfunction kernel, unsigned groups_x, unsigned groups_y, unsigned groups_z,
                                          unsigned size_x, unsigned size_y, unsigned size_z, unsigned shared_bytes,
                                          CUstream stream, void** params, void** extra) {
   return run("cuLaunchKernel", Needs::kContext, [&](Call& call) {
