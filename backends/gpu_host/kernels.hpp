@@ -26,7 +26,7 @@ class Kernels {
   struct Module {
     std::mutex mutex;  // locked while the module is loaded
     Handle handle = nullptr;
-    std::map<std::string, uint32_t> numbers;  // of the module's kernels
+    std::map<std::string, uint32_t> numbers;  // the kernels that get() has returned
   };
   kit::Status load(const simt::KernelName& name, Module& module) const;
 

@@ -31,7 +31,7 @@ class Queue : public simt::Launcher {
   Events& events_;
   Handle stream_ = nullptr;
   std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the number
-  std::vector<std::byte> arguments_;  // of the last launch
+  std::vector<std::byte> arguments_;  // the block of arguments of the last launch
 };
 
 }  // namespace backplane::gpu_host
