@@ -72,13 +72,29 @@ Result check_unused(const Allocation& allocation) {
   return Result::kSuccess;
 }
 
-// Notes that the next command of a stream uses the memory.
-Result use(const Stream& stream, Allocation& allocation) {
-  if (allocation.made_stream != 0 && !stream.follows(allocation.made_stream, allocation.made_after)) {
-    return violate(Result::kIllegalAddress, "memory is used before the stream that allocates it has reached it");
+// Returns whether the next command of a stream follows the allocation of the memory.
+Result check_made(const Stream& stream, const Allocation& allocation) {
+  if (allocation.made_stream == 0 || stream.follows(allocation.made_stream, allocation.made_after)) {
+    return Result::kSuccess;
   }
-  allocation.used[stream.number()] = stream.commands() + 1;
-  return Result::kSuccess;
+  return violate(Result::kIllegalAddress, "memory is used before the stream that allocates it has reached it");
+}
+
+// Notes that the next command of a stream uses the memory.
+void use(const Stream& stream, Allocation& allocation) { allocation.used[stream.number()] = stream.commands() + 1; }
+
+// Finds the allocation of a range that a copy accesses. Sets `out` to null if the memory is pageable.
+Result find_range(const Stream& stream, const void* address, uint64_t bytes, Allocation*& out) {
+  out = Memory::get().find(address);
+  if (out == nullptr) {
+    return is_mapped(address, bytes) ? Result::kSuccess
+                                     : violate(Result::kInvalidValue, "a copy accesses memory that does not exist");
+  }
+  const auto offset = static_cast<const std::byte*>(address) - static_cast<const std::byte*>(out->address);
+  if (bytes > out->bytes - static_cast<uint64_t>(offset)) {
+    return violate(Result::kInvalidValue, "a copy exceeds an allocation");
+  }
+  return check_made(stream, *out);
 }
 
 }  // namespace
@@ -185,29 +201,24 @@ Result use_in_kernel(const Stream& stream, const void* address) {
   if (allocation->kind == MemoryKind::kDevice && allocation->context != &stream.context()) {
     return violate(Result::kIllegalAddress, "a kernel receives an address of another device");
   }
-  return use(stream, *allocation);
+  const Result result = check_made(stream, *allocation);
+  if (result == Result::kSuccess) use(stream, *allocation);
+  return result;
 }
 
 Result copy(Call& call, const void* handle, void* to, const void* from, uint64_t bytes) {
   const auto stream = find_stream(handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   if (bytes == 0) return Result::kSuccess;
-  bool is_pageable = false;
-  for (const void* const address : {static_cast<const void*>(to), from}) {
-    Allocation* const allocation = Memory::get().find(address);
-    if (allocation == nullptr) {
-      if (!is_mapped(address, bytes))
-        return violate(Result::kInvalidValue, "a copy accesses memory that does not exist");
-      is_pageable = true;
-      continue;
-    }
-    const auto offset = static_cast<const std::byte*>(address) - static_cast<const std::byte*>(allocation->address);
-    if (bytes > allocation->bytes - static_cast<uint64_t>(offset)) {
-      return violate(Result::kInvalidValue, "a copy exceeds an allocation");
-    }
-    if (const Result result = use(*stream, *allocation); result != Result::kSuccess) return result;
+  Allocation *target = nullptr, *source = nullptr;
+  Result result = find_range(*stream, to, bytes, target);
+  if (result == Result::kSuccess) result = find_range(*stream, from, bytes, source);
+  if (result != Result::kSuccess) return result;
+  for (Allocation* const each : {target, source}) {
+    if (each != nullptr) use(*stream, *each);
   }
-  const Result result = stream->command([&](Work& work) { return work.copy(to, from, bytes); });
+  result = stream->command([&](Work& work) { return work.copy(to, from, bytes); });
+  const bool is_pageable = target == nullptr || source == nullptr;
   if (result == Result::kSuccess && is_pageable) stream->finish(call);
   return result;
 }
