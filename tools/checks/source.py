@@ -31,7 +31,8 @@ may_include = {
     "backends/cpu_kernels": ("abi", "backends/kit"),
     "backends/cache": ("abi", "backends/kit"),
     "backends/simt": ("abi", "backends/kit", "backends/cache"),
-    "backends": ("abi", "backends/kit", "backends/cache", "backends/cpu_kernels", "backends/simt"),
+    "backends/gpu_host": ("abi", "backends/kit", "backends/simt"),
+    "backends": ("abi", "backends/kit", "backends/cache", "backends/cpu_kernels", "backends/gpu_host", "backends/simt"),
     "conformance": ("abi", "core"),
     "conformance/mutants": ("abi", "backends/kit"),
     "samples": ("abi", "core", "backends/kit"),
@@ -45,7 +46,7 @@ may_include = {
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cache": "backends/cache", "backends/cpu_kernels": "backends/cpu_kernels/include",
-          "backends/simt": "backends/simt", "conformance": "conformance"}
+          "backends/simt": "backends/simt", "backends/gpu_host": "backends", "conformance": "conformance"}
 # Names that this project used in the past, and the standard terms for them.
 private_words = [(re.compile(pattern), term) for pattern, term in (
     (r"\bby_" r"four\b", "vec4"), (r"\b[hH]eld_?[rR]ow\w*", "register-resident"), (r"\b[rR]ow_?[dD]eal\w*", "launch shape"),

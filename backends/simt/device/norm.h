@@ -103,7 +103,7 @@ SIMT_FN void normalise(const NormParams& p, const Tile<6>& t, Pointer y, Pointer
   });
 }
 
-SIMT_KERNEL(norm)
+SIMT_KERNEL(norm_forward)
 (Pointer y, Pointer x, Pointer gamma, Pointer beta, Pointer mean_out, Pointer rstd_out, Pointer old_mean,
  Pointer old_variance, Pointer new_mean, Pointer new_variance, Pointer partials, NormParams p) {
   SIMT_SHARED(Sum, parts, SIMT_MAX_SUBGROUPS);

@@ -100,7 +100,7 @@ class Norm : public Operator {
     needs.workspace_bytes = kTileWorkspaceBytes;
     return {};
   }
-  KernelNames kernels(const kit::PlanForm&) const override { return {{{module_, "norm"}}}; }
+  KernelNames kernels(const kit::PlanForm&) const override { return {{{module_, "norm_forward"}}}; }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const uint32_t op = call.op->id;
     const View& x = call.in(0);

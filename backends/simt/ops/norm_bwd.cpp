@@ -42,7 +42,7 @@ class NormBackward : public Operator {
     out[kGradient] = {module_, "norm_bwd"};
     if (has(inputs + 1, all) || has(inputs + 2, all)) out[kParameters] = {module_, "norm_bwd_parameters"};
     const bool rms = plan.attributes.as<bp_norm_bwd_attributes>().norm == BP_NORM_RMS;
-    if (!has(4, inputs) || (!rms && !has(3, inputs))) out[kStatistics] = {statistics_module_, "norm"};
+    if (!has(4, inputs) || (!rms && !has(3, inputs))) out[kStatistics] = {statistics_module_, "norm_forward"};
     return out;
   }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {

@@ -1,23 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles a kernel source to SPIR-V: compile.py CLANG LLVM_SPIRV SPIRV_OPT SOURCE TYPE OUTPUT DEPFILE
+"""Compiles a kernel source to SPIR-V: compile.py CLANG LLVM_SPIRV SPIRV_OPT SOURCE OUTPUT DEPFILE MACRO...
 
-TYPE is a struct of device/types.h, which the source uses as SIMT_T. The module serves every width of
-sub-groups, because the plugin replaces the width before a driver compiles the module."""
+The macros define the type of the module (modules/meson.build). The module serves every width of sub-groups, because
+the plugin replaces the width before a driver compiles the module."""
 import os
 import subprocess
 import sys
 
-clang, llvm_spirv, spirv_opt, source, dtype, output, depfile = sys.argv[1:]
-kinds = {"IS_FLOAT": ("F16", "BF16", "F32"), "IS_F64": ("F64",), "IS_BOOL": ("BOOL",), "IS_SIGNED": ("I8", "I32", "I64")}
-macros = [f"-DSIMT_{kind}=1" for kind, of in kinds.items() if dtype in of]
-macros += ["-DSIMT_T_BITS=" + ("".join(filter(str.isdigit, dtype)) or "8")]
+clang, llvm_spirv, spirv_opt, source, output, depfile, *macros = sys.argv[1:]
 bitcode, translated = output + ".bc", output + ".full"
 # Without -O2, clang marks functions as optnone. The passes would produce `freeze`, which llvm-spirv 15 rejects.
 flags = ["-x", "cl", "-cl-std=CLC++2021", "-target", "spir64", "-O2", "-Xclang", "-disable-llvm-passes",
          "-ffp-contract=off", "-Xclang", "-finclude-default-header", "-Xclang",
          "-cl-ext=+cl_khr_subgroup_shuffle", "-Wall", "-Wextra", "-Werror"]
-subprocess.run([clang, *flags, f"-DSIMT_T={dtype}", *macros, "-MD", "-MF", depfile, "-MT", output,
+subprocess.run([clang, *flags, *macros, "-MD", "-MF", depfile, "-MT", output,
                 "-emit-llvm", "-c", source, "-o", bitcode], check=True)
 subprocess.run([llvm_spirv, "--spirv-max-version=1.3", "--spirv-fp-contract=off", bitcode, "-o", translated], check=True)
 subprocess.run([spirv_opt, "--strip-debug", translated, "-o", output], check=True)

@@ -229,6 +229,12 @@ std::shared_ptr<Kernel> Kernel::create(Machine&, std::shared_ptr<Module> module,
   return std::shared_ptr<Kernel>(new Kernel(std::move(module), handle, count));
 }
 
+uint64_t Kernel::local_bytes(const Machine& machine) const {
+  cl_ulong out = 0;
+  clGetKernelWorkGroupInfo(handle_, machine.device(), CL_KERNEL_LOCAL_MEM_SIZE, sizeof(out), &out, nullptr);
+  return out;
+}
+
 Kernel::~Kernel() { clReleaseKernel(handle_); }
 
 }  // namespace backplane::simt::test_driver

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of test drivers: memory with addresses, unordered queues, signals and modules,
-// which an OpenCL runtime for CPUs executes. A test driver translates a vendor's API to these
+// The common part of test drivers: memory with addresses, queues, signals and modules, which an
+// OpenCL runtime for CPUs executes. A test driver translates a vendor's API to these
 // classes and enforces the rules of the API. This test code is never installed.
 #pragma once
 
@@ -140,6 +140,8 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
 
   uint32_t argument_count() const { return count_; }
+  // Returns the bytes of local memory that a group uses.
+  uint64_t local_bytes(const Machine& machine) const;
 
  private:
   friend class Work;
@@ -151,10 +153,14 @@ class Kernel {
   std::mutex mutex_;  // locked while arguments are set and the kernel is enqueued
 };
 
-// An unordered queue. Only barriers order its commands. Functions return a result code of OpenCL.
+// A queue. Functions return a result code of OpenCL.
 class Work {
  public:
-  explicit Work(Machine& machine);
+  enum class Order {
+    kBarriers,  // only barriers order commands
+    kSequence,  // each command starts after the previous command has ended
+  };
+  explicit Work(Machine& machine, Order order = Order::kBarriers);
   ~Work();  // waits for all commands
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
@@ -174,6 +180,7 @@ class Work {
 
  private:
   Machine& machine_;
+  const Order order_;
   cl_command_queue handle_ = nullptr;
 };
 

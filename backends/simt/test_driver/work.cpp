@@ -74,7 +74,9 @@ void finish_queue(cl_command_queue queue) {
 // runtime drops the last reference, that thread waits for itself.
 struct Queues {
   std::mutex mutex;
-  std::vector<cl_command_queue> all, idle;
+  std::vector<cl_command_queue> all, idle[2];  // idle queues by Order
+
+  std::vector<cl_command_queue>& idle_of(Work::Order order) { return idle[static_cast<std::size_t>(order)]; }
 };
 Queues& queues() {
   static auto* const one = new Queues;
@@ -89,7 +91,7 @@ void Work::finish_at_exit() {
     {
       std::lock_guard lock(queues().mutex);
       std::swap(all, queues().all);
-      queues().idle.clear();
+      for (auto& idle : queues().idle) idle.clear();
     }
     for (cl_command_queue each : all) {
       clFinish(each);
@@ -165,17 +167,18 @@ void Signal::reset() {
   clReleaseEvent(next);
 }
 
-Work::Work(Machine& machine) : machine_(machine) {
+Work::Work(Machine& machine, Order order) : machine_(machine), order_(order) {
   {
     std::lock_guard lock(queues().mutex);
-    if (!queues().idle.empty()) {
-      handle_ = queues().idle.back();
-      queues().idle.pop_back();
+    std::vector<cl_command_queue>& idle = queues().idle_of(order);
+    if (!idle.empty()) {
+      handle_ = idle.back();
+      idle.pop_back();
       return;
     }
   }
-  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES,
-                                            CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+  const cl_queue_properties order_bit = order == Order::kBarriers ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0;
+  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE | order_bit, 0};
   cl_int code = CL_SUCCESS;
   handle_ = clCreateCommandQueueWithProperties(machine.context(), machine.device(), properties, &code);
   check_code(code, "clCreateCommandQueueWithProperties");
@@ -191,7 +194,7 @@ Work::~Work() {
   }
   finish();
   std::lock_guard lock(queues().mutex);
-  if (!is_released()) queues().idle.push_back(handle_);
+  if (!is_released()) queues().idle_of(order_).push_back(handle_);
 }
 
 void Work::finish() { finish_queue(handle_); }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of the CUDA driver API that the plugin calls. The plugin looks up the functions at run
+// time and links no CUDA library.
+#pragma once
+
+#include <cuda.h>
+
+#include <backplane/kit/error.hpp>
+
+namespace backplane::cuda {
+
+// Environment variable. Its value is the driver's library.
+inline constexpr const char* kDriverSetting = "BACKPLANE_CUDA_DRIVER";
+
+// cuda.h defines most names as macros, so each member has the name of the current version.
+struct Api {
+#define BP_CU(name, symbol) decltype(&::name) name = nullptr;
+#include "runtime/functions.def"
+#undef BP_CU
+
+  // Returns the functions, which stay loaded until the process ends. Returns UNAVAILABLE if the
+  // system has no driver, or if the driver is too old.
+  static kit::Result<const Api*> load();
+
+  // Converts the result of the driver's function `call` to a status, with `code` as the vendor code.
+  kit::Status status_of(CUresult code, const char* call) const;
+};
+
+}  // namespace backplane::cuda

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/stack.hpp"
+
+#include <cmath>
+
+#include "runtime/architectures.hpp"
+#include "runtime/images.hpp"
+
+// Calls a function of the driver, and converts the result to a status that names the function.
+#define BP_CALL(function, ...) cu_.status_of(cu_.function(__VA_ARGS__), #function)
+
+namespace backplane::cuda {
+
+using gpu_host::Handle;
+
+namespace {
+
+// A thread has at most 255 registers, and a block at most 65536. A block of this size can therefore run
+// every kernel.
+constexpr uint32_t kMaxGroupSize = 256;
+
+// The build option nvcc_architectures.
+constexpr const char* kArchitectures = BACKPLANE_CUDA_ARCHITECTURES;
+
+CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }
+
+template <class T>
+kit::Result<T> result_of(kit::Status status, T value) {
+  if (!status.ok()) return status;
+  return value;
+}
+
+kit::Result<const gpu_host::Stack*> load_stack() {
+  auto api = Api::load();
+  if (!api.ok()) return api.status();
+  static const auto* const stack = new Stack(*api.value());
+  return static_cast<const gpu_host::Stack*>(stack);
+}
+
+}  // namespace
+
+gpu_host::Platform& platform() {
+  // Never destroyed, because no destructor may run at exit.
+  static auto* const one = new gpu_host::Platform(load_stack);
+  return *one;
+}
+
+kit::Result<int> Stack::count() const {
+  int count = 0;
+  kit::Status status = BP_CALL(cuInit, 0);
+  if (status.ok()) status = BP_CALL(cuDeviceGetCount, &count);
+  if (!status.ok()) return kit::Status{BP_UNAVAILABLE, status.message(), status.vendor_code()};
+  return count;
+}
+
+kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
+  CUdevice device = 0;
+  kit::Status status = BP_CALL(cuDeviceGet, &device, ordinal);
+  char name[128] = {};
+  if (status.ok()) status = BP_CALL(cuDeviceGetName, name, sizeof(name) - 1, device);
+  if (!status.ok()) return status;
+  out.name = name;
+  CUuuid uuid{};
+  static_assert(sizeof(uuid.bytes) == sizeof(out.uuid));
+  std::size_t total = 0;
+  int version = 0;
+  status = BP_CALL(cuDeviceGetUuid, &uuid, device);
+  if (status.ok()) status = BP_CALL(cuDeviceTotalMem, &total, device);
+  if (status.ok()) status = BP_CALL(cuDriverGetVersion, &version);
+  const auto attribute = [&](CUdevice_attribute which) {
+    int value = 0;
+    if (status.ok()) status = BP_CALL(cuDeviceGetAttribute, &value, which, device);
+    return value;
+  };
+  const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  const int minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const int mode = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
+  const bool has_one_address_space = attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) != 0;
+  std::memcpy(out.uuid, uuid.bytes, sizeof(out.uuid));
+  out.total_bytes = total;
+  out.architecture = kit::text("sm_", major, minor);
+  out.driver = kit::text("CUDA ", version / 1000, ".", version % 1000 / 10);
+  out.limits.width = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+  out.limits.max_group_size = kMaxGroupSize;
+  out.limits.local_bytes = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+  out.limits.compute_units = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  out.is_integrated = attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
+  out.has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
+  out.has_shared_memory = attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) != 0 &&
+                          attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
+  out.has_imports = attribute(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) != 0 &&
+                    attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
+  if (!status.ok()) return status;
+  if (!can_run(kArchitectures, major, minor)) {
+    out.refusal = kit::text("its architecture is ", out.architecture, ", and the plugin has kernels for ",
+                            kArchitectures, "; build the plugin with -Dnvcc_architectures=", out.architecture);
+  } else if (mode == CU_COMPUTEMODE_PROHIBITED) {
+    out.refusal = "its compute mode prohibits contexts; an administrator can change the mode with nvidia-smi -c 0";
+  } else if (!has_one_address_space) {
+    out.refusal = "it does not share the address space of the host; use a 64-bit system";
+  }
+  return {};
+}
+
+kit::Result<Handle> Stack::retain_context(int ordinal) const {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  kit::Status status = BP_CALL(cuDeviceGet, &device, ordinal);
+  if (status.ok()) status = BP_CALL(cuDevicePrimaryCtxRetain, &context, device);
+  return result_of<Handle>(std::move(status), context);
+}
+
+std::span<const std::byte> Stack::image_of(std::string_view name) const { return find_image(name); }
+
+kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
+  kit::Status status = BP_CALL(cuCtxPushCurrent, static_cast<CUcontext>(context));
+  if (!status.ok()) return status;
+  auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  status = BP_CALL(cuThreadExchangeStreamCaptureMode, &mode);
+  caller.capture_mode = mode;
+  if (status.ok()) return status;
+  CUcontext popped = nullptr;
+  (void)cu_.cuCtxPopCurrent(&popped);
+  return status;
+}
+
+void Stack::leave(const gpu_host::Caller& caller) const {
+  auto mode = static_cast<CUstreamCaptureMode>(caller.capture_mode);
+  (void)cu_.cuThreadExchangeStreamCaptureMode(&mode);
+  CUcontext popped = nullptr;
+  (void)cu_.cuCtxPopCurrent(&popped);
+}
+
+kit::Status Stack::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const {
+  std::size_t free = 0, total = 0;
+  kit::Status status = BP_CALL(cuMemGetInfo, &free, &total);
+  free_bytes = free;
+  total_bytes = total;
+  return status;
+}
+
+kit::Result<std::byte*> Stack::allocate_device(uint64_t bytes, Handle stream) const {
+  CUdeviceptr address = 0;
+  kit::Status status = stream == nullptr ? BP_CALL(cuMemAlloc, &address, bytes)
+                                         : BP_CALL(cuMemAllocAsync, &address, bytes, static_cast<CUstream>(stream));
+  return result_of(std::move(status), reinterpret_cast<std::byte*>(address));
+}
+
+kit::Status Stack::free_device(std::byte* address, Handle stream) const {
+  if (stream == nullptr) return BP_CALL(cuMemFree, device_address(address));
+  return BP_CALL(cuMemFreeAsync, device_address(address), static_cast<CUstream>(stream));
+}
+
+kit::Result<std::byte*> Stack::allocate_host(uint64_t bytes) const {
+  void* address = nullptr;
+  kit::Status status = BP_CALL(cuMemHostAlloc, &address, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  return result_of(std::move(status), static_cast<std::byte*>(address));
+}
+
+kit::Status Stack::free_host(std::byte* address) const { return BP_CALL(cuMemFreeHost, address); }
+
+kit::Result<std::byte*> Stack::allocate_shared(uint64_t bytes) const {
+  CUdeviceptr address = 0;
+  kit::Status status = BP_CALL(cuMemAllocManaged, &address, bytes, CU_MEM_ATTACH_GLOBAL);
+  return result_of(std::move(status), reinterpret_cast<std::byte*>(address));
+}
+
+kit::Status Stack::free_shared(std::byte* address) const { return BP_CALL(cuMemFree, device_address(address)); }
+
+kit::Status Stack::register_host(std::byte* address, uint64_t bytes) const {
+  return BP_CALL(cuMemHostRegister, address, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+}
+
+kit::Status Stack::unregister_host(std::byte* address) const { return BP_CALL(cuMemHostUnregister, address); }
+
+gpu_host::AddressKind Stack::kind_of(const std::byte* address) const {
+  using Owner = gpu_host::AddressKind::Owner;
+  CUmemorytype type{};
+  unsigned is_managed = 0;
+  gpu_host::AddressKind out;
+  const auto get = [&](auto& value, CUpointer_attribute attribute) {
+    return cu_.cuPointerGetAttribute(&value, attribute, device_address(address)) == CUDA_SUCCESS;
+  };
+  if (!get(type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE)) return out;
+  if (!get(is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED)) return out;
+  if (!get(out.ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)) return out;
+  if (is_managed != 0) {
+    out.owner = Owner::kShared;
+  } else if (type == CU_MEMORYTYPE_HOST) {
+    out.owner = Owner::kHost;
+  } else if (type == CU_MEMORYTYPE_DEVICE) {
+    out.owner = Owner::kDevice;
+  }
+  return out;
+}
+
+kit::Result<Handle> Stack::create_stream(int priority) const {
+  CUstream stream = nullptr;
+  // The driver reduces the priority to the device's range. A smaller number is more urgent.
+  const int number = -std::clamp(priority, -100, 100);
+  kit::Status status = BP_CALL(cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, number);
+  return result_of<Handle>(std::move(status), stream);
+}
+
+void Stack::destroy_stream(Handle stream) const { (void)cu_.cuStreamDestroy(static_cast<CUstream>(stream)); }
+
+kit::Status Stack::wait_stream(Handle stream) const {
+  return BP_CALL(cuStreamSynchronize, static_cast<CUstream>(stream));
+}
+
+kit::Status Stack::wait_event(Handle stream, Handle event) const {
+  return BP_CALL(cuStreamWaitEvent, static_cast<CUstream>(stream), static_cast<CUevent>(event), CU_EVENT_WAIT_DEFAULT);
+}
+
+kit::Status Stack::copy(std::byte* dst, const std::byte* src, uint64_t bytes, Handle stream) const {
+  return BP_CALL(cuMemcpyAsync, device_address(dst), device_address(src), bytes, static_cast<CUstream>(stream));
+}
+
+kit::Result<Handle> Stack::create_event(bool timed) const {
+  CUevent event = nullptr;
+  kit::Status status = BP_CALL(cuEventCreate, &event, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+  return result_of<Handle>(std::move(status), event);
+}
+
+kit::Status Stack::record(Handle event, Handle stream) const {
+  return BP_CALL(cuEventRecord, static_cast<CUevent>(event), static_cast<CUstream>(stream));
+}
+
+kit::Status Stack::query(Handle event) const {
+  const CUresult code = cu_.cuEventQuery(static_cast<CUevent>(event));
+  return code == CUDA_ERROR_NOT_READY ? kit::timed_out() : cu_.status_of(code, "cuEventQuery");
+}
+
+kit::Result<int64_t> Stack::elapsed(Handle begin, Handle end) const {
+  float milliseconds = 0;
+  kit::Status status =
+      BP_CALL(cuEventElapsedTime, &milliseconds, static_cast<CUevent>(begin), static_cast<CUevent>(end));
+  return result_of<int64_t>(std::move(status), std::llround(static_cast<double>(milliseconds) * 1e6));
+}
+
+kit::Result<Handle> Stack::load_module(std::span<const std::byte> image) const {
+  CUmodule module = nullptr;
+  kit::Status status = BP_CALL(cuModuleLoadData, &module, image.data());
+  return result_of<Handle>(std::move(status), module);
+}
+
+kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name) const {
+  CUfunction function = nullptr;
+  kit::Status status = BP_CALL(cuModuleGetFunction, &function, static_cast<CUmodule>(module), name.c_str());
+  return result_of<Handle>(std::move(status), function);
+}
+
+kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
+                          std::span<const std::byte> arguments, Handle stream) const {
+  std::size_t bytes = arguments.size();
+  // The driver copies the arguments before it returns.
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(arguments.data()),
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  return BP_CALL(cuLaunchKernel, static_cast<CUfunction>(kernel), groups[0], groups[1], groups[2], group_size, 1, 1, 0,
+                 static_cast<CUstream>(stream), nullptr, extra);
+}
+
+}  // namespace backplane::cuda

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events, modules and launches of the CUDA test driver.
+#include "call.hpp"
+#include "gpu_host/test_driver/modules.hpp"
+
+namespace backplane::cuda::test_driver {
+
+using gpu_host::test_driver::violate;
+
+CUresult CUDAAPI entry_cuStreamCreateWithPriority(CUstream* out, unsigned flags, int) {
+  return run("cuStreamCreateWithPriority", Needs::kContext, [&](Call& call) {
+    if (flags != CU_STREAM_NON_BLOCKING) {
+      return violate(Result::kInvalidValue, "the stream would wait for the default stream");
+    }
+    *out = static_cast<CUstream>(gpu_host::test_driver::add_stream(call.context()));
+    return Result::kSuccess;
+  });
+}
+
+CUresult CUDAAPI entry_cuStreamDestroy(CUstream stream) {
+  return run("cuStreamDestroy", Needs::kContext,
+             [&](Call& call) { return gpu_host::test_driver::remove_stream(call, stream); });
+}
+
+CUresult CUDAAPI entry_cuStreamSynchronize(CUstream stream) {
+  return run("cuStreamSynchronize", Needs::kUncapturedContext,
+             [&](Call& call) { return gpu_host::test_driver::synchronize(call, stream); });
+}
+
+CUresult CUDAAPI entry_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  return run("cuStreamWaitEvent", Needs::kContext, [&](Call&) {
+    if (flags != CU_EVENT_WAIT_DEFAULT) return violate(Result::kInvalidValue, "the driver does not know the flags");
+    return gpu_host::test_driver::wait_event(stream, event);
+  });
+}
+
+CUresult CUDAAPI entry_cuEventCreate(CUevent* out, unsigned flags) {
+  return run("cuEventCreate", Needs::kContext, [&](Call& call) {
+    if ((flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)) != 0) {
+      return violate(Result::kInvalidValue, "the driver does not know the flags");
+    }
+    const bool is_timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+    *out = static_cast<CUevent>(gpu_host::test_driver::add_event(call.context(), is_timed));
+    return Result::kSuccess;
+  });
+}
+
+CUresult CUDAAPI entry_cuEventDestroy(CUevent event) {
+  return run("cuEventDestroy", Needs::kContext, [&](Call&) { return gpu_host::test_driver::remove_event(event); });
+}
+
+CUresult CUDAAPI entry_cuEventRecord(CUevent event, CUstream stream) {
+  return run("cuEventRecord", Needs::kContext, [&](Call&) { return gpu_host::test_driver::record(event, stream); });
+}
+
+CUresult CUDAAPI entry_cuEventQuery(CUevent event) {
+  return run("cuEventQuery", Needs::kUncapturedContext, [&](Call&) { return gpu_host::test_driver::query(event); });
+}
+
+CUresult CUDAAPI entry_cuEventElapsedTime(float* out, CUevent begin, CUevent end) {
+  return run("cuEventElapsedTime", Needs::kContext,
+             [&](Call&) { return gpu_host::test_driver::elapsed(begin, end, *out); });
+}
+
+CUresult CUDAAPI entry_cuModuleLoadData(CUmodule* out, const void* image) {
+  return run("cuModuleLoadData", Needs::kUncapturedContext, [&](Call& call) {
+    return gpu_host::test_driver::load_module(call.context(), image, reinterpret_cast<void**>(out));
+  });
+}
+
+CUresult CUDAAPI entry_cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
+  return run("cuModuleGetFunction", Needs::kContext, [&](Call& call) {
+    return gpu_host::test_driver::find_kernel(call, module, name, reinterpret_cast<void**>(out));
+  });
+}
+
+CUresult CUDAAPI entry_cuLaunchKernel(CUfunction kernel, unsigned groups_x, unsigned groups_y, unsigned groups_z,
+                                         unsigned size_x, unsigned size_y, unsigned size_z, unsigned shared_bytes,
+                                         CUstream stream, void** params, void** extra) {
+  return run("cuLaunchKernel", Needs::kContext, [&](Call& call) {
+    const bool has_buffer = params == nullptr && extra != nullptr && extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER &&
+                            extra[2] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[4] == CU_LAUNCH_PARAM_END;
+    if (!has_buffer) return violate(Result::kInvalidValue, "the test driver takes the arguments in one buffer");
+    const std::span arguments(static_cast<const std::byte*>(extra[1]), *static_cast<const std::size_t*>(extra[3]));
+    return gpu_host::test_driver::launch(
+        call, kernel, stream, {{groups_x, groups_y, groups_z}, {size_x, size_y, size_z}, shared_bytes}, arguments);
+  });
+}
+
+}  // namespace backplane::cuda::test_driver

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_host/context.hpp"
+
+#include <backplane/kit/host_memory.hpp>
+
+#include "gpu_host/fork.hpp"
+
+namespace backplane::gpu_host {
+
+Scope::Scope(const Stack& stack, Handle context) : stack_(stack) {
+  if (!call_) {
+    status_ = simt::exiting(stack.plugin());
+    return;
+  }
+  status_ = after_fork(stack.plugin());
+  if (status_.ok()) status_ = stack.enter(context, caller_);
+  entered_ = status_.ok();
+}
+
+Scope::~Scope() {
+  if (entered_) stack_.leave(caller_);
+}
+
+kit::Result<std::unique_ptr<Context>> Context::create(const Stack& stack, const PhysicalDevice& device,
+                                                      Registrations& registrations) {
+  std::unique_ptr<Context> out(new Context(stack, device, registrations));
+  auto handle = stack.retain_context(device.ordinal);
+  if (!handle.ok()) return handle.status();
+  out->handle_ = handle.value();
+  if (!device.has_pools) return out;
+  const Scope scope(*out);
+  if (!scope) return scope.status();
+  auto stream = stack.create_stream(0);
+  if (!stream.ok()) return stream.status();
+  out->allocations_ = stream.value();
+  return out;
+}
+
+kit::Status Context::check(kit::Status status) const {
+  if (status.code() == BP_DEVICE_LOST) {
+    std::lock_guard lock(mutex_);
+    if (loss_.ok()) loss_ = status;
+    lost_.store(true, std::memory_order_release);
+  }
+  return status;
+}
+
+kit::Status Context::health() const {
+  if (!lost_.load(std::memory_order_acquire)) return after_fork(stack_.plugin());
+  std::lock_guard lock(mutex_);
+  return loss_;
+}
+
+kit::Result<std::byte*> Context::allocate_device(uint64_t bytes) const {
+  if (bytes > device_.total_bytes) {
+    return kit::out_of_memory(stack_.plugin(), ": a buffer of ", bytes, " bytes exceeds the device's memory of ",
+                              device_.total_bytes, "; divide it");
+  }
+  auto made = stack_.allocate_device(bytes, allocations_);
+  if (!made.ok() || allocations_ == nullptr) return made;
+  // Other streams may use the memory after the allocation has completed.
+  if (kit::Status status = stack_.wait_stream(allocations_); !status.ok()) return status;
+  return made;
+}
+
+kit::Result<std::byte*> Context::allocate_kind(uint32_t kind, uint64_t bytes) const {
+  switch (kind) {
+    case BP_MEMORY_DEVICE:
+      return allocate_device(bytes);
+    case BP_MEMORY_HOST:
+      return stack_.allocate_host(bytes);
+    default:
+      return stack_.allocate_shared(bytes);
+  }
+}
+
+kit::Result<simt::Buffer*> Context::allocate(const bp_buffer_desc& desc) const {
+  static_assert(BP_MEMORY_DEVICE == static_cast<uint32_t>(Buffer::Source::kDevice) &&
+                BP_MEMORY_HOST == static_cast<uint32_t>(Buffer::Source::kHost) &&
+                BP_MEMORY_SHARED == static_cast<uint32_t>(Buffer::Source::kShared));
+  const Scope scope(*this);
+  if (!scope) return check(scope.status());
+  auto out = std::make_unique<Buffer>();
+  auto made = allocate_kind(desc.kind, desc.bytes);
+  if (!made.ok()) {
+    const kit::Status status = check(made.status());
+    return kit::Status{status.code(), kit::text(status.message(), " (", desc.bytes, " bytes were requested)"),
+                       status.vendor_code()};
+  }
+  out->address = made.value();
+  out->bytes = desc.bytes;
+  out->source = static_cast<Buffer::Source>(desc.kind);
+  return out.release();
+}
+
+kit::Result<simt::Buffer*> Context::import_memory(const bp_import_desc& desc, uint32_t& kind) const {
+  const Scope scope(*this);
+  if (!scope) return check(scope.status());
+  auto out = std::make_unique<Buffer>();
+  out->address = reinterpret_cast<std::byte*>(desc.address);
+  out->bytes = desc.bytes;
+  kind = desc.type == BP_IMPORT_DEVICE ? BP_MEMORY_DEVICE : BP_MEMORY_SHARED;
+  kit::Status status;
+  switch (desc.type) {
+    case BP_IMPORT_HOST:
+      status = import_host(desc, *out);
+      break;
+    case BP_IMPORT_DEVICE:
+      status = import_device(desc, *out);
+      break;
+    default:
+      status =
+          kit::unsupported("import_memory: type ", desc.type, " is unknown; use BP_IMPORT_HOST or BP_IMPORT_DEVICE");
+  }
+  if (!status.ok()) return check(std::move(status));
+  return out.release();
+}
+
+kit::Status Context::import_host(const bp_import_desc& desc, Buffer& out) const {
+  using Owner = AddressKind::Owner;
+  out.source = Buffer::Source::kRegistered;
+  kit::Status status = registrations_.add(stack_, out.address, desc.bytes);
+  if (status.ok() || status.code() == BP_DEVICE_LOST || status.code() == BP_OUT_OF_MEMORY) return status;
+  // Memory that another library has allocated or registered with the driver needs no registration.
+  out.source = Buffer::Source::kForeign;
+  const auto is_known = [&](const std::byte* address) {
+    const Owner owner = stack_.kind_of(address).owner;
+    return owner == Owner::kHost || owner == Owner::kShared;
+  };
+  if (is_known(out.address) && is_known(out.address + desc.bytes - 1)) return {};
+  return kit::unsupported("import_memory: the driver does not register the ", desc.bytes,
+                          " bytes of host memory: ", status.message(), "; copy instead");
+}
+
+kit::Status Context::import_device(const bp_import_desc& desc, Buffer& out) const {
+  out.source = Buffer::Source::kForeign;
+  for (const std::byte* address : {out.address, out.address + desc.bytes - 1}) {
+    const AddressKind known = stack_.kind_of(address);
+    if (known.owner == AddressKind::Owner::kDevice && known.ordinal == device_.ordinal) continue;
+    return kit::unsupported("import_memory: the address is not in the memory of ", device_.name,
+                            "; import memory of this device, or copy");
+  }
+  return {};
+}
+
+void Context::free(simt::Buffer* given) const {
+  const std::unique_ptr<Buffer> buffer(buffer_of(given));
+  const Scope scope(*this);
+  if (!scope) return;
+  kit::Status status;
+  switch (buffer->source) {
+    case Buffer::Source::kDevice:
+      status = stack_.free_device(buffer->address, allocations_);
+      // The driver returns unused memory to the system when the stream is idle.
+      if (status.ok() && allocations_ != nullptr) status = stack_.wait_stream(allocations_);
+      break;
+    case Buffer::Source::kHost:
+      status = stack_.free_host(buffer->address);
+      break;
+    case Buffer::Source::kShared:
+      status = stack_.free_shared(buffer->address);
+      break;
+    case Buffer::Source::kRegistered:
+      status = registrations_.remove(stack_, buffer->address);
+      break;
+    case Buffer::Source::kForeign:
+      break;
+  }
+  (void)check(std::move(status));
+}
+
+kit::Status Context::memory_info(uint32_t kind, bp_memory_info& out) const {
+  if (kind != BP_MEMORY_DEVICE) {
+    out.total_bytes = kit::HostMemory::physical_bytes();
+    out.free_bytes = UINT64_MAX;
+    return {};
+  }
+  const Scope scope(*this);
+  if (!scope) return check(scope.status());
+  return check(stack_.memory_info(out.free_bytes, out.total_bytes));
+}
+
+}  // namespace backplane::gpu_host

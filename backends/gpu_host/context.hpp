@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The context of a device, and the memory that is allocated in it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "driver_call.hpp"
+#include "gpu_host/registrations.hpp"
+
+namespace backplane::gpu_host {
+
+struct Buffer : simt::Buffer {
+  enum class Source { kDevice, kHost, kShared, kRegistered, kForeign } source = Source::kDevice;
+  uint64_t bytes = 0;
+};
+inline Buffer* buffer_of(simt::Buffer* buffer) { return static_cast<Buffer*>(buffer); }
+
+class Context {
+ public:
+  // `device` and `registrations` must outlive the context.
+  static kit::Result<std::unique_ptr<Context>> create(const Stack& stack, const PhysicalDevice& device,
+                                                      Registrations& registrations);
+
+  const PhysicalDevice& device() const { return device_; }
+  const Stack& stack() const { return stack_; }
+  Handle handle() const { return handle_; }
+
+  // Returns `status`, and stores the first loss of the device.
+  kit::Status check(kit::Status status) const;
+  // Returns the stored loss of the device, or OK.
+  kit::Status health() const;
+
+  kit::Result<simt::Buffer*> allocate(const bp_buffer_desc& desc) const;
+  kit::Result<simt::Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) const;
+  void free(simt::Buffer* buffer) const;
+  kit::Status memory_info(uint32_t kind, bp_memory_info& out) const;
+
+ private:
+  Context(const Stack& stack, const PhysicalDevice& device, Registrations& registrations)
+      : stack_(stack), device_(device), registrations_(registrations) {}
+  kit::Result<std::byte*> allocate_device(uint64_t bytes) const;
+  kit::Result<std::byte*> allocate_kind(uint32_t kind, uint64_t bytes) const;
+  kit::Status import_host(const bp_import_desc& desc, Buffer& out) const;
+  kit::Status import_device(const bp_import_desc& desc, Buffer& out) const;
+
+  const Stack& stack_;
+  const PhysicalDevice& device_;
+  Registrations& registrations_;
+  Handle handle_ = nullptr;
+  Handle allocations_ = nullptr;  // the stream that orders allocations, or null if the device has no pools
+  mutable std::atomic<bool> lost_{false};
+  mutable std::mutex mutex_;  // guards loss_
+  mutable kit::Status loss_;
+};
+
+// Surrounds calls of the driver. The thread has the context until the end of the scope. A scope
+// without success has the reason in status(), and the thread must not call the driver.
+class Scope {
+ public:
+  explicit Scope(const Context& context) : Scope(context.stack(), context.handle()) {}
+  Scope(const Stack& stack, Handle context);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  explicit operator bool() const { return entered_; }
+
+  bool exiting() const { return !call_; }
+  const kit::Status& status() const { return status_; }
+
+ private:
+  const simt::DriverCall call_;
+  const Stack& stack_;
+  Caller caller_;
+  bool entered_ = false;
+  kit::Status status_;
+};
+
+}  // namespace backplane::gpu_host

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open device, with the interface that the kit's queue devices require (queue_device.hpp).
+#pragma once
+
+#include "gpu_host/platform.hpp"
+#include "gpu_host/queue.hpp"
+#include "operator.hpp"
+
+namespace backplane::gpu_host {
+
+// The members of Native that do not depend on the plugin.
+class NativeDevice {
+ public:
+  // Loaded kernels outlive streams.
+  static constexpr bool kProgramsStay = true;
+  // A stream sees the writes of another stream only after a wait.
+  static constexpr bool kWaitsForPassed = true;
+
+  using Memory = simt::Buffer*;
+  using Queue = gpu_host::Queue;
+  using Mark = gpu_host::Mark;
+  using Kernel = std::shared_ptr<const simt::Operator>;
+  using Program = simt::Program;
+
+  NativeDevice(OpenedDevice& opened, const kit::Host& host) : opened_(&opened), host_(host) {}
+
+  kit::Status health() const { return context().health(); }
+  kit::Status memory_info(uint32_t kind, bp_memory_info& out) const { return context().memory_info(kind, out); }
+  kit::Result<Memory> allocate(const bp_buffer_desc& desc) { return context().allocate(desc); }
+  void free(const Memory& memory) { context().free(memory); }
+  void* map(const Memory& memory) const { return memory->address; }
+  uint64_t address(const Memory& memory) const { return reinterpret_cast<uintptr_t>(memory->address); }
+  bool imports() const { return context().device().has_imports; }
+  kit::Result<Memory> import_memory(const bp_import_desc& desc, uint32_t& kind) {
+    return context().import_memory(desc, kind);
+  }
+
+  kit::Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc& desc) {
+    return Queue::create(context(), opened_->kernels, opened_->events, desc.priority);
+  }
+  kit::Result<Mark> mark(Queue& queue, bool timed) { return queue.mark(timed); }
+  kit::Status poll(const Mark& mark) const;
+  kit::Status wait_for(Queue& queue, const Mark& mark) { return queue.wait_for(mark); }
+  kit::Result<int64_t> elapsed(const Mark& begin, const Mark& end) const;
+  kit::Status copy(Queue& queue, const Memory& dst, uint64_t dst_offset, const Memory& src, uint64_t src_offset,
+                   uint64_t bytes) {
+    return queue.copy(dst->address + dst_offset, src->address + src_offset, bytes);
+  }
+
+  kit::Status prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
+    return op->prepare(checked, needs);
+  }
+  kit::Result<Program> compile(const Kernel& op, const kit::CheckedDesc&, const kit::PlanForm& plan) {
+    return simt::compile(op, plan, opened_->kernels, host_);
+  }
+  kit::Status launch(Queue& queue, const Program& program, const simt::Call& call) const {
+    return simt::execute(queue, program, call);
+  }
+
+ private:
+  const Context& context() const { return *opened_->context; }
+
+  OpenedDevice* const opened_;
+  const kit::Host host_;
+};
+
+// The native device of a plugin. `kPlatform()` returns the plugin's Platform.
+template <Platform& (*kPlatform)()>
+class Native : public NativeDevice {
+ public:
+  using NativeDevice::NativeDevice;
+
+  static kit::Result<uint32_t> count() { return kPlatform().count(); }
+  static kit::Status info(uint32_t index, bp_device_info& info) { return kPlatform().info(index, info); }
+  static kit::Result<std::unique_ptr<Native>> open(uint32_t index, const kit::Host& host) {
+    auto opened = kPlatform().open(index);
+    if (!opened.ok()) return opened.status();
+    return std::make_unique<Native>(*opened.value(), host);
+  }
+};
+
+}  // namespace backplane::gpu_host

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_host/queue.hpp"
+
+namespace backplane::gpu_host {
+
+kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernels& kernels, Events& events,
+                                                  int priority) {
+  std::unique_ptr<Queue> out(new Queue(context, kernels, events));
+  const Scope scope(context);
+  if (!scope) return context.check(scope.status());
+  auto stream = context.stack().create_stream(priority);
+  if (!stream.ok()) return context.check(stream.status());
+  out->stream_ = stream.value();
+  return out;
+}
+
+Queue::~Queue() {
+  if (stream_ == nullptr) return;
+  const Scope scope(context_);
+  if (scope) context_.stack().destroy_stream(stream_);
+}
+
+template <class Body>
+kit::Status Queue::in_context(const Body& body) const {
+  const Scope scope(context_);
+  if (scope.exiting()) return {};
+  return context_.check(scope ? body(context_.stack()) : scope.status());
+}
+
+kit::Result<Mark> Queue::mark(bool timed) {
+  Mark out;
+  kit::Status status = in_context([&](const Stack& stack) {
+    auto point = events_.take(timed);
+    if (!point.ok()) return point.status();
+    out = std::move(point.value());
+    return stack.record(out->event, stream_);
+  });
+  if (!status.ok()) return status;
+  return out;
+}
+
+kit::Status Queue::wait_for(const Mark& mark) {
+  if (mark == nullptr) return {};
+  return in_context([&](const Stack& stack) { return stack.wait_event(stream_, mark->event); });
+}
+
+kit::Status Queue::copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
+  return in_context([&](const Stack& stack) { return stack.copy(dst, src, bytes, stream_); });
+}
+
+Handle Queue::kernel(uint32_t number) {
+  if (number >= known_.size()) known_.resize(number + 1);
+  if (known_[number] == nullptr) known_[number] = kernels_.kernel(number);
+  return known_[number];
+}
+
+kit::Status Queue::enqueue(const simt::Launch& launch) {
+  const std::size_t count = launch.places.size();
+  auto* const offsets = static_cast<uint64_t*>(launch.params);
+  arguments_.resize(count * sizeof(std::byte*) + launch.params_bytes);
+  for (std::size_t i = 0; i < count; ++i) {
+    const simt::Place& place = launch.places[i];
+    const std::byte* const address = place.memory == nullptr ? nullptr : place.memory->address + place.offset;
+    offsets[i] = address == nullptr ? place.offset : 0;
+    std::memcpy(arguments_.data() + i * sizeof(address), &address, sizeof(address));
+  }
+  std::memcpy(arguments_.data() + count * sizeof(std::byte*), launch.params, launch.params_bytes);
+  return in_context([&](const Stack& stack) {
+    return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, arguments_, stream_);
+  });
+}
+
+}  // namespace backplane::gpu_host

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream of the driver.
+#pragma once
+
+#include "gpu_host/kernels.hpp"
+
+namespace backplane::gpu_host {
+
+class Queue : public simt::Launcher {
+ public:
+  static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels, Events& events,
+                                                    int priority);
+  ~Queue() override;
+
+  // Returns the event that completes after all commands so far. While the process exits, the mark is null.
+  kit::Result<Mark> mark(bool timed);
+  kit::Status wait_for(const Mark& mark);
+  kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
+
+ private:
+  Queue(const Context& context, Kernels& kernels, Events& events)
+      : Launcher(context.device().limits), context_(context), kernels_(kernels), events_(events) {}
+  kit::Status enqueue(const simt::Launch& launch) override;
+  // Calls `body(stack)` in the context. While the process exits, commands have no effect.
+  template <class Body>
+  kit::Status in_context(const Body& body) const;
+  Handle kernel(uint32_t number);
+
+  const Context& context_;
+  Kernels& kernels_;
+  Events& events_;
+  Handle stream_ = nullptr;
+  std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the number
+  std::vector<std::byte> arguments_;  // the block of arguments of the last launch
+};
+
+}  // namespace backplane::gpu_host

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver calls of a stack with contexts, streams and addresses. A plugin for such a stack implements
+// gpu_host::Stack, and this folder implements the rest of the plugin.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "launcher.hpp"
+
+namespace backplane::gpu_host {
+
+// An object of the driver: a context, a stream, an event, a module or a kernel.
+using Handle = void*;
+
+// A device that the driver reports.
+struct PhysicalDevice {
+  int ordinal = 0;  // the driver's number of the device
+  std::string name;
+  std::string architecture;
+  std::string driver;   // the stack and its version
+  std::string refusal;  // why the plugin cannot use the device, or empty
+  simt::Limits limits;
+  uint64_t total_bytes = 0;
+  uint8_t uuid[16] = {};
+  bool is_integrated = false;
+  bool has_pools = false;          // allocations may be ordered by a stream
+  bool has_shared_memory = false;  // the host and kernels may access shared memory concurrently
+  bool has_imports = false;        // kernels access registered host memory by its host address
+};
+
+// The DLDeviceType of each kind of memory.
+struct DlpackTypes {
+  int32_t device, host, shared;
+};
+
+// The state of the calling thread that Stack::enter() changes.
+struct Caller {
+  uint64_t device = 0;
+  int capture_mode = 0;
+};
+
+// What the driver knows about an address.
+struct AddressKind {
+  enum class Owner { kNone, kHost, kDevice, kShared } owner = Owner::kNone;
+  int ordinal = 0;  // the device, if the owner is kDevice
+};
+
+// Every function may be called by any number of threads at once. A status with the code DEVICE_LOST
+// states that the context cannot be used any more. Except for the first group, every function needs a
+// context that the calling thread has entered.
+class Stack {
+ public:
+  Stack() = default;
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  virtual ~Stack() = default;
+
+  virtual const char* plugin() const = 0;
+  virtual DlpackTypes dlpack_types() const = 0;
+  // Returns the number of devices that the driver reports.
+  virtual kit::Result<int> count() const = 0;
+  virtual kit::Status describe(int ordinal, PhysicalDevice& out) const = 0;
+  // Returns the context that all libraries of the process share. The context stays until the process ends.
+  virtual kit::Result<Handle> retain_context(int ordinal) const = 0;
+  // Returns the compiled module `name` for all architectures, or nothing.
+  virtual std::span<const std::byte> image_of(std::string_view name) const = 0;
+  // Makes `context` the current context of the calling thread, and lets the thread call functions that
+  // would otherwise break another thread's capture of a stream. leave() restores the state in `caller`.
+  virtual kit::Status enter(Handle context, Caller& caller) const = 0;
+  virtual void leave(const Caller& caller) const = 0;
+
+  virtual kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const = 0;
+  // Allocates DEVICE memory in the order of `stream`, or at once if `stream` is null. free_device() takes the
+  // same stream.
+  virtual kit::Result<std::byte*> allocate_device(uint64_t bytes, Handle stream) const = 0;
+  virtual kit::Status free_device(std::byte* address, Handle stream) const = 0;
+  // HOST memory is page-locked, and all devices can access it.
+  virtual kit::Result<std::byte*> allocate_host(uint64_t bytes) const = 0;
+  virtual kit::Status free_host(std::byte* address) const = 0;
+  virtual kit::Result<std::byte*> allocate_shared(uint64_t bytes) const = 0;
+  virtual kit::Status free_shared(std::byte* address) const = 0;
+  // Locks whole pages of the process, so that all devices can access them.
+  virtual kit::Status register_host(std::byte* address, uint64_t bytes) const = 0;
+  virtual kit::Status unregister_host(std::byte* address) const = 0;
+  virtual AddressKind kind_of(const std::byte* address) const = 0;
+
+  // Returns a stream that does not wait for the default stream. A larger priority is more urgent.
+  virtual kit::Result<Handle> create_stream(int priority) const = 0;
+  virtual void destroy_stream(Handle stream) const = 0;
+  // Blocks the host until the stream is idle.
+  virtual kit::Status wait_stream(Handle stream) const = 0;
+  virtual kit::Status wait_event(Handle stream, Handle event) const = 0;
+  virtual kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes, Handle stream) const = 0;
+
+  virtual kit::Result<Handle> create_event(bool timed) const = 0;
+  virtual kit::Status record(Handle event, Handle stream) const = 0;
+  // Returns OK, TIMEOUT if the event is pending, or the failure of earlier work.
+  virtual kit::Status query(Handle event) const = 0;
+  // Returns the nanoseconds between two timed events.
+  virtual kit::Result<int64_t> elapsed(Handle begin, Handle end) const = 0;
+
+  virtual kit::Result<Handle> load_module(std::span<const std::byte> image) const = 0;
+  virtual kit::Result<Handle> find_kernel(Handle module, const std::string& name) const = 0;
+  // `arguments` are the addresses of the operands, followed by the parameter struct.
+  virtual kit::Status launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
+                             std::span<const std::byte> arguments, Handle stream) const = 0;
+};
+
+}  // namespace backplane::gpu_host

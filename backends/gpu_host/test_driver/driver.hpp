@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common part of test drivers for stacks with contexts, streams and addresses: devices, calls, contexts and
+// violations. A test driver translates a vendor's functions to this folder. An OpenCL runtime for CPUs executes the
+// kernels. This test code is never installed.
+//
+// Environment variables:
+//   TEST_DRIVER_FAIL        calls that fail, FUNCTION:CALL:CODE (simt/test_driver/machine.hpp)
+//   TEST_DRIVER_VIOLATIONS  file to which the driver appends violations; without it, a violation ends the process
+//   TEST_DRIVER_DEVICES     number of devices, 1 by default
+//   TEST_DRIVER_VERSION     version that the driver reports
+//   TEST_DRIVER_LACKS       features that devices lack, separated by commas: pools, managed and register
+//   TEST_DRIVER_DELAY_US    delay of every event and every command, in microseconds
+//   TEST_DRIVER_FAULT       number of the launch, from 1, that accesses an illegal address
+//   TEST_DRIVER_CAPTURE     if 1, another thread captures a stream, so that only relaxed threads make unsafe calls
+//   TEST_DRIVER_MODULES     folder of the modules NAME.fatbin
+//   TEST_DRIVER_CACHE       folder of compiled kernels
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "driver_call.hpp"
+#include "gpu_host/test_driver/order.hpp"
+#include "test_driver/machine.hpp"
+
+namespace backplane::gpu_host::test_driver {
+
+using simt::test_driver::Machine;
+using simt::test_driver::setting;
+
+// The values are the codes that all these stacks share.
+enum class Result : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kDeinitialized = 4,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kDestroyedContext = 709,
+  kAlreadyRegistered = 712,
+  kNotRegistered = 713,
+  kNotSupported = 801,
+  kUnsafeInCapture = 900,
+};
+
+// Reports that the plugin violates a rule of the API in the current call, and returns `result`.
+Result violate(Result result, const std::string& rule);
+// Returns whether TEST_DRIVER_LACKS contains a word.
+bool lacks(const char* word);
+// Returns the machine. The process has started the driver.
+Machine& machine();
+Result result_of(cl_int code);
+
+// The context of a device. A process has one context per device, which is never destroyed.
+struct Context {
+  int ordinal;
+  uint32_t retained = 0;            // references; without a reference, the context does not exist
+  Result fault = Result::kSuccess;  // the result of all calls after a kernel has failed
+};
+
+// The number of devices, or a failure of the start.
+Result start(int& devices);
+// Returns null if no device has this number.
+Context* context_of(int ordinal);
+
+enum class Needs {
+  kNothing,
+  kStart,             // the driver has started
+  kContext,           // the thread has a current context
+  kUncapturedContext  // the call is also unsafe while any thread captures a stream
+};
+
+// One call of the driver. It locks the state of the driver.
+class Call {
+ public:
+  Call(const char* function, Needs needs);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // Returns a failure if the call must not proceed.
+  Result result() const { return result_; }
+  Context& context() const { return *context_; }
+  // The call unlocks the state while it waits for the device.
+  void unlock() { lock_.unlock(); }
+  void lock() { lock_.lock(); }
+
+ private:
+  Result check(const char* function, Needs needs);
+
+  const simt::DriverCall permitted_;
+  std::unique_lock<std::mutex> lock_;
+  Context* context_ = nullptr;
+  const Result result_;
+};
+
+// The state of the calling thread. A thread must pop each context that it pushes before it ends.
+struct Thread {
+  const char* function = "";  // the current call
+  std::vector<Context*> contexts;
+  int capture_mode = 0;  // 0 is global, and 2 is relaxed
+
+  static Thread& current();
+  ~Thread();
+};
+
+// The commands whose end the host has observed. Call locks them.
+Clock& observed();
+
+}  // namespace backplane::gpu_host::test_driver

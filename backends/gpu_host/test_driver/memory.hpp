@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory in one address space: allocations of devices and of the host, managed memory, and registered host memory.
+#pragma once
+
+#include "gpu_host/test_driver/streams.hpp"
+
+namespace backplane::gpu_host::test_driver {
+
+enum class MemoryKind { kDevice, kHost, kManaged, kRegistered };
+
+struct Allocation {
+  MemoryKind kind = MemoryKind::kDevice;
+  void* address = nullptr;
+  uint64_t bytes = 0;
+  Context* context = nullptr;
+  // The stream that orders the allocation, and its commands at that time. 0 is no stream.
+  uint64_t made_stream = 0, made_after = 0;
+  std::map<uint64_t, uint64_t> used;  // the last command of each stream that uses the memory
+};
+
+// The memory of a device, in bytes.
+uint64_t total_bytes();
+uint64_t free_bytes(const Context& context);
+
+Result allocate(Context& context, MemoryKind kind, uint64_t bytes, void** out);
+// Allocates or frees when the stream reaches the current end of its commands.
+Result allocate_ordered(const void* stream, uint64_t bytes, void** out);
+Result free_ordered(const void* stream, void* address);
+// `kinds` are the kinds of memory that the function frees. The memory may not be in use.
+Result free_memory(Call& call, void* address, std::initializer_list<MemoryKind> kinds);
+Result register_host(Context& context, void* address, uint64_t bytes);
+Result unregister_host(void* address);
+
+// Returns the allocation that contains an address, or null.
+const Allocation* find_allocation(const void* address);
+
+// Notes that the next command of `stream` uses an address. Returns ILLEGAL_ADDRESS if a kernel in this context cannot
+// access the address.
+Result use_in_kernel(const Stream& stream, const void* address);
+// Copies memory. The call returns after the copy if it uses host memory that the driver does not know.
+Result copy(Call& call, const void* stream, void* to, const void* from, uint64_t bytes);
+
+}  // namespace backplane::gpu_host::test_driver

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules and kernels. A module's image selects the SPIR-V of the same source, which the OpenCL runtime executes.
+#pragma once
+
+#include "gpu_host/test_driver/memory.hpp"
+
+namespace backplane::gpu_host::test_driver {
+
+// `image` is a fatbin of the folder TEST_DRIVER_MODULES.
+Result load_module(Context& context, const void* image, void** out);
+// Compiles a kernel, or loads it from the cache. `call` is unlocked meanwhile.
+Result find_kernel(Call& call, const void* module, const char* name, void** out);
+
+struct Grid {
+  uint32_t groups[3], group_size[3];
+  uint32_t shared_bytes;
+};
+// `arguments` contains an address of 8 bytes for each pointer, and one struct.
+Result launch(Call& call, const void* kernel, const void* stream, const Grid& grid,
+              std::span<const std::byte> arguments);
+
+}  // namespace backplane::gpu_host::test_driver

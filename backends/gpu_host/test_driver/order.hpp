@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of commands, as vector clocks. A command must end before memory that it uses is freed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace backplane::gpu_host::test_driver {
+
+// The commands that have ended at a point of a stream or of the host: the first commands of each stream. A number
+// identifies a stream.
+class Clock {
+ public:
+  void reach(uint64_t stream, uint64_t commands);
+  void join(const Clock& other);
+  // Returns true for a stream that is destroyed, because the driver waits for its commands.
+  bool has(uint64_t stream, uint64_t commands) const;
+
+  // A stream exists between the two calls.
+  static uint64_t create_stream();
+  static void destroy_stream(uint64_t stream);
+
+ private:
+  std::map<uint64_t, uint64_t> reached_;
+};
+
+}  // namespace backplane::gpu_host::test_driver
