@@ -19,6 +19,9 @@ namespace {
 // every kernel.
 constexpr uint32_t kMaxGroupSize = 256;
 
+// The build option nvcc_architectures.
+constexpr const char* kArchitectures = BACKPLANE_CUDA_ARCHITECTURES;
+
 CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
 template <class T>

@@ -80,8 +80,11 @@ Result check_made(const Stream& stream, const Allocation& allocation) {
   return violate(Result::kIllegalAddress, "memory is used before the stream that allocates it has reached it");
 }
 
-// Notes that the next command of a stream uses the memory.
-void use(const Stream& stream, Allocation& allocation) { allocation.used[stream.number()] = stream.commands() + 1; }
+// Notes that the next command of a stream uses the memory. Forgets commands whose end the host has observed.
+void use(const Stream& stream, Allocation& allocation) {
+  std::erase_if(allocation.used, [](const auto& each) { return observed().has(each.first, each.second); });
+  allocation.used[stream.number()] = stream.commands() + 1;
+}
 
 // Finds the allocation of a range that a copy accesses. Sets `out` to null if the memory is pageable.
 Result find_range(const Stream& stream, const void* address, uint64_t bytes, Allocation*& out) {
