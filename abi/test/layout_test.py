@@ -90,7 +90,7 @@ growth = {
     "an operator added": ("ops.def", r"\Z", '\nBP_OP_ROW(44, PLANTED, "planted", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE, no, ELEMENTWISE, SAME, ALL, NONE, E, '
                                             'INFER, 0_2, elementwise, "")\n'),
     "a status added": ("base.h", r"(#define BP_EXECUTION_FAILED 10[^\n]*)", r"\1\n#define BP_PLANTED 11"),
-    "a newer minor": ("base.h", r"#define BP_ABI_VERSION_MINOR 2u", "#define BP_ABI_VERSION_MINOR 3u"),
+    "a newer minor": ("base.h", r"#define BP_ABI_VERSION_MINOR 3u", "#define BP_ABI_VERSION_MINOR 4u"),
     "another comment": ("plugin.h", r"\Z", "/* planted */\n"),
 }
 

@@ -156,12 +156,14 @@ class Owner {
 
 struct Buffer : Owner<bp_buffer, &bp_device_api::buffer_destroy> {
   Buffer(Device& device, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE, uint64_t alignment = 0);
+  Buffer(Device& device, bp_buffer* owned, uint64_t size) : Owner(device, owned), bytes(size) {}
   uint64_t bytes;
   char* map();  // for HOST and SHARED buffers only
 };
 
 struct Stream : Owner<bp_stream, &bp_device_api::stream_destroy> {
   explicit Stream(Device& device, int32_t priority = 0);
+  Stream(Device& device, bp_stream* owned) : Owner(device, owned) {}
   // Waits without a timeout. Any status but OK fails the case.
   void wait();
   bp_status wait_for(uint64_t timeout_ns);  // returns the slot's status

@@ -30,10 +30,11 @@ enum Lack : uint32_t {
   kI8 = 1u << 15,
   kSubnormals = 1u << 16,
   kSort = 1u << 17,  // the operator `sort`, without which a device does not reach INFER
+  kNative = 1u << 18,
 };
 // All optional features except two: a device without HOST memory needs pageable copies, and INFER
 // requires f16 or bf16.
-constexpr uint32_t kAll = 0x1FFFFu & ~uint32_t{kPageable | kF16};
+constexpr uint32_t kAll = (0x1FFFFu | kNative) & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;
 
@@ -76,12 +77,27 @@ bp_status import_as_host(bp_device* device, const bp_import_desc* desc, uint32_t
   return status;
 }
 
+bp_status wrap_as_device(bp_device* device, const bp_native_handle* native, uint32_t* out_kind, bp_buffer** out,
+                         bp_error* error) {
+  const bp_status status = NativeTable<HostDevice>::table.buffer_wrap(device, native, out_kind, out, error);
+  if (status == BP_OK) buffer_of(*out).kind = *out_kind = BP_MEMORY_DEVICE;
+  return status;
+}
+
 const void* get_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static constexpr bp_import_api kAsHost{sizeof(bp_import_api), 0, import_as_host};
+  static const bp_native_api kAsDevice = [] {
+    bp_native_api copy = NativeTable<HostDevice>::table;
+    copy.buffer_wrap = wrap_as_device;
+    return copy;
+  }();
   const void* table = honest_plugin().get_interface(plugin, device, name, version);
-  if (table == nullptr || device == nullptr || name == nullptr || std::string_view(name) != BP_INTERFACE_IMPORT) {
-    return table;
+  if (table == nullptr || device == nullptr || name == nullptr) return table;
+  if (std::string_view(name) == BP_INTERFACE_NATIVE) {
+    if (lack(kNative)) return nullptr;
+    return lack(kShared) ? &kAsDevice : table;
   }
+  if (std::string_view(name) != BP_INTERFACE_IMPORT) return table;
   if (lack(kImport)) return nullptr;
   return lack(kShared) ? &kAsHost : table;
 }
@@ -284,6 +300,7 @@ const Mutation defect::without_pageable_copies = without<kPageable>();
 const Mutation defect::without_wider_alignment = without<kAlignment>();
 const Mutation defect::without_timing = without<kTiming>();
 const Mutation defect::without_import = without<kImport>();
+const Mutation defect::without_native_handles = without<kNative>();
 const Mutation defect::without_addresses = without<kAddresses>();
 const Mutation defect::without_determinism = without<kDeterministic>();
 const Mutation defect::without_device_scalars = without<kDeviceScalars>();

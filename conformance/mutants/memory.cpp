@@ -274,7 +274,8 @@ bp_status import_written_whole(bp_device* device, bp_stream* stream, bp_buffer* 
 template <auto kImport>
 const void* changed_import(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static constexpr bp_import_api import{sizeof(bp_import_api), 0, kImport};
-  return honest_plugin().get_interface(plugin, device, name, version) == nullptr ? nullptr : &import;
+  const void* honest = honest_plugin().get_interface(plugin, device, name, version);
+  return honest != nullptr && std::string_view(name) == BP_INTERFACE_IMPORT ? &import : honest;
 }
 template <auto kImport>
 constexpr Mutation on_import() {

@@ -73,11 +73,12 @@ std::string_view slot_in(std::string_view reason) {
   // The list of the latest calls also names slots, so the list is removed first.
   reason = reason.substr(0, reason.find(kStepsMark));
   constexpr std::string_view slots[] = {
-      "bp_plugin_query", "device_count",   "device_info",    "device_open",  "get_interface",     "shutdown",
-      "memory_info",     "buffer_create",  "buffer_destroy", "buffer_map",   "stream_create",     "stream_destroy",
-      "stream_wait",     "event_create",   "event_destroy",  "event_record", "stream_wait_event", "event_wait",
-      "event_elapsed",   "copy_in",        "copy_out",       "plan_create",  "plan_destroy",      "plan_execute",
-      "plan_workspace",  "buffer_address", "import_memory"};
+      "bp_plugin_query", "device_count",   "device_info",    "device_open",   "get_interface",     "shutdown",
+      "memory_info",     "buffer_create",  "buffer_destroy", "buffer_map",    "stream_create",     "stream_destroy",
+      "stream_wait",     "event_create",   "event_destroy",  "event_record",  "stream_wait_event", "event_wait",
+      "event_elapsed",   "copy_in",        "copy_out",       "plan_create",   "plan_destroy",      "plan_execute",
+      "plan_workspace",  "buffer_address", "import_memory",  "device_native", "stream_native",     "buffer_native",
+      "event_native",    "stream_wrap",    "buffer_wrap"};
   constexpr std::string_view also_words[] = {"copy", "close"};
   for (size_t at = 0; at < reason.size();) {
     const size_t end = static_cast<size_t>(

@@ -26,7 +26,7 @@ std::string groups_text(const Json& groups) {
   return result;
 }
 
-std::string row(std::string_view name, const std::string& value) {
+std::string cause_row(std::string_view name, const std::string& value) {
   return value.empty() ? "" : fmt::format("<p class=\"small t\">{}: {}</p>", name, value);
 }
 
@@ -34,9 +34,9 @@ std::string cause(const Json& each) {
   return fmt::format(
       "<article><h4><span class=\"mark fail\"><b aria-hidden=\"true\">✕</b> {}</span> <code>{}</code></h4>"
       "<p class=\"reason t\">{}</p>{}{}{}{}{}<div class=\"line\"><code>{}</code></div></article>\n",
-      outcomes_text(each["outcomes"]), text(each["first"]), reason(each), row("Slot", text(each["slot"])),
-      row("Requirement", list(each["requirements"])), row("Remedy", text(each["remedy"])),
-      row("Guide", text(each["guide"])), row("Where", groups_text(each["groups"])), text(each["repro"]));
+      outcomes_text(each["outcomes"]), text(each["first"]), reason(each), cause_row("Slot", text(each["slot"])),
+      cause_row("Requirement", list(each["requirements"])), cause_row("Remedy", text(each["remedy"])),
+      cause_row("Guide", text(each["guide"])), cause_row("Where", groups_text(each["groups"])), text(each["repro"]));
 }
 
 }  // namespace

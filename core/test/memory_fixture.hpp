@@ -72,7 +72,9 @@ class OpenDevice {
   }
   bph_stream* stream(uint32_t flags = 0) {
     bph_stream* made = nullptr;
-    const bph_stream_desc desc = {sizeof(desc), 0, flags, 0};
+    bph_stream_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.flags = flags;
     EXPECT_OK(bph_stream_create(device, &desc, &made, &error));
     return keep(streams_, made);
   }

@@ -108,7 +108,9 @@ bp_status device_open(const bp_plugin* plugin, uint32_t, const bp_device_desc*, 
 }
 const void* get_interface(const bp_plugin* plugin, bp_device*, const char* name, uint32_t version) {
   ++of(plugin).calls["get_interface"];
-  return std::strcmp(name, BP_INTERFACE_IMPORT) == 0 && version == 1 ? &of(plugin).import : nullptr;
+  if (version != 1) return nullptr;
+  if (std::strcmp(name, BP_INTERFACE_NATIVE) == 0) return &of(plugin).native;
+  return std::strcmp(name, BP_INTERFACE_IMPORT) == 0 ? &of(plugin).import : nullptr;
 }
 void shutdown(const bp_plugin* plugin) { of(plugin).ended = true; }
 
@@ -197,6 +199,28 @@ bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t*
     return new bp_buffer{BP_MEMORY_SHARED, reinterpret_cast<char*>(desc->address), false};
   });
 }
+bp_status stream_native(bp_device* device, bp_stream*, bp_native_handle* out, bp_error* error) {
+  *out = of(device).handle;
+  return simple(device, "stream_native", error);
+}
+bp_status buffer_native(bp_device* device, bp_buffer*, bp_native_handle* out, bp_error* error) {
+  *out = of(device).handle;
+  return simple(device, "buffer_native", error);
+}
+bp_status event_native(bp_device* device, bp_event*, bp_native_handle* out, bp_error* error) {
+  *out = of(device).handle;
+  return simple(device, "event_native", error);
+}
+bp_status stream_wrap(bp_device* device, const bp_native_handle*, bp_stream** out, bp_error* error) {
+  return make(of(device), "stream_wrap", out, error, [] { return new bp_stream{}; });
+}
+bp_status buffer_wrap(bp_device* device, const bp_native_handle* native, uint32_t* out_kind, bp_buffer** out,
+                      bp_error* error) {
+  *out_kind = of(device).wrapped_kind;
+  return make(of(device), "buffer_wrap", out, error, [&] {
+    return new bp_buffer{BP_MEMORY_DEVICE, reinterpret_cast<char*>(native->value), false};
+  });
+}
 
 }  // namespace
 
@@ -239,6 +263,15 @@ Puppet::Puppet() {
          .plan_workspace = plan_workspace,
          .buffer_address = buffer_address};
   import = {.struct_size = sizeof(bp_import_api), .reserved = 0, .import_memory = import_memory};
+  // The device has no handles of its own, so device_native is null.
+  native = {.struct_size = sizeof(bp_native_api),
+            .reserved = 0,
+            .device_native = nullptr,
+            .stream_native = stream_native,
+            .buffer_native = buffer_native,
+            .event_native = event_native,
+            .stream_wrap = stream_wrap,
+            .buffer_wrap = buffer_wrap};
   host = {.struct_size = sizeof(bp_host),
           .abi_version = BP_ABI_VERSION,
           .context = this,

@@ -40,6 +40,9 @@ struct Puppet : SlotFailures {
   uint64_t workspace = 0;  // result of plan_workspace
   bp_memory_info memory = {sizeof(bp_memory_info), 0, 1000, 500};
   uint32_t import_kind = BP_MEMORY_SHARED;
+  // The handle that the slots of bp.native return, and the kind of wrapped buffers.
+  bp_native_handle handle = {sizeof(bp_native_handle), 0, 7, 0, 0, "puppet.handle"};
+  uint32_t wrapped_kind = BP_MEMORY_DEVICE;
   std::optional<uint64_t> address;  // replaces the address of every buffer
   uint64_t map_shift = 0;           // added to the result of buffer_map
 
@@ -56,6 +59,7 @@ struct Puppet : SlotFailures {
   } instance;
   bp_device_api api = {};
   bp_import_api import = {};
+  bp_native_api native = {};
   bp_host host = {};  // logs to `log`
 };
 

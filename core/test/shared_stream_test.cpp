@@ -41,20 +41,27 @@ class SharedStreamTest : public MemoryTest {
 TEST_F(SharedStreamTest, TheDescriptorIsChecked) {
   open();
   bph_stream* made = nullptr;
-  bph_stream_desc desc = {sizeof(desc), 0, 4, 0};
+  const auto desc_of = [](uint32_t size, uint32_t flags, uint32_t reserved) {
+    bph_stream_desc filled = {};
+    filled.struct_size = size;
+    filled.flags = flags;
+    filled.reserved = reserved;
+    return filled;
+  };
+  bph_stream_desc desc = desc_of(sizeof(desc), 8, 0);
   const auto create = [&](bp_error* error) { return bph_stream_create(device, &desc, &made, error); };
-  EXPECT_FAILS(create(&error), BP_UNSUPPORTED, "flags 0x4 or reserved 0x0");
-  desc = {sizeof(desc), 0, 0, 1};
+  EXPECT_FAILS(create(&error), BP_UNSUPPORTED, "flags 0x8 or reserved 0x0");
+  desc = desc_of(sizeof(desc), 0, 1);
   EXPECT_FAILS(create(&error), BP_UNSUPPORTED, "flags 0x0 or reserved 0x1");
-  desc = {BPH_STREAM_DESC_MIN_SIZE - 1, 0, 0, 0};
+  desc = desc_of(BPH_STREAM_DESC_MIN_SIZE - 1, 0, 0);
   EXPECT_FAILS(create(&error), BP_INVALID_ARGUMENT, "struct_size is 15, less than its minimum of 16");
-  desc = {UINT32_MAX, 0, 0, 0};
+  desc = desc_of(UINT32_MAX, 0, 0);
   EXPECT_FAILS(create(&error), BP_INVALID_ARGUMENT, "no struct is longer than 4096");
   struct {
     bph_stream_desc desc;
     uint64_t later;
-  } longer = {{sizeof(longer), 0, 0, 0}, 1};
-  EXPECT_FAILS(bph_stream_create(device, &longer.desc, &made, &error), BP_UNSUPPORTED, "non-zero bytes beyond the 16");
+  } longer = {desc_of(sizeof(longer), 0, 0), 1};
+  EXPECT_FAILS(bph_stream_create(device, &longer.desc, &made, &error), BP_UNSUPPORTED, "non-zero bytes beyond the 40");
   EXPECT_EQ(made, nullptr);
   longer.later = 0;
   ASSERT_OK(bph_stream_create(device, &longer.desc, &made, &error));
@@ -65,7 +72,10 @@ TEST_F(SharedStreamTest, TheDescriptorIsChecked) {
 TEST_F(SharedStreamTest, InfoGivesThePluginsStreamOfExternalOnesOnly) {
   open();
   for (const uint32_t flags : {0u, BPH_STREAM_SHARED, BPH_STREAM_EXTERNAL, BPH_STREAM_SHARED | BPH_STREAM_EXTERNAL}) {
-    const bph_stream_desc desc = {sizeof(desc), -3, flags, 0};
+    bph_stream_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.priority = -3;
+    desc.flags = flags;
     bph_stream* one = nullptr;
     ASSERT_OK(bph_stream_create(device, &desc, &one, &error));
     bph_stream_info info = {};

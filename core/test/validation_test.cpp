@@ -392,6 +392,56 @@ TEST_F(ValidationTest, ImportedBuffersAreKnown) {
   EXPECT_EQ(layer->get_interface(layer, device, BP_INTERFACE_IMPORT, 2), nullptr);
 }
 
+TEST_F(ValidationTest, NativeHandlesAreChecked) {
+  open();
+  const auto* table = static_cast<const bp_native_api*>(layer->get_interface(layer, device, BP_INTERFACE_NATIVE, 1));
+  ASSERT_NE(table, nullptr);
+  bp_native_handle out = {};
+  bp_buffer* const b = buffer(BP_MEMORY_DEVICE, 256);
+  bp_stream* const s = stream();
+  const auto get_buffer = [&](bp_error* e) { return table->buffer_native(device, b, &out, e); };
+  const auto get_stream = [&](bp_error* e) { return table->stream_native(device, s, &out, e); };
+  refused(rule::kOutputStruct, get_stream);
+  out.struct_size = sizeof(out);
+  EXPECT_OK(get_stream(&error));
+  EXPECT_EQ(out.value, 7u);
+  blamed(rule::kNativeResult, get_buffer);  // the handle states 0 bytes
+  puppet.handle.bytes = 256;
+  EXPECT_OK(get_buffer(&error));
+  refused(rule::kNullPointer, [&](bp_error* e) { return table->buffer_native(device, nullptr, &out, e); });
+  refused(rule::kUnknownHandle,
+          [&](bp_error* e) { return table->event_native(device, reinterpret_cast<bp_event*>(b), &out, e); });
+  EXPECT_FAILS(table->device_native(device, 0, &out, &error), BP_UNSUPPORTED, "device_native");
+
+  const bp_native_handle handle = puppet.handle;
+  bp_stream* stream_made = nullptr;
+  bp_buffer* made = nullptr;
+  uint32_t kind = 99;
+  const auto wrap = [&](auto change) {
+    return [&, change](bp_error* e) {
+      bp_native_handle changed = handle;
+      change(changed);
+      return table->buffer_wrap(device, &changed, &kind, &made, e);
+    };
+  };
+  refused(rule::kUnknownValue, wrap([](bp_native_handle& h) { h.flags = 2; }));
+  refused(rule::kNativeHandle, wrap([](bp_native_handle& h) { h.bytes = 0; }));
+  refused(rule::kNativeHandle, wrap([](bp_native_handle& h) { h.type[0] = '\0'; }));
+  refused(rule::kNativeHandle, wrap([](bp_native_handle& h) { std::memset(h.type, 'a', sizeof(h.type)); }));
+  refused(rule::kInputStruct, wrap([](bp_native_handle& h) { h.struct_size = 8; }));
+  refused(rule::kNullPointer, [&](bp_error* e) { return table->stream_wrap(device, nullptr, &stream_made, e); });
+  EXPECT_OK(wrap([](bp_native_handle&) {})(&error));
+  buffers.push_back(made);
+  EXPECT_EQ(kind, BP_MEMORY_DEVICE);
+  EXPECT_OK(table->stream_wrap(device, &handle, &stream_made, &error));
+  EXPECT_OK(api->copy(device, stream_made, b, 0, b, 128, 64, &error));
+  EXPECT_OK(api->stream_wait(device, stream_made, BP_WAIT_FOREVER, &error));
+  api->stream_destroy(device, stream_made);
+  puppet.wrapped_kind = BP_MEMORY_KINDS;
+  blamed(rule::kNativeKind, wrap([](bp_native_handle&) {}));
+  EXPECT_EQ(made, nullptr);
+}
+
 TEST_F(ValidationTest, CopiesKeepInsideAndApart) {
   open();
   bp_stream* s = stream();

@@ -69,7 +69,7 @@ BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian proces
 
 /* ABI version of these headers, major << 16 | minor. The package has a separate version. */
 #define BP_ABI_VERSION_MAJOR 0u
-#define BP_ABI_VERSION_MINOR 2u
+#define BP_ABI_VERSION_MINOR 3u
 #define BP_VERSION(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 #define BP_ABI_VERSION BP_VERSION(BP_ABI_VERSION_MAJOR, BP_ABI_VERSION_MINOR)
 /* The last version that broke compatibility. A host loads plugins of its major version that were

@@ -5,6 +5,7 @@
 #define BACKPLANE_PLUGIN_H
 
 #include "device.h"
+#include "native.h"
 
 /* The host's table. Role: table; outlives the plugin instance. Some parts of the ABI are the same
  * in every major version. A host and a plugin of different major versions can therefore detect the
@@ -168,8 +169,10 @@ typedef struct bp_import_api {
 #define BP_IMPORT_API_MIN_SIZE 16u
 BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 
-/* Names that are reserved for later interfaces: bp.native bp.graph bp.peer bp.collective
- * bp.external bp.kernel bp.subgraph bp.callback bp.progress bp.pool bp.pack, and the host's
+/* "bp.native" version 1, per device, is in native.h. */
+
+/* Names that are reserved for later interfaces: bp.graph bp.peer bp.collective bp.external
+ * bp.kernel bp.subgraph bp.callback bp.progress bp.pool bp.pack, and the host's
  * bp.host.parallel. */
 
 #endif

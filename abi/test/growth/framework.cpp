@@ -42,7 +42,7 @@ std::string report_interface(Session& session) {
   about.struct_size = sizeof(about);
   if (bph_plugin_get_info(session.plugin(), &about, session.error()) != BP_OK) return "no version";
   const auto& table = *static_cast<const bp_import_api*>(found);
-  if (!BP_HAS_SLOT(about.abi_version, table.struct_size, bp_import_api, later, BP_SINCE_0_3) ||
+  if (!BP_HAS_SLOT(about.abi_version, table.struct_size, bp_import_api, later, BP_SINCE_0_4) ||
       table.later == nullptr) {
     return "no slot";
   }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cases/abi/cases.hpp"
+#include "cases/runtime/native.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
@@ -160,6 +161,35 @@ InputRole import_role() {
       }};
 }
 
+constexpr std::string_view kStreamWrap = "stream_wrap", kBufferWrap = "buffer_wrap";
+
+// Returns the InputRole of the handle that a slot of bp.native wraps.
+InputRole wrap_role(std::string_view name, bool of_stream) {
+  return {std::string(name), BP_NATIVE_HANDLE_MIN_SIZE, sizeof(bp_native_handle), [of_stream](Context& context) {
+            Device& device = context.device();
+            const bp_native_api table = native_of(context, device);
+            if (of_stream) {
+              if (table.stream_wrap == nullptr) context.not_claimed("the device has no stream_wrap");
+              auto own = std::make_shared<Stream>(device);
+              return Trial{bytes_of(handle_of(context, *own)), [&device, table, own](void* bytes, bp_error* error) {
+                             bp_stream* made = nullptr;
+                             const auto* given = static_cast<const bp_native_handle*>(bytes);
+                             return ended(device, table.stream_wrap(device.get(), given, &made, error), made,
+                                          device->stream_destroy);
+                           }};
+            }
+            if (table.buffer_wrap == nullptr) context.not_claimed("the device has no buffer_wrap");
+            auto buffer = std::make_shared<Buffer>(device, 4096);
+            return Trial{bytes_of(handle_of(context, *buffer)), [&device, table, buffer](void* bytes, bp_error* error) {
+                           bp_buffer* made = nullptr;
+                           uint32_t kind = 0;
+                           const auto* given = static_cast<const bp_native_handle*>(bytes);
+                           return ended(device, table.buffer_wrap(device.get(), given, &kind, &made, error), made,
+                                        device->buffer_destroy);
+                         }};
+          }};
+}
+
 OpDesc& neg() {
   static OpDesc desc = elementwise(BP_OP_NEG, BP_F32, 8);
   return desc;
@@ -239,10 +269,14 @@ void add_input(Catalogue& catalogue, const InputRole& role, const Variant& varia
     cites.push_back(size < role.minimum ? "BP-SIZE-007" : "BP-SIZE-003");
     cites.push_back("BP-SIZE-008");
   }
+  const bool native = role.name == kStreamWrap || role.name == kBufferWrap;
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
-                       .extension = role.name == std::string_view("import_memory") ? "IMPORT" : "",
+                       .extension = native                                           ? kNativeExtension
+                                    : role.name == std::string_view("import_memory") ? "IMPORT"
+                                                                                     : "",
                        .requirements = std::move(cites),
-                       .run = [role, variant](Context& context) { run_input(context, role, variant); }});
+                       .run = [role, variant](Context& context) { run_input(context, role, variant); },
+                       .since = native ? kNativeSince : BP_VERSION(0, 2)});
 }
 
 // ---- Sizes of attribute structs, which plan_create receives
@@ -380,6 +414,8 @@ void add_input_size_cases(Catalogue& catalogue) {
                 [](bp_op_desc&, std::vector<bp_tensor_desc>& inputs) { inputs.resize(3); });
   std::vector<InputRole> roles = create_roles();
   roles.push_back(import_role());
+  roles.push_back(wrap_role(kStreamWrap, true));
+  roles.push_back(wrap_role(kBufferWrap, false));
   add_plan_roles(roles);
   for (const InputRole& role : roles) {
     for (const Variant& variant : kIllegalSizes) add_input(catalogue, role, variant);

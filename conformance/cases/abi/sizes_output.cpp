@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 
 #include "cases/abi/cases.hpp"
+#include "cases/runtime/native.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/health_check.hpp"
@@ -16,11 +18,15 @@ namespace {
 
 constexpr unsigned char kGarbage = 0xA5;
 
+// One call that fills an output struct. The call may own the object whose properties it returns.
+using OutputCall = std::function<bp_status(void* bytes, bp_error* error)>;
+
 struct OutputRole {
   std::string name;
   size_t minimum, current;
-  std::function<bp_status(Context&, void* bytes, bp_error* error)> call;
+  std::function<OutputCall(Context&)> begin;
   std::string_view extension = {};
+  uint32_t since = BP_VERSION(0, 2);
 };
 
 // Passes an output struct of `size` bytes. All bytes after struct_size contain garbage, which the
@@ -30,7 +36,8 @@ void run(Context& context, const OutputRole& role, size_t size) {
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
   ErrorRecord error;
-  const bp_status status = role.call(context, bytes.data(), &error);
+  const OutputCall call = role.begin(context);
+  const bp_status status = call(bytes.data(), &error);
   uint32_t after = 0;
   std::memcpy(&after, bytes.data(), sizeof(after));
   context.require(after == stated, "{} changed struct_size from {} to {}", role.name, stated, after);
@@ -48,7 +55,7 @@ void run(Context& context, const OutputRole& role, size_t size) {
   std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));
-  expect_status(role.call(context, plain.data(), &error), error, role.name, {BP_OK});
+  expect_status(call(plain.data(), &error), error, role.name, {BP_OK});
   const size_t known = std::min(size, role.current);
   for (size_t at = 4; at < known; ++at)
     context.require(bytes.data()[at] == plain[at] || role.name.starts_with("memory_info"),
@@ -61,17 +68,25 @@ void run(Context& context, const OutputRole& role, size_t size) {
   require_healthy(context);
 }
 
+// Makes `begin` of a call that needs no object of its own.
+template <class Call>
+auto without_object(Call call) {
+  return [call](Context& context) -> OutputCall {
+    return [call, &context](void* bytes, bp_error* error) { return call(context, bytes, error); };
+  };
+}
+
 std::vector<OutputRole> roles() {
   std::vector<OutputRole> all;
   all.push_back({"device_info", BP_DEVICE_INFO_MIN_SIZE, sizeof(bp_device_info),
-                 [](Context& context, void* bytes, bp_error* error) {
+                 without_object([](Context& context, void* bytes, bp_error* error) {
                    Plugin& plugin = context.plugin();
                    return plugin->device_info(plugin.get(), context.device_index(), static_cast<bp_device_info*>(bytes),
                                               error);
-                 }});
+                 })});
   for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_HOST, BP_MEMORY_SHARED})
     all.push_back({fmt::format("memory_info_of_kind_{}", kind), BP_MEMORY_INFO_MIN_SIZE, sizeof(bp_memory_info),
-                   [kind](Context& context, void* bytes, bp_error* error) {
+                   without_object([kind](Context& context, void* bytes, bp_error* error) {
                      Device& device = context.device();
                      if (!device.offers(kind)) {
                        bp_memory_info info = {};
@@ -81,12 +96,12 @@ std::vector<OutputRole> roles() {
                        context.not_claimed("the device does not offer memory of kind {}", kind);
                      }
                      return device->memory_info(device.get(), kind, static_cast<bp_memory_info*>(bytes), error);
-                   },
+                   }),
                    kind_extension(kind)});
   for (const uint32_t op : {uint32_t{BP_OP_ADD}, uint32_t{BP_OP_REDUCE_SUM}, uint32_t{BP_OP_MATMUL}})
     for (const bool make : {true, false})
       all.push_back({fmt::format("plan_info_of_{}{}", op_info(op).name, make ? "" : "_question"), BP_PLAN_INFO_MIN_SIZE,
-                     sizeof(bp_plan_info), [op, make](Context& context, void* bytes, bp_error* error) {
+                     sizeof(bp_plan_info), without_object([op, make](Context& context, void* bytes, bp_error* error) {
                        Device& device = context.device();
                        OpDesc desc = sample(op_info(op), BP_F32);
                        const Plan claimed(device, desc.get());
@@ -95,7 +110,27 @@ std::vector<OutputRole> roles() {
                                                                     static_cast<bp_plan_info*>(bytes), error);
                        if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
                        return status;
-                     }});
+                     })});
+  all.push_back({"buffer_native", BP_NATIVE_HANDLE_MIN_SIZE, sizeof(bp_native_handle),
+                 [](Context& context) -> OutputCall {
+                   auto buffer = std::make_shared<Buffer>(context.device(), 4096);
+                   (void)handle_of(context, *buffer);  // ends the case if there is no handle
+                   const auto slot = native_of(context, context.device()).buffer_native;
+                   return [=](void* bytes, bp_error* error) {
+                     return slot(buffer->device().get(), buffer->get(), static_cast<bp_native_handle*>(bytes), error);
+                   };
+                 },
+                 kNativeExtension, kNativeSince});
+  all.push_back({"stream_native", BP_NATIVE_HANDLE_MIN_SIZE, sizeof(bp_native_handle),
+                 [](Context& context) -> OutputCall {
+                   auto stream = std::make_shared<Stream>(context.device());
+                   (void)handle_of(context, *stream);
+                   const auto slot = native_of(context, context.device()).stream_native;
+                   return [=](void* bytes, bp_error* error) {
+                     return slot(stream->device().get(), stream->get(), static_cast<bp_native_handle*>(bytes), error);
+                   };
+                 },
+                 kNativeExtension, kNativeSince});
   return all;
 }
 
@@ -116,7 +151,8 @@ void add_output_size_cases(Catalogue& catalogue) {
       catalogue.push_back({.id = fmt::format("abi.output.{}.{}", role.name, name),
                            .extension = role.extension,
                            .requirements = {"BP-SIZE-004", size < role.minimum ? "BP-SIZE-007" : "BP-SIZE-005"},
-                           .run = [role, size = size](Context& context) { run(context, role, size); }});
+                           .run = [role, size = size](Context& context) { run(context, role, size); },
+                           .since = role.since});
   }
 }
 

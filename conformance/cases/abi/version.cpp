@@ -90,6 +90,9 @@ void tables_are_whole(Context& context) {
   const void* import = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_IMPORT, 1);
   if (import != nullptr)
     is_as_long_as_its_version(context, "bp_import_api", *static_cast<const bp_import_api*>(import));
+  const void* native = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_NATIVE, 1);
+  if (native != nullptr)
+    is_as_long_as_its_version(context, "bp_native_api", *static_cast<const bp_native_api*>(native));
 }
 
 void null_interface_slot(Context& context) {

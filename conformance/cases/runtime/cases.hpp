@@ -27,6 +27,8 @@ void add_process_cases(Catalogue& catalogue);
 void add_address_cases(Catalogue& catalogue);
 void add_neighbour_cases(Catalogue& catalogue);
 void add_import_cases(Catalogue& catalogue);
+void add_native_cases(Catalogue& catalogue);
+void add_native_wrap_cases(Catalogue& catalogue);
 void add_stale_cases(Catalogue& catalogue);
 void add_thread_state_cases(Catalogue& catalogue);
 

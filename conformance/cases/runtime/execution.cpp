@@ -14,7 +14,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t kRows = 40;
+constexpr int64_t kExecutionRows = 40;
 
 void require_results(Context& context, const std::vector<Bytes>& got, const std::vector<Bytes>& expected,
                      std::string_view what) {
@@ -33,7 +33,7 @@ std::vector<Bytes> by_a_fresh_plan(Context& context, Operands& operands, OpDesc 
 
 // An operator with operands and expected results.
 struct Scene {
-  Scene(Context& given, const bph_op_info& row, int64_t row_count = kRows)
+  Scene(Context& given, const bph_op_info& row, int64_t row_count = kExecutionRows)
       : context(given),
         device(given.device()),
         desc(sample_of_rows(row, usual_dtype(row), row_count)),

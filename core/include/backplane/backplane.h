@@ -254,6 +254,12 @@ BPH_API bp_status bph_device_memory_info(bph_device* device, uint32_t kind, bp_m
 BPH_API bp_status bph_device_get_interface(bph_device* device, const char* name, uint32_t version,
                                            const void** out_table, bp_device** out_device, bp_error* error);
 
+/* Returns the driver's handle number `index` of the device (native.h). The handle is borrowed until
+ * the device closes. Errors: UNSUPPORTED past the last handle, and if the plugin has no such
+ * handles.
+ * Since: 0.3. */
+BPH_API bp_status bph_device_get_native(bph_device* device, uint32_t index, bp_native_handle* out, bp_error* error);
+
 /* Counters since the device was opened. Role: output. */
 typedef struct bph_stats {
   uint32_t struct_size;
@@ -320,13 +326,16 @@ BP_FROZEN_MIN(bph_buffer_desc, BPH_BUFFER_DESC_MIN_SIZE);
  * Since:  0.1. */
 BPH_API bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* desc, bph_buffer** out, bp_error* error);
 
+/* bph_buffer_import wraps the memory of bph_import_desc.native. Since: 0.3. */
+#define BPH_IMPORT_NATIVE 1u
+
 /* Parameters of bph_buffer_import: memory that the caller owns. Role: input. */
 typedef struct bph_import_desc {
   uint32_t struct_size;
   uint32_t type;    /* BP_IMPORT_* */
   uint64_t address; /* host address for BP_IMPORT_HOST, device address for BP_IMPORT_DEVICE */
   uint64_t bytes;   /* 0 is legal and makes a buffer without memory */
-  uint32_t flags;   /* must be 0 */
+  uint32_t flags;   /* BPH_IMPORT_* */
   uint32_t reserved;
   /* The library calls this function once, from any thread and without a lock, when neither the
    * library nor the device uses the memory any more. If the import fails, the library never calls
@@ -334,12 +343,16 @@ typedef struct bph_import_desc {
   void (*release)(void* context);
   void* context;
   bph_stream* stream; /* has the meaning of bph_buffer_desc.stream */
+  /* With BPH_IMPORT_NATIVE, the driver's memory, whose handle is borrowed for the call; `type`,
+   * `address` and `bytes` are then 0. Otherwise null. Since: 0.3. */
+  const bp_native_handle* native;
 } bph_import_desc;
 #define BPH_IMPORT_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
 
 /* Creates a buffer over memory that the caller owns. The buffer's kind is HOST or SHARED for
- * BP_IMPORT_HOST, and DEVICE for BP_IMPORT_DEVICE; see bph_buffer_get_info.
+ * BP_IMPORT_HOST, and DEVICE for BP_IMPORT_DEVICE. The plugin determines the kind of native memory;
+ * see bph_buffer_get_info.
  * Errors: UNSUPPORTED if the plugin does not import such memory; INVALID_ARGUMENT. On failure
  *         `release` is not called.
  * Since:  0.2. */
@@ -378,6 +391,12 @@ typedef struct bph_buffer_info {
 #define BPH_BUFFER_INFO_MIN_SIZE 48u
 BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
+/* Returns the driver's handle of the buffer's memory (native.h). The handle is borrowed until
+ * release. Other code that uses the memory follows the order that bph_execute would need.
+ * Errors: UNSUPPORTED if the plugin or the memory has no such handle, or if the buffer has no
+ *         bytes.
+ * Since:  0.3. */
+BPH_API bp_status bph_buffer_get_native(bph_buffer* buffer, bp_native_handle* out, bp_error* error);
 /* Finds the living buffer whose address range contains `address`, on any device, and the offset in
  * that buffer. Finds only imported buffers, and buffers whose address bph_buffer_get_info or
  * bph_buffer_map returned. Both returned handles are borrowed from their owners. Any thread may
@@ -391,6 +410,8 @@ BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_dev
 
 #define BPH_STREAM_SHARED 1u   /* several threads may use the stream; each call locks it */
 #define BPH_STREAM_EXTERNAL 2u /* other code may enqueue on plugin_stream */
+/* The stream enqueues on bph_stream_desc.native, and also has EXTERNAL. Since: 0.3. */
+#define BPH_STREAM_NATIVE 4u
 
 /* Parameters of bph_stream_create. Role: input; a null pointer means all defaults. */
 typedef struct bph_stream_desc {
@@ -398,6 +419,14 @@ typedef struct bph_stream_desc {
   int32_t priority; /* a hint: 0 is normal, and positive values are more urgent */
   uint32_t flags;   /* BPH_STREAM_* */
   uint32_t reserved;
+  /* With BPH_STREAM_NATIVE, the driver's stream, whose handle is borrowed for the call; `priority`
+   * then has no effect. Otherwise null. Since: 0.3. */
+  const bp_native_handle* native;
+  /* The library calls this function once, from any thread and without a lock, when it no longer
+   * uses the native stream. If bph_stream_create fails, the library never calls this function. It
+   * may be null. Since: 0.3. */
+  void (*release)(void* context);
+  void* context; /* Since: 0.3 */
 } bph_stream_desc;
 #define BPH_STREAM_DESC_MIN_SIZE 16u
 BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
@@ -415,7 +444,12 @@ BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
  *           in this stream's order is therefore reused only when an event that was recorded after
  *           the release has completed. The caller ensures that no code enqueues on plugin_stream
  *           during a call on the stream.
- * Errors: UNSUPPORTED for unknown flags; OUT_OF_MEMORY.
+ * NATIVE    The stream wraps a stream of the driver (native.h), which the caller owns. Work of both
+ *           sides runs in the order of the enqueue calls. Until `release` is called, the native
+ *           stream must exist, and no other code may use it during a call on the stream, unless the
+ *           driver permits this use.
+ * Errors: UNSUPPORTED for unknown flags, and for a native stream that the plugin does not wrap;
+ *         INVALID_ARGUMENT for a native stream that the driver rejects; OUT_OF_MEMORY.
  * Since: 0.2, with a descriptor instead of a positional priority. */
 BPH_API bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error);
 /* Releases the caller's reference. The call is legal while work is pending. The stream is destroyed
@@ -437,6 +471,13 @@ typedef struct bph_stream_info {
 BP_FROZEN_MIN(bph_stream_info, BPH_STREAM_INFO_MIN_SIZE);
 /* Any thread may call this function, because it does not lock the stream. Since: 0.2. */
 BPH_API bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error);
+
+/* Returns the driver's handle of a stream that has BPH_STREAM_EXTERNAL (native.h). Submits earlier
+ * work of the stream. The handle is borrowed until release.
+ * Errors: INVALID_ARGUMENT for a stream without BPH_STREAM_EXTERNAL; UNSUPPORTED if the plugin has
+ *         no such handle; EXECUTION_FAILED; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_stream_get_native(bph_stream* stream, bp_native_handle* out, bp_error* error);
 
 /* Calls `enqueue` once, on this thread, while the stream is locked. The callback enqueues work on
  * `plugin_stream` through the plugin's interfaces. This library treats the callback as one enqueue
@@ -476,6 +517,14 @@ typedef struct bph_event_info {
 BP_FROZEN_MIN(bph_event_info, BPH_EVENT_INFO_MIN_SIZE);
 /* Returns the properties of an event. Since: 0.2. */
 BPH_API bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_error* error);
+
+/* Returns the driver's handle of the point at which the event was recorded last (native.h). The
+ * handle is borrowed until the event is recorded again or released. No other call may record the
+ * event at the same time.
+ * Errors: INVALID_ARGUMENT for an event that was never recorded; UNSUPPORTED if the plugin has no
+ *         such handle; EXECUTION_FAILED; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_event_get_native(bph_event* event, bp_native_handle* out, bp_error* error);
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 

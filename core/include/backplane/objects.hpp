@@ -7,6 +7,7 @@
 #pragma once
 
 #include <backplane/backplane.h>
+#include <dlfcn.h>
 
 #include <cstring>
 #include <exception>
@@ -74,6 +75,20 @@ bool poll(Function function, Arguments... arguments) {
   }
 }
 
+// Calls a function that is newer than BP_ABI_VERSION_OLDEST. Throws UNSUPPORTED if the loaded
+// library lacks the function. `Function` is the type of the C function `name`.
+template <class Function, class... Arguments>
+void call_later(const char* name, Arguments... arguments) {
+  void* const found = dlsym(RTLD_DEFAULT, name);
+  if (found == nullptr) {
+    throw Error(BP_UNSUPPORTED, std::string(name) + ": libbackplane " + bph_version() +
+                                    " lacks this function; install a later libbackplane");
+  }
+  Function* function = nullptr;
+  std::memcpy(&function, &found, sizeof(function));
+  call(function, arguments...);
+}
+
 // Returns a struct whose size is set and whose other fields are zero.
 template <class Struct>
 Struct sized() noexcept {
@@ -123,6 +138,17 @@ class Buffer {
     desc.context = context;
     return import(device, desc);
   }
+  // Wraps memory of the driver. Calls `release` when the memory is no longer used, unless this
+  // function throws.
+  static Buffer import_native(bph_device* device, const bp_native_handle& native, void (*release)(void*) = nullptr,
+                              void* context = nullptr) {
+    auto desc = detail::sized<bph_import_desc>();
+    desc.flags = BPH_IMPORT_NATIVE;
+    desc.native = &native;
+    desc.release = release;
+    desc.context = context;
+    return import(device, desc);
+  }
 
   bph_buffer* get() const noexcept { return handle_.get(); }
   // Returns the host address of HOST or SHARED memory.
@@ -135,6 +161,12 @@ class Buffer {
     auto info = detail::sized<bph_buffer_info>();
     detail::call(bph_buffer_get_info, get(), &info);
     return info;
+  }
+  // Returns the driver's handle of the memory; see bph_buffer_get_native.
+  bp_native_handle native() const {
+    auto handle = detail::sized<bp_native_handle>();
+    detail::call_later<decltype(bph_buffer_get_native)>("bph_buffer_get_native", get(), &handle);
+    return handle;
   }
   inline void record(const Stream& stream) const;
 
@@ -168,6 +200,12 @@ class Device {
     detail::call(bph_device_memory_info, get(), kind, &info);
     return info;
   }
+  // Returns the driver's handle number `index`; see bph_device_get_native.
+  bp_native_handle native(uint32_t index = 0) const {
+    auto handle = detail::sized<bp_native_handle>();
+    detail::call_later<decltype(bph_device_get_native)>("bph_device_get_native", get(), index, &handle);
+    return handle;
+  }
   bph_stats stats() const {
     auto stats = detail::sized<bph_stats>();
     detail::call(bph_device_stats, get(), &stats);
@@ -198,6 +236,12 @@ class Event {
   // Waits on the host until the event, as last recorded, has completed. Returns false after a
   // timeout.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
+  // Returns the driver's handle of the point that was recorded last; see bph_event_get_native.
+  bp_native_handle native() const {
+    auto handle = detail::sized<bp_native_handle>();
+    detail::call_later<decltype(bph_event_get_native)>("bph_event_get_native", get(), &handle);
+    return handle;
+  }
   // Returns the device time from this event to `end`, in nanoseconds.
   int64_t nanoseconds_to(const Event& end) const {
     int64_t nanoseconds = 0;
@@ -219,9 +263,21 @@ class Stream {
     auto desc = detail::sized<bph_stream_desc>();
     desc.priority = priority;
     desc.flags = flags;
-    bph_stream* handle = nullptr;
-    detail::call(bph_stream_create, device.get(), &desc, &handle);
-    handle_.reset(handle);
+    create(desc);
+  }
+  // Wraps a stream of the driver; see BPH_STREAM_NATIVE. `flags` is a mask of other BPH_STREAM_*.
+  // Calls `release` when the driver's stream is no longer used, unless this function throws.
+  static Stream wrap(const Device& device, const bp_native_handle& native, uint32_t flags = 0,
+                     void (*release)(void*) = nullptr, void* context = nullptr) {
+    auto desc = detail::sized<bph_stream_desc>();
+    desc.flags = flags | BPH_STREAM_NATIVE;
+    desc.native = &native;
+    desc.release = release;
+    desc.context = context;
+    Stream stream;
+    stream.device_ = device.share();
+    stream.create(desc);
+    return stream;
   }
 
   bph_stream* get() const noexcept { return handle_.get(); }
@@ -238,6 +294,12 @@ class Stream {
     auto info = detail::sized<bph_stream_info>();
     detail::call(bph_stream_get_info, get(), &info);
     return info;
+  }
+  // Returns the driver's handle of a stream with BPH_STREAM_EXTERNAL; see bph_stream_get_native.
+  bp_native_handle native() const {
+    auto handle = detail::sized<bp_native_handle>();
+    detail::call_later<decltype(bph_stream_get_native)>("bph_stream_get_native", get(), &handle);
+    return handle;
   }
   // Enqueues work of the caller. `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see
   // bph_stream_enqueue. Rethrows exceptions of `body`. Only an Error with EXECUTION_FAILED fails
@@ -271,6 +333,12 @@ class Stream {
 
  private:
   using Enqueue = bp_status (*)(void*, bp_device*, bp_stream*, bp_error*);
+
+  void create(const bph_stream_desc& desc) {
+    bph_stream* handle = nullptr;
+    detail::call(bph_stream_create, device_.get(), &desc, &handle);
+    handle_.reset(handle);
+  }
 
   std::shared_ptr<bph_device> device_;
   std::unique_ptr<bph_stream, detail::Release<bph_stream_release>> handle_;

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
+#include "loading/interfaces.hpp"
 #include "loading/plugin_table.hpp"
 
 namespace backplane::core::layers {
@@ -35,6 +37,9 @@ struct WrappedPlugin {
     table = rules::known_part(*wrapped, wrapped->abi_version);
     table.device_api = &api;
     api.struct_size = sizeof(api);
+#define BP_LAYER_INTERFACE(owner, NAME) owner.struct_size = rules::table_bytes<bp_##owner##_api>(wrapped->abi_version);
+#include "layers/interfaces.def"
+#undef BP_LAYER_INTERFACE
   }
   WrappedPlugin(const WrappedPlugin&) = delete;
   WrappedPlugin& operator=(const WrappedPlugin&) = delete;
@@ -47,16 +52,30 @@ struct WrappedPlugin {
   const bp_device_api has;
   // The table that the layer calls: a copy of `has` with stubs in place of null slots.
   const bp_device_api next;
-  bp_import_api import = {};
+  // The layer's tables of interfaces. A device whose plugin lacks a slot returns UNSUPPORTED.
+#define BP_LAYER_INTERFACE(owner, NAME) bp_##owner##_api owner = {};
+#include "layers/interfaces.def"
+#undef BP_LAYER_INTERFACE
 
   void log(const char* message) const { host->log(host->context, BP_LOG_ERROR, message); }
-  // Returns the plugin's bp.import, or null if the plugin has none.
-  const bp_import_api* inner_import(bp_device* device) const {
-    if (inner->get_interface == nullptr) return nullptr;
-    const auto* given = static_cast<const bp_import_api*>(inner->get_interface(inner, device, BP_INTERFACE_IMPORT, 1));
-    const bool usable = given != nullptr && BP_HAS_FIELD(given->struct_size, bp_import_api, import_memory) &&
-                        given->import_memory != nullptr;
-    return usable ? given : nullptr;
+  // Returns the slots of an interface of the plugin's device. All slots are null if the device lacks
+  // the interface.
+  template <class Table>
+  Table inner_interface(bp_device* device) const {
+    if (inner->get_interface == nullptr) return {};
+    return known_interface<Table>(inner->get_interface(inner, device, kInterfaceName<Table>, 1), inner->abi_version);
+  }
+  // Implements get_interface for the plugin's device `device`. Returns the layer's table of an
+  // interface that layers wrap, if the device has the interface. Returns the plugin's table of any
+  // other interface.
+  const void* interface_of(bp_device* device, const char* name, uint32_t version) const {
+    const void* given = inner->get_interface(inner, device, name, version);
+    if (given == nullptr || version != 1) return given;
+#define BP_LAYER_INTERFACE(owner, NAME) \
+  if (std::string_view(name) == BP_INTERFACE_##NAME) return owner.struct_size == 0 ? nullptr : &owner;
+#include "layers/interfaces.def"
+#undef BP_LAYER_INTERFACE
+    return given;
   }
 };
 

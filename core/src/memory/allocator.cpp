@@ -7,7 +7,7 @@
 #include <bit>
 #include <mutex>
 
-#include "loading/plugin_call.hpp"
+#include "loading/native.hpp"
 #include "memory/allocator_state.hpp"
 
 namespace backplane::core {
@@ -279,50 +279,73 @@ Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, S
   return block;
 }
 
-Block& Allocator::import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out) {
+template <class Create, class Right>
+Block& Allocator::adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, const Create& create,
+                        const Right& right) {
   State& state = *state_;
-  const auto* table = static_cast<const bp_import_api*>(
-      state.device.plugin->get_interface(state.device.handle, BP_INTERFACE_IMPORT, 1));
-  if (table == nullptr || !BP_HAS_FIELD(table->struct_size, bp_import_api, import_memory) ||
-      table->import_memory == nullptr) {
-    throw Error(BP_UNSUPPORTED,
-                "bph_buffer_import: {} takes no foreign memory (no interface {}); create a buffer and copy into it",
-                state.device.name, BP_INTERFACE_IMPORT);
-  }
   poll_pending();
   Block& block = state.fresh_block();
   bp_error error = fresh_error();
   uint32_t kind = BP_MEMORY_KINDS;
-  const bp_import_desc desc = {sizeof(desc), type, address, bytes};
-  const bp_status status = table->import_memory(state.device.handle, &desc, &kind, &block.plugin_buffer, &error);
+  const bp_status status = create(state.device.handle, &kind, &block.plugin_buffer, &error);
   if (status != BP_OK || block.plugin_buffer == nullptr) {
     block.plugin_buffer = nullptr;
     state.recycle_block(block);
-    created(state.device, "import_memory", status, error, static_cast<bp_buffer*>(nullptr));
+    created(state.device, slot, status, error, static_cast<bp_buffer*>(nullptr));
   }
-  const bool right =
-      type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED;
-  if (!right) {
+  if (!right(kind)) {
     state.device.api->buffer_destroy(state.device.handle, block.plugin_buffer);
     state.recycle_block(block);
     throw Error(BP_INTERNAL,
-                "{}: import_memory gives memory of kind {}, which must be {}; it is nonconforming, report it to the "
+                "{}: {} gives memory of kind {}, which this memory cannot have; it is nonconforming, report it to the "
                 "plugin's author",
-                state.device.name, kind, type == BP_IMPORT_DEVICE ? "DEVICE" : "HOST or SHARED");
+                state.device.name, slot, kind);
   }
   block.source = Block::Source::imported;
   block.device = &state.device;
   block.kind = kind;
   block.size = block.bytes = bytes;
-  const int known = std::countr_zero(address);
+  const int known = std::countr_zero(start);
   block.alignment_log2 = static_cast<uint8_t>(std::min(known, BP_MAX_ALIGNMENT_LOG2));
   const std::lock_guard guard(state.lock);
   state.count(block, hand_out, false);
   return block;
 }
 
+Block& Allocator::import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out) {
+  const Device& device = state_->device;
+  const auto table = known_interface<bp_import_api>(device.plugin->get_interface(device.handle, BP_INTERFACE_IMPORT, 1),
+                                                    device.plugin->instance->abi_version);
+  if (table.import_memory == nullptr) {
+    throw Error(BP_UNSUPPORTED,
+                "bph_buffer_import: {} takes no foreign memory (no interface {}); create a buffer and copy into it",
+                device.name, BP_INTERFACE_IMPORT);
+  }
+  const bp_import_desc desc = {sizeof(desc), type, address, bytes};
+  return adopt(
+      "import_memory", address, bytes, hand_out,
+      [&](bp_device* handle, uint32_t* kind, bp_buffer** out, bp_error* error) {
+        return table.import_memory(handle, &desc, kind, out, error);
+      },
+      [&](uint32_t kind) {
+        return type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED;
+      });
+}
+
 Block& Allocator::import_block(const bph_import_desc& desc) {
   return import(desc.type, desc.address, desc.bytes, true);
+}
+
+Block& Allocator::wrap_block(const bp_native_handle& native) {
+  const Device& device = state_->device;
+  const auto wrap = native_slot(device, "bph_buffer_import", "buffer_wrap", &bp_native_api::buffer_wrap);
+  const uint64_t base = (native.flags & BP_NATIVE_ADDRESS) != 0 ? native.value : device.info.alignment;
+  return adopt(
+      "buffer_wrap", base + native.offset, native.bytes, true,
+      [&](bp_device* handle, uint32_t* kind, bp_buffer** out, bp_error* error) {
+        return wrap(handle, &native, kind, out, error);
+      },
+      [&](uint32_t kind) { return kind < BP_MEMORY_KINDS && (device.info.memory_kinds >> kind & 1u) != 0; });
 }
 
 Block* Allocator::import_for_copy(void* address, uint64_t bytes, Stream& stream) {

@@ -84,6 +84,8 @@ class Allocator {
   Block& empty_block();
   Block& raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
   Block& import_block(const bph_import_desc& desc);
+  // Makes a block over native memory. `native` has been checked, except for its type and value.
+  Block& wrap_block(const bp_native_handle& native);
   // Imports host memory for one copy on `stream`. release_block frees the block in stream order.
   // Returns null if the plugin refuses the import.
   Block* import_for_copy(void* address, uint64_t bytes, Stream& stream);
@@ -110,6 +112,12 @@ class Allocator {
 
  private:
   struct State;
+  // Creates a plugin buffer with `create(bp_device*, uint32_t* kind, bp_buffer**, bp_error*)`, the
+  // slot `slot`, and makes a block for it. `start` is aligned like the buffer's first byte.
+  // `right(kind)` returns whether the kind is legal.
+  template <class Create, class Right>
+  Block& adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, const Create& create,
+               const Right& right);
   Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);
 
   std::unique_ptr<State> state_;

@@ -95,6 +95,9 @@ struct Allocator::State {
   void poll_ending(uint64_t timeout_ns) noexcept;
   void poll_waiting() noexcept;
   void finish_stream(EndingStream* ended) noexcept;
+  // Returns true if the stream's release callback must wait until this thread has released its
+  // locks.
+  static bool must_defer(const EndingStream& stream) noexcept;
   bool await_polls() noexcept;
 };
 

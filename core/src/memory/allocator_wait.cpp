@@ -108,6 +108,13 @@ void Allocator::State::finish_stream(EndingStream* ended) noexcept {
     *at = pool->next;
   }
   while (Block* block = scratch.pop()) recycle_block(*block);
+  if (stream->release != nullptr) stream->release(stream->context);
+}
+
+bool Allocator::State::must_defer(const EndingStream& stream) noexcept {
+  if (stream.release == nullptr || !StreamLock::held_by_thread()) return false;
+  StreamLock::defer_releases();
+  return true;
 }
 
 namespace {
@@ -177,7 +184,8 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
     EndingStream* stream = std::exchange(list, list->next);
     bp_error error = fresh_error();
     // Any status except TIMEOUT means that the stream's work no longer accesses memory.
-    if (device.api->stream_wait(device.handle, stream->handle, timeout_ns, &error) != BP_TIMEOUT) {
+    if (!must_defer(*stream) &&
+        device.api->stream_wait(device.handle, stream->handle, timeout_ns, &error) != BP_TIMEOUT) {
       finish_stream(stream);
       pending.fetch_sub(1, std::memory_order_relaxed);
     } else {
@@ -267,7 +275,7 @@ void Allocator::end_stream(std::unique_ptr<EndingStream> ending) noexcept {
     bp_error error = fresh_error();
     pending_work = state.device.api->stream_wait(state.device.handle, stream->handle, 0, &error) == BP_TIMEOUT;
   }
-  if (!pending_work) return state.finish_stream(stream);
+  if (!pending_work && !state.must_defer(*stream)) return state.finish_stream(stream);
   pending_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard guard(state.lock);
   stream->next = std::exchange(state.ending, stream);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 
+#include "base/structs.hpp"
 #include "loading/device.hpp"
 #include "loading/plugin_call.hpp"
 #include "memory/allocator.hpp"
@@ -43,6 +44,33 @@ inline void require_same_device(const char* function, const Device& device, cons
               stream->device->name, device.name, stream->device->name == device.name ? " as opened another time" : "");
 }
 
+Block& imported_block(Device& device, const bph_import_desc& desc) {
+  constexpr const char* function = "bph_buffer_import";
+  if (desc.address == 0 && desc.bytes != 0) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: the address is null, and {} bytes are to be there", function, desc.bytes);
+  }
+  if (UINT64_MAX - desc.address < desc.bytes) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} bytes at {:#x} go past the end of memory", function, desc.bytes,
+                desc.address);
+  }
+  if (desc.bytes != 0) return device.allocator.import_block(desc);
+  Block& block = device.allocator.empty_block();
+  block.source = Block::Source::imported;
+  block.kind = desc.type == BP_IMPORT_HOST ? BP_MEMORY_HOST : BP_MEMORY_DEVICE;
+  return block;
+}
+
+Block& wrapped_block(Device& device, const bp_native_handle& given) {
+  constexpr const char* function = "bph_buffer_import";
+  const bp_native_handle native = read_input(&given, BP_NATIVE_HANDLE_MIN_SIZE, function, "bp_native_handle");
+  if ((native.flags & ~BP_NATIVE_ADDRESS) != 0) {
+    throw Error(BP_UNSUPPORTED, "{}: native.flags {:#x} has unknown bits; use 0 or BP_NATIVE_ADDRESS", function,
+                native.flags);
+  }
+  if (native.bytes == 0) throw Error(BP_INVALID_ARGUMENT, "{}: native.bytes is 0; state at least 1", function);
+  return device.allocator.wrap_block(native);
+}
+
 }  // namespace
 
 Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stream) {
@@ -72,24 +100,21 @@ Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stre
 
 Buffer& Buffer::import(Device& device, const bph_import_desc& desc, Stream* stream) {
   constexpr const char* function = "bph_buffer_import";
-  if (desc.type > BP_IMPORT_DEVICE || (desc.flags | desc.reserved) != 0) {
+  if (desc.type > BP_IMPORT_DEVICE || ((desc.flags & ~BPH_IMPORT_NATIVE) | desc.reserved) != 0) {
     throw Error(BP_UNSUPPORTED,
-                "{}: type {}, flags {:#x} or reserved {:#x} is unknown; use BP_IMPORT_HOST or BP_IMPORT_DEVICE, and 0",
+                "{}: type {}, flags {:#x} or reserved {:#x} is unknown; use BP_IMPORT_HOST or BP_IMPORT_DEVICE, "
+                "BPH_IMPORT_NATIVE, and 0",
                 function, desc.type, desc.flags, desc.reserved);
   }
-  if (desc.address == 0 && desc.bytes != 0) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: the address is null, and {} bytes are to be there", function, desc.bytes);
-  }
-  if (UINT64_MAX - desc.address < desc.bytes) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: {} bytes at {:#x} go past the end of memory", function, desc.bytes,
-                desc.address);
+  const bool wraps = (desc.flags & BPH_IMPORT_NATIVE) != 0;
+  if (wraps != (desc.native != nullptr) || (wraps && (desc.type | desc.address | desc.bytes) != 0)) {
+    throw Error(BP_INVALID_ARGUMENT,
+                "{}: flags {:#x}, type {}, address {:#x} and {} bytes with{} a native handle; pass the handle with "
+                "BPH_IMPORT_NATIVE alone, and leave the other fields 0",
+                function, desc.flags, desc.type, desc.address, desc.bytes, desc.native == nullptr ? "out" : "");
   }
   require_same_device(function, device, stream);
-  Block& block = desc.bytes == 0 ? device.allocator.empty_block() : device.allocator.import_block(desc);
-  if (desc.bytes == 0) {
-    block.source = Block::Source::imported;
-    block.kind = desc.type == BP_IMPORT_HOST ? BP_MEMORY_HOST : BP_MEMORY_DEVICE;
-  }
+  Block& block = wraps ? wrapped_block(device, *desc.native) : imported_block(device, desc);
   Buffer& buffer = with_handle(device, block);
   block.any_stream = stream == nullptr;
   if (stream != nullptr) block.user = stream->timeline;

@@ -16,6 +16,8 @@ struct EndingStream {
   Ref<Timeline> timeline;
   Pool* pool = nullptr;
   EndingStream* next = nullptr;
+  void (*release)(void*) = nullptr;  // callback of a native stream; its argument is `context`
+  void* context = nullptr;
 };
 
 }  // namespace backplane::core

@@ -7,21 +7,26 @@
 #include <mutex>
 
 #include "layers/wrap.hpp"
-#include "loading/plugin_call.hpp"
+#include "loading/native.hpp"
 #include "streams/ending_stream.hpp"
 
 namespace backplane::core {
 
 Ref<Stream> Stream::create(Ref<Device> device, const bph_stream_desc& given) {
-  constexpr uint32_t known_flags = BPH_STREAM_SHARED | BPH_STREAM_EXTERNAL;
+  constexpr uint32_t known_flags = BPH_STREAM_SHARED | BPH_STREAM_EXTERNAL | BPH_STREAM_NATIVE;
   if ((given.flags & ~known_flags) != 0 || given.reserved != 0) {
     throw Error(BP_UNSUPPORTED,
                 "bph_stream_create: flags {:#x} or reserved {:#x} has unknown bits; use BPH_STREAM_* and 0",
                 given.flags, given.reserved);
   }
+  const bool wraps = (given.flags & BPH_STREAM_NATIVE) != 0;
+  if (wraps != (given.native != nullptr)) {
+    throw Error(BP_INVALID_ARGUMENT, "bph_stream_create: flags {:#x} {} BPH_STREAM_NATIVE, and native is {}; {}",
+                given.flags, wraps ? "has" : "lacks", wraps ? "null" : "not null", "pass both or neither");
+  }
   device->allocator.poll();
   Ref<Stream> stream(kAdopt, new Stream);
-  stream->flags = given.flags;
+  stream->flags = wraps ? given.flags | BPH_STREAM_EXTERNAL : given.flags;
   stream->priority = given.priority;
   if (stream->shared()) {
     stream->shared_ = std::make_unique<Shared>();
@@ -31,22 +36,44 @@ Ref<Stream> Stream::create(Ref<Device> device, const bph_stream_desc& given) {
   Device& owner = *stream->device;
   stream->api = owner.api;
   stream->device_handle = owner.handle;
-  stream->timeline = Ref<Timeline>(kAdopt, new Timeline(owner.synchronous(), (given.flags & BPH_STREAM_EXTERNAL) != 0));
+  stream->timeline =
+      Ref<Timeline>(kAdopt, new Timeline(owner.synchronous(), (stream->flags & BPH_STREAM_EXTERNAL) != 0));
   stream->ending_ = std::make_unique<EndingStream>();
   {
     const std::lock_guard lock(owner.streams_mutex);
     owner.streams.push_back(stream.get());
   }
   stream->pool = owner.allocator.add_stream(stream->timeline);
+  stream->open(given);
+  stream->ending_->release = given.release;
+  stream->ending_->context = given.context;
+  return stream;
+}
 
+void Stream::open(const bph_stream_desc& given) {
+  bp_error error = fresh_error();
+  bp_stream* made = nullptr;
+  if (given.native != nullptr) {
+    const auto wrap = native_slot(*device, "bph_stream_create", "stream_wrap", &bp_native_api::stream_wrap);
+    const bp_status status = wrap(device_handle, given.native, &made, &error);
+    handle = created(*device, "stream_wrap", status, error, made);
+    return;
+  }
   bp_stream_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.priority = given.priority;
-  bp_error error = fresh_error();
-  bp_stream* handle = nullptr;
-  const bp_status status = owner.api->stream_create(owner.handle, &desc, &handle, &error);
-  stream->handle = created(owner, "stream_create", status, error, handle);
-  return stream;
+  const bp_status status = api->stream_create(device_handle, &desc, &made, &error);
+  handle = created(*device, "stream_create", status, error, made);
+}
+
+bp_native_handle Stream::native() {
+  constexpr const char* function = "bph_stream_get_native";
+  if ((flags & BPH_STREAM_EXTERNAL) == 0) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: the stream lacks BPH_STREAM_EXTERNAL; create it with this flag", function);
+  }
+  const StreamLock lock(*this, function);
+  begin_call();
+  return native_handle(*device, function, "stream_native", &bp_native_api::stream_native, handle);
 }
 
 void Stream::enqueue(Enqueue callback, void* context) {

@@ -103,6 +103,8 @@ class Stream final : public Object {
   // stream's lock is held.
   using Enqueue = bp_status (*)(void* context, bp_device* device, bp_stream* stream, bp_error* error);
   void enqueue(Enqueue callback, void* context);
+  // Implements bph_stream_get_native, and throws that function's errors.
+  bp_native_handle native();
   // Returns false on a thread that is inside an enqueue callback of this stream.
   bool may_wait() const noexcept;
 
@@ -135,6 +137,8 @@ class Stream final : public Object {
   };
 
   Stream() = default;
+  // Creates the plugin's stream, which wraps desc.native if desc.flags has BPH_STREAM_NATIVE.
+  void open(const bph_stream_desc& desc);
   // Does not wait. The plugin's stream is destroyed after its work has completed.
   void dispose() noexcept override;
   // Replaces `span` with a span of max(least, wanted) bytes, or of `least` bytes if memory is

@@ -37,6 +37,10 @@ template <>
 struct TableGrowth<bp_import_api> {
   static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 16}};
 };
+template <>
+struct TableGrowth<bp_native_api> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 56}};
+};
 
 // Returns the size in bytes of a table that was built for `version`, or 0 if the table did not
 // exist then.

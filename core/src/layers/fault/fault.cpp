@@ -175,7 +175,7 @@ struct Arguments {
 
 template <Slot slot, auto member>
 struct Shim;
-template <Slot slot, class... Args, bp_status (*bp_device_api::*member)(bp_device*, Args...)>
+template <Slot slot, class Table, class... Args, bp_status (*Table::*member)(bp_device*, Args...)>
 struct Shim<slot, member> {
   static bp_status call(bp_device* handle, Args... args) {
     FaultDevice& device = of(handle);
@@ -184,7 +184,7 @@ struct Shim<slot, member> {
     bool passed_on = false;
     const bp_status result = intercept(device, slot, found.stream, found.error, [&] {
       passed_on = true;
-      const bp_status status = (device.owner.next.*member)(device.inner, args...);
+      const bp_status status = call_below(device.owner, device.inner, slot, member, found.error, args...);
       if (status != BP_OK || found.new_stream == nullptr || *found.new_stream == nullptr) return status;
       return add_stream(device, found.new_stream, found.error);
     });
@@ -212,15 +212,6 @@ struct Pass<member> {
 void close(bp_device* handle) {
   const std::unique_ptr<FaultDevice> device(&of(handle));
   device->owner.next.close(device->inner);
-}
-
-bp_status fault_import(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
-                       bp_error* error) {
-  FaultDevice& device = of(handle);
-  if (out != nullptr) *out = nullptr;
-  return intercept(device, Slot::import_memory, nullptr, error, [&] {
-    return device.owner.inner_import(device.inner)->import_memory(device.inner, desc, out_kind, out, error);
-  });
 }
 
 // Applies the schedule to one call through the plugin's table.
@@ -274,7 +265,7 @@ const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_
   table.device_open = device_open;
   table.shutdown = shutdown;
   made->api.close = close;
-  splice_device<Shim, Pass>(*made, fault_import);
+  splice_device<Shim, Pass>(*made);
   return &made.release()->table;
 }
 

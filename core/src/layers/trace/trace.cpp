@@ -36,16 +36,21 @@ constexpr const char* category_of(Slot slot) {
     case Slot::buffer_address:
     case Slot::memory_info:
     case Slot::import_memory:
+    case Slot::buffer_native:
+    case Slot::buffer_wrap:
       return "memory";
     default:
       return "order";
   }
 }
 
-// Finds the stream among a slot's arguments, because the stream selects the event's track.
+// Finds the stream and the error record among a slot's arguments. The stream selects the event's
+// track.
 struct Arguments {
   bp_stream* stream = nullptr;
+  bp_error* error = nullptr;
   void see(bp_stream* argument) { stream = argument; }
+  void see(bp_error* argument) { error = argument; }
   template <class T>
   void see(const T&) {}
 };
@@ -72,6 +77,14 @@ void add_request(At<Slot::plan_create>, TraceEvent& event, const bp_op_desc* des
 }
 void add_request(At<Slot::buffer_create>, TraceEvent& event, const bp_buffer_desc* desc, bp_buffer**, bp_error*) {
   event.arg("kind", uint64_t{desc->kind}).arg("bytes", desc->bytes);
+}
+void add_request(At<Slot::import_memory>, TraceEvent& event, const bp_import_desc* desc, uint32_t*, bp_buffer**,
+                 bp_error*) {
+  event.arg("bytes", desc->bytes);
+}
+void add_request(At<Slot::buffer_wrap>, TraceEvent& event, const bp_native_handle* native, uint32_t*, bp_buffer**,
+                 bp_error*) {
+  event.arg("bytes", native->bytes);
 }
 void add_request(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t,
                  uint64_t bytes, bp_error*) {
@@ -110,6 +123,11 @@ void add_result(At<Slot::buffer_create>, TraceEvent&, TraceDevice& device, Track
 }
 
 void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device, Track, double, const bp_stream_desc*,
+                bp_stream** out, bp_error*) {
+  event.arg("stream", uint64_t{device.stream_track(*out).line});
+}
+
+void add_result(At<Slot::stream_wrap>, TraceEvent& event, TraceDevice& device, Track, double, const bp_native_handle*,
                 bp_stream** out, bp_error*) {
   event.arg("stream", uint64_t{device.stream_track(*out).line});
 }
@@ -175,12 +193,14 @@ void note(TraceDevice& device, double begin, double end, bp_status status, const
 
 template <Slot slot, auto member>
 struct Shim;
-template <Slot slot, class... Args, bp_status (*bp_device_api::*member)(bp_device*, Args...)>
+template <Slot slot, class Table, class... Args, bp_status (*Table::*member)(bp_device*, Args...)>
 struct Shim<slot, member> {
   static bp_status call(bp_device* handle, Args... args) {
     TraceDevice& device = of(handle);
+    Arguments found;
+    (found.see(args), ...);
     const double begin = device.owner.file.now();
-    const bp_status status = (device.owner.next.*member)(device.inner, args...);
+    const bp_status status = call_below(device.owner, device.inner, slot, member, found.error, args...);
     note<slot>(device, begin, device.owner.file.now(), status, args...);
     return status;
   }
@@ -219,16 +239,6 @@ void close(bp_device* handle) {
   const std::unique_ptr<TraceDevice> device(&of(handle));
   device->owner.next.close(device->inner);
   device->owner.file.flush(*device->owner.host);
-}
-
-bp_status trace_import(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
-                       bp_error* error) {
-  TraceDevice& device = of(handle);
-  const double begin = device.owner.file.now();
-  const bp_status status =
-      device.owner.inner_import(device.inner)->import_memory(device.inner, desc, out_kind, out, error);
-  note<Slot::import_memory>(device, begin, device.owner.file.now(), status);
-  return status;
 }
 
 bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
@@ -271,7 +281,7 @@ const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& f
   table.device_open = device_open;
   table.shutdown = shutdown;
   made->api.close = close;
-  splice_device<Shim, Destroy>(*made, trace_import);
+  splice_device<Shim, Destroy>(*made);
   return &made.release()->table;
 }
 

@@ -163,12 +163,12 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
       call.refuse(rule::kImportMemory, "{} bytes at {:#x} are offered; offer at least 1 at an address", known.bytes,
                   known.address);
     }
-    const bp_import_api* table = call.device().owner.inner_import(call.inner());
+    const auto table = call.device().owner.inner_interface<bp_import_api>(call.inner());
     bp_buffer* made = nullptr;
     uint32_t kind = UINT32_MAX;
     Outcome outcome = create(call, Slot::import_memory, &made,
                              [&](const bp_device_api&, bp_device* inner, bp_buffer** created, bp_error* record) {
-                               return table->import_memory(inner, desc, &kind, created, record);
+                               return table.import_memory(inner, desc, &kind, created, record);
                              });
     const bool right =
         known.type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_SHARED || kind == BP_MEMORY_HOST;
@@ -298,7 +298,6 @@ void splice_memory(CheckedPlugin& plugin) {
   splice_slot(plugin.api.copy, has.copy, copy);
   splice_slot(plugin.api.copy_in, has.copy_in, copy_in);
   splice_slot(plugin.api.copy_out, has.copy_out, copy_out);
-  plugin.import.struct_size = sizeof(plugin.import);
   plugin.import.import_memory = import_memory;
 }
 

@@ -3,6 +3,7 @@
 #include "layers/validation/validation.hpp"
 
 #include "layers/validation/memory.hpp"
+#include "layers/validation/native.hpp"
 #include "layers/validation/plans.hpp"
 #include "layers/validation/streams.hpp"
 
@@ -159,10 +160,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device* device, const char
                 .what());
     return nullptr;
   }
-  if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) {
-    return own.inner_import(inner) == nullptr ? nullptr : &own.import;
-  }
-  return own.inner->get_interface(own.inner, inner, name, version);
+  return own.interface_of(inner, name, version);
 }
 
 void shutdown(const bp_plugin* plugin) {
@@ -195,6 +193,7 @@ const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object*
   splice_memory(*made);
   splice_streams(*made);
   splice_plans(*made);
+  splice_native(*made);
   LiveDevices::instance().add(made.get());
   return &made.release()->table;
 }

@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C table of a device's slots, implemented by a C++ device class. The class must have the types
 // Buffer, Stream, Event and Plan, and the methods of HostDevice (host_device.hpp). The methods
-// copy_in, copy_out, address, workspace and import_memory are optional.
+// copy_in, copy_out, address, workspace, import_memory and the methods of native_table.hpp are
+// optional.
 #pragma once
 
-#include <backplane/kit/structs.hpp>
+#include <backplane/kit/native_table.hpp>
 
 namespace backplane::kit {
 
 template <class Device>
-class DeviceTable {
-  using Buffer = typename Device::Buffer;
-  using Stream = typename Device::Stream;
-  using Event = typename Device::Event;
-  using Plan = typename Device::Plan;
-
-  static Device& of(bp_device* device) { return *reinterpret_cast<Device*>(device); }
-  static Buffer& of(bp_buffer* buffer) { return *reinterpret_cast<Buffer*>(buffer); }
-  static Stream& of(bp_stream* stream) { return *reinterpret_cast<Stream*>(stream); }
-  static Event& of(bp_event* event) { return *reinterpret_cast<Event*>(event); }
-  static Plan& of(bp_plan* plan) { return *reinterpret_cast<Plan*>(plan); }
-
-  // Runs `body`. Returns INVALID_ARGUMENT instead if a handle is null.
-  template <class Body, class... Handles>
-  static bp_status slot(bp_error* error, const char* name, const Body& body, const Handles*... handles) noexcept {
-    return fence(error, [&]() -> Status {
-      const bool missing = ((handles == nullptr) || ...);
-      if (missing) return invalid_argument(name, ": a handle is null");
-      return body();
-    });
-  }
+class DeviceTable : DeviceSlots<Device> {
+  using Slots = DeviceSlots<Device>;
+  using Slots::of;
+  using Slots::slot;
+  using typename Slots::Buffer;
+  using typename Slots::Event;
+  using typename Slots::Plan;
+  using typename Slots::Stream;
 
   static void close(bp_device* device) { delete &of(device); }
 
@@ -253,10 +241,12 @@ class DeviceTable {
   // memory, the class also defines imports().
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
-      if constexpr (requires(const Device& d) { d.imports(); }) {
-        if (!of(device).imports()) return nullptr;
-      }
-      if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &kImportTable;
+      bool imports = true;
+      if constexpr (requires(const Device& d) { d.imports(); }) imports = of(device).imports();
+      if (imports && std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &kImportTable;
+    }
+    if constexpr (NativeTable<Device>::kAny) {
+      if (std::string_view(name) == BP_INTERFACE_NATIVE && version == 1) return &NativeTable<Device>::table;
     }
     return nullptr;
   }

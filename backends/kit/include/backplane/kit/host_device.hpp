@@ -5,6 +5,8 @@
 #include <backplane/kit/device_checks.hpp>
 #include <backplane/kit/host_memory.hpp>
 #include <backplane/kit/host_stream.hpp>
+#include <backplane/kit/native.hpp>
+#include <map>
 
 namespace backplane::kit {
 
@@ -27,6 +29,51 @@ class HostDevice {
     return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes, kind);
   }
   void destroy(Buffer* buffer) { memory_.destroy(buffer); }
+
+  // Types of handles of "bp.native": an address of the process, a HostQueue, and a Timeline. Only
+  // the device that returned the handle of a queue accepts this handle.
+  static constexpr const char* kAddressType = "host.address";
+  static constexpr const char* kQueueType = "backplane.host_queue";
+  static constexpr const char* kTimelineType = "backplane.timeline";
+
+  Result<bp_native_handle> native(const Buffer& buffer) const {
+    bp_native_handle handle =
+        native_handle(kAddressType, reinterpret_cast<uint64_t>(buffer.span.address), BP_NATIVE_ADDRESS);
+    handle.bytes = buffer.span.bytes;
+    return handle;
+  }
+  Result<Buffer*> wrap_memory(const bp_native_handle& handle, uint32_t& kind) {
+    if (Status status = check_native_type(handle, kAddressType); !status.ok()) return status;
+    if (handle.value == 0) return invalid_argument("buffer_wrap: the address is null");
+    kind = BP_MEMORY_SHARED;
+    return memory_.import(reinterpret_cast<void*>(handle.value + handle.offset), handle.bytes, kind);
+  }
+  Result<bp_native_handle> native(const Stream& stream) {
+    if (stream.timeline()->failed()) return stream.timeline()->failure();
+    const auto value = reinterpret_cast<uint64_t>(stream.queue().get());
+    const std::lock_guard lock(queues_mutex_);
+    std::erase_if(queues_, [](const auto& entry) { return entry.second.expired(); });
+    queues_[value] = stream.queue();
+    return native_handle(kQueueType, value);
+  }
+  Result<Stream*> wrap_stream(const bp_native_handle& handle) {
+    if (Status status = check_native_type(handle, kQueueType); !status.ok()) return status;
+    const std::lock_guard lock(queues_mutex_);
+    const auto found = queues_.find(handle.value);
+    auto queue = found == queues_.end() ? nullptr : found->second.lock();
+    if (queue == nullptr) {
+      return invalid_argument("stream_wrap: ", handle.value, " is no queue whose handle this device returned");
+    }
+    return new Stream(std::move(queue));
+  }
+  Result<bp_native_handle> native(const Event& event) const {
+    const Event::Record record = event.latest();
+    if (record.timeline == nullptr) return invalid_argument("event_native: the event was never recorded; record it");
+    if (record.timeline->failed_before(record.point)) return record.timeline->failure();
+    bp_native_handle handle = native_handle(kTimelineType, reinterpret_cast<uint64_t>(record.timeline.get()));
+    handle.offset = record.point;
+    return handle;
+  }
   Result<void*> map(const Buffer& buffer) const {
     if (buffer.kind == BP_MEMORY_DEVICE) return no_host_address();
     return static_cast<void*>(buffer.span.address);
@@ -131,6 +178,8 @@ class HostDevice {
 
   const Kernels& kernels_;
   HostMemory memory_;
+  std::mutex queues_mutex_;
+  std::map<uint64_t, std::weak_ptr<HostQueue>> queues_;  // queues whose handles were returned; the key is the handle
 };
 
 }  // namespace backplane::kit

@@ -57,7 +57,7 @@ class HostMemory {
 
   Result<HostBuffer*> import(void* address, uint64_t bytes, uint32_t kind) {
     if (reinterpret_cast<uintptr_t>(address) % alignof(uint64_t) != 0) {
-      return unsupported("import_memory: the address is not aligned to ", alignof(uint64_t), " bytes; copy instead");
+      return unsupported("the address of the memory is not aligned to ", alignof(uint64_t), " bytes; copy instead");
     }
     return new HostBuffer{{static_cast<std::byte*>(address), bytes}, kind, 0};
   }

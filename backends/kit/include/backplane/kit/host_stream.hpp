@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An in-order stream with its own worker thread: a ring of tasks with one producer and one
-// consumer.
+// In-order streams over queues. A queue has a worker thread and a ring of tasks with one producer
+// and one consumer. Several streams may share a queue.
 #pragma once
 
 #include <signal.h>
@@ -36,12 +36,12 @@ struct HostTask {
   std::shared_ptr<Stamp> stamp;
 };
 
-class HostStream {
+class HostQueue {
  public:
   static constexpr uint64_t kRing = 256;  // maximum number of pending tasks
 
   // `begin` runs first on the worker thread, and may prepare the thread for kernels.
-  explicit HostStream(std::function<void()> begin = {})
+  explicit HostQueue(std::function<void()> begin)
       : timeline_(std::make_shared<Timeline>()), ring_(kRing), begin_(std::move(begin)) {
     for (HostTask& task : ring_) task.call.views.reserve(4);
     // The worker inherits this signal mask, so it receives no signals.
@@ -58,13 +58,13 @@ class HostStream {
   }
 
   // Waits until all pending tasks have run.
-  ~HostStream() {
+  ~HostQueue() {
     stop_.store(true);
     wake();
     worker_.join();
   }
-  HostStream(const HostStream&) = delete;
-  HostStream& operator=(const HostStream&) = delete;
+  HostQueue(const HostQueue&) = delete;
+  HostQueue& operator=(const HostQueue&) = delete;
 
   const std::shared_ptr<Timeline>& timeline() const { return timeline_; }
   // Returns the point after all tasks that have been enqueued so far.
@@ -178,6 +178,27 @@ class HostStream {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::thread worker_;
+};
+
+// A stream that enqueues on a queue of its own, or on the queue of another stream.
+class HostStream {
+ public:
+  static constexpr uint64_t kRing = HostQueue::kRing;
+
+  explicit HostStream(std::function<void()> begin = {}) : queue_(std::make_shared<HostQueue>(std::move(begin))) {}
+  explicit HostStream(std::shared_ptr<HostQueue> queue) : queue_(std::move(queue)) {}
+
+  const std::shared_ptr<HostQueue>& queue() const { return queue_; }
+  const std::shared_ptr<Timeline>& timeline() const { return queue_->timeline(); }
+  uint64_t point() const { return queue_->point(); }
+  Status wait(uint64_t timeout_ns) { return queue_->wait(timeout_ns); }
+  template <class Fill>
+  Status enqueue(HostTask::Kind kind, const Fill& fill) {
+    return queue_->enqueue(kind, fill);
+  }
+
+ private:
+  std::shared_ptr<HostQueue> queue_;
 };
 
 // A point in a stream. device.h defines what record and wait mean.

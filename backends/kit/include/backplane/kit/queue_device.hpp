@@ -67,6 +67,16 @@
 //   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
 //       Implement the interface "bp.import", which wraps foreign memory. imports() returns whether
 //       this device can import memory.
+//   Result<bp_native_handle> device_handle(uint32_t index);
+//   Result<bp_native_handle> handle(Queue&);
+//   Result<bp_native_handle> handle(const Memory&);
+//   Result<bp_native_handle> handle(const Mark&);
+//       Implement the slots of "bp.native" that return handles (native.h). After handle(Queue&),
+//       the queue submits each command at once. The kit sets the bytes of a buffer.
+//   Result<std::unique_ptr<Queue>> wrap_queue(const bp_native_handle&);
+//   Result<Memory> wrap_memory(const bp_native_handle&, uint32_t& kind);
+//       Implement the slots of "bp.native" that wrap objects. A queue that wraps a native queue does
+//       not destroy it, and free() does not free wrapped memory.
 //   static constexpr uint64_t kMaxAlignment;
 //       The maximum alignment of buffers. The default is the device's alignment.
 //   static constexpr bool kWaitsForPassed = true;
@@ -188,6 +198,54 @@ class QueueDevice {
     requires requires(const Native& n, const Memory& m) { n.address(m); }
   {
     return native_->address(buffer.memory);
+  }
+
+  Result<bp_native_handle> device_native(uint32_t index)
+    requires requires(Native& n) { n.device_handle(0u); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    return native_->device_handle(index);
+  }
+  Result<bp_native_handle> native(Stream& stream)
+    requires requires(Native& n, typename Native::Queue& q) { n.handle(q); }
+  {
+    if (Status status = stream.failure(); !status.ok()) return status;
+    return native_->handle(stream.share_queue());
+  }
+  Result<bp_native_handle> native(const Buffer& buffer)
+    requires requires(Native& n, const Memory& m) { n.handle(m); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto handle = native_->handle(buffer.memory);
+    if (handle.ok()) handle.value().bytes = buffer.bytes;
+    return handle;
+  }
+  Result<bp_native_handle> native(const Event& event)
+    requires requires(Native& n, const typename Native::Mark& m) { n.handle(m); }
+  {
+    const typename Event::Record record = event.latest();
+    if (record.stream == nullptr) return invalid_argument("event_native: the event was never recorded; record it");
+    const Status status = QueueState<Native>::await(record, 0);
+    if (!status.ok() && status.code() != BP_TIMEOUT) return status;
+    return native_->handle(record.mark);
+  }
+  Result<Stream*> wrap_stream(const bp_native_handle& handle)
+    requires requires(Native& n, const bp_native_handle& h) { n.wrap_queue(h); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto queue = native_->wrap_queue(handle);
+    if (!queue.ok()) return queue.status();
+    return new Stream(*native_, std::move(queue.value()), order_, true);
+  }
+  Result<Buffer*> wrap_memory(const bp_native_handle& handle, uint32_t& kind)
+    requires requires(Native& n, const bp_native_handle& h, uint32_t& k) { n.wrap_memory(h, k); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto buffer = std::make_unique<Buffer>();
+    auto memory = native_->wrap_memory(handle, kind);
+    if (!memory.ok()) return memory.status();
+    *buffer = {std::move(memory.value()), handle.bytes, kind};
+    return buffer.release();
   }
 
   Result<Stream*> create_stream(const bp_stream_desc& desc) {

@@ -52,8 +52,9 @@ class QueueStream {
   using Record = typename QueueState<Native>::Record;
   using State = QueueState<Native>;
 
-  QueueStream(Native& native, std::unique_ptr<Queue> queue, std::recursive_mutex& order)
-      : native_(native), queue_(std::move(queue)), state_(std::make_shared<State>(native, order)) {
+  // `foreign` means that other code enqueues on the native queue too.
+  QueueStream(Native& native, std::unique_ptr<Queue> queue, std::recursive_mutex& order, bool foreign = false)
+      : native_(native), queue_(std::move(queue)), state_(std::make_shared<State>(native, order)), foreign_(foreign) {
     kept_.reserve(kKept);
     for (Interval& interval : intervals_) interval.programs.reserve(kKept);
   }
@@ -69,6 +70,11 @@ class QueueStream {
 
   const std::shared_ptr<State>& state() const { return state_; }
   const Queue& queue() const { return *queue_; }
+  // From this call on, other code may enqueue on the native queue.
+  Queue& share_queue() {
+    foreign_ = true;
+    return *queue_;
+  }
   // Returns the failure that every call returns from now on, or OK.
   Status failure() const { return state_->failed() ? state_->failure() : health_of(native_); }
 
@@ -129,7 +135,7 @@ class QueueStream {
 
   // Reports a failure only after no command accesses memory any more.
   Status wait(uint64_t timeout_ns) {
-    if (idle_at_ == position_) {
+    if (idle_at_ == position_ && !foreign_) {
       Status status = state_->settle(UINT64_MAX);
       return status.ok() ? health_of(native_) : status;
     }
@@ -172,9 +178,9 @@ class QueueStream {
   }
 
   // Sets mark_ to the point after all commands so far. Without new commands, an untimed call keeps
-  // the previous mark.
+  // the previous mark, unless other code may have enqueued work.
   Status mark(bool timed) {
-    if (!timed && marked_at_ == position_) return {};
+    if (!timed && !foreign_ && marked_at_ == position_) return {};
     auto made = native_.mark(*queue_, timed);
     if (!made.ok()) return is_end(made.status()) ? state_->fail(made.status(), position_) : made.status();
     mark_ = std::move(made.value());
@@ -206,6 +212,7 @@ class QueueStream {
   Native& native_;
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<State> state_;
+  bool foreign_;                     // whether other code may enqueue work, which position_ does not count
   uint64_t position_ = 0;            // number of enqueued commands
   uint64_t idle_at_ = 0;             // number of commands that are known to have completed
   uint64_t marked_at_ = UINT64_MAX;  // number of commands before mark_

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks an operator descriptor against the rules of the ABI, and derives the keys that select its
+// kernel.
+#pragma once
+
+#include <backplane/kit/op_table.hpp>
+#include <backplane/rules/check.hpp>
+#include <backplane/rules/mixed.hpp>
+
+namespace backplane::kit {
+
+// The two dtypes that select a kernel. `first` is T of the dtype rule. `second` is the dtype that
+// the rule leaves free: the output's for cast, sums, matmul and composites, the index's for gather
+// and scatter. If the rule leaves no dtype free, `second` is T.
+struct KernelDtypes {
+  uint32_t first = 0;
+  uint32_t second = 0;
+};
+
+// A valid descriptor in canonical form, with a copy of its attributes.
+struct CheckedDesc {
+  const OpInfo* op = nullptr;
+  bp_op_desc desc{};
+  KernelDtypes dtypes;
+  uint32_t mixed = 0;  // mask of rules::Mixed
+  Attributes attributes{};
+};
+
+using rules::shape_text;  // returns text such as "[2,3]"
+
+inline KernelDtypes kernel_dtypes(const OpInfo& op, const bp_op_desc& desc) {
+  const uint32_t t = rules::dtype_of(op, desc), result = desc.outputs[0].dtype;
+  const bool index = op.dtype_rule == BP_RULE_GATHER || op.dtype_rule == BP_RULE_SCATTER;
+  // Composites are included, because T may be a quantized dtype while the output is a float.
+  const bool output = op.dtype_rule == BP_RULE_CAST || op.dtype_rule == BP_RULE_SUM ||
+                      op.dtype_rule == BP_RULE_MATMUL || op.dtype_rule == BP_RULE_COMPOSITE;
+  return {t, index ? desc.inputs[op.dtype_rule == BP_RULE_GATHER].dtype : output ? result : t};
+}
+
+// Checks a descriptor, except for the properties that depend on the plugin.
+inline Status check_desc(const bp_op_desc* given, CheckedDesc& out) {
+  Status status = read_input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc", out.desc);
+  if (!status.ok()) return status;
+  bp_op_desc& desc = out.desc;
+  out.op = find_op(desc.op);
+  if (out.op == nullptr) return unsupported("operator ", desc.op, " is not in this plugin's table: update the plugin");
+  rules::trim_operands(desc);
+  try {
+    rules::copy_attributes(*out.op, desc.attributes, out.attributes.bytes);
+    rules::check(*out.op, desc, out.attributes.bytes);
+  } catch (const rules::Violation& violation) {
+    return {violation.status(), text(out.op->name, ": ", violation.what())};
+  }
+  out.dtypes = kernel_dtypes(*out.op, desc);
+  out.mixed = rules::mixed_of(desc);
+  return {};
+}
+
+}  // namespace backplane::kit

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// A complete device over host memory. A plugin supplies the kernels.
+#pragma once
+
+#include <backplane/kit/device_checks.hpp>
+#include <backplane/kit/host_memory.hpp>
+#include <backplane/kit/host_stream.hpp>
+#include <backplane/kit/native.hpp>
+#include <map>
+
+namespace backplane::kit {
+
+// Implements the methods that DeviceTable (device_table.hpp) requires.
+class HostDevice {
+ public:
+  using Buffer = HostBuffer;
+  using Stream = HostStream;
+  using Event = HostEvent;
+  using Plan = kit::Plan;
+
+  // `kernels` must outlive the device.
+  HostDevice(const Kernels& kernels, uint64_t memory_limit) : kernels_(kernels), memory_(memory_limit) {}
+
+  Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
+  Result<Buffer*> create_buffer(const bp_buffer_desc& desc) { return memory_.create(desc); }
+  Result<Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) {
+    if (desc.type > BP_IMPORT_DEVICE) return unsupported("import_memory: the type ", desc.type, " is not known");
+    kind = desc.type == BP_IMPORT_HOST ? BP_MEMORY_SHARED : BP_MEMORY_DEVICE;
+    return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes, kind);
+  }
+  void destroy(Buffer* buffer) { memory_.destroy(buffer); }
+
+  // Types of handles of "bp.native": an address of the process, a HostQueue, and a Timeline. Only
+  // the device that returned the handle of a queue accepts this handle.
+  static constexpr const char* kAddressType = "host.address";
+  static constexpr const char* kQueueType = "backplane.host_queue";
+  static constexpr const char* kTimelineType = "backplane.timeline";
+
+  Result<bp_native_handle> native(const Buffer& buffer) const {
+    bp_native_handle handle =
+        native_handle(kAddressType, reinterpret_cast<uint64_t>(buffer.span.address), BP_NATIVE_ADDRESS);
+    handle.bytes = buffer.span.bytes;
+    return handle;
+  }
+  Result<Buffer*> wrap_memory(const bp_native_handle& handle, uint32_t& kind) {
+    if (Status status = check_native_type(handle, kAddressType); !status.ok()) return status;
+    if (handle.value == 0) return invalid_argument("buffer_wrap: the address is null");
+    kind = BP_MEMORY_SHARED;
+    return memory_.import(reinterpret_cast<void*>(handle.value + handle.offset), handle.bytes, kind);
+  }
+  Result<bp_native_handle> native(const Stream& stream) {
+    if (stream.timeline()->failed()) return stream.timeline()->failure();
+    const auto value = reinterpret_cast<uint64_t>(stream.queue().get());
+    const std::lock_guard lock(queues_mutex_);
+    std::erase_if(queues_, [](const auto& entry) { return entry.second.expired(); });
+    queues_[value] = stream.queue();
+    return native_handle(kQueueType, value);
+  }
+  Result<Stream*> wrap_stream(const bp_native_handle& handle) {
+    if (Status status = check_native_type(handle, kQueueType); !status.ok()) return status;
+    const std::lock_guard lock(queues_mutex_);
+    const auto found = queues_.find(handle.value);
+    auto queue = found == queues_.end() ? nullptr : found->second.lock();
+    if (queue == nullptr) {
+      return invalid_argument("stream_wrap: ", handle.value, " is no queue whose handle this device returned");
+    }
+    return new Stream(std::move(queue));
+  }
+  Result<bp_native_handle> native(const Event& event) const {
+    const Event::Record record = event.latest();
+    if (record.timeline == nullptr) return invalid_argument("event_native: the event was never recorded; record it");
+    if (record.timeline->failed_before(record.point)) return record.timeline->failure();
+    bp_native_handle handle = native_handle(kTimelineType, reinterpret_cast<uint64_t>(record.timeline.get()));
+    handle.offset = record.point;
+    return handle;
+  }
+  Result<void*> map(const Buffer& buffer) const {
+    if (buffer.kind == BP_MEMORY_DEVICE) return no_host_address();
+    return static_cast<void*>(buffer.span.address);
+  }
+
+  Result<uint64_t> address(const Buffer& buffer) const { return reinterpret_cast<uint64_t>(buffer.span.address); }
+
+  Result<Stream*> create_stream(const bp_stream_desc&) { return make_stream({}); }
+  void destroy(Stream* stream) { delete stream; }
+  Status wait(Stream& stream, uint64_t timeout_ns) { return stream.wait(timeout_ns); }
+
+  Result<Event*> create_event(uint32_t flags) {
+    if (Status status = check_event_flags(flags); !status.ok()) return status;
+    return new Event((flags & BP_EVENT_TIMING) != 0);
+  }
+  void destroy(Event* event) { delete event; }
+  Status record(Event& event, Stream& stream) { return event.record(stream); }
+  Status wait(const Event& event, uint64_t timeout_ns) { return event.wait(timeout_ns); }
+
+  Status wait_event(Stream& stream, const Event& event) {
+    if (stream.timeline()->failed()) return stream.timeline()->failure();
+    const Event::Record record = event.latest();
+    if (record.timeline == nullptr || record.timeline == stream.timeline()) return {};
+    if (record.timeline->reached(record.point) && !record.timeline->failed_before(record.point)) return {};
+    return stream.enqueue(HostTask::Kind::kWait, [&](HostTask& task) {
+      task.other = record.timeline;
+      task.point = record.point;
+      return Status{};
+    });
+  }
+
+  Result<int64_t> elapsed(const Event& begin, const Event& end) const {
+    const Event::Record from = begin.latest(), to = end.latest();
+    if (from.stamp == nullptr || to.stamp == nullptr) {
+      return invalid_argument("event_elapsed: both events must be made with BP_EVENT_TIMING and recorded");
+    }
+    for (const Event::Record* record : {&from, &to}) {
+      if (!record->timeline->reached(record->point)) return Status{BP_NOT_READY, {}};
+      if (record->timeline->failed_before(record->point)) return record->timeline->failure();
+    }
+    return to.stamp->ns.load(std::memory_order_relaxed) - from.stamp->ns.load(std::memory_order_relaxed);
+  }
+
+  Status copy(Stream& stream, Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
+              uint64_t bytes) {
+    if (Status status = check_span("destination", dst.span.bytes, dst_offset, bytes); !status.ok()) return status;
+    if (Status status = check_span("source", src.span.bytes, src_offset, bytes); !status.ok()) return status;
+    if (Status status = check_kinds_of_copy(dst.kind, src.kind); !status.ok()) return status;
+    return enqueue_copy(stream, dst.span.address + dst_offset, src.span.address + src_offset, bytes);
+  }
+  Status copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
+    if (Status status = check_span("destination", dst.span.bytes, dst_offset, bytes); !status.ok()) return status;
+    return enqueue_copy(stream, dst.span.address + dst_offset, src, bytes);
+  }
+  Status copy_out(Stream& stream, void* dst, const Buffer& src, uint64_t src_offset, uint64_t bytes) {
+    if (Status status = check_span("source", src.span.bytes, src_offset, bytes); !status.ok()) return status;
+    return enqueue_copy(stream, dst, src.span.address + src_offset, bytes);
+  }
+
+  Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
+    Plan plan;
+    if (Status status = make_plan(kernels_, desc, plan, info); !status.ok()) return status;
+    info.flags |= BP_PLAN_DETERMINISTIC;  // each kernel runs on one thread, in a fixed order
+    if (out != nullptr) *out = new Plan(std::move(plan));
+    return {};
+  }
+  void destroy(Plan* plan) { delete plan; }
+
+  Status execute(Stream& stream, const Plan& plan, const bp_execution* execution) {
+    Status status = stream.enqueue(HostTask::Kind::kCall, [&](HostTask& task) {
+      task.kernel = plan.kernel.run;
+      return bind_call(
+          plan, execution, [](bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span; }, task.call);
+    });
+    return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.op->id);
+  }
+
+ protected:
+  // Creates a stream whose thread runs `begin` before any task.
+  static Result<Stream*> make_stream(std::function<void()> begin) {
+    try {
+      return new Stream(std::move(begin));
+    } catch (const std::system_error& failure) {
+      return out_of_memory("stream_create: no thread to be had: ", failure.what());
+    }
+  }
+
+ private:
+  static Status enqueue_copy(Stream& stream, void* dst, const void* src, uint64_t bytes) {
+    Status status = check_host_pointer(dst == nullptr ? dst : src, bytes);
+    const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
+    if (status.ok()) status = check_no_overlap(to, from, bytes);
+    if (!status.ok()) return status;
+    if (bytes == 0) return stream.timeline()->failed() ? stream.timeline()->failure() : Status{};
+    return stream.enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
+      task.dst = dst;
+      task.src = src;
+      task.bytes = bytes;
+      return Status{};
+    });
+  }
+
+  const Kernels& kernels_;
+  HostMemory memory_;
+  std::mutex queues_mutex_;
+  std::map<uint64_t, std::weak_ptr<HostQueue>> queues_;  // queues whose handles were returned; the key is the handle
+};
+
+}  // namespace backplane::kit

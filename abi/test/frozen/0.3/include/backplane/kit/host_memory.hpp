@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers in host memory, with a limit on their total size.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <backplane/kit/device_checks.hpp>
+#include <backplane/kit/plan.hpp>
+#include <memory>
+
+namespace backplane::kit {
+
+struct HostBuffer {
+  Span span;
+  uint32_t kind = BP_MEMORY_DEVICE;
+  std::size_t alignment = 0;  // 0 for imported memory
+};
+
+class HostMemory {
+ public:
+  static constexpr uint64_t kAlignment = 64;
+  static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
+  static constexpr uint64_t kKinds = (1u << BP_MEMORY_DEVICE) | (1u << BP_MEMORY_HOST) | (1u << BP_MEMORY_SHARED);
+
+  explicit HostMemory(uint64_t limit_bytes) : limit_(limit_bytes) {}
+
+  static uint64_t physical_bytes() {
+    return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
+
+  Status info(uint32_t kind, bp_memory_info& out) const {
+    if (Status status = check_kind(kKinds, kind); !status.ok()) return status;
+    const uint64_t used = used_.load(std::memory_order_relaxed);
+    out.total_bytes = limit_;
+    out.free_bytes = limit_ - std::min(used, limit_);
+    return {};
+  }
+
+  Result<HostBuffer*> create(const bp_buffer_desc& desc) {
+    const uint64_t alignment = desc.alignment == 0 ? kAlignment : desc.alignment;
+    if (Status status = check_buffer(desc, alignment, kKinds, kMaxAlignment); !status.ok()) return status;
+    auto buffer = std::make_unique<HostBuffer>();
+    if (!take(desc.bytes)) {
+      return out_of_memory("buffer_create: ", desc.bytes, " bytes requested, ", used_.load(), " of ", limit_,
+                           " are in use; free buffers, or trim the allocator, and try again");
+    }
+    const auto align = std::max<std::size_t>(alignment, alignof(std::max_align_t));
+    void* memory = ::operator new(desc.bytes, std::align_val_t{align}, std::nothrow);
+    if (memory == nullptr) {
+      give(desc.bytes);
+      return out_of_memory("buffer_create: the system refuses ", desc.bytes, " bytes");
+    }
+    *buffer = {{static_cast<std::byte*>(memory), desc.bytes}, desc.kind, align};
+    return buffer.release();
+  }
+
+  Result<HostBuffer*> import(void* address, uint64_t bytes, uint32_t kind) {
+    if (reinterpret_cast<uintptr_t>(address) % alignof(uint64_t) != 0) {
+      return unsupported("the address of the memory is not aligned to ", alignof(uint64_t), " bytes; copy instead");
+    }
+    return new HostBuffer{{static_cast<std::byte*>(address), bytes}, kind, 0};
+  }
+
+  void destroy(HostBuffer* buffer) {
+    if (buffer->alignment != 0) {
+      ::operator delete(buffer->span.address, std::align_val_t{buffer->alignment});
+      give(buffer->span.bytes);
+    }
+    delete buffer;
+  }
+
+ private:
+  bool take(uint64_t bytes) {
+    uint64_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limit_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+  }
+  void give(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  const uint64_t limit_;
+  std::atomic<uint64_t> used_{0};
+};
+
+}  // namespace backplane::kit

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of a plugin's host kernels, indexed by operator and dtypes.
+#pragma once
+
+#include <backplane/kit/call.hpp>
+#include <backplane/kit/operators.hpp>
+#include <backplane/kit/plan_form.hpp>
+
+namespace backplane::kit {
+
+// The output of a `Prepare` function: its kernel and requests for the plan. The plan serves one
+// size unless any_size is set.
+struct Prepared : PlanNeeds {
+  Prepared() { any_size = false; }
+  Kernel run = nullptr;  // the kernel; null selects KernelSpec::run
+  // Call::state of each execution. Many threads may use the state at once.
+  std::shared_ptr<const void> state;
+};
+
+// Prepares a kernel for one descriptor, or returns UNSUPPORTED with the reason. Runs on the thread
+// that creates the plan. If the descriptor has BP_OP_FLAG_SPECIALIZE, any_size must be false. Core
+// sets this flag only if an earlier plan was specializable.
+using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
+
+// A kernel and its requirements.
+struct KernelSpec {
+  Kernel run = nullptr;
+  // Whether the kernel requires dense row-major views. Core stages other views.
+  bool dense = false;
+  uint64_t workspace_bytes = 0;  // bytes that suffice for operands of any size
+  Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
+  // Call::state of each execution, unless `prepare` sets another state.
+  std::shared_ptr<const void> state = {};
+  // Mask of rules::Mixed: the mixtures of dtypes that the kernel supports in addition to the plain
+  // form.
+  uint32_t mixed = 0;
+};
+
+class Kernels : public Operators<KernelSpec> {
+ public:
+  using Operators::add;
+  void add(uint32_t op, uint32_t dtype, Kernel run) { add(op, dtype, KernelSpec{.run = run}); }
+  void add(uint32_t op, uint32_t dtype, uint32_t second, Kernel run) { add(op, dtype, second, KernelSpec{.run = run}); }
+};
+
+}  // namespace backplane::kit
