@@ -43,7 +43,8 @@ kit::Result<Library> open_library() {
     }
     reasons += (reasons.empty() ? "" : "; ") + std::string(::dlerror());
   }
-  return unavailable(kit::text("hip: ", names.front(), " cannot be opened; install the HIP runtime of ROCm (", reasons, ")"));
+  return unavailable(
+      kit::text("hip: ", names.front(), " cannot be opened; install the HIP runtime of ROCm (", reasons, ")"));
 }
 
 kit::Status check_version(const Api& api, const std::string& library) {
@@ -60,7 +61,8 @@ template <class Function>
 kit::Status look_up(const Library& library, const char* symbol, Function& out) {
   out = reinterpret_cast<Function>(::dlsym(library.handle, symbol));
   if (out != nullptr) return {};
-  return unavailable(kit::text("hip: ", library.name, " has no ", symbol, ", which the plugin needs; install HIP 5.2 or newer"));
+  return unavailable(
+      kit::text("hip: ", library.name, " has no ", symbol, ", which the plugin needs; install HIP 5.2 or newer"));
 }
 
 kit::Result<const Api*> load_once() {
