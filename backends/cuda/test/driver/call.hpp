@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the CUDA test driver. The folder gpu_host/test_driver implements them.
+// Calls of the CUDA test driver. The folder gpu_host/test_driver implements them, and lists environment variables.
+// TEST_DRIVER_ARCHITECTURE is the compute capability of the devices, 80 by default.
 #pragma once
 
 #include <cuda.h>
@@ -25,7 +26,8 @@ inline void* address_of(CUdeviceptr address) { return reinterpret_cast<void*>(ad
 
 // Declares entry_NAME for each function that the plugin calls. The library exports it as the symbol that the plugin
 // looks up, because cuda.h gives some names to later versions of a function.
-#define BP_CU(name, symbol) extern "C" __attribute__((visibility("default"))) decltype(::name) entry_##name asm(#symbol);
+#define BP_CU(name, symbol) \
+  extern "C" __attribute__((visibility("default"))) decltype(::name) entry_##name asm(#symbol);
 #include "runtime/functions.def"
 #undef BP_CU
 

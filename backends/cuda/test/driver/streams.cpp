@@ -75,8 +75,8 @@ CUresult CUDAAPI entry_cuModuleGetFunction(CUfunction* out, CUmodule module, con
 }
 
 CUresult CUDAAPI entry_cuLaunchKernel(CUfunction kernel, unsigned groups_x, unsigned groups_y, unsigned groups_z,
-                                         unsigned size_x, unsigned size_y, unsigned size_z, unsigned shared_bytes,
-                                         CUstream stream, void** params, void** extra) {
+                                      unsigned size_x, unsigned size_y, unsigned size_z, unsigned shared_bytes,
+                                      CUstream stream, void** params, void** extra) {
   return run("cuLaunchKernel", Needs::kContext, [&](Call& call) {
     const bool has_buffer = params == nullptr && extra != nullptr && extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER &&
                             extra[2] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[4] == CU_LAUNCH_PARAM_END;
