@@ -6,7 +6,8 @@
 
 namespace backplane::hip {
 
-// The build option hip_architectures, separated by commas. An architecture is gfxN, with optional features such as :xnack+.
+// The build option hip_architectures, separated by commas. An architecture is gfxN, with optional features such as
+// :xnack+.
 inline constexpr std::string_view kArchitectures = BACKPLANE_HIP_ARCHITECTURES;
 
 // Returns whether a device of the architecture `device` can run kernels that were compiled for one of `architectures`.
