@@ -16,7 +16,7 @@ import tempfile
 
 import tap
 
-shipped = r"(core/src|backends/(cache|cpu_kernels|cuda|gpu_host|level_zero|onednn|opencl|reference|simt|vulkan)|samples|tools/(backplane|bench)|conformance)/"
+shipped = r"(core/src|backends/(cache|cpu_kernels|cuda|gpu_host|hip|level_zero|onednn|opencl|reference|simt|vulkan)|samples|tools/(backplane|bench)|conformance)/"
 # Debian's clang has no omp.h, which the peers of the benchmarks include.
 excluded = r"(^|/)(test|mutants|peers)/"
 # Compile options that clang-tidy does not need. The build itself reports the compiler's warnings. A precompiled header

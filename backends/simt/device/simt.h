@@ -69,11 +69,12 @@ SIMT_FN u32 local_id() { return threadIdx.x; }
 SIMT_FN u32 width() { return warpSize; }
 SIMT_FN u32 lane() { return threadIdx.x % warpSize; }
 SIMT_FN u32 subgroup() { return threadIdx.x / warpSize; }
-SIMT_FN u32 uniform_subgroup() { return subgroup(); }
 SIMT_FN u32 subgroups() { return blockDim.x / warpSize; }
 #if defined(__HIP__)
+SIMT_FN u32 uniform_subgroup() { return (u32)__builtin_amdgcn_readfirstlane((int)subgroup()); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return __shfl_xor(x, mask); }
 #else
+SIMT_FN u32 uniform_subgroup() { return subgroup(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 #endif
 SIMT_FN void group_barrier() { __syncthreads(); }

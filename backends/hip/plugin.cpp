@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hip plugin's entry point.
+#include "driver.hpp"
+#include "ops/operators.hpp"
+
+namespace backplane::hip {
+
+Driver::Driver(kit::Host host) : QueueDriver(host, {.name = "hip", .version = BACKPLANE_VERSION}) {
+  simt::add_operators(operators());
+}
+
+kit::Result<uint32_t> Driver::device_count() {
+  auto count = QueueDriver::device_count();
+  if (!count.ok() || logged_.exchange(true)) return count;
+  if (!platform().refused().empty()) host().log(BP_LOG_INFO, "hip: not offered" + platform().refused());
+  return count;
+}
+
+}  // namespace backplane::hip
+
+BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
+  return backplane::kit::query<backplane::hip::Driver>(host, out, error);
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/stack.hpp"
+
+#include <cmath>
+
+#include "runtime/architectures.hpp"
+#include "runtime/images.hpp"
+
+// Calls a function of the driver, and converts the result to a status that names the function.
+#define BP_CALL(function, ...) hip_.status_of(hip_.function(__VA_ARGS__), #function)
+
+namespace backplane::hip {
+
+using gpu_host::Handle;
+
+namespace {
+
+// hipcc compiles the kernels for groups of at most this size.
+constexpr uint32_t kMaxGroupSize = 256;
+constexpr int kVersion6 = 60000000;
+
+// A device has one context, which needs no handle of its own: the handle is the ordinal + 1.
+Handle handle_of(int ordinal) { return reinterpret_cast<Handle>(static_cast<uintptr_t>(ordinal) + 1); }
+int ordinal_of(Handle context) { return static_cast<int>(reinterpret_cast<uintptr_t>(context) - 1); }
+
+template <class T>
+kit::Result<T> result_of(kit::Status status, T value) {
+  if (!status.ok()) return status;
+  return value;
+}
+
+kit::Result<const gpu_host::Stack*> load_stack() {
+  auto api = Api::load();
+  if (!api.ok()) return api.status();
+  static const auto* const stack = new Stack(*api.value());
+  return static_cast<const gpu_host::Stack*>(stack);
+}
+
+}  // namespace
+
+gpu_host::Platform& platform() {
+  // Never destroyed, because no destructor may run at exit.
+  static auto* const one = new gpu_host::Platform(load_stack);
+  return *one;
+}
+
+kit::Result<int> Stack::count() const {
+  int count = 0;
+  kit::Status status = BP_CALL(hipInit, 0);
+  if (status.ok()) status = BP_CALL(hipGetDeviceCount, &count);
+  if (!status.ok()) return kit::Status{BP_UNAVAILABLE, status.message(), status.vendor_code()};
+  return count;
+}
+
+kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
+  char name[256] = {};
+  hipUUID uuid{};
+  static_assert(sizeof(uuid.bytes) == sizeof(out.uuid));
+  std::size_t total = 0;
+  int version = 0;
+  Properties properties{};
+  kit::Status status = BP_CALL(hipDeviceGetName, name, sizeof(name) - 1, ordinal);
+  if (!status.ok()) return status;
+  out.name = name;
+  status = BP_CALL(hipDeviceGetUuid, &uuid, ordinal);
+  if (status.ok()) status = BP_CALL(hipDeviceTotalMem, &total, ordinal);
+  if (status.ok()) status = BP_CALL(hipDriverGetVersion, &version);
+  if (status.ok()) status = hip_.status_of(hip_.get_properties(&properties, ordinal), "hipGetDeviceProperties");
+  const auto attribute = [&](hipDeviceAttribute_t which) {
+    int value = 0;
+    if (status.ok()) status = BP_CALL(hipDeviceGetAttribute, &value, which, ordinal);
+    return value;
+  };
+  const int mode = attribute(hipDeviceAttributeComputeMode);
+  std::memcpy(out.uuid, uuid.bytes, sizeof(out.uuid));
+  out.total_bytes = total;
+  out.architecture = properties.gcnArchName;
+  out.driver = kit::text("HIP ", version_text(version));
+  out.limits.width = static_cast<uint32_t>(attribute(hipDeviceAttributeWarpSize));
+  out.limits.max_group_size = kMaxGroupSize;
+  out.limits.local_bytes = static_cast<uint32_t>(attribute(hipDeviceAttributeMaxSharedMemoryPerBlock));
+  out.limits.compute_units = static_cast<uint32_t>(attribute(hipDeviceAttributeMultiprocessorCount));
+  out.is_integrated = attribute(hipDeviceAttributeIntegrated) != 0;
+  out.has_pools = attribute(hipDeviceAttributeMemoryPoolsSupported) != 0;
+  out.has_shared_memory =
+      attribute(hipDeviceAttributeManagedMemory) != 0 && attribute(hipDeviceAttributeConcurrentManagedAccess) != 0;
+  out.has_imports = attribute(hipDeviceAttributeCanMapHostMemory) != 0;
+  if (!status.ok()) return status;
+  if (!can_run(kArchitectures, out.architecture)) {
+    out.refusal = kit::text(
+        "its architecture is ", out.architecture, ", and the plugin has kernels for ", kArchitectures,
+        "; build the plugin with -Dhip_architectures=", out.architecture.substr(0, out.architecture.find(':')));
+  } else if (mode == hipComputeModeProhibited) {
+    out.refusal = "its compute mode prohibits kernels; select another device with HIP_VISIBLE_DEVICES";
+  }
+  return {};
+}
+
+kit::Result<Handle> Stack::retain_context(int ordinal) const { return handle_of(ordinal); }
+
+std::span<const std::byte> Stack::image_of(std::string_view name) const { return find_image(name); }
+
+kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
+  int previous = 0;
+  kit::Status status = BP_CALL(hipGetDevice, &previous);
+  caller.device = static_cast<uint64_t>(previous);
+  if (status.ok() && previous != ordinal_of(context)) status = BP_CALL(hipSetDevice, ordinal_of(context));
+  if (!status.ok()) return status;
+  auto mode = hipStreamCaptureModeRelaxed;
+  status = BP_CALL(hipThreadExchangeStreamCaptureMode, &mode);
+  caller.capture_mode = mode;
+  if (!status.ok()) (void)hip_.succeeded(hip_.hipSetDevice(previous));
+  return status;
+}
+
+void Stack::leave(const gpu_host::Caller& caller) const {
+  auto mode = static_cast<hipStreamCaptureMode>(caller.capture_mode);
+  (void)hip_.succeeded(hip_.hipThreadExchangeStreamCaptureMode(&mode));
+  (void)hip_.succeeded(hip_.hipSetDevice(static_cast<int>(caller.device)));
+}
+
+kit::Status Stack::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const {
+  std::size_t free = 0, total = 0;
+  kit::Status status = BP_CALL(hipMemGetInfo, &free, &total);
+  free_bytes = free;
+  total_bytes = total;
+  return status;
+}
+
+kit::Result<std::byte*> Stack::allocate_device(uint64_t bytes, Handle stream) const {
+  void* address = nullptr;
+  kit::Status status = stream == nullptr ? BP_CALL(hipMalloc, &address, bytes)
+                                         : BP_CALL(hipMallocAsync, &address, bytes, static_cast<hipStream_t>(stream));
+  return result_of(std::move(status), static_cast<std::byte*>(address));
+}
+
+kit::Status Stack::free_device(std::byte* address, Handle stream) const {
+  if (stream == nullptr) return BP_CALL(hipFree, address);
+  return BP_CALL(hipFreeAsync, address, static_cast<hipStream_t>(stream));
+}
+
+kit::Result<std::byte*> Stack::allocate_host(uint64_t bytes) const {
+  void* address = nullptr;
+  kit::Status status = BP_CALL(hipHostMalloc, &address, bytes, hipHostMallocPortable | hipHostMallocMapped);
+  return result_of(std::move(status), static_cast<std::byte*>(address));
+}
+
+kit::Status Stack::free_host(std::byte* address) const { return BP_CALL(hipHostFree, address); }
+
+kit::Result<std::byte*> Stack::allocate_shared(uint64_t bytes) const {
+  void* address = nullptr;
+  kit::Status status = BP_CALL(hipMallocManaged, &address, bytes, hipMemAttachGlobal);
+  return result_of(std::move(status), static_cast<std::byte*>(address));
+}
+
+kit::Status Stack::free_shared(std::byte* address) const { return BP_CALL(hipFree, address); }
+
+kit::Status Stack::register_host(std::byte* address, uint64_t bytes) const {
+  kit::Status status = BP_CALL(hipHostRegister, address, bytes, hipHostRegisterPortable | hipHostRegisterMapped);
+  if (!status.ok()) return status;
+  void* mapped = nullptr;
+  status = BP_CALL(hipHostGetDevicePointer, &mapped, address, 0);
+  if (status.ok() && mapped == address) return status;
+  (void)hip_.succeeded(hip_.hipHostUnregister(address));
+  if (!status.ok()) return status;
+  return {BP_UNSUPPORTED,
+          "hip: the device has another address for this memory than the host; copy the data to a HOST buffer instead"};
+}
+
+kit::Status Stack::unregister_host(std::byte* address) const { return BP_CALL(hipHostUnregister, address); }
+
+gpu_host::AddressKind Stack::kind_of(const std::byte* address) const {
+  using Owner = gpu_host::AddressKind::Owner;
+  gpu_host::AddressKind out;
+  int version = 0, type = 0;
+  unsigned is_managed = 0;
+  const auto get = [&](auto& value, hipPointer_attribute attribute) {
+    return hip_.succeeded(hip_.hipPointerGetAttribute(&value, attribute, const_cast<std::byte*>(address)));
+  };
+  if (!hip_.succeeded(hip_.hipDriverGetVersion(&version))) return out;
+  if (!get(type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE)) return out;
+  if (!get(is_managed, HIP_POINTER_ATTRIBUTE_IS_MANAGED)) return out;
+  if (!get(out.ordinal, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL)) return out;
+  // HIP 6 has changed the numbers of hipMemoryType. The driver's version decides, not the header's.
+  const int host = version < kVersion6 ? 0 : 1;
+  if (is_managed != 0) {
+    out.owner = Owner::kShared;
+  } else if (type == host) {
+    out.owner = Owner::kHost;
+  } else if (type == host + 1) {
+    out.owner = Owner::kDevice;
+  }
+  return out;
+}
+
+kit::Result<Handle> Stack::create_stream(int priority) const {
+  hipStream_t stream = nullptr;
+  // The driver reduces the priority to the device's range. A smaller number is more urgent.
+  const int number = -std::clamp(priority, -100, 100);
+  kit::Status status = BP_CALL(hipStreamCreateWithPriority, &stream, hipStreamNonBlocking, number);
+  return result_of<Handle>(std::move(status), stream);
+}
+
+void Stack::destroy_stream(Handle stream) const {
+  (void)hip_.succeeded(hip_.hipStreamDestroy(static_cast<hipStream_t>(stream)));
+}
+
+kit::Status Stack::wait_stream(Handle stream) const {
+  return BP_CALL(hipStreamSynchronize, static_cast<hipStream_t>(stream));
+}
+
+kit::Status Stack::wait_event(Handle stream, Handle event) const {
+  return BP_CALL(hipStreamWaitEvent, static_cast<hipStream_t>(stream), static_cast<hipEvent_t>(event), 0);
+}
+
+kit::Status Stack::copy(std::byte* dst, const std::byte* src, uint64_t bytes, Handle stream) const {
+  return BP_CALL(hipMemcpyAsync, dst, src, bytes, hipMemcpyDefault, static_cast<hipStream_t>(stream));
+}
+
+kit::Result<Handle> Stack::create_event(bool timed) const {
+  hipEvent_t event = nullptr;
+  kit::Status status = BP_CALL(hipEventCreateWithFlags, &event, timed ? hipEventDefault : hipEventDisableTiming);
+  return result_of<Handle>(std::move(status), event);
+}
+
+kit::Status Stack::record(Handle event, Handle stream) const {
+  return BP_CALL(hipEventRecord, static_cast<hipEvent_t>(event), static_cast<hipStream_t>(stream));
+}
+
+kit::Status Stack::query(Handle event) const {
+  const hipError_t code = hip_.hipEventQuery(static_cast<hipEvent_t>(event));
+  if (code != hipErrorNotReady) return hip_.status_of(code, "hipEventQuery");
+  (void)hip_.succeeded(code);
+  return kit::timed_out();
+}
+
+kit::Result<int64_t> Stack::elapsed(Handle begin, Handle end) const {
+  float milliseconds = 0;
+  kit::Status status =
+      BP_CALL(hipEventElapsedTime, &milliseconds, static_cast<hipEvent_t>(begin), static_cast<hipEvent_t>(end));
+  return result_of<int64_t>(std::move(status), std::llround(static_cast<double>(milliseconds) * 1e6));
+}
+
+kit::Result<Handle> Stack::load_module(std::span<const std::byte> image) const {
+  hipModule_t module = nullptr;
+  kit::Status status = BP_CALL(hipModuleLoadData, &module, image.data());
+  return result_of<Handle>(std::move(status), module);
+}
+
+kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name) const {
+  hipFunction_t function = nullptr;
+  kit::Status status = BP_CALL(hipModuleGetFunction, &function, static_cast<hipModule_t>(module), name.c_str());
+  return result_of<Handle>(std::move(status), function);
+}
+
+kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
+                          std::span<const std::byte> arguments, Handle stream) const {
+  std::size_t bytes = arguments.size();
+  // The driver copies the arguments before it returns.
+  void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(arguments.data()),
+                   HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes, HIP_LAUNCH_PARAM_END};
+  return BP_CALL(hipModuleLaunchKernel, static_cast<hipFunction_t>(kernel), groups[0], groups[1], groups[2], group_size,
+                 1, 1, 0, static_cast<hipStream_t>(stream), nullptr, extra);
+}
+
+}  // namespace backplane::hip
