@@ -279,9 +279,9 @@ Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, S
   return block;
 }
 
-template <class Create, class Right>
-Block& Allocator::adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, const Create& create,
-                        const Right& right) {
+template <class Create>
+Block& Allocator::adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, Kinds kinds,
+                        const Create& create) {
   State& state = *state_;
   poll_pending();
   Block& block = state.fresh_block();
@@ -293,13 +293,13 @@ Block& Allocator::adopt(const char* slot, uint64_t start, uint64_t bytes, bool h
     state.recycle_block(block);
     created(state.device, slot, status, error, static_cast<bp_buffer*>(nullptr));
   }
-  if (!right(kind)) {
+  if (kind >= BP_MEMORY_KINDS || (kinds.mask >> kind & 1u) == 0) {
     state.device.api->buffer_destroy(state.device.handle, block.plugin_buffer);
     state.recycle_block(block);
-    throw Error(BP_INTERNAL,
-                "{}: {} gives memory of kind {}, which this memory cannot have; it is nonconforming, report it to the "
-                "plugin's author",
-                state.device.name, slot, kind);
+    throw Error(
+        BP_INTERNAL,
+        "{}: {} gives memory of kind {}, which must be {}; it is nonconforming, report it to the plugin's author",
+        state.device.name, slot, kind, kinds.text);
   }
   block.source = Block::Source::imported;
   block.device = &state.device;
@@ -322,14 +322,12 @@ Block& Allocator::import(uint32_t type, uint64_t address, uint64_t bytes, bool h
                 device.name, BP_INTERFACE_IMPORT);
   }
   const bp_import_desc desc = {sizeof(desc), type, address, bytes};
-  return adopt(
-      "import_memory", address, bytes, hand_out,
-      [&](bp_device* handle, uint32_t* kind, bp_buffer** out, bp_error* error) {
-        return table.import_memory(handle, &desc, kind, out, error);
-      },
-      [&](uint32_t kind) {
-        return type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED;
-      });
+  const Kinds kinds = type == BP_IMPORT_DEVICE ? Kinds{1u << BP_MEMORY_DEVICE, "DEVICE"}
+                                               : Kinds{1u << BP_MEMORY_HOST | 1u << BP_MEMORY_SHARED, "HOST or SHARED"};
+  return adopt("import_memory", address, bytes, hand_out, kinds,
+               [&](bp_device* handle, uint32_t* kind, bp_buffer** out, bp_error* error) {
+                 return table.import_memory(handle, &desc, kind, out, error);
+               });
 }
 
 Block& Allocator::import_block(const bph_import_desc& desc) {
@@ -340,12 +338,11 @@ Block& Allocator::wrap_block(const bp_native_handle& native) {
   const Device& device = state_->device;
   const auto wrap = native_slot(device, "bph_buffer_import", "buffer_wrap", &bp_native_api::buffer_wrap);
   const uint64_t base = (native.flags & BP_NATIVE_ADDRESS) != 0 ? native.value : device.info.alignment;
-  return adopt(
-      "buffer_wrap", base + native.offset, native.bytes, true,
-      [&](bp_device* handle, uint32_t* kind, bp_buffer** out, bp_error* error) {
-        return wrap(handle, &native, kind, out, error);
-      },
-      [&](uint32_t kind) { return kind < BP_MEMORY_KINDS && (device.info.memory_kinds >> kind & 1u) != 0; });
+  return adopt("buffer_wrap", base + native.offset, native.bytes, true,
+               {device.info.memory_kinds, "a kind of bp_device_info"},
+               [&](bp_device* handle, uint32_t* kind, bp_buffer** out, bp_error* error) {
+                 return wrap(handle, &native, kind, out, error);
+               });
 }
 
 Block* Allocator::import_for_copy(void* address, uint64_t bytes, Stream& stream) {

@@ -112,12 +112,15 @@ class Allocator {
 
  private:
   struct State;
+  // The kinds of memory that a plugin may give, and their names.
+  struct Kinds {
+    uint64_t mask;
+    const char* text;
+  };
   // Creates a plugin buffer with `create(bp_device*, uint32_t* kind, bp_buffer**, bp_error*)`, the
   // slot `slot`, and makes a block for it. `start` is aligned like the buffer's first byte.
-  // `right(kind)` returns whether the kind is legal.
-  template <class Create, class Right>
-  Block& adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, const Create& create,
-               const Right& right);
+  template <class Create>
+  Block& adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, Kinds kinds, const Create& create);
   Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);
 
   std::unique_ptr<State> state_;
