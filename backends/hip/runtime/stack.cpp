@@ -19,6 +19,9 @@ namespace {
 constexpr uint32_t kMaxGroupSize = 256;
 constexpr int kVersion6 = 60000000;
 
+// The build option hip_architectures, separated by commas.
+constexpr std::string_view kArchitectures = BACKPLANE_HIP_ARCHITECTURES;
+
 // A device has one context, which needs no handle of its own: the handle is the ordinal + 1.
 Handle handle_of(int ordinal) { return reinterpret_cast<Handle>(static_cast<uintptr_t>(ordinal) + 1); }
 int ordinal_of(Handle context) { return static_cast<int>(reinterpret_cast<uintptr_t>(context) - 1); }
