@@ -17,14 +17,14 @@ SIMT_FN float power_of_two(i32 n) { return float_of_bits((u32)(n + 127) << 23); 
 SIMT_FN float exp_f32(float x) {
   const float inside = x < -104.0f ? -104.0f : x > 88.8f ? 88.8f : x;
   const float n = round_even(inside * 1.44269504f);
-  const float r = (inside - n * 0.693359375f) - n * -2.12194440e-4f;
+  const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, inside));
   float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  const float y = p * (r * r) + r + 1.0f;
+  p = multiply_add(p, r, 1.3981999507e-3f);
+  p = multiply_add(p, r, 8.3334519073e-3f);
+  p = multiply_add(p, r, 4.1665795894e-2f);
+  p = multiply_add(p, r, 1.6666665459e-1f);
+  p = multiply_add(p, r, 5.0000001201e-1f);
+  const float y = multiply_add(p, r * r, r) + 1.0f;
   // Two scalings, because 2^n may be out of range. A conversion of NaN to an integer is undefined.
   const i32 whole = is_nan(x) ? 0 : (i32)n, some = whole / 2;
   const float scaled = y * power_of_two(some) * power_of_two(whole - some);

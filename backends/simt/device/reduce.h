@@ -81,52 +81,55 @@ struct MultiplyAll {
 #endif
 };
 
-// The greatest key wins, and the lowest index among equal keys. Minima use inverted keys.
-struct Extremum {
-  SIMT_T::Order key;
-  u32 index;
-};
-SIMT_FN Extremum shuffled(Extremum x, u32 mask) {
-  Extremum out;
-#if SIMT_T_BITS == 64
-  out.key = (SIMT_T::Order)shuffle_wide((u64)x.key, mask);
+// The keys of elements are ordered as the elements are, and NaN has the greatest key. Minima use inverted keys.
+template <bool minimum>
+struct Keys {
+  typedef SIMT_T::Order Order;
+  // Returns a key that no element's key is below.
+  SIMT_FN static Order least() {
+#if SIMT_IS_FLOAT
+    return (Order)0x807FFFFFu;  // the key of -inf, and the inverted key of +inf
+#elif SIMT_IS_SIGNED
+    return (Order)((u64) ~(u64)0 << (SIMT_T::kBits - 1));  // also the inverted greatest integer
+#elif SIMT_IS_BOOL
+    return minimum ? ~(Order)1 : (Order)0;
 #else
-  out.key = (SIMT_T::Order)shuffle_xor((u32)x.key, mask);
+    return minimum ? ~(Order)(SIMT_T::Bits) ~(SIMT_T::Bits)0 : (Order)0;
 #endif
-  out.index = shuffle_xor(x.index, mask);
+  }
+  SIMT_FN static Order of(Element x) {
+    const Order order = SIMT_T::order(x);
+#if SIMT_IS_FLOAT
+    if (SIMT_T::is_nan(x)) return (Order)0x7FFFFFFF;
+#endif
+    return minimum ? ~order : order;
+  }
+};
+SIMT_FN SIMT_T::Order shuffled_key(SIMT_T::Order key, u32 mask) {
+#if SIMT_T_BITS == 64
+  return (SIMT_T::Order)shuffle_wide((u64)key, mask);
+#else
+  return (SIMT_T::Order)shuffle_xor((u32)key, mask);
+#endif
+}
+
+struct Greatest {
+  SIMT_T::Order key;
+};
+SIMT_FN Greatest shuffled(Greatest x, u32 mask) {
+  Greatest out;
+  out.key = shuffled_key(x.key, mask);
   return out;
 }
 template <bool minimum>
 struct Best {
-  typedef Extremum Acc;
+  typedef Greatest Acc;
   typedef SIMT_T::Order Order;
-  SIMT_FN static void clear(Acc& acc) {
-#if SIMT_IS_FLOAT
-    acc.key = (Order)0x807FFFFFu;  // the key of -inf, and the inverted key of +inf
-#elif SIMT_IS_SIGNED
-    const Order least = (Order)((u64) ~(u64)0 << (SIMT_T::kBits - 1));
-    acc.key = least;  // also the inverted greatest integer
-#elif SIMT_IS_BOOL
-    acc.key = minimum ? ~(Order)1 : (Order)0;
-#else
-    acc.key = minimum ? ~(Order)(SIMT_T::Bits) ~(SIMT_T::Bits)0 : (Order)0;
-#endif
-    acc.index = 0xFFFFFFFFu;
-  }
-  SIMT_FN static void merge(Acc& acc, Acc other) {
-    const bool wins = other.key > acc.key || (other.key == acc.key && other.index < acc.index);
-    acc.key = wins ? other.key : acc.key;
-    acc.index = wins ? other.index : acc.index;
-  }
-  SIMT_FN static void take(Acc& acc, Element x, u32 index) {
-    Acc other;
-    other.key = SIMT_T::order(x);
-    if (minimum) other.key = ~other.key;
-#if SIMT_IS_FLOAT
-    if (SIMT_T::is_nan(x)) other.key = 0x7FFFFFFF;
-#endif
-    other.index = index;
-    merge(acc, other);
+  SIMT_FN static void clear(Acc& acc) { acc.key = Keys<minimum>::least(); }
+  SIMT_FN static void merge(Acc& acc, Acc other) { acc.key = other.key > acc.key ? other.key : acc.key; }
+  SIMT_FN static void take(Acc& acc, Element x, u32) {
+    const Order key = Keys<minimum>::of(x);
+    acc.key = key > acc.key ? key : acc.key;
   }
   SIMT_FN static void put(SIMT_GLOBAL u8* to, Acc acc, u32) {
     const Order order = minimum ? ~acc.key : acc.key;
@@ -138,9 +141,37 @@ struct Best {
 #endif
   }
 };
+
+// The greatest key wins, and the lowest index among equal keys.
+struct Extremum {
+  SIMT_T::Order key;
+  u32 index;
+};
+SIMT_FN Extremum shuffled(Extremum x, u32 mask) {
+  Extremum out;
+  out.key = shuffled_key(x.key, mask);
+  out.index = shuffle_xor(x.index, mask);
+  return out;
+}
 template <bool minimum>
-struct BestIndex : Best<minimum> {
-  SIMT_FN static void put(SIMT_GLOBAL u8* to, Extremum acc, u32 bytes) {
+struct BestIndex {
+  typedef Extremum Acc;
+  SIMT_FN static void clear(Acc& acc) {
+    acc.key = Keys<minimum>::least();
+    acc.index = 0xFFFFFFFFu;
+  }
+  SIMT_FN static void merge(Acc& acc, Acc other) {
+    const bool wins = other.key > acc.key || (other.key == acc.key && other.index < acc.index);
+    acc.key = wins ? other.key : acc.key;
+    acc.index = wins ? other.index : acc.index;
+  }
+  SIMT_FN static void take(Acc& acc, Element x, u32 index) {
+    Acc other;
+    other.key = Keys<minimum>::of(x);
+    other.index = index;
+    merge(acc, other);
+  }
+  SIMT_FN static void put(SIMT_GLOBAL u8* to, Acc acc, u32 bytes) {
     if (bytes == 8) {
       *(SIMT_GLOBAL u64*)to = acc.index;
     } else {
