@@ -131,9 +131,9 @@ struct PoolParams {
 static_assert(sizeof(PoolParams<NestParams>) == 520, "host and kernels must agree on the layout");
 static_assert(sizeof(PoolParams<RowParams>) == 488, "host and kernels must agree on the layout");
 
-// A product with quantized weights, which are b. The operands `own` are the weights' scale, the
-// weights' zero point, a third operand, and the zero point of a. The third operand is the weights'
-// minimum if a is float, and the scale of a if a is integer.
+// A matrix product in which b contains quantized weights. The operands `own` are the weights'
+// scale, the weights' zero point, a third operand, and the zero point of a. The third operand is
+// the weights' minimum if a is float, and the scale of a if a is integer.
 struct QuantizedParams {
   GemmParams gemm;
   i64 column_strides[3], block_strides[3];  // strides of the weights' scale, zero point and minimum
@@ -152,8 +152,8 @@ struct DivisorParams {
 static_assert(sizeof(DivisorParams) == 16, "host and kernels must agree on the layout");
 
 // Convolutions and their gradients as GEMMs whose operand b consists of windows of an image: c[m,n]
-// is the sum of a[m,k] * b[k,n] over k. A column n consists of a channel or batch index and three
-// indices along the image. k consists of the same kinds of indices. The position of b[k,n] along
+// is the sum of a[m,k] * b[k,n] over k. A column index n combines a channel or batch index with
+// three indices along the image. k combines indices of the same kinds. The position of b[k,n] along
 // dimension d of the image is column_step[d] * n[d] + depth_step[d] * k[d] + origin[d]. Elements
 // outside the image are 0.
 //

@@ -81,7 +81,8 @@ struct MultiplyAll {
 #endif
 };
 
-// The greatest key wins, and the lowest index among equal keys. Minima use inverted keys.
+// The result is the greatest key. Among equal keys, the result is the lowest index. Minima use
+// inverted keys.
 struct Extremum {
   SIMT_T::Order key;
   u32 index;
@@ -235,8 +236,8 @@ SIMT_FN void put_result(const ReduceParams& p, Pointer out, Pointer partials, u3
   }
 }
 
-// Reduces the contiguous elements `begin` to `end` - 1 by a group. The index i is the same for all
-// lanes, so that compilers recognize accesses to adjacent elements.
+// Reduces the contiguous elements `begin` to `end` - 1 with all threads of a group. The index i is
+// the same for all lanes, so that compilers recognize accesses to adjacent elements.
 template <class Op>
 SIMT_FN typename Op::Acc reduce_contiguous(const ReduceParams& p, SIMT_GLOBAL const Element* from, u32 begin, u32 end) {
   typedef typename Op::Acc Acc;
