@@ -7,7 +7,7 @@
 #include "nest.h"
 #include "tile_params.h"
 
-// The rows of a tile, and the chunks of these rows that the tile processes.
+// The rows that a tile processes, and the range of chunks within these rows.
 template <int Operands>
 struct Tile {
   i64 at[Operands];  // position of element 0 of the first thread's row, in elements
