@@ -311,8 +311,8 @@ typedef struct bph_buffer_desc {
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
   /* The stream that will use the buffer; bph_buffer_record records further streams. If null, the
-   * memory is reused only after the work that was pending on any stream at the buffer's release has
-   * completed. */
+   * memory is reused only after all streams have completed the work that was pending when the
+   * buffer was released. */
   bph_stream* stream;
 } bph_buffer_desc;
 #define BPH_BUFFER_DESC_MIN_SIZE 40u
