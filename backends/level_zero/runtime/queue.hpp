@@ -19,7 +19,7 @@ class Queue : public simt::Launcher {
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
 
  private:
-  // Events for which commands before `end` wait. The queue keeps the events until `end` has
+  // Commands before `end` wait for these events. The queue keeps the events until `end` has
   // completed, so that Events does not reset them earlier.
   struct Held {
     Mark end;

@@ -94,7 +94,8 @@ SIMT_FN bool is_inside(const ConvParams& p, Window column, Window term) {
   }
   return inside;
 }
-// Returns whether the tap of a term exists. The number of taps differs between phases.
+// Returns whether the tap of a term exists. Every phase has the same number of terms, but phases
+// may have different numbers of taps.
 SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
   bool exists = true;
   SIMT_UNROLL for (int d = 1; d < 4; ++d) exists &= matrix.tap[d] + p.period[d] * (i32)term.at[d] < p.taps[d];

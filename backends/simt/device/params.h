@@ -47,7 +47,7 @@ struct ReduceParams {
   u32 outer_rank, inner_rank;    // inner_rank is at least 1
   u32 rows, extent;              // number of rows, elements per row
   u32 splits, split_length;      // splits per row, elements per split
-  u32 first_split, row_splits;   // the launch's first split, and all splits of a row
+  u32 first_split, row_splits;   // index of the launch's first split, and splits per row over all launches
   u32 first_element;             // the logical index of element 0
   u32 out_bytes;                 // bytes of an element of the output
   u32 is_immediate, is_partial;  // is_partial is not 0 if the launch stores partial results

@@ -14,7 +14,7 @@ struct Tile {
   u32 row, split;
   u32 first, last;  // chunks `first` to `last` - 1
   u32 index, size;  // this thread's index in the tile, and the number of threads
-  u32 first_index;  // the index in the tile of this sub-group's lane 0
+  u32 first_index;  // the index that lane 0 of this sub-group has in the tile
   u32 lanes;        // number of threads that have a row
   bool is_cached;   // whether the cache contains the elements of the tile's rows
   u32 slot;         // the tile's first slot in the cache
