@@ -94,7 +94,7 @@ std::string hex(const uint8_t (&bytes)[16]) {
   return out;
 }
 
-// Returns why a header is invalid, or null if it is valid.
+// Returns the reason why a header is invalid, or null if the header is valid.
 const char* objection_to(const Header& header, const CacheKey& key, uint64_t data_bytes) {
   if (!std::equal(std::begin(kMagic), std::end(kMagic), header.magic)) return "it is no cache of kernels";
   if (header.version != kVersion || header.header_bytes != sizeof(Header)) return "it is of another version";

@@ -31,7 +31,7 @@ class CacheFile {
   const std::string& path() const { return path_; }
 
   // Returns the data of the file, or nothing if there is no usable file. If the file exists but is
-  // not usable, `objection` says why.
+  // not usable, `objection` states the reason.
   std::vector<std::byte> load(std::string& objection) const;
   // Writes a temporary file and renames it, so that readers see either the old or the new file.
   // Returns the reason for a failure, or an empty string on success.

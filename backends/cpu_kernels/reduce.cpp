@@ -130,8 +130,8 @@ void reduce(const Call& call) {
   columns ? reduce_columns<R>(outer, inner) : reduce_each<R>(outer, inner);
 }
 
-// Returns the index of the extremum, and the lowest such index on ties. The first NaN wins, and -0
-// equals +0.
+// Returns the lowest index of the extremum. If there is a NaN, returns the index of the first NaN.
+// -0 equals +0.
 template <class T, bool kMax>
 int32_t extremum(const std::byte* lane, int64_t stride, int64_t length) {
   Wide<T> best{};

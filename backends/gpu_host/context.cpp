@@ -121,7 +121,8 @@ kit::Status Context::import_host(const bp_import_desc& desc, Buffer& out) const 
   out.source = Buffer::Source::kRegistered;
   kit::Status status = registrations_.add(stack_, out.address, desc.bytes);
   if (status.ok() || status.code() == BP_DEVICE_LOST || status.code() == BP_OUT_OF_MEMORY) return status;
-  // Memory that another library has allocated or registered with the driver needs no registration.
+  // If another library has allocated or registered the memory with the driver, the plugin need not
+  // register it.
   out.source = Buffer::Source::kForeign;
   const auto is_known = [&](const std::byte* address) {
     const Owner owner = stack_.kind_of(address).owner;

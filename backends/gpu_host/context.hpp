@@ -55,8 +55,8 @@ class Context {
   mutable kit::Status loss_;
 };
 
-// Surrounds calls of the driver. The thread has the context until the end of the scope. A scope
-// without success has the reason in status(), and the thread must not call the driver.
+// Surrounds calls of the driver. The context is current until the scope ends. If the context could
+// not be made current, status() returns the reason, and the thread must not call the driver.
 class Scope {
  public:
   explicit Scope(const Context& context) : Scope(context.stack(), context.handle()) {}

@@ -7,8 +7,8 @@
 
 namespace backplane::gpu_host {
 
-// An event of the driver. After the last reference is destroyed, Events can reuse the event. Streams that wait for
-// the earlier point are not affected.
+// An event of the driver. After the last reference is destroyed, Events can reuse the event. The
+// reuse does not affect streams that wait for the earlier point.
 struct Point {
   Handle event = nullptr;
   bool timed = false;

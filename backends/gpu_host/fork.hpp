@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects that the process is a child whose parent had started the driver. A driver does not survive fork().
+// Detects whether the process was forked from a process that had started the driver. A driver does
+// not work in forked children.
 #pragma once
 
 #include <backplane/kit/error.hpp>
@@ -8,7 +9,8 @@ namespace backplane::gpu_host {
 
 // Call this function when the driver has started.
 void watch_forks();
-// Returns OK, or in a child of a process that had started the driver a status with the remedy.
+// Returns OK. In a child of a process that had started the driver, returns a failure whose message
+// names the remedy.
 kit::Status after_fork(const char* plugin);
 
 }  // namespace backplane::gpu_host

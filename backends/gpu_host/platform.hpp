@@ -21,13 +21,13 @@ struct OpenedDevice {
 // One object per plugin, which is never destroyed, because no destructor may run at exit.
 class Platform {
  public:
-  // Loads the driver, or returns UNAVAILABLE with the reason. Many calls are permitted.
+  // Loads the driver, or returns UNAVAILABLE with the reason. May be called repeatedly.
   using Load = kit::Result<const Stack*> (*)();
 
   explicit Platform(Load load) : load_(load) {}
 
   // Returns the number of devices that the plugin can use. The first call starts the driver. Returns
-  // UNAVAILABLE if there is no such device. A later call repeats a failed search.
+  // UNAVAILABLE if there is no such device. If a search failed, the next call searches again.
   kit::Result<uint32_t> count();
   // `index` is less than the count.
   kit::Status info(uint32_t index, bp_device_info& info);

@@ -12,10 +12,10 @@ namespace backplane::gpu_host {
 // A driver registers each page once, for all devices. Registrations counts the imports of each range.
 class Registrations {
  public:
-  // Registers the pages of a range. If the plugin has registered all of these pages by one earlier call,
-  // only counts. The caller has entered a context.
+  // Registers the pages of a range. If one earlier call registered all of these pages, only
+  // increments the count. The caller has entered a context.
   kit::Status add(const Stack& stack, std::byte* address, uint64_t bytes);
-  // Ends one add() of the same range. The last of them unregisters the pages.
+  // Reverses one add() of the same range. The last reversal unregisters the pages.
   kit::Status remove(const Stack& stack, std::byte* address);
 
  private:

@@ -43,7 +43,7 @@ struct Caller {
   int capture_mode = 0;
 };
 
-// What the driver knows about an address.
+// The driver's information about an address.
 struct AddressKind {
   enum class Owner { kNone, kHost, kDevice, kShared } owner = Owner::kNone;
   int ordinal = 0;  // the device, if the owner is kDevice
@@ -68,14 +68,15 @@ class Stack {
   virtual kit::Result<Handle> retain_context(int ordinal) const = 0;
   // Returns the compiled module `name` for all architectures, or nothing.
   virtual std::span<const std::byte> image_of(std::string_view name) const = 0;
-  // Makes `context` the current context of the calling thread, and lets the thread call functions that
-  // would otherwise break another thread's capture of a stream. leave() restores the state in `caller`.
+  // Makes `context` the current context of the calling thread, and relaxes the thread's capture
+  // mode. Otherwise some functions would invalidate another thread's capture of a stream. leave()
+  // restores the state in `caller`.
   virtual kit::Status enter(Handle context, Caller& caller) const = 0;
   virtual void leave(const Caller& caller) const = 0;
 
   virtual kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const = 0;
-  // Allocates DEVICE memory in the order of `stream`, or at once if `stream` is null. free_device() takes the
-  // same stream.
+  // Allocates DEVICE memory in the order of `stream`, or immediately if `stream` is null.
+  // free_device() must receive the same stream.
   virtual kit::Result<std::byte*> allocate_device(uint64_t bytes, Handle stream) const = 0;
   virtual kit::Status free_device(std::byte* address, Handle stream) const = 0;
   // HOST memory is page-locked, and all devices can access it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The level_zero plugin's class Driver, which offers every device that can run the plugin's
-// kernels. If a device has tiles, Driver offers the tiles instead of the device.
+// kernels. If a device has tiles, Driver offers each tile as a device, instead of the whole device.
 #pragma once
 
 #include "runtime/device.hpp"

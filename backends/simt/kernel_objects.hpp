@@ -8,7 +8,7 @@ namespace backplane::simt {
 
 template <class Handle>
 struct KernelObject {
-  // What an argument refers to: a buffer and, if the buffer has an address, an offset.
+  // The value of an argument: a buffer and, if the buffer has an address, an offset.
   struct Argument {
     uint64_t id = UINT64_MAX;  // 0 for an operand without memory, UINT64_MAX if unknown
     uint64_t offset = 0;

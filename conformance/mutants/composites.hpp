@@ -53,7 +53,7 @@ inline std::vector<Position> positions_of(const View& view, uint32_t axes) {
 }
 
 // Adds a native kernel. The kernel reads each operand in that operand's dtype, so it supports all
-// mixtures of dtypes.
+// combinations of dtypes.
 inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
   for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64}) {
     kernels.add(op, dtype, KernelSpec{.run = run, .mixed = UINT32_MAX});

@@ -32,8 +32,8 @@ enum Lack : uint32_t {
   kSort = 1u << 17,  // the operator `sort`, without which a device does not reach INFER
   kNative = 1u << 18,
 };
-// All optional features except two: a device without HOST memory needs pageable copies, and INFER
-// requires f16 or bf16.
+// All optional features that a device may lack together. kPageable is excluded, because a device
+// without HOST memory needs pageable copies. kF16 is excluded, because INFER requires f16 or bf16.
 constexpr uint32_t kAll = (0x1FFFFu | kNative) & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;

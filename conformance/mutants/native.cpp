@@ -142,7 +142,7 @@ bp_status wrap_size_ignored(bp_device* device, const bp_native_handle* native, u
   return kHonestNative.buffer_wrap(device, &known, out_kind, out, error);
 }
 
-// Wraps the memory of another open device in new memory of this device.
+// For memory of another open device, returns a buffer over new memory of this device.
 std::atomic<bp_device*> device_of_handles{nullptr};
 bp_status remembers_device(bp_device* device, bp_buffer* buffer, bp_native_handle* out, bp_error* error) {
   device_of_handles = device;

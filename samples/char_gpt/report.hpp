@@ -18,7 +18,7 @@ struct TrainingReport {
   Curve curve;                                    // losses of the training text
   std::vector<std::pair<int64_t, double>> known;  // step, and bits per character of the held-out text
   double gzip = 0;                                // bits per character of the held-out text with `gzip -9`
-  double gzip_behind_training = 0;                // as `gzip`, if the training text precedes the held-out text
+  double gzip_behind_training = 0;                // like `gzip`, but with the training text before the held-out text
   std::string prompt, written;
   Facts facts;
 };

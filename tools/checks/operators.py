@@ -64,7 +64,7 @@ class Accuracy:
                   ([each for each in op["dtypes"] if each in narrow], cells[1])]
         if letter == "E":
             return [(op["dtypes"], "", cells[0])]
-        if op["name"] == "cast":  # T is the dtype of the input, and integers may become floats
+        if op["name"] == "cast":  # T is the input's dtype; an integer input may have a float output
             return [(op["dtypes"], "", cells[0])]
         if cells[1] in (cells[0], "as f32"):
             groups[1:] = [([each for each in op["dtypes"] if each in wide + narrow], cells[0])]

@@ -88,8 +88,8 @@ def comments_of(name, text):
 
 
 def page_lines(text):
-    """Yields (number, text, counts) for each line outside fences and HTML comments. `counts` says whether the rule for
-    line lengths applies."""
+    """Yields (number, text, counts) for each line outside fences and HTML comments. `counts` is
+    true if the rule for line lengths applies."""
     text = re.sub(r"<!--.*?-->", blanked, text, flags=re.S)
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):

@@ -4,10 +4,10 @@
 [SOURCE...].
 
 Writes OUT/include, a grown copy of the public headers, rules and kit. Each SOURCE is the path of a
-file to write: a copy of the file of core with that name, with code that decomposes the additions.
-Each entry of `minor` represents one kind of growth. If an edit does not match exactly once, the
-program fails, and the edit must be adapted to the changed file. STAMP is a header that changes with
-OUT/include, so that the build notices."""
+file to write. The file is a copy of core's file with the same name, plus code that decomposes the
+additions. Each entry of `minor` represents one kind of growth. If an edit does not match exactly
+once, the program fails, and the edit must be adapted to the changed file. STAMP is a header that
+changes with OUT/include, so that the build notices."""
 import hashlib
 import os
 import re

@@ -128,7 +128,7 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsLogged) {
   std::ofstream(folder + "/file") << "no folder";
   EXPECT_NE(CacheFile(folder + "/file/below", key).store(bytes_of(10, 1)), "");
   EXPECT_NE(CacheFile("/proc/backplane", key).store(bytes_of(10, 1)), "");
-  // Root may write everywhere, so a child process with the user id of `nobody` tests the
+  // Permissions do not restrict root, so a child process with the user id of `nobody` tests the
   // permissions.
   fs::permissions(folder, fs::perms::owner_write, fs::perm_options::remove);
   fs::permissions(folder, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);

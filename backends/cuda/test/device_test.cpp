@@ -207,7 +207,7 @@ TEST_F(CudaDevice, AForkedChildReceivesAFailure) {
   context().free(allocate(BP_MEMORY_DEVICE));
 }
 
-// No other test uses the device 2, which this test loses.
+// This test makes device 2 unusable, so no other test uses it.
 TEST_F(CudaDevice, ALossIsRememberedAndOtherDevicesContinue) {
   EXPECT_TRUE(context(2).health().ok());
   const kit::Status loss = cu->status_of(CUDA_ERROR_ILLEGAL_ADDRESS, "cuEventQuery");

@@ -316,7 +316,7 @@ TEST_F(CudaTestDriver, AChildProcessIsRefused) {
   EXPECT_EQ(status, 0);
 }
 
-// The context of device 2 stays unusable, as after a failure of a kernel.
+// The context of device 2 remains unusable, as after a failed kernel.
 TEST_F(CudaTestDriver, AnIllegalAddressEndsTheContext) {
   CUcontext lost = nullptr;
   const CUdeviceptr memory = device_memory();

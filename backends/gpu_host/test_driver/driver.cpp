@@ -25,7 +25,7 @@ struct State {
   }
 };
 
-// Writes each line at once, because several processes may append to the file.
+// Writes each line with one call, because several processes may append to the file.
 void report(const std::string& line) {
   const std::string file = setting("TEST_DRIVER_VIOLATIONS");
   if (file.empty()) simt::test_driver::violation(line);

@@ -23,7 +23,7 @@ uint64_t total_bytes();
 uint64_t free_bytes(const Context& context);
 
 Result allocate(Context& context, MemoryKind kind, uint64_t bytes, void** out);
-// Allocates or frees when the stream reaches the current end of its commands.
+// Allocates or frees memory when the stream has executed all of its current commands.
 Result allocate_ordered(const void* stream, uint64_t bytes, void** out);
 Result free_ordered(const void* stream, void* address);
 // `kinds` are the kinds of memory that the function frees. The memory may not be in use.

@@ -55,7 +55,7 @@ class Stream {
   Work work_;
 };
 
-// Streams and events live until their last user ends, so that a violation is no crash.
+// Streams and events exist until their last user ends, so that a violation does not cause a crash.
 struct Event {
   Context& context;
   const bool is_timed;

@@ -22,7 +22,8 @@ constexpr int kVersion6 = 60000000;
 // The build option hip_architectures, separated by commas.
 constexpr std::string_view kArchitectures = BACKPLANE_HIP_ARCHITECTURES;
 
-// A device has one context, which needs no handle of its own: the handle is the ordinal + 1.
+// HIP has no handles of contexts. A device has one context, whose handle here is the device's
+// ordinal + 1.
 Handle handle_of(int ordinal) { return reinterpret_cast<Handle>(static_cast<uintptr_t>(ordinal) + 1); }
 int ordinal_of(Handle context) { return static_cast<int>(reinterpret_cast<uintptr_t>(context) - 1); }
 
@@ -184,7 +185,8 @@ gpu_host::AddressKind Stack::kind_of(const std::byte* address) const {
   if (!get(type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE)) return out;
   if (!get(is_managed, HIP_POINTER_ATTRIBUTE_IS_MANAGED)) return out;
   if (!get(out.ordinal, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL)) return out;
-  // HIP 6 has changed the numbers of hipMemoryType. The driver's version decides, not the header's.
+  // HIP 6 changed the values of hipMemoryType. The driver's version determines the values, not the
+  // header's version.
   const int host = version < kVersion6 ? 0 : 1;
   if (is_managed != 0) {
     out.owner = Owner::kShared;
@@ -198,7 +200,7 @@ gpu_host::AddressKind Stack::kind_of(const std::byte* address) const {
 
 kit::Result<Handle> Stack::create_stream(int priority) const {
   hipStream_t stream = nullptr;
-  // The driver reduces the priority to the device's range. A smaller number is more urgent.
+  // The driver clamps the priority to the device's range. A smaller number is more urgent.
   const int number = -std::clamp(priority, -100, 100);
   kit::Status status = BP_CALL(hipStreamCreateWithPriority, &stream, hipStreamNonBlocking, number);
   return result_of<Handle>(std::move(status), stream);

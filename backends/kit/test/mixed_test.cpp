@@ -38,7 +38,7 @@ TEST(Kernels, KeysOfOperatorsAndDtypesDiffer) {
   EXPECT_EQ(kernels.find(5, {BP_F32 + 1, 8}), nullptr);
 }
 
-// An operator, its deviation from the plain form, and a word that the error message must contain.
+// An operator, its difference from the plain form, and a word that the error message must contain.
 struct Departure {
   uint32_t op;
   uint32_t dtype;  // first dtype of the kernel that serves the plain form

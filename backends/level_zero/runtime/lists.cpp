@@ -17,7 +17,7 @@ ze_command_queue_desc_t queue_desc(const Context& context) {
           ZE_COMMAND_QUEUE_PRIORITY_NORMAL};
 }
 
-// A list whose commands the driver submits when the plugin appends them.
+// A list whose commands the driver submits immediately.
 class ImmediateList : public Lists {
  public:
   explicit ImmediateList(const Context& context) : context_(context) {}
@@ -82,7 +82,7 @@ class RegularLists : public Lists {
       status = context_.check(ze.zeCommandQueueExecuteCommandLists(queue_, 1, &open_->handle, open_->fence),
                               "zeCommandQueueExecuteCommandLists");
     }
-    // A list that was not submitted contains accepted commands, so the stream must fail.
+    // If a list cannot be submitted, accepted commands never run, so the stream must fail.
     if (!status.ok() && status.code() != BP_DEVICE_LOST) {
       return {BP_EXECUTION_FAILED, status.message(), status.vendor_code()};
     }

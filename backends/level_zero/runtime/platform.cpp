@@ -46,8 +46,8 @@ uint32_t type_of(ze_device_type_t type) {
   }
 }
 
-// Reads the properties of a device. read() returns why the kernels cannot run on the device, or an
-// empty string.
+// Reads the properties of a device. If the kernels cannot run on the device, read() returns the
+// reason. Otherwise it returns an empty string.
 class Reader {
  public:
   Reader(const Api& ze, PhysicalDevice& out) : ze_(ze), out_(out) {}

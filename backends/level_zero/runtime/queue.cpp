@@ -88,8 +88,8 @@ kit::Status Queue::wait_for(const Mark& given) {
   if (!call || given == nullptr) return {};
   if (!waited_.empty() && waited_.back() == given) return {};  // later commands wait for this event already
   if (waited_.size() >= kMaxWaited || lists_->is_full(commands_)) {
-    // A mark lets the queue release the events. Without marks, a queue that only waits would hold
-    // every event.
+    // After a mark has completed, the queue can release the events before it. Without marks, a
+    // queue that only waits would keep every event.
     auto made = mark(false);
     if (!made.ok()) return made.status();
   }

@@ -19,7 +19,7 @@ class Queue : public simt::Launcher {
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
 
  private:
-  // Events for which commands before `end` wait. The queue holds the events until `end` has
+  // Commands before `end` wait for these events. The queue keeps the events until `end` has
   // completed, so that Events does not reset them earlier.
   struct Held {
     Mark end;
@@ -50,7 +50,7 @@ class Queue : public simt::Launcher {
   std::vector<Mark> waited_;  // events of waits since the last mark
   std::deque<Held> held_;
   Mark last_;                   // the last mark
-  bool needs_barrier_ = false;  // the last command of the open list was not a barrier
+  bool needs_barrier_ = false;  // whether the last command of the open list is not a barrier
   uint32_t commands_ = 0;       // commands since the last mark
 };
 

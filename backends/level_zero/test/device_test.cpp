@@ -39,8 +39,8 @@ class OnTestDriver : public testing::Test {
     if (!folder.empty()) fs::remove_all(folder);
   }
 
-  // Does what a separate process would do: compiles a kernel or loads its file, and creates a
-  // kernel object.
+  // Simulates a separate process, which compiles a kernel or loads its file, and creates a kernel
+  // object.
   void compile() {
     Kernels kernels(*context);
     auto number = kernels.get(kKernel, [&](const std::string& line) { lines.push_back(line); });

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles modules for GPUs of Intel: ocloc_test.py OCLOC MODULE.spv...
 
-The modules have the width of sub-groups that the plugin chooses. For devices without f64, the test skips modules that
-declare f64. Like the plugin, the test compiles modules that spill registers again with the large register file. No
-kernel may then spill, except those in MAY_SPILL."""
+The test sets the width of sub-groups that the plugin would choose. For devices without f64, the
+test skips modules that declare f64. Like the plugin, the test compiles modules that spill registers
+again with the large register file. No kernel may then spill, except those in MAY_SPILL."""
 import concurrent.futures
 import os
 import re
@@ -21,7 +21,8 @@ EXECUTION_MODE, SUBGROUP_SIZE = 16, 35
 WIDTH = 16  # the first choice of simt::choose_width
 DEVICES = {"skl": True, "tgllp": False, "dg2": False, "pvc": True}  # whether the device has f64
 LARGE = "-ze-opt-large-register-file"
-# These kernels spill up to 512 bytes on dg2. Their loops are compiled for several kinds of tiles.
+# These kernels spill up to 512 bytes on dg2, because each kernel contains its loops once per kind
+# of tile.
 MAY_SPILL = re.compile("cross_entropy|norm|norm_bwd")
 
 

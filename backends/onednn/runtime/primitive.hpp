@@ -10,7 +10,7 @@
 
 namespace backplane::onednn {
 
-// Returns the CPU engine, which lives until the process ends.
+// Returns the CPU engine, which exists until the process ends.
 const dnnl::engine& engine();
 
 // Returns attributes that request full precision, and that make the caller provide scratch memory.

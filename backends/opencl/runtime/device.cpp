@@ -46,7 +46,7 @@ kit::Status Native::memory_info(uint32_t, bp_memory_info& out) const {
 kit::Status Native::poll(const Mark& mark) const {
   const simt::DriverCall call;
   if (!call || mark.handle() == nullptr) return simt::exiting("opencl");
-  cl_int state = CL_COMPLETE;  // positive while the work is pending, negative if earlier work failed
+  cl_int state = CL_COMPLETE;  // the status: positive while the work is pending, negative if earlier work failed
   const cl_int code =
       context().api().clGetEventInfo(mark.handle(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
   if (code != CL_SUCCESS) return status_of(code, "clGetEventInfo");

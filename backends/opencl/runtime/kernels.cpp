@@ -5,7 +5,7 @@ namespace backplane::opencl {
 
 namespace {
 
-// No kernel is launched with larger groups.
+// The operators never launch larger groups.
 constexpr std::size_t kMaxGroup = 256;
 
 cl_program program_of(void* module) { return static_cast<cl_program>(module); }

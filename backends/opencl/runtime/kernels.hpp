@@ -23,7 +23,8 @@ class Kernels : public simt::CompiledKernels {
   Module load(std::span<const std::byte> binary, const std::string& function) const override;
   kit::Result<Module> build(const simt::KernelName& name, std::span<const uint32_t> spirv) const override;
   std::vector<std::byte> binary_of(Module module) const override;
-  // Returns the maximum number of threads per group of a kernel, or 0 if the driver gives none.
+  // Returns the maximum number of threads per group of a kernel, or 0 if the driver does not report
+  // it.
   std::size_t max_group_size(cl_program program, const std::string& function) const;
 
   const Context& context_;

@@ -40,7 +40,7 @@ bool contains(const std::string& list, const char* word) {
   return (" " + list + " ").find(kit::text(" ", word, " ")) != std::string::npos;
 }
 
-// Returns why the kernels cannot run on a device, or an empty string.
+// Returns the reason why the kernels cannot run on a device, or an empty string.
 std::string objection_to(const Query& query) {
   if (query.get<cl_bool>(CL_DEVICE_AVAILABLE) == CL_FALSE) return "the driver says that it is not available";
   if (query.get<cl_bool>(CL_DEVICE_COMPILER_AVAILABLE) == CL_FALSE) return "its driver has no compiler";
@@ -58,8 +58,8 @@ std::string objection_to(const Query& query) {
   return {};
 }
 
-// Fills the fields of a device. Returns why the kernels cannot run on the device, or an empty
-// string.
+// Fills the fields of a device. Returns the reason why the kernels cannot run on the device, or an
+// empty string.
 std::string describe_device(const Query& query, PhysicalDevice& out) {
   const auto type = query.get<cl_device_type>(CL_DEVICE_TYPE);
   const std::string extensions = query.text(CL_DEVICE_EXTENSIONS);

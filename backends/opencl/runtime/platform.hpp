@@ -42,7 +42,7 @@ struct Platforms {
   std::string refused;
 
   // Returns the devices of the process. The first call starts the drivers. Returns UNAVAILABLE if
-  // no device can be used. A later call repeats a failed search.
+  // no device can be used. If a search failed, the next call searches again.
   static kit::Result<const Platforms*> shared();
 };
 

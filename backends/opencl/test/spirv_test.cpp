@@ -71,12 +71,13 @@ TEST(SingleKernel, RejectsWhatIsNoKernel) {
   EXPECT_THAT(simt::single_kernel(words, "matmul", 32), testing::IsEmpty());
 }
 
-// single_kernel() finds every cut, except a cut between two instructions after the entry point.
+// single_kernel() detects every truncation, except a truncation between two instructions after the
+// entry point.
 TEST(SingleKernel, RejectsInstructionsThatAreCut) {
   std::vector<uint32_t> words = words_of(simt::find_module("matmul_f32"));
   words.back() = 0;  // the last instruction has one word
   EXPECT_THAT(simt::single_kernel(words, "matmul", 32), testing::IsEmpty());
-  words.back() = 9u << 16;  // more words than there are
+  words.back() = 9u << 16;  // more words than the module contains
   EXPECT_THAT(simt::single_kernel(words, "matmul", 32), testing::IsEmpty());
 }
 

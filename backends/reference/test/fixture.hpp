@@ -82,7 +82,7 @@ class Placed {
   bp_tensor_desc desc{};
   bp_operand operand{};
   Tensor read() const;
-  // The number of guard bytes that have changed.
+  // Number of guard bytes whose value has changed.
   int64_t disturbed() const;
 
  private:

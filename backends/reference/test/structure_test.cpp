@@ -13,7 +13,7 @@ TEST(Gather, AnIndexOutsideGivesZero) {
   const bp_axis_attributes attributes{sizeof(attributes), 0};
   for (const uint32_t dtype : kAll) {
     for (const uint32_t index : kIndexes) {
-      // If 2^32 were truncated to 32 bits, it would be index 0.
+      // Truncated to 32 bits, the index 2^32 would be 0.
       const uint64_t high = index == BP_I64 ? uint64_t{1} << 32 : 0x7FFFFFFF;
       const Tensor x = list_of(dtype, {1, 1, 1}),
                    i = list_of(index, {0, 3, 2, encode(index, -1), 1, high, encode(index, -3), encode(index, 2 - 4)});
@@ -107,7 +107,7 @@ TEST(Scatter, IntegerAddWraps) {
 TEST(Scatter, FloatAddRoundsOnceHoweverMany) {
   const auto attributes = scatter_mode(BP_SCATTER_ADD);
   for (const uint32_t dtype : kFloats) {
-    const int64_t count = 4096;  // sums in the element's own precision would stall or drift
+    const int64_t count = 4096;  // sums in the precision of the elements would stop growing or lose accuracy
     const Tensor source = of_values(dtype, {count}, std::vector<Real>(count, 0.1L));
     const Real sum = source.at(0) * count + 1;
     const Real got =

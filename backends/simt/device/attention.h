@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention in one pass over keys and values. Computes y = softmax(scale q k^T + mask) v with an
 // online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). There are two kernels:
-// - attention_tiles: Each lane has a row. The sub-groups of a group have the same rows, divide the
-//   keys of a step to compute scores, and divide the columns of v to sum weighted values.
-// - attention_rows: A group has one row. Its sub-groups divide the keys, and lanes divide the
+// - attention_tiles: Each lane processes a row. The sub-groups of a group process the same rows.
+//   They divide the keys of a step to compute scores, and divide the columns of v to sum weighted
+//   values.
+// - attention_rows: A group processes one row. Its sub-groups divide the keys, and lanes divide the
 //   elements of a query and the columns of v.
 #include "math.h"
 #include "patch.h"
@@ -12,7 +13,7 @@
 
 typedef SIMT_T::Bits Element;
 
-// A query of a group of heads.
+// A query of one of the heads that share keys and values.
 struct Row {
   u32 head, query;
   u32 end;  // the number of keys up to the last key that the causal mask lets the query see
@@ -34,8 +35,8 @@ SIMT_INLINED i64 position(const AttentionStrides& strides, u32 batch, u32 head, 
   return strides.batch * batch + strides.head * head + strides.row * row;
 }
 
-// Returns the score of a product: scaled, masked, and -inf if the row does not see the key.
-// `mask_row` is the position of the row's element 0 in the mask.
+// Returns the score of a product, scaled and masked. The score is -inf if the causal mask excludes
+// the key. `mask_row` is the position of the row's element 0 in the mask.
 SIMT_INLINED float score_of(const AttentionParams& p, Pointer mask, i64 mask_row, u32 key, u32 end, float product) {
   float score = product * p.scale;
   if (p.mask_kind != SIMT_MASK_NONE) {
@@ -49,13 +50,13 @@ SIMT_INLINED float score_of(const AttentionParams& p, Pointer mask, i64 mask_row
   return key < end ? score : -infinity();
 }
 
-// The maximum of a row's scores so far. If it is -inf, 0 replaces it as the subtrahend, because
+// The maximum of a row's scores so far. If the maximum is -inf, kernels subtract 0 instead, because
 // -inf minus -inf is NaN. The maximum ignores NaN, but a score of NaN makes the sum NaN.
 struct Maximum {
   float greatest, correction;
 };
 SIMT_INLINED float base_of(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
-// Replaces the maximum. `correction` is the factor of the sums so far.
+// Replaces the maximum. The sums so far must be multiplied by `correction`.
 SIMT_INLINED void raise_to(Maximum& maximum, float greatest) {
   maximum.correction = maximum.greatest == -infinity() ? 0.0f : exp_f32(maximum.greatest - greatest);
   maximum.greatest = greatest;
@@ -99,7 +100,7 @@ SIMT_INLINED void stage(Pointer base, u64 offset, i64 at, i64 line_stride, i64 s
 #define ATTENTION_QUERIES 2048  // capacities of local memory, in f32 numbers
 #define ATTENTION_STAGED 4096
 #define ATTENTION_WEIGHTS 2048
-#define ATTENTION_DEPTH 64  // elements of a key per step. A constant pitch needs no registers.
+#define ATTENTION_DEPTH 64  // elements of a key per step; a constant pitch needs no register
 
 SIMT_KERNEL(attention_tiles)
 (Pointer y, Pointer logsumexp, Pointer q, Pointer k, Pointer v, Pointer mask, AttentionParams p) {
@@ -119,7 +120,7 @@ SIMT_KERNEL(attention_tiles)
     const u32 batch = rest / p.groups, group = rest - batch * p.groups;
     const u32 first_row = tile * width(), last_row = smaller(first_row + width(), p.repeats * p.queries) - 1u;
     const Row row = row_of(p, group, smaller(first_row + lane(), last_row));
-    // Rows of several heads include the last query of a head.
+    // If the rows belong to several heads, they include the last query of a head.
     const bool one_head = first_row / p.queries == last_row / p.queries;
     const u32 end = causal_end(p, one_head ? last_row % p.queries : p.queries - 1u);
     const i64 query_at = position(p.q, batch, row.head, row.query);
@@ -137,7 +138,7 @@ SIMT_KERNEL(attention_tiles)
       u32 d = 0;
       do {
         const u32 depth = smaller(p.depth - d, max_depth);
-        group_barrier();  // the previous step has read local memory
+        group_barrier();  // waits until the previous step has read local memory
         SIMT_LOCAL float* chunk = keeps_queries ? queries + d * width() : queries;
         if (first == 0 || !keeps_queries) {
           for (u32 i = subgroup(); i < depth; i += subgroups()) {

@@ -21,7 +21,7 @@ struct AttentionStrides {
 struct AttentionParams {
   u64 offsets[6];  // y, logsumexp, q, k, v, mask
   AttentionStrides y, logsumexp, q, k, v, mask;
-  u32 batches, groups, repeats;  // a group is a head of k and v, which `repeats` heads of q share
+  u32 batches, groups, repeats;  // a group is a head of k and v; `repeats` heads of q share the group
   u32 queries, keys;
   u32 depth, value_columns;  // elements of a query, columns of v
   u32 columns;               // columns of v per item

@@ -8,8 +8,8 @@
 #define TILE_ROWS 8
 #define TILE_DEPTH 32
 #define PITCH_A (TILE_DEPTH + 1)
-// Numbers of local memory. A group has at most 16 sub-groups and 256 threads, so tile_a has at most
-// 128 rows, and rows * width is at most 2048.
+// Capacities of local memory, in numbers. A group has at most 16 sub-groups and 256 threads, so
+// tile_a has at most 128 rows, and rows * width is at most 2048.
 #define TILE_NUMBERS 5248
 
 SIMT_FN float value_at(Pointer base, const ConvParams& p, int operand, i64 at) {
@@ -35,7 +35,7 @@ SIMT_FN Index index_of(const DivisorParams* shape, u32 x) {
 // One GEMM: a phase of a group of channels.
 struct Matrix {
   i64 c, a, b, bias;  // positions, in elements
-  i32 first[4];       // the first position of the phase in c
+  i32 first[4];       // the first position in c that belongs to the phase
   i32 tap[4];         // the first tap (element of the convolution kernel) of the phase
   i32 origin[4];      // the position in the image for column 0 and the first tap
 };
@@ -94,7 +94,8 @@ SIMT_FN bool is_inside(const ConvParams& p, Window column, Window term) {
   }
   return inside;
 }
-// Returns whether the tap of a term exists. The number of taps differs between phases.
+// Returns whether the tap of a term exists. Every phase has the same number of terms, but phases
+// may have different numbers of taps.
 SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
   bool exists = true;
   SIMT_UNROLL for (int d = 1; d < 4; ++d) exists &= matrix.tap[d] + p.period[d] * (i32)term.at[d] < p.taps[d];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = start + i * step. The last operand has no memory. The index i along the axis is the offset
-// of this operand plus the element's position in this operand.
+// out = start + i * step. The last operand is a counter without memory. The index i along the axis
+// is the counter's offset plus the element's position in the counter.
 #include "exact.h"
 #include "nest.h"
 

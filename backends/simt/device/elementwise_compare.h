@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out is 1 if the predicate `option` is true of a and b, and 0 otherwise. Compares integers that
-// have the order of the numbers, so that no subnormal is flushed.
+// out is 1 if the predicate `option` is true of a and b, and 0 otherwise. The kernel compares
+// integers that are ordered like the numbers, so that no device flushes subnormals.
 #include "nest.h"
 
 struct Compare {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combines source[i] with io[index[i]]. One thread processes a slice along the axis in order, so
-// that duplicate indices are applied in the same order in every run.
+// that every run applies duplicate indices in the same order.
 //
 // Operands: io, index and source. The loops over the operands omit the axis. extra: extent and
 // stride of io, number and stride of indices, stride of source, mode (BP_SCATTER_*).

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // cross_entropy and its gradient with respect to the logits.
 //
-// Operands: dlogits, logits, target, weight and loss. Place 5 contains SIMT_LOSS_GROUPS slots for
+// Operands: dlogits, logits, target, weight and loss. Operand 5 contains SIMT_LOSS_GROUPS slots for
 // the groups of cross_entropy, followed by one slot for each group of cross_entropy_weights. extra:
 // ignore_index, classes, strides of weight, logits and target, and the number of slots that the
 // kernel reads. numbers: the smoothing share of each class, and the share that remains for the
-// target.
-// `option` is a set of SIMT_LOSS_*.
+// target. `option` is a set of SIMT_LOSS_*.
 #include "tile.h"
 
 #include "loss_params.h"
@@ -34,7 +33,7 @@ SIMT_FN float target_weight(const LossParams& p, Pointer weight, i64 target) {
 }
 
 // The maximum m of a row, the sum of e^(x - m), the sum of weight * (x - m), and the sum of weights.
-// If m is -inf, 0 replaces it. Only label smoothing uses the last two sums.
+// If m is -inf, the sums use 0 instead of m. Only label smoothing uses the last two sums.
 struct LossRow {
   float greatest, sum, weighted, weights;
 };
@@ -153,8 +152,9 @@ SIMT_FN void put_slot(const LossParams& p, Pointer slots, u32 index, Sum& loss, 
   to->weight.high = weight.high;
   to->weight.low = weight.low;
 }
-// Returns the sum of the weights in the slots of cross_entropy_weights. Each thread adds all slots, because
-// compilers for CPUs process one lane at a time after loops that divide the slots among lanes.
+// Returns the sum of the weights in the slots of cross_entropy_weights. Each thread adds all slots.
+// If a loop divided the slots among lanes, compilers for CPUs would process one lane at a time
+// after the loop.
 SIMT_FN float sum_of_weights(const LossParams& p, Pointer slots) {
   SIMT_GLOBAL const Slot* from = at_offset<Slot>(slots, p.offsets[5]) + SIMT_LOSS_GROUPS;
   Sum sum;

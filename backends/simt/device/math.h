@@ -13,7 +13,8 @@ SIMT_FN float with_sign(float x, u32 sign_bits) { return float_of_bits(bits_of_f
 SIMT_FN float power_of_two(i32 n) { return float_of_bits((u32)(n + 127) << 23); }
 
 // e^x within 1 ulp, by the method of Cephes expf. Subtracts a multiple of ln 2 from x in two parts,
-// and then uses a polynomial of degree 7. Arguments that are clamped give 0 or inf.
+// and then uses a polynomial of degree 7. Arguments outside the range of f32 results are clamped,
+// and give 0 or inf.
 SIMT_FN float exp_f32(float x) {
   const float inside = x < -104.0f ? -104.0f : x > 88.8f ? 88.8f : x;
   const float n = round_even(inside * 1.44269504f);

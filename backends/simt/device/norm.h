@@ -2,9 +2,9 @@
 // layer_norm, rms_norm, group_norm and batch_norm: y = (x - mean) * rstd * gamma + beta. The kernel
 // first computes the mean, and then the variance about the mean.
 //
-// Operands: y, x, gamma, beta, mean and rstd. The last two are outputs, and are f32. Further places
-// belong to batch_norm: the running mean and variance as inputs, then as outputs. extra[0] to
-// extra[3]: their strides. numbers: epsilon and momentum. `option` is a set of SIMT_NORM_*.
+// Operands: y, x, gamma, beta, mean and rstd. mean and rstd are f32 outputs. batch_norm has further
+// operands: the running mean and variance as inputs, then as outputs. extra[0] to extra[3]: their
+// strides. numbers: epsilon and momentum. `option` is a set of SIMT_NORM_*.
 #include "tile.h"
 
 #include "norm_params.h"

@@ -47,7 +47,7 @@ struct ReduceParams {
   u32 outer_rank, inner_rank;    // inner_rank is at least 1
   u32 rows, extent;              // number of rows, elements per row
   u32 splits, split_length;      // splits per row, elements per split
-  u32 first_split, row_splits;   // the launch's first split, and all splits of a row
+  u32 first_split, row_splits;   // index of the launch's first split, and splits per row over all launches
   u32 first_element;             // the logical index of element 0
   u32 out_bytes;                 // bytes of an element of the output
   u32 is_immediate, is_partial;  // is_partial is not 0 if the launch stores partial results
@@ -131,9 +131,9 @@ struct PoolParams {
 static_assert(sizeof(PoolParams<NestParams>) == 520, "host and kernels must agree on the layout");
 static_assert(sizeof(PoolParams<RowParams>) == 488, "host and kernels must agree on the layout");
 
-// A product with quantized weights, which are b. The operands `own` are the weights' scale, the
-// weights' zero point, a third operand, and the zero point of a. The third operand is the weights'
-// minimum if a is float, and the scale of a if a is integer.
+// A matrix product in which b contains quantized weights. The operands `own` are the weights'
+// scale, the weights' zero point, a third operand, and the zero point of a. The third operand is
+// the weights' minimum if a is float, and the scale of a if a is integer.
 struct QuantizedParams {
   GemmParams gemm;
   i64 column_strides[3], block_strides[3];  // strides of the weights' scale, zero point and minimum
@@ -152,8 +152,8 @@ struct DivisorParams {
 static_assert(sizeof(DivisorParams) == 16, "host and kernels must agree on the layout");
 
 // Convolutions and their gradients as GEMMs whose operand b consists of windows of an image: c[m,n]
-// is the sum of a[m,k] * b[k,n] over k. A column n consists of a channel or batch index and three
-// indices along the image. k consists of the same kinds of indices. The position of b[k,n] along
+// is the sum of a[m,k] * b[k,n] over k. A column index n combines a channel or batch index with
+// three indices along the image. k combines indices of the same kinds. The position of b[k,n] along
 // dimension d of the image is column_step[d] * n[d] + depth_step[d] * k[d] + origin[d]. Elements
 // outside the image are 0.
 //

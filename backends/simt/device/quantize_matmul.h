@@ -13,7 +13,8 @@
 #define QUANTIZED_A_ZERO 3
 
 SIMT_FN bool has_own(const QuantizedParams& p, int own) { return (p.given >> own & 1u) != 0; }
-// Loads a number of one of the types of QuantizedParams, or returns the immediate.
+// Loads a number whose `type` is an entry of QuantizedParams::types. If the operand is an
+// immediate, returns its value.
 SIMT_FN float load_number(const GemmParams& p, Pointer base, int operand, u32 type, i64 at) {
   const bool immediate = (p.immediate >> operand & 1u) != 0;
   const u64 value = p.immediates[operand];
@@ -29,7 +30,7 @@ SIMT_FN u32 own_byte(const QuantizedParams& p, const GemmPointers& at, int own, 
   return at_offset<u8>(at.own[own], p.gemm.offsets[4 + own])[position];
 }
 
-// The parameters of the weights of a column and a block.
+// The parameters that the weights of a column within a block share.
 struct Scale {
   float scale, minimum;
   i32 zero;
@@ -68,7 +69,8 @@ struct QuantizedProduct {
     if (has_own(p, QUANTIZED_ZERO)) out.zero = zero_of(p, at, parameter_at(p, 1, column, block));
     return out;
   }
-  // A weight as a factor of the product.
+  // Returns the factor by which the product multiplies: the dequantized weight or, with integers,
+  // the weight minus its zero point.
   SIMT_FN static Number factor(const Params& p, const Scale& scale, i32 weight) {
 #if SIMT_IS_FLOAT
     const float product = (float)(weight - scale.zero) * scale.scale;

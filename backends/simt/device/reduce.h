@@ -142,7 +142,7 @@ struct Best {
   }
 };
 
-// The greatest key wins, and the lowest index among equal keys.
+// The result is the greatest key and, among equal keys, the lowest index.
 struct Extremum {
   SIMT_T::Order key;
   u32 index;

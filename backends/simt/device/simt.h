@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subset of C++ that CUDA, HIP and C++ for OpenCL share. Only this file differs between them.
+// The subset of C++ that CUDA, HIP and C++ for OpenCL share. Only this file contains code for one
+// of these languages.
 //
 // A kernel takes one Pointer per operand and one parameter struct by value. The first member of the
 // struct contains the byte offset of element 0 of each operand.
@@ -14,8 +15,8 @@ typedef uint u32;
 typedef long i64;
 typedef ulong u64;
 #define SIMT_FN inline
-// A function that compilers inline first. A compiler for CPUs otherwise assumes that each lane has
-// its own arguments, so that loops process one lane at a time.
+// A function that compilers inline before vectorization. Otherwise a compiler for CPUs assumes that
+// arguments differ between lanes, and its loops process one lane at a time.
 #define SIMT_INLINED __attribute__((always_inline)) inline
 #define SIMT_GLOBAL global
 #define SIMT_LOCAL local
@@ -30,7 +31,7 @@ SIMT_FN u32 local_id() { return (u32)get_local_id(0); }
 SIMT_FN u32 width() { return get_sub_group_size(); }
 SIMT_FN u32 lane() { return get_sub_group_local_id(); }
 SIMT_FN u32 subgroup() { return get_sub_group_id(); }
-// The same number, which compilers for CPUs know to be equal in all lanes.
+// The same number, in a form that compilers for CPUs recognize as equal in all lanes.
 SIMT_FN u32 uniform_subgroup() { return sub_group_broadcast(get_sub_group_id(), 0u); }
 SIMT_FN u32 subgroups() { return get_num_sub_groups(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return sub_group_shuffle_xor(x, mask); }

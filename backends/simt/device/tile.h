@@ -7,17 +7,17 @@
 #include "nest.h"
 #include "tile_params.h"
 
-// The rows of a tile, and the chunks of these rows that the tile processes.
+// The rows that a tile processes, and the range of chunks within these rows.
 template <int Operands>
 struct Tile {
   i64 at[Operands];  // position of element 0 of the first thread's row, in elements
   u32 row, split;
   u32 first, last;  // chunks `first` to `last` - 1
   u32 index, size;  // this thread's index in the tile, and the number of threads
-  u32 first_index;  // the index of lane 0 of this thread's sub-group
+  u32 first_index;  // the index that lane 0 of this sub-group has in the tile
   u32 lanes;        // number of threads that have a row
-  bool is_cached;   // whether the cache holds the elements of the tile's rows
-  u32 slot;         // the tile's first place in the cache
+  bool is_cached;   // whether the cache contains the elements of the tile's rows
+  u32 slot;         // the tile's first slot in the cache
 };
 
 // The element that a thread processes. `access` is one of SIMT_ACCESS_*.
@@ -26,7 +26,7 @@ struct Spot {
   enum { kAccess = access };
   i64 at[Operands];  // position of the first thread's element
   u32 element;       // index of this thread's element in its segment
-  u32 slot;          // place of the first thread's element in the cache
+  u32 slot;          // slot of the first thread's element in the cache
 };
 
 // Capacity of the cache of a group, in f32 numbers.
@@ -42,7 +42,7 @@ SIMT_FN u32 item_step(const Params& p) {
 }
 
 // `numbers` is the number of values per element that the kernel keeps in the cache. The values of
-// an element begin at place `numbers` * slot.
+// an element begin at index `numbers` * slot.
 template <int Places, int Operands>
 SIMT_FN Tile<Operands> tile_of(const TileParams<Places, Operands>& p, u32 item, u32 numbers) {
   Tile<Operands> t;
@@ -253,8 +253,8 @@ SIMT_FN u32 partial_step(const TileParams<Places, Operands>& p, const Tile<Opera
   return p.tile == SIMT_TILE_THREADS ? 1u : t.size;
 }
 
-// Sums and maxima over the threads that share a row. All of these threads obtain the same result. The
-// functions for sums replace `sum`. `parts` has one entry per sub-group.
+// Sums and maxima over the threads that share a row. All of these threads obtain the same result.
+// The functions for sums store the result in `sum`. `parts` has one entry per sub-group.
 #define SIMT_MAX_SUBGROUPS 128
 SIMT_FN float shuffle_float(float x, u32 mask) { return float_of_bits(shuffle_xor(bits_of_float(x), mask)); }
 SIMT_FN void join(Sum& sum, float high, float low) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dtypes. `Bits` is the type of an element in memory, and `Value` is the type for arithmetic.
-// Arithmetic on f16 and bf16 uses float. Conversions use integers, and products that are not
-// subnormal, so that no device flushes subnormals. `Order` is an integer that compares like the
-// number: -0 equals +0, and NaN is the maximum.
+// Arithmetic on f16 and bf16 uses float. Conversions use integers, and products that are never
+// subnormal, so that devices that flush subnormals give the same results. `Order` is an integer
+// that compares like the number: -0 equals +0, and NaN is the maximum.
 #pragma once
 #include "simt.h"
 

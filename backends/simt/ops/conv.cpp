@@ -51,7 +51,7 @@ int32_t inverse_modulo(int64_t a, int64_t m) {
   return static_cast<int32_t>((x % m + m) % m);
 }
 
-// A product that would overflow is inexact but large.
+// If the product would overflow, the result is inexact but large.
 template <class Shaped>
 double elements_of(const Shaped& view) {
   double elements = 1;
@@ -370,7 +370,7 @@ class ConvWeight : public Convolution {
 void add_conv(Operators& operators) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
     const auto add = [&](uint32_t op, OperatorEntry entry) {
-      entry.mixed = rules::kMixedParameters;  // only operators with a bias have this mixture
+      entry.mixed = rules::kMixedParameters;  // only operators with a bias combine these dtypes
       operators.add(op, dtype, std::move(entry));
     };
     add(BP_OP_CONV, entry_of<Conv>(dtype));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator cross_entropy and its gradient. If the loss is reduced, each group adds the losses of
-// its rows, and a further kernel adds the sums of the groups.
+// The operator cross_entropy and its gradient. If the loss is reduced, each group adds the losses
+// of its rows, and another kernel adds the sums of the groups.
 #include "ops/operators.hpp"
 #include "ops/tile.hpp"
 

@@ -119,8 +119,7 @@ class Reduce : public Operator {
     if (one_axis && length > UINT32_MAX) {
       return kit::invalid_argument(call.op->name, ": the axis exceeds 2^32 - 1 elements; divide the input");
     }
-    // A row has at most three times as many slices as it has multiples of the maximum, and each slice
-    // ends a split.
+    // A row has at most three slices per Nest::kMaxCount elements, and each slice ends a split.
     const int64_t row_splits = whole ? 1 : splits + 3 * ceil_div(length, Nest::kMaxCount / 2);
     const int64_t max_rows =
         whole ? Nest::kMaxCount / std::max<int64_t>(splits, 1) : std::max<int64_t>(kMaxPartials / row_splits, 1);
@@ -192,7 +191,7 @@ void add_reduce(Operators& operators) {
        {BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN, BP_OP_ARGMAX, BP_OP_ARGMIN}) {
     for_dtypes(kComputed & kit::find_op(op)->dtypes, [&](uint32_t dtype) {
       OperatorEntry entry = entry_of<Reduce>(op, dtype);
-      entry.mixed = rules::kMixedIndex;  // only argmax and argmin have this mixture
+      entry.mixed = rules::kMixedIndex;  // only argmax and argmin combine these dtypes
       operators.add(op, dtype, std::move(entry));
     });
   }

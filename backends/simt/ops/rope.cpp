@@ -86,7 +86,8 @@ class Rope : public Operator {
     params.rows = rows.nest_params();
     uint32_t group = limits.width;
     while (!limits.is_cpu && group < params.pairs && group * 2 <= limits.max_group_size) group *= 2;
-    // Chunks are long, so that rows share sines and frequencies, but all compute units have work.
+    // Chunks are as long as possible while all compute units have work. In long chunks, more rows
+    // share sines and frequencies.
     const uint32_t wanted = limits.compute_units * (limits.is_cpu ? 4 : 16), count = params.rows.count;
     const uint32_t divisions = std::max(wanted / count, 1u);
     params.repeat_chunk = std::max(params.repeats / divisions, 1u);

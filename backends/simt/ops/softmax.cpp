@@ -53,7 +53,7 @@ class Softmax : public Operator {
 void add_softmax(Operators& operators) {
   for_dtypes(kComputed & BP_SET_FLOATS, [&](uint32_t dtype) {
     OperatorEntry entry = entry_of<Softmax>(dtype);
-    entry.mixed = rules::kMixedWide;  // softmax_bwd has no such mixture
+    entry.mixed = rules::kMixedWide;  // softmax_bwd does not combine these dtypes
     for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) operators.add(op, dtype, entry);
   });
 }

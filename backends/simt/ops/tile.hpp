@@ -49,7 +49,8 @@ struct TileGrid {
   uint32_t group_size, groups;
   int64_t blocks;
   int64_t chunk, segment_chunks, chunks, split_chunks, splits;
-  // Whether local memory may hold the elements of rows. CPUs have them in a cache anyway.
+  // Whether local memory may contain the elements of rows. On CPUs, a hardware cache contains them
+  // anyway.
   bool caches;
 
   // `reduces` states whether the kernel needs a result of all elements of a row.
@@ -140,7 +141,7 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
 enum class TilePasses {
   kReduce,  // writes results of rows only
   kReduceAndMap,
-  kMap,  // needs no result of the row
+  kMap,  // needs no result of a whole row
 };
 
 // Enqueues `kernel` for all rows. `fill(params)` sets the parameters that are specific to the

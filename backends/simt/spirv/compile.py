@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles a kernel source to SPIR-V: compile.py CLANG LLVM_SPIRV SPIRV_OPT SOURCE OUTPUT DEPFILE MACRO...
 
-The macros define the type of the module (modules/meson.build). The module serves every width of sub-groups, because
-the plugin replaces the width before a driver compiles the module."""
+The macros define the type of the module (modules/meson.build). The module is valid for every width
+of sub-groups, because the plugin replaces the width before a driver compiles the module."""
 import os
 import subprocess
 import sys

@@ -12,8 +12,8 @@ namespace backplane::simt {
 
 namespace {
 
-// A driver loads its compiler when it first takes a module, and the compiler registers exit handlers.
-// DriverCall therefore registers its handler after that (driver_call.hpp).
+// A driver loads its compiler when it first receives a module, and the compiler registers exit
+// handlers. DriverCall therefore registers its own handler afterwards (driver_call.hpp).
 struct StopsAtExit {
   ~StopsAtExit() { [[maybe_unused]] static const bool once = (DriverCall::stop_at_exit(), true); }
 };

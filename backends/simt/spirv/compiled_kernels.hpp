@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled kernels of a device whose driver takes SPIR-V. Each kernel is a module of its own, which
-// is compiled when a plan first needs the kernel. Files keep the binaries.
+// The compiled kernels of a device whose driver accepts SPIR-V. Each kernel is a separate module.
+// The module is compiled when a plan first needs the kernel, and its binary is stored in a file.
 #pragma once
 
 #include <deque>
@@ -52,7 +52,7 @@ class CompiledKernels {
   const std::deque<Entry>& entries() const { return entries_; }
 
  private:
-  // Returns a module that is ready to use, or null if the driver does not take the binary.
+  // Returns a module that is ready to use, or null if the driver rejects the binary.
   virtual Module load(std::span<const std::byte> binary, const std::string& function) const = 0;
   // Compiles a module.
   virtual kit::Result<Module> build(const KernelName& name, std::span<const uint32_t> spirv) const = 0;

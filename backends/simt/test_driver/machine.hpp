@@ -41,7 +41,7 @@ class Machine {
     bool operator==(const Allocation&) const = default;
   };
 
-  // Returns null if there is no OpenCL device for CPUs that takes SPIR-V.
+  // Returns null if no OpenCL device for CPUs accepts SPIR-V.
   static Machine* get();
 
   cl_device_id device() const { return device_; }
@@ -107,8 +107,8 @@ class Signal {
   Machine& machine_;
 };
 
-// A kernel's arguments as bytes. An argument of 8 bytes is a pointer, because the kernels take
-// pointers and one struct, which is longer.
+// A kernel's arguments as bytes. An argument of 8 bytes is a pointer, because every other argument
+// is a struct of more than 8 bytes.
 struct Arguments {
   std::vector<std::vector<std::byte>> values;
 };

@@ -70,8 +70,8 @@ void finish_queue(cl_command_queue queue) {
   clReleaseEvent(marker);
 }
 
-// All queues, and those that no Work uses. A queue is released only at exit: if a thread of the CPU
-// runtime drops the last reference, that thread waits for itself.
+// All queues, and the queues that no Work uses. A queue is released only at exit: if a thread of
+// the CPU runtime drops the last reference, that thread waits for itself.
 struct Queues {
   std::mutex mutex;
   std::vector<cl_command_queue> all, idle[2];  // idle queues by Order

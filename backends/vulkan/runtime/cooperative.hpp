@@ -48,7 +48,7 @@ struct CooperativeMatrices {
 class CooperativeRequest {
  public:
   // Chains feature structs to `v12`, and enables the features of `v12` that kernels with
-  // cooperative matrices need. The CooperativeRequest owns the chained structs, so it must live
+  // cooperative matrices need. The CooperativeRequest owns the chained structs, so it must exist
   // until the VkDevice has been created.
   CooperativeRequest(const CooperativeMatrices& matrices, VkPhysicalDeviceVulkan12Features& v12);
   CooperativeRequest(const CooperativeRequest&) = delete;

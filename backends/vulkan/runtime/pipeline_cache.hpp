@@ -42,7 +42,7 @@ class PipelineCache {
   // Creates a VkPipelineCache that merges `handle_` with `stored`, the data of another process.
   kit::Result<VkPipelineCache> merged(std::vector<std::byte> stored);
   kit::Result<std::vector<std::byte>> data_of(VkPipelineCache cache);
-  // Returns why the file was not written, or an empty string on success.
+  // Returns the reason why the file was not written, or an empty string on success.
   std::string store();
 
   LogicalDevice& device_;

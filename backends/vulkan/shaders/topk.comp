@@ -46,8 +46,8 @@ BITS x_at(uint i) { return load_bits(base + uint64_t(params.extra[2] * int64_t(i
 // the known digits.
 struct Bound {
   KEY key, key_mask;
-  // The bound of positions. It is used only if a part of the elements with the greatest selected
-  // key is selected.
+  // The bound of positions. It is used only if some, but not all, elements with the greatest
+  // selected key are selected.
   uint position, position_mask;
   uint ties;
 };

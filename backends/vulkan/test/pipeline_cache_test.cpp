@@ -27,7 +27,7 @@ class PipelineCaches : public OnDevice {
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  // Does what a separate process would do: opens the device, compiles two pipelines, and saves the
+  // Simulates a separate process, which opens the device, compiles two pipelines, and saves the
   // cache.
   void run() {
     auto device = LogicalDevice::create(instance, 0);

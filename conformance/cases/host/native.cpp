@@ -50,7 +50,8 @@ void require_status(Context& context, const char* what, bp_status got, bp_status
   context.require(got == expected, "{} returned {}, not {}", what, status_name(got), status_name(expected));
 }
 
-// Allocates several buffers in one block of the cache. The handle of each states its own bytes.
+// Allocates several buffers in one block of the cache. The handle of each buffer refers to the
+// bytes of this buffer.
 void wraps_memory(Context& context) {
   HostSide side(context);
   std::vector<backplane::Buffer> all;
@@ -118,7 +119,8 @@ void event_handles(Context& context) {
   require_form(context, event.native(), "bph_event_get_native");
 }
 
-// Calls that the host library refuses. A refused call changes nothing, and calls no owner back.
+// Calls that the host library refuses. A refused call changes nothing, and does not call the
+// owner's callback.
 void host_refuses_handles(Context& context) {
   HostSide side(context);
   const backplane::Buffer buffer = buffer_on(side.device, side.stream);

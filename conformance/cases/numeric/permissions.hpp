@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of the attribute `precision` that the cases test: each precision-relaxation flag
-// alone, all known flags, all unknown bits, and all 32 bits. A flag widens the bound only if the
+// alone, all known flags, all unknown bits, and all 32 bits. A flag increases the bound only if the
 // flag applies to products of the case's dtype.
 #pragma once
 

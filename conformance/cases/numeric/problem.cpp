@@ -90,7 +90,7 @@ std::string_view extension_of(const Problem& problem) {
 }
 
 uint32_t profile_of(const Problem& problem) {
-  if (problem.mixed != 0) return BP_PROFILE_COMPOSITE;  // core decomposes mixtures that the plugin lacks
+  if (problem.mixed != 0) return BP_PROFILE_COMPOSITE;  // core decomposes combinations that the plugin lacks
   const bool adds_floats =
       problem.op == BP_OP_SCATTER && oracle::is_float(problem.dtype) && problem.parameters[1] == BP_SCATTER_ADD;
   const uint32_t own = adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(problem.op)->profile;

@@ -276,7 +276,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   }
   adding = add_mixed;
   for (const int32_t bias : {0, 1}) {
-    if (bias == 0 && rules::is_half(dtype)) continue;  // the mixture kMixedParameters needs a bias
+    if (bias == 0 && rules::is_half(dtype)) continue;  // kMixedParameters needs a bias
     put({3, 7}, 33, Form::weights_8, BP_I8, bias, bias, 0);
     put({3, 7}, 33, Form::weights_4, 0, 1 - bias, bias, 0);
     put({3, 7}, 33, Form::weights_4_blocks, 0, bias, bias, 0);

@@ -19,7 +19,8 @@ void has_a_slot(Context& context) {
   context.require(any, "the device has bp.native, and every slot of its table is null");
 }
 
-// The handles of a device are numbered from 0. They are the same while the device is open.
+// The indices of a device's handles are consecutive from 0. Each handle is constant while the
+// device is open.
 void device_handles_are_constant(Context& context) {
   Device& device = context.device();
   const auto slot = native_with(context, &bp_native_api::device_native, "device_native").device_native;
@@ -69,7 +70,7 @@ void buffer_handle_is_constant(Context& context, uint32_t kind) {
   context.require(are_equal(handle_of(context, buffer), handle), "buffer_native gave another handle after use");
 }
 
-// With BP_NATIVE_ADDRESS, the handle states the address that buffer_address returns.
+// With BP_NATIVE_ADDRESS, the handle contains the address that buffer_address returns.
 void buffer_handle_is_the_address(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();

@@ -93,7 +93,7 @@ struct WrapScene {
   Stream wrapping;
 };
 
-// Work runs in the order of the enqueue calls, whichever of the two streams enqueues.
+// Work of both streams runs in the order of the enqueue calls.
 void keeps_the_order(Context& context, bool wrapping_first) {
   WrapScene scene(context);
   Stream& first = wrapping_first ? scene.wrapping : scene.own;
@@ -196,7 +196,7 @@ void wrapping_leaves_nothing(Context& context) {
   });
 }
 
-// A handle of another open device is used rightly or refused.
+// The device must use a handle of another open device correctly, or refuse it.
 void of_another_open(Context& context) {
   Device& device = context.device();
   Device other(context.plugin(), context.device_index());
@@ -244,7 +244,7 @@ void set_type(bp_native_handle& handle, const char* type) {
   std::strncpy(handle.type, type, sizeof(handle.type) - 1);
 }
 
-// The handle of an object of one kind is no handle of the other kind.
+// The device must not accept the handle of an object of one kind as a handle of the other kind.
 void refuses_the_other_kind(Context& context) {
   Device& device = context.device();
   const Stream own(device);

@@ -26,10 +26,11 @@ unmeasured = {"case": None, "outcome": "is not in the page", "kills": 0, "runs":
 page_head = """<!-- Written by conformance/mutants/test/mutation_test.py --full; do not edit. -->
 # What the suite catches
 
-Each mutant is the reference plugin with one defect ([how they are made](../conformance/mutants/README.md)). Numbers 1 to 60 are the
-defects that the suite was designed against; the others are later ones. The suite ran against each mutant until a case failed: the table
-names that case and its outcome. Then the unit in the last column ran again with other seeds, which gives the kill rate. The unit is that
-case alone or, if the defect needs other cases in the same process, the case's group. A mutant by chance is a race and runs {repeats} times.
+Each mutant is the reference plugin with one defect ([how mutants are made](../conformance/mutants/README.md)). The suite was designed to
+find defects 1 to 60; defects with higher numbers were added later. The suite ran on each mutant until a case failed. The table names this
+case and its outcome. The unit in the last column then ran again with other seeds. The unit is the case alone, or the case's group if the
+defect needs other cases in the same process. A defect *by nature* has an effect in each run. A defect *by chance* is a race, so its unit
+runs {repeats} times.
 
 """
 

@@ -135,8 +135,8 @@ class Tensor {
   static Tensor empty(const Stream& stream, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(stream.device(), stream.get(), dtype, shape, kind);
   }
-  // Overload without a stream. The memory is reused only after the work that was pending on any
-  // stream at the release of the tensor's buffer has completed.
+  // Overload without a stream. The memory is reused only after all streams have completed the work
+  // that was pending when the tensor's buffer was released.
   static Tensor empty(const Device& device, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(device.get(), nullptr, dtype, shape, kind);
   }

@@ -35,7 +35,7 @@ struct Exported {
   DLManagedTensorVersioned managed;
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];
-  Buffer* buffer;  // the buffer that this export holds
+  Buffer* buffer;  // the buffer that this export keeps alive
 };
 
 void end_export(DLManagedTensorVersioned* managed) {

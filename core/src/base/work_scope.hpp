@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reason why this thread calls a plugin. A trace shows the reason for calls that core makes on
 // its own initiative. Only slow paths set the reason, so an eager call has no extra cost
-// (docs/decisions/0017-what-a-trace-is-told.md).
+// (docs/decisions/0017-information-for-the-trace-layer.md).
 #pragma once
 
 namespace backplane::core {

@@ -5,7 +5,7 @@
 //
 // While a lock is held, no host callbacks run, except the framework's allocator. Log lines of this
 // thread and releases of imported memory are deferred until the thread releases its last lock
-// (docs/decisions/0076-streams-that-threads-share.md).
+// (docs/decisions/0076-shared-streams.md).
 #pragma once
 
 #include <cstdint>

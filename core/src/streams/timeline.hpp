@@ -42,8 +42,8 @@ class Timeline final : public Object {
   uint64_t point() const noexcept { return enqueued() + unseen_; }
   bool passed(uint64_t point) const noexcept { return completed_.load(std::memory_order_acquire) >= point; }
   bool idle() const noexcept { return passed(point()); }
-  // Returns the point that a wait for the whole stream completes. The stream's owner calls this
-  // function before the wait.
+  // Returns the point that has completed once a wait for the whole stream returns. The stream's
+  // owner calls this function before the wait.
   uint64_t point_of_wait() noexcept {
     if (unseen_ != 0) count_enqueue();
     return enqueued();

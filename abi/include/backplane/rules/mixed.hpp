@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixtures of dtypes: the ways in which a legal descriptor differs from an operator's plain form.
+// Combinations of dtypes: the differences between a legal descriptor and an operator's plain form.
 // In the plain form all floats have one dtype (statistics of f16 and bf16 data are f32) and indices
-// are i32. A kernel supports the plain form and the mixtures in its mask.
+// are i32. A kernel supports the plain form and the differences in its mask.
 #pragma once
 
 #include <backplane/rules/match.hpp>
 
 namespace backplane::rules {
 
-// Bits of a mask of mixtures.
+// Bits of a mask of differences.
 enum Mixed : uint32_t {
   kMixedParameters = 1u << 0,  // parameters are f32 and data are f16 or bf16
   kMixedState = 1u << 1,       // state is f32 and parameters are f16 or bf16
@@ -59,7 +59,7 @@ inline uint32_t mixed_composite(const bp_op_desc& desc) {
 
 }  // namespace detail
 
-// Returns the mask of mixtures of a descriptor whose counts and dtypes are legal.
+// Returns the mask of a descriptor whose counts and dtypes are legal.
 inline uint32_t mixed_of(const bp_op_desc& desc) {
   switch (desc.op) {
     case BP_OP_SOFTMAX:
@@ -77,7 +77,7 @@ inline uint32_t mixed_of(const bp_op_desc& desc) {
   }
 }
 
-// Describes a mask of mixtures, such as "f32 parameters, i64 indices".
+// Describes a mask, for example as "f32 parameters, i64 indices".
 inline std::string mixed_text(uint32_t mixed) {
   constexpr const char* kNames[] = {"f32 parameters",
                                     "f32 state",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signatures of the composites: dtypes and dimensions of operands, and which of these must
-// agree.
+// The signatures of the composites: the dtypes and dimensions of operands, and the rules by which
+// they must agree.
 #pragma once
 
 #include <backplane/rules/bound.hpp>
@@ -10,19 +10,20 @@ namespace backplane::rules {
 
 // An operand: a dtype, then its dimensions.
 //   t        T, the float dtype of the composite
-//   s        statistics: f32 if t is f16 or bf16, otherwise t
-//   p        parameters: t, or f32 if t is f16 or bf16; one dtype in all operands
-//   r        state: p's dtype, or f32 if that is f16 or bf16; one dtype in all operands
-//   h        stored in half the bytes: t, or f16 or bf16 if t is f32; one dtype in all operands
-//   f        any float dtype, independent of t; one dtype in all operands
-//   q, w, a  i8 or u8 (a: or t); each is one dtype in all operands
+//   s        dtype of statistics: f32 if t is f16 or bf16, otherwise t
+//   p        dtype of parameters: t, or f32 if t is f16 or bf16; the same in all operands
+//   r        dtype of state: p, or f32 if p is f16 or bf16; the same in all operands
+//   h        t, or a narrower dtype (f16 or bf16) if t is f32; the same in all operands
+//   f        any float dtype, independent of t; the same in all operands
+//   q, w     i8 or u8; the same in all operands
+//   a        i8, u8 or t; the same in all operands
 //   n        i32 or i64
 //   m        bool or any float dtype, independent of t
-//   v        any dtype of the operator; one dtype in all operands
+//   v        any dtype of the operator; the same in all operands
 //   A..Z     an extent; equal letters are equal extents
 //   * + -    any number of dimensions; equal signs are equal dimensions
-//   ?        at the end: or a single element
-//   #        a rule of the composite (composite.hpp)
+//   ?        at the end of a pattern: the operand may also have a single element
+//   #        a rule in composite.hpp determines the dimensions
 struct Pattern {
   char dtype = 0;
   char dims[5] = {};

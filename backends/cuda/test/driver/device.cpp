@@ -69,7 +69,7 @@ int attribute_of(CUdevice_attribute attribute) {
   }
 }
 
-// Executes a function that concerns a device. `body(context)` returns the result.
+// Executes a function that has a device as parameter. `body(context)` returns the result.
 template <class Body>
 CUresult run_on(const char* function, CUdevice device, const void* out, const Body& body) {
   return run(function, Needs::kStart, [&](Call&) {

@@ -39,8 +39,8 @@ struct Hardware {
   }
 };
 
-// Writes handles to `out`, as the specification requires. If `out` is null or *count is 0, only
-// sets *count.
+// Writes handles to `out`, and sets *count as the specification requires. If `out` is null or
+// *count is 0, only sets *count.
 template <class Handle, class T>
 ze_result_t give(uint32_t* count, Handle* out, const std::vector<T*>& all) {
   const auto available = static_cast<uint32_t>(all.size());

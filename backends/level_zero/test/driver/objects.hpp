@@ -39,8 +39,8 @@ struct Object {
   const Type type;
 };
 
-// The objects that exist. check() ends the process if a handle refers to no such object. The
-// specification leaves the use of such a handle undefined.
+// The objects that exist. The specification does not define the use of a handle without an object.
+// check() then ends the process.
 class Living {
  public:
   static void add(Object* object);
@@ -168,7 +168,8 @@ void destroy(T* object) {
   delete object;
 }
 
-// ENTER begins each function. It fails on request, and if the handle is null.
+// ENTER begins each function. The function then fails if the test requests a failure, or if the
+// handle is null.
 #define ENTER(function, handle)                                                                   \
   if (const uint32_t requested = simt::test_driver::requested_failure(#function); requested != 0) \
     return static_cast<ze_result_t>(requested);                                                   \

@@ -17,7 +17,7 @@ struct TracePlugin : WrappedPlugin {
   TracePlugin(const bp_plugin* wrapped, const bp_host* given, TraceFile& where)
       : WrappedPlugin(wrapped, given), file(where) {}
 
-  TraceFile& file;  // the file lives until the process ends
+  TraceFile& file;  // the file exists until the process ends
 
   void add(TraceEvent& event) noexcept { file.add(event.text(), *host); }
 };

@@ -8,7 +8,7 @@ namespace backplane::core::layers {
 
 class TraceFile;
 
-// Wraps `inner` in a layer that records every device call in `file`. The file must live until the
+// Wraps `inner` in a layer that records every device call in `file`. The file must exist until the
 // process ends. Throws bad_alloc.
 const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& file);
 

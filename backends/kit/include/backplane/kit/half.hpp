@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // f16 and bf16 in software. Widening is exact. Narrowing rounds once, to nearest even. Subnormals
-// are kept. The code has no branches, so that loops vectorise.
+// are preserved. The code has no branches, so that loops vectorise.
 #pragma once
 
 #include <bit>

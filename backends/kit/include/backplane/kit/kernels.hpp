@@ -31,8 +31,8 @@ struct KernelSpec {
   Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
   // Call::state of each execution, unless `prepare` sets another state.
   std::shared_ptr<const void> state = {};
-  // Mask of rules::Mixed: the mixtures of dtypes that the kernel supports in addition to the plain
-  // form.
+  // Mask of rules::Mixed: the combinations of dtypes that the kernel supports in addition to the
+  // plain form.
   uint32_t mixed = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace backplane::kit {
 
 // The type Operator must have a field `mixed`, a mask of rules::Mixed. The mask contains the
-// mixtures of dtypes that the entry supports in addition to operands of one dtype.
+// combinations of dtypes that the entry supports in addition to operands of one dtype.
 template <class Operator>
 class Operators {
  public:
@@ -22,8 +22,8 @@ class Operators {
     table_.insert_or_assign(key(op, dtype, second), std::move(entry));
   }
 
-  // Returns null if the plugin has no operator for these dtypes and mixtures. `mixed` is the
-  // descriptor's mask of mixtures (rules::mixed_of).
+  // Returns null if the plugin has no operator for these dtypes. `mixed` is the result of
+  // rules::mixed_of for the descriptor.
   const Operator* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));

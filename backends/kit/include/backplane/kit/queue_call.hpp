@@ -8,8 +8,8 @@
 
 namespace backplane::kit {
 
-// A buffer of a queue device. `Memory` is the plugin's own handle. It should be as small as a
-// pointer or an address.
+// A buffer of a queue device. `Memory` is the plugin's type of handles, which should be as small as
+// a pointer.
 template <class Memory>
 struct QueueBuffer {
   Memory memory{};

@@ -85,7 +85,7 @@
 //   static constexpr bool kProgramsStay = true;
 //       Launched work does not need its Program, so streams do not keep programs alive.
 //   static constexpr bool kStaysOpen = true;
-//       One Native for each index lives until the process ends, with its compiled kernels. Define
+//       One Native for each index exists until the process ends, with its compiled kernels. Define
 //       this constant for drivers that leak or are slow when they are reopened. The Native then
 //       outlives its Host. Certify the plugin once without this constant, because the constant also
 //       hides leaks in your destructor of Native.
@@ -103,7 +103,7 @@ struct QueueOperator {
   bool dense = true;            // requires dense operands; core stages other operands
   bool device_scalars = false;  // supports BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
-  uint32_t mixed = 0;  // mask of rules::Mixed: the supported mixtures of dtypes
+  uint32_t mixed = 0;  // mask of rules::Mixed: the supported combinations of dtypes
 };
 
 // A native device, and the programs that all plans of an operator share.

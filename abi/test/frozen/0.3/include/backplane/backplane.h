@@ -311,8 +311,8 @@ typedef struct bph_buffer_desc {
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
   /* The stream that will use the buffer; bph_buffer_record records further streams. If null, the
-   * memory is reused only after the work that was pending on any stream at the buffer's release has
-   * completed. */
+   * memory is reused only after all streams have completed the work that was pending when the
+   * buffer was released. */
   bph_stream* stream;
 } bph_buffer_desc;
 #define BPH_BUFFER_DESC_MIN_SIZE 40u
@@ -379,8 +379,8 @@ typedef struct bph_buffer_info {
   uint64_t bytes;
   uint64_t plugin_offset;   /* offset in bytes of this buffer in the plugin's buffer */
   bp_buffer* plugin_buffer; /* argument of optional interfaces; null if there is no memory */
-  /* The address of byte 0, or 0 if the buffer has no bytes. While the buffer lives, [address,
-   * address + bytes) overlaps no other living buffer and no other memory of the process. HOST and
+  /* The address of byte 0, or 0 if the buffer has no bytes. While the buffer exists, [address,
+   * address + bytes) overlaps no other live buffer and no other memory of the process. HOST and
    * SHARED memory have the address of the mapping. DEVICE memory has its address on the device if
    * that address is unique in the process. Otherwise it has an address in reserved pages that
    * cannot be read. */
@@ -397,7 +397,7 @@ BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, 
  *         bytes.
  * Since:  0.3. */
 BPH_API bp_status bph_buffer_get_native(bph_buffer* buffer, bp_native_handle* out, bp_error* error);
-/* Finds the living buffer whose address range contains `address`, on any device, and the offset in
+/* Finds the live buffer whose address range contains `address`, on any device, and the offset in
  * that buffer. Finds only imported buffers, and buffers whose address bph_buffer_get_info or
  * bph_buffer_map returned. Both returned handles are borrowed from their owners. Any thread may
  * call this function. It takes no lock that an enqueue call holds while it calls the plugin.

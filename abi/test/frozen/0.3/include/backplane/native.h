@@ -36,8 +36,8 @@ BP_FROZEN_MIN(bp_native_handle, BP_NATIVE_HANDLE_MIN_SIZE);
  *
  * These rules apply to all slots:
  * Order    A native stream is a stream whose handle was returned, or that was wrapped. It executes
- *          the work of the plugin and of other code in the order of the enqueue calls, so the
- *          plugin submits its work before an enqueue call returns. stream_wait and events cover
+ *          the work of the plugin and of other code in the order of the enqueue calls. The plugin
+ *          therefore submits its work before an enqueue call returns. stream_wait and events cover
  *          both.
  * Threads  During a call on a stream no other code uses the native stream, unless the driver
  *          permits this use. All streams that wrap one native stream count as one stream.

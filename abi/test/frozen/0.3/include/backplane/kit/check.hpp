@@ -9,9 +9,9 @@
 
 namespace backplane::kit {
 
-// The two dtypes that select a kernel. `first` is T of the dtype rule. `second` is the dtype that
-// the rule leaves free: the output's for cast, sums, matmul and composites, the index's for gather
-// and scatter. If the rule leaves no dtype free, `second` is T.
+// The two dtypes that select a kernel. `first` is T of the dtype rule. `second` is the dtype that T
+// does not determine: the output's dtype for cast, sums, matmul and composites, and the index's
+// dtype for gather and scatter. If T determines all dtypes, `second` is T.
 struct KernelDtypes {
   uint32_t first = 0;
   uint32_t second = 0;

@@ -186,7 +186,7 @@ class QueueStream {
     mark_ = std::move(made.value());
     marked_at_ = position_;
     // After a timed mark, the stream is treated as pending, even without new commands. The next
-    // wait then waits for the mark, whose time may be read afterwards.
+    // wait then also waits for the mark, so that its time can be read after the wait.
     idle_at_ = UINT64_MAX;
     close_interval();
     return {};
