@@ -3,6 +3,7 @@
 """Checks rules for the repository's text: source.py ROOT.
 
 The rules concern licence lines, neutrality, allowed includes, slot comments, names, and cited documents."""
+import functools
 import os
 import re
 import subprocess
@@ -121,6 +122,13 @@ def include_faults(root, files):
     file's component, or in an allowed folder."""
     headers = set(files)
     faults = []
+
+    @functools.cache
+    def offered_by(folder):
+        """Returns each tail of the paths in a folder that begins after a slash: the forms in which an include may name a file."""
+        parts = [name.split("/") for name in files if name.startswith(folder + "/")]
+        return {"/".join(path[i:]) for path in parts for i in range(1, len(path))}
+
     for name in files:
         owner = owner_of(name)
         if not owner or not name.endswith(code):
@@ -139,11 +147,10 @@ def include_faults(root, files):
             if quote == "<" or header in generated:
                 continue
             own = backend_of(name) or owner
-            offered = [other for other in files if other.startswith((own + "/", made_of.get(owner, own) + "/"))]
             relative = os.path.normpath(os.path.join(os.path.dirname(name), header))
             if relative.split("/")[0] == ".." or relative in headers and not relative.startswith(own + "/"):
                 faults.append(f"{name}: reaches into {relative}")
-            elif relative not in headers and not any(other.endswith("/" + header) for other in offered):
+            elif relative not in headers and not any(header in offered_by(folder) for folder in (own, made_of.get(owner, own))):
                 faults.append(f"{name}: includes {header}, which is not of {own}")
     return faults
 
@@ -212,8 +219,11 @@ def private_word_faults(root, files):
     for name in files:
         if not name.endswith(code + (".comp", ".glsl")):
             continue
-        for number, line in enumerate(read(root, name).splitlines(), 1):
-            faults += [f"{name}:{number}: {found[0]}: the field's term is {term}" for pattern, term in private_words for found in pattern.finditer(line)]
+        text = read(root, name)
+        for pattern, term in private_words:
+            if pattern.search(text):
+                for number, line in enumerate(text.splitlines(), 1):
+                    faults += [f"{name}:{number}: {found[0]}: the field's term is {term}" for found in pattern.finditer(line)]
     return faults
 
 
@@ -282,16 +292,18 @@ def main(root):
     for name, faults_of in checks.items():
         faults = faults_of(root, files)
         tap.check(name, not faults, "\n".join(faults))
-    for faults_of, name, text in plants:
-        with tempfile.TemporaryDirectory() as folder:
-            for link in files:
-                os.makedirs(os.path.join(folder, os.path.dirname(link)), exist_ok=True)
-                os.symlink(os.path.join(os.path.abspath(root), link), os.path.join(folder, link))
-            os.makedirs(os.path.join(folder, os.path.dirname(name)), exist_ok=True)
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+    with tempfile.TemporaryDirectory() as folder:
+        for link in files:
+            os.makedirs(os.path.join(folder, os.path.dirname(link)), exist_ok=True)
+            os.symlink(os.path.join(os.path.abspath(root), link), os.path.join(folder, link))
+        for faults_of, name, text in plants:
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             planted = [fault for fault in faults_of(folder, files + [name]) if "planted" in fault]
             tap.check(f"caught: {faults_of.__name__} in {name}", planted, "a planted fault went unseen")
+            os.remove(path)
     tap.done()
 
 
