@@ -31,10 +31,11 @@ enum Lack : uint32_t {
   kSubnormals = 1u << 16,
   kSort = 1u << 17,  // the operator `sort`, without which a device does not reach INFER
   kNative = 1u << 18,
+  kGraphs = 1u << 19,
 };
 // All optional features that a device may lack together. kPageable is excluded, because a device
 // without HOST memory needs pageable copies. kF16 is excluded, because INFER requires f16 or bf16.
-constexpr uint32_t kAll = (0x1FFFFu | kNative) & ~uint32_t{kPageable | kF16};
+constexpr uint32_t kAll = (0x1FFFFu | kNative | kGraphs) & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;
 
@@ -97,6 +98,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device* device, const char
     if (lack(kNative)) return nullptr;
     return lack(kShared) ? &kAsDevice : table;
   }
+  if (std::string_view(name) == BP_INTERFACE_GRAPH) return lack(kGraphs) ? nullptr : table;
   if (std::string_view(name) != BP_INTERFACE_IMPORT) return table;
   if (lack(kImport)) return nullptr;
   return lack(kShared) ? &kAsHost : table;
@@ -196,6 +198,11 @@ struct AtOnce<kSlot> {
     return status;
   }
 };
+// The slots below wait, or use events of their own, so they cannot be captured.
+const void* no_graphs(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
+  if (name != nullptr && std::string_view(name) == BP_INTERFACE_GRAPH) return nullptr;
+  return honest_plugin().get_interface(plugin, device, name, version);
+}
 bp_status says_synchronous(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
   const bp_status status = honest_plugin().device_info(plugin, index, out, error);
   if (status == BP_OK) out->capabilities |= BP_CAP_SYNCHRONOUS;
@@ -288,9 +295,14 @@ void keep_pools(bp_device_api& api) {
 
 }  // namespace
 
-const Mutation defect::serial{.plugin = [](bp_plugin& plugin) { plugin.device_info = says_synchronous; },
+const Mutation defect::serial{.plugin =
+                                  [](bp_plugin& plugin) {
+                                    plugin.device_info = says_synchronous;
+                                    plugin.get_interface = no_graphs;
+                                  },
                               .api = replace_enqueues<AtOnce>};
-const Mutation defect::one_queue{.api = replace_enqueues<InOneQueue>};
+const Mutation defect::one_queue{.plugin = [](bp_plugin& plugin) { plugin.get_interface = no_graphs; },
+                                 .api = replace_enqueues<InOneQueue>};
 const Mutation defect::keeps_pools{.api = keep_pools};
 const Mutation defect::without_shared_memory = without<kShared>();
 const Mutation defect::without_host_memory = without<kHostMemory>();
@@ -301,6 +313,7 @@ const Mutation defect::without_wider_alignment = without<kAlignment>();
 const Mutation defect::without_timing = without<kTiming>();
 const Mutation defect::without_import = without<kImport>();
 const Mutation defect::without_native_handles = without<kNative>();
+const Mutation defect::without_graphs = without<kGraphs>();
 const Mutation defect::without_addresses = without<kAddresses>();
 const Mutation defect::without_determinism = without<kDeterministic>();
 const Mutation defect::without_device_scalars = without<kDeviceScalars>();

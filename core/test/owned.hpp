@@ -14,6 +14,7 @@ inline void release_handle(bph_device* handle) { bph_device_release(handle); }
 inline void release_handle(bph_stream* handle) { bph_stream_release(handle); }
 inline void release_handle(bph_event* handle) { bph_event_release(handle); }
 inline void release_handle(bph_buffer* handle) { bph_buffer_release(handle); }
+inline void release_handle(bph_graph* handle) { bph_graph_release(handle); }
 
 template <class Handle>
 class Owned {

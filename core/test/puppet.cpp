@@ -19,6 +19,9 @@ struct bp_stream {
 struct bp_event {
   int unused;
 };
+struct bp_graph {
+  int unused = 0;
+};
 struct bp_plan {
   int unused;
 };
@@ -110,6 +113,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device*, const char* name,
   ++of(plugin).calls["get_interface"];
   if (version != 1) return nullptr;
   if (std::strcmp(name, BP_INTERFACE_NATIVE) == 0) return &of(plugin).native;
+  if (std::strcmp(name, BP_INTERFACE_GRAPH) == 0) return &of(plugin).graph;
   return std::strcmp(name, BP_INTERFACE_IMPORT) == 0 ? &of(plugin).import : nullptr;
 }
 void shutdown(const bp_plugin* plugin) { of(plugin).ended = true; }
@@ -221,6 +225,17 @@ bp_status buffer_wrap(bp_device* device, const bp_native_handle* native, uint32_
     return new bp_buffer{BP_MEMORY_DEVICE, reinterpret_cast<char*>(native->value), false};
   });
 }
+bp_status graph_begin(bp_device* device, bp_stream*, const bp_graph_desc*, bp_error* error) {
+  return simple(device, "graph_begin", error);
+}
+bp_status graph_end(bp_device* device, bp_stream*, bp_graph** out, bp_graph_info* info, bp_error* error) {
+  info->nodes = of(device).graph_nodes;
+  return make(of(device), "graph_end", out, error, [] { return new bp_graph{}; });
+}
+bp_status graph_launch(bp_device* device, bp_stream*, bp_graph*, const bp_graph_binding*, uint32_t, bp_error* error) {
+  return simple(device, "graph_launch", error);
+}
+void graph_destroy(bp_device* device, bp_graph* graph) { end(device, "graph_destroy", graph); }
 
 }  // namespace
 
@@ -272,6 +287,12 @@ Puppet::Puppet() {
             .event_native = event_native,
             .stream_wrap = stream_wrap,
             .buffer_wrap = buffer_wrap};
+  graph = {.struct_size = sizeof(bp_graph_api),
+           .reserved = 0,
+           .graph_begin = graph_begin,
+           .graph_end = graph_end,
+           .graph_launch = graph_launch,
+           .graph_destroy = graph_destroy};
   host = {.struct_size = sizeof(bp_host),
           .abi_version = BP_ABI_VERSION,
           .context = this,

@@ -43,6 +43,7 @@ struct Puppet : SlotFailures {
   // The handle that the slots of bp.native return, and the kind of wrapped buffers.
   bp_native_handle handle = {sizeof(bp_native_handle), 0, 7, 0, 0, "puppet.handle"};
   uint32_t wrapped_kind = BP_MEMORY_DEVICE;
+  uint64_t graph_nodes = 0;         // number of nodes that graph_end states
   std::optional<uint64_t> address;  // replaces the address of every buffer
   uint64_t map_shift = 0;           // added to the result of buffer_map
 
@@ -60,6 +61,7 @@ struct Puppet : SlotFailures {
   bp_device_api api = {};
   bp_import_api import = {};
   bp_native_api native = {};
+  bp_graph_api graph = {};
   bp_host host = {};  // logs to `log`
 };
 

@@ -14,6 +14,7 @@ namespace tool {
 
 using backplane::Buffer;
 using backplane::Device;
+using backplane::Graph;
 using backplane::Plugin;
 using backplane::Registry;
 using backplane::Stream;

@@ -101,6 +101,13 @@ class EagerAdd {
     }
   }
   bp_status execute() { return bph_execute(stream_.get(), &call_, nullptr); }
+  // Records a graph of `count` calls, which the library enqueues.
+  Graph record(uint64_t count) {
+    const auto calls = [&] {
+      for (uint64_t i = 0; i < count; ++i) call(bph_execute, stream_.get(), &call_);
+    };
+    return Graph::record(stream_, calls, {}, BPH_GRAPH_NO_NATIVE);
+  }
   void wait() { stream_.wait(); }
   const Device& device() const { return device_; }
   const Stream& stream() const { return stream_; }
@@ -168,6 +175,7 @@ class Bench {
     add("eager_share", "  of that the library's share", share(one), 45);
     add("eager_call_7", "eager call, cached plan, 7 plugins loaded", seven);
     add("eager_share_7", "  of that the library's share", share(seven), 45);
+    replay(eager);
     add("allocations", "heap allocations of an eager call", {allocations_, allocations_, allocations_}, 0, "count");
     new_shapes("null", "null plugin");
     allocator(eager);
@@ -181,6 +189,17 @@ class Bench {
     const Spread call = measure(options_.batches, options_.calls, [&](uint64_t) { bound.execute(); });
     add("kit_binding", "the author kit's binding of operands",
         {call.median - direct_call.median, call.least - direct_call.least, call.most - direct_call.most}, 15);
+  }
+
+  // Measures a launch of a graph that the library enqueues, per recorded call.
+  void replay(EagerAdd& eager) {
+    const uint64_t nodes = std::min<uint64_t>(options_.calls, 1000);
+    const Graph graph = eager.record(nodes);
+    const auto launches = std::max<uint32_t>(1, static_cast<uint32_t>(options_.calls / nodes));
+    const Spread launch = measure(options_.batches, launches, [&](uint64_t) { graph.launch(eager.stream()); });
+    const auto each = static_cast<double>(nodes);
+    add("replay", fmt::format("call in a recorded graph of {} calls", nodes),
+        {launch.median / each, launch.least / each, launch.most / each}, 41);
   }
 
   void allocations(EagerAdd& eager) {

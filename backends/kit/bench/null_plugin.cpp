@@ -17,6 +17,7 @@ class NullDevice : public kit::HostDevice {
   using HostDevice::HostDevice;
   kit::Result<Stream*> create_stream(const bp_stream_desc&) { return new Stream; }
   void destroy(Stream* stream) { delete stream; }
+  kit::Status begin_graph(Stream&, std::span<const bp_graph_binding>) = delete;
   kit::Status execute(Stream& stream, const Plan& plan, const bp_execution* execution) {
     const auto span_of = [](bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span; };
     return kit::bind_call(plan, execution, span_of, stream.call);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cases/abi/cases.hpp"
+#include "cases/runtime/graph.hpp"
 #include "cases/runtime/native.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/health_check.hpp"
@@ -190,6 +191,25 @@ InputRole wrap_role(std::string_view name, bool of_stream) {
           }};
 }
 
+constexpr std::string_view kGraphBegin = "graph_begin";
+
+InputRole graph_role() {
+  return {std::string(kGraphBegin), BP_GRAPH_DESC_MIN_SIZE, sizeof(bp_graph_desc), [](Context& context) {
+            Device& device = context.device();
+            const bp_graph_api table = graph_of(context, device);
+            auto stream = std::make_shared<Stream>(device);
+            return Trial{bytes_of(GraphCalls::describe({})), [&device, table, stream](void* bytes, bp_error* error) {
+                           const auto* given = static_cast<const bp_graph_desc*>(bytes);
+                           const bp_status status = table.graph_begin(device.get(), stream->get(), given, error);
+                           if (status != BP_OK) return status;
+                           bp_graph* made = nullptr;
+                           const bp_status ended = table.graph_end(device.get(), stream->get(), &made, nullptr, error);
+                           if (ended == BP_OK) table.graph_destroy(device.get(), made);
+                           return ended;
+                         }};
+          }};
+}
+
 OpDesc& neg() {
   static OpDesc desc = elementwise(BP_OP_NEG, BP_F32, 8);
   return desc;
@@ -270,13 +290,17 @@ void add_input(Catalogue& catalogue, const InputRole& role, const Variant& varia
     cites.push_back("BP-SIZE-008");
   }
   const bool native = role.name == kStreamWrap || role.name == kBufferWrap;
+  const bool graph = role.name == kGraphBegin;
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
                        .extension = native                                           ? kNativeExtension
+                                    : graph                                          ? kGraphExtension
                                     : role.name == std::string_view("import_memory") ? "IMPORT"
                                                                                      : "",
                        .requirements = std::move(cites),
                        .run = [role, variant](Context& context) { run_input(context, role, variant); },
-                       .since = native ? kNativeSince : BP_VERSION(0, 2)});
+                       .since = native  ? kNativeSince
+                                : graph ? kGraphSince
+                                        : BP_VERSION(0, 2)});
 }
 
 // ---- Sizes of attribute structs, which plan_create receives
@@ -416,6 +440,7 @@ void add_input_size_cases(Catalogue& catalogue) {
   roles.push_back(import_role());
   roles.push_back(wrap_role(kStreamWrap, true));
   roles.push_back(wrap_role(kBufferWrap, false));
+  roles.push_back(graph_role());
   add_plan_roles(roles);
   for (const InputRole& role : roles) {
     for (const Variant& variant : kIllegalSizes) add_input(catalogue, role, variant);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cases/abi/cases.hpp"
+#include "cases/runtime/graph.hpp"
 #include "cases/runtime/native.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/guarded.hpp"
@@ -131,6 +132,23 @@ std::vector<OutputRole> roles() {
                    };
                  },
                  kNativeExtension, kNativeSince});
+  all.push_back({"graph_end", BP_GRAPH_INFO_MIN_SIZE, sizeof(bp_graph_info),
+                 [](Context& context) -> OutputCall {
+                   const GraphCalls calls(context);
+                   auto stream = std::make_shared<Stream>(context.device());
+                   return [=](void* bytes, bp_error* error) {
+                     bp_device* const device = stream->device().get();
+                     bp_graph* made = nullptr;
+                     calls.begin(*stream);
+                     auto* const info = static_cast<bp_graph_info*>(bytes);
+                     const bp_status status = calls.api().graph_end(device, stream->get(), &made, info, error);
+                     // A refusal of the struct leaves the capture open.
+                     if (status != BP_OK) (void)calls.api().graph_end(device, stream->get(), &made, nullptr, nullptr);
+                     if (made != nullptr) calls.api().graph_destroy(device, made);
+                     return status;
+                   };
+                 },
+                 kGraphExtension, kGraphSince});
   return all;
 }
 

@@ -93,6 +93,8 @@ void tables_are_whole(Context& context) {
   const void* native = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_NATIVE, 1);
   if (native != nullptr)
     is_as_long_as_its_version(context, "bp_native_api", *static_cast<const bp_native_api*>(native));
+  const void* graph = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_GRAPH, 1);
+  if (graph != nullptr) is_as_long_as_its_version(context, "bp_graph_api", *static_cast<const bp_graph_api*>(graph));
 }
 
 void null_interface_slot(Context& context) {

@@ -28,6 +28,7 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_leak_cases(catalogue);
   add_import_cases(catalogue);
   add_native_cases(catalogue);
+  add_graph_cases(catalogue);
   add_thread_state_cases(catalogue);
   add_process_cases(catalogue);
 }

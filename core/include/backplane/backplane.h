@@ -3,9 +3,9 @@
  *
  * Handles   Handles are opaque values, not addresses. Each create function returns one reference,
  *           and the object's release function releases it. A handle keeps its parents alive
- *           (buffer, stream, event -> device -> plugin -> registry), so handles may be released in
- *           any order. A call with a released or foreign handle returns INVALID_ARGUMENT. Releasing
- *           a null handle does nothing.
+ *           (buffer, stream, event, graph -> device -> plugin -> registry), so handles may be
+ *           released in any order. A call with a released or foreign handle returns
+ *           INVALID_ARGUMENT. Releasing a null handle does nothing.
  * Errors    Every call that can fail returns bp_status. A failed call fills the caller's bp_error,
  *           whose message states the call, the cause and the remedy. The call changes and enqueues
  *           nothing, unless the function's comment states otherwise, and sets outputs to null or
@@ -46,6 +46,7 @@ typedef struct bph_device bph_device;
 typedef struct bph_stream bph_stream;
 typedef struct bph_event bph_event;
 typedef struct bph_buffer bph_buffer;
+typedef struct bph_graph bph_graph;
 
 /* ---- This library ---------------------------------------------------------------------------- */
 
@@ -673,6 +674,91 @@ typedef struct bph_support {
  * Errors: UNSUPPORTED, with a message that names the missing part; INVALID_ARGUMENT as for
  *         bph_execute; UNAVAILABLE (the fallback device cannot be opened). */
 BPH_API bp_status bph_device_supports(bph_device* device, const bph_call* call, bph_support* out, bp_error* error);
+
+/* ---- Graphs ---------------------------------------------------------------------------------- */
+
+/* A range of bytes of a buffer. Role: input, and an array element, so the struct never grows. */
+typedef struct bph_graph_binding {
+  bph_buffer* buffer;
+  uint64_t offset; /* bytes from the buffer's start to the range */
+  uint64_t bytes;  /* size of the range; at least 1 */
+} bph_graph_binding;
+BP_STATIC_ASSERT(sizeof(bph_graph_binding) == 24, "bph_graph_binding is frozen");
+
+/* Flag of bph_graph_desc: this library enqueues the recorded calls even if the plugin has
+ * bp.graph. */
+#define BPH_GRAPH_NO_NATIVE 1u
+
+/* Parameters of bph_graph_begin. Role: input; a null pointer means all defaults. */
+typedef struct bph_graph_desc {
+  uint32_t struct_size;
+  uint32_t flags; /* BPH_GRAPH_NO_NATIVE or 0 */
+  /* The ranges that a launch may replace. They do not overlap. Each operand and each range of a
+   * copy is inside one of these ranges or outside all of them. */
+  const bph_graph_binding* bindings;
+  uint32_t binding_count;
+  uint32_t reserved;
+} bph_graph_desc;
+#define BPH_GRAPH_DESC_MIN_SIZE 24u
+BP_FROZEN_MIN(bph_graph_desc, BPH_GRAPH_DESC_MIN_SIZE);
+
+/* Flag of bph_graph_info: the plugin launches the graph. Otherwise this library enqueues the
+ * recorded calls. */
+#define BPH_GRAPH_NATIVE 1u
+
+/* Properties of a graph. Role: output. */
+typedef struct bph_graph_info {
+  uint32_t struct_size;
+  uint32_t flags;        /* BPH_GRAPH_NATIVE or 0 */
+  uint64_t nodes;        /* recorded executions and copies; a decomposed composite has several */
+  uint64_t device_bytes; /* memory of the graph for temporaries, workspace and the plugin */
+} bph_graph_info;
+#define BPH_GRAPH_INFO_MIN_SIZE 24u
+BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
+
+/* Begins to record a graph on a stream. Until bph_graph_end, the following calls on the stream are
+ * validated as usual, and recorded instead of executed: bph_execute; bph_copy on one device;
+ * bph_copy_in without flags and bph_copy_out with BPH_COPY_ENQUEUE, if the plugin has the slot;
+ * bph_event_record; bph_stream_wait_event. If another stream waits for an event that was recorded
+ * in the graph, that stream joins and is recorded too. Every other enqueue call and every wait of
+ * such a stream returns INVALID_ARGUMENT and does not affect the graph. Work of other code on a
+ * stream with BPH_STREAM_EXTERNAL is not recorded.
+ * Values    Immediates, scalars and host addresses are recorded. The bytes of buffers and of host
+ *           memory are read at each launch, so host memory is borrowed until the graph is released.
+ * Memory    The graph keeps the recorded buffers, also after their handles are released, and has
+ *           its own temporaries and workspace.
+ * Events    An event that was recorded in a graph serves only streams of this graph. Waits of the
+ *           host and of other streams return INVALID_ARGUMENT until it is recorded again.
+ * Threads   Until bph_graph_end, one thread at a time may use the streams that are recorded.
+ * Release   Releasing the stream discards the recording. The streams that joined then execute
+ *           again.
+ * Errors: UNSUPPORTED for unknown flags; INVALID_ARGUMENT for a stream that is recorded, and for
+ *         bindings that exceed their buffer, overlap or are of another device.
+ * Since:  0.3. */
+BPH_API bp_status bph_graph_begin(bph_stream* stream, const bph_graph_desc* desc, bp_error* error);
+/* Ends the recording that began on this stream, and creates the graph. If the plugin has bp.graph
+ * (graph.h) and can record the work, the plugin launches the graph. Otherwise this library enqueues
+ * the recorded calls in their order. `info` may be null. After a failure, except for a stream that
+ * has no recording to end, the recording is discarded.
+ * Errors: INVALID_ARGUMENT if no recording began on this stream, or if a stream that joined has
+ *         work for which this stream did not wait; OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_graph_end(bph_stream* stream, bph_graph** out, bph_graph_info* info, bp_error* error);
+/* Enqueues all work of a graph on any stream of its device. `count` is 0, or the number of bindings
+ * of bph_graph_begin. With bindings, each range replaces the range of the same index in this
+ * launch. It has the same bytes and the same kind of memory as the recorded range, and at least its
+ * alignment. The caller orders launches of one graph on different streams, because they use the
+ * same memory. Buffers of the bindings obey the rules of bph_execute. If this library enqueues the
+ * calls and one of them fails, the calls before it still run.
+ * Errors: INVALID_ARGUMENT for another device or count, and for ranges that break these rules,
+ *         overlap each other, or overlap other memory of the graph if one of both is written;
+ *         OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_graph_launch(bph_stream* stream, bph_graph* graph, const bph_graph_binding* bindings,
+                                   uint32_t count, bp_error* error);
+/* Releases the caller's reference. The call is legal while launches are pending. Memory that the
+ * graph kept is reused after these launches. Since: 0.3. */
+BPH_API void bph_graph_release(bph_graph* graph);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@ bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error)
   return guard(error, [&] {
     Stream& target = require<Stream>(stream, "bph_execute");
     if (call == nullptr) throw Error(BP_INVALID_ARGUMENT, "bph_execute: the bph_call is null; pass one");
-    const StreamLock lock(target, "bph_execute");
+    const StreamLock lock(target, "bph_execute", StreamLock::Purpose::record);
     execute(target, *call);
   });
 }

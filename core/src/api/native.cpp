@@ -52,6 +52,7 @@ bp_status bph_event_get_native(bph_event* event, bp_native_handle* out, bp_error
   return guard(error, [&] {
     constexpr const char* function = "bph_event_get_native";
     const Event& object = require<Event>(event, function);
+    object.require_point(function);
     give(out, native_handle(*object.device, function, "event_native", &bp_native_api::event_native, object.handle),
          function);
   });

@@ -13,6 +13,7 @@
 #include "base/work_scope.hpp"
 #include "composite/families.hpp"
 #include "dispatch/execution.hpp"
+#include "graph/recorder.hpp"
 #include "loading/device.hpp"
 #include "streams/stream.hpp"
 
@@ -162,8 +163,12 @@ void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, 
   const Program& program = *entry->program;
   const WorkScope scope("composite", entry->row->name);
   Span temporaries;
-  if (program.workspace_bytes != 0) (void)stream.workspace_of(program.workspace_bytes);
-  if (program.temporary_bytes != 0) temporaries = stream.temporaries_of(program.temporary_bytes);
+  if (stream.recorder != nullptr) {
+    temporaries = stream.recorder->temporaries(stream, program.temporary_bytes);
+  } else {
+    if (program.workspace_bytes != 0) (void)stream.workspace_of(program.workspace_bytes);
+    if (program.temporary_bytes != 0) temporaries = stream.temporaries_of(program.temporary_bytes);
+  }
   const auto operand_at = [&](const Location& location) -> bp_operand {
     const bp_operand* base = nullptr;
     switch (location.kind) {

@@ -11,6 +11,7 @@
 #include "dispatch/eager_call.hpp"
 #include "dispatch/execution.hpp"
 #include "dispatch/fallback.hpp"
+#include "graph/recorder.hpp"
 
 namespace backplane::core {
 
@@ -154,6 +155,13 @@ inline uint64_t word_at(const void* from) noexcept {
   return nullptr;
 }
 
+// Records the call in the graph that the stream records.
+[[gnu::noinline]] void record(Stream& stream, PlanEntry& entry, const Operands& operands, const bp_operand* scalars) {
+  const uint32_t inputs = entry.desc.input_count;
+  stream.recorder->record_call(stream, operands.buffers, inputs + entry.desc.output_count,
+                               [&] { run_entry(stream, entry, operands.at, operands.at + inputs, scalars); });
+}
+
 }  // namespace
 
 void execute(Stream& stream, const bph_call& given) {
@@ -181,6 +189,8 @@ void execute(Stream& stream, const bph_call& given) {
   for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {
     scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
   }
+  if (stream.recorder != nullptr) [[unlikely]]
+    return record(stream, *entry, operands, scalars);
   run_entry(stream, *entry, operands.at, operands.at + entry->desc.input_count, scalars);
 }
 

@@ -7,6 +7,7 @@
 #include "base/work_scope.hpp"
 #include "composite/program.hpp"
 #include "dispatch/execution.hpp"
+#include "graph/recorder.hpp"
 
 namespace backplane::core {
 
@@ -24,6 +25,7 @@ class Temporary {
   }
   bp_operand allocate(Stream& stream, uint64_t bytes) {
     if (bytes == 0) return {nullptr, 0, 0};
+    if (stream.recorder != nullptr) return stream.recorder->stage(stream, bytes);
     span_ = stream.device->allocator.allocate(BP_MEMORY_DEVICE, bytes, stream.device->full_alignment(), &stream);
     allocator_ = &stream.device->allocator;
     return {span_.buffer, span_.offset, 0};
@@ -142,7 +144,7 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
       workspace_bytes = std::max(workspace_bytes, copies_out[i - input_count].workspace_bytes());
     }
   }
-  if (workspace_bytes != 0) (void)stream.workspace_of(workspace_bytes);
+  if (workspace_bytes != 0 && stream.recorder == nullptr) (void)stream.workspace_of(workspace_bytes);
   for (uint32_t i = input_count; i < count; ++i) {
     if (staged(i) == 0) views[i].alias = alias_of_staged(original, views[i], inputs, staged);
   }
@@ -169,6 +171,11 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
 }
 
 }  // namespace
+
+void record_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc, const bp_operand* inputs,
+                 const bp_operand* outputs, const bp_operand* scalars) {
+  stream.recorder->execute(stream, entry, desc, inputs, outputs, scalars);
+}
 
 void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                   const bp_operand* scalars) {

@@ -8,10 +8,16 @@
 
 namespace backplane::core {
 
+// Records the execution of a plan in the graph that the stream records.
+void record_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc, const bp_operand* inputs,
+                 const bp_operand* outputs, const bp_operand* scalars);
+
 // Executes an entry's plan. `desc` describes the actual operands.
 [[gnu::always_inline]] inline void run_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc,
                                             const bp_operand* inputs, const bp_operand* outputs,
                                             const bp_operand* scalars) {
+  if (stream.recorder != nullptr) [[unlikely]]
+    return record_plan(stream, entry, desc, inputs, outputs, scalars);
   bp_execution execution;
   execution.struct_size = sizeof(execution);
   execution.reserved = 0;

@@ -89,6 +89,13 @@ Fallback::Fallback(Registry& registry, const std::string& device_name) {
 Fallback::~Fallback() { bph_device_release(device); }
 
 void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, const PlanEntry& entry) {
+  if (stream.recorder != nullptr) {
+    throw Error(BP_UNSUPPORTED,
+                "{}: {} is missing, and a graph cannot record its run on the fallback device, which needs waits; call "
+                "it outside the graph",
+                stream.device->name, row.name)
+        .with_op(row.id);
+  }
   const WorkScope scope("fallback", row.name);
   Device& device = *stream.device;
   Fallback& fallback = fallback_of(device);

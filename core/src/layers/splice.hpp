@@ -49,6 +49,7 @@ void splice_device(WrappedPlugin& own) {
 #define BP_SPLICE_plugin(name)
 #define BP_SPLICE_device(name) splice_slot(api.name, has.name, &Shim<Slot::name, &bp_device_api::name>::call);
 #define BP_SLOT(owner, name, statuses) BP_SPLICE_##owner(name)
+#define BP_INTERFACE_DESTROY(owner, name) own.owner.name = &Destroy<&bp_##owner##_api::name>::call;
 #define BP_INTERFACE_SLOT(owner, name, statuses) own.owner.name = &Shim<Slot::name, &bp_##owner##_api::name>::call;
 #include "layers/slots.def"
 #undef BP_SLOT

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "graph/recorder.hpp"
 #include "loading/plugin_call.hpp"
 #include "memory/transfer_enqueue.hpp"
 #include "memory/transfer_staging.hpp"
@@ -90,7 +91,8 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
   if (dst.plugin_buffer == src.plugin_buffer && to < from + bytes && from < to + bytes) {
     overlap(function, bytes, src_offset, dst_offset);
   }
-  const StreamLock lock(stream, function);
+  const StreamLock lock(stream, function, StreamLock::Purpose::record);
+  if (stream.recorder != nullptr) return stream.recorder->copy(stream, dst, dst_offset, src, src_offset, bytes);
   stream.begin_call();
   enqueue_copy(stream, dst.plugin_buffer, to, src.plugin_buffer, from, bytes);
 }
@@ -134,7 +136,8 @@ void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, 
     throw Error(BP_INVALID_ARGUMENT, "{}: src is null, and {} bytes are to come from it", function, bytes);
   if (stream.device->plugin->has_copy_in) {
     if (flags == 0) {
-      const StreamLock lock(stream, function);
+      const StreamLock lock(stream, function, StreamLock::Purpose::record);
+      if (stream.recorder != nullptr) return stream.recorder->copy_in(stream, dst, dst_offset, src, bytes);
       stream.begin_call();
       return enqueue_in(stream, dst, dst_offset, src, bytes);
     }
@@ -162,10 +165,12 @@ void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint6
   if (stream.device->plugin->has_copy_out) {
     std::shared_ptr<WaitMarker> marker;
     {
-      const StreamLock lock(stream, function);
+      const bool waits = (flags & BPH_COPY_ENQUEUE) == 0;
+      const StreamLock lock(stream, function, waits ? StreamLock::Purpose::call : StreamLock::Purpose::record);
+      if (stream.recorder != nullptr) return stream.recorder->copy_out(stream, dst, src, src_offset, bytes);
       stream.begin_call();
       enqueue_out(stream, dst, src, src_offset, bytes);
-      if ((flags & BPH_COPY_ENQUEUE) != 0) return;
+      if (!waits) return;
       marker = stream.record_wait_marker();
     }
     return stream.wait_for(marker);

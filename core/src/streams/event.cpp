@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "graph/recorder.hpp"
 #include "loading/plugin_call.hpp"
 
 namespace backplane::core {
@@ -40,13 +41,23 @@ Ref<Event> Event::create(Ref<Device> device, uint32_t flags) {
 
 void Event::record(Stream& stream) {
   require_same_device("bph_event_record", "event", *device, "stream", *stream.device);
-  const StreamLock stream_lock(stream, "bph_event_record");
+  const StreamLock stream_lock(stream, "bph_event_record", StreamLock::Purpose::record);
+  Ref<Recorder> recorder(stream.recorder);
+  if (recorder) {
+    const uint32_t point = recorder->add_point(stream);
+    const std::lock_guard lock(lock_);
+    records_ += 2;
+    recorded_point_ = point;
+    std::swap(recorder, recorder_);
+    return;
+  }
   stream.begin_call();
   Ref<Timeline> timeline = stream.timeline;
   {
     const std::lock_guard lock(lock_);
     ++records_;
     std::swap(timeline, timeline_);
+    std::swap(recorder, recorder_);
   }
   bp_error error = fresh_error();
   const bp_status status = device->api->event_record(device->handle, handle, stream.handle, &error);
@@ -59,7 +70,17 @@ void Event::record(Stream& stream) {
   check(*device, "event_record", status, error);
 }
 
+void Event::require_point(const char* function) const {
+  const std::lock_guard lock(lock_);
+  if (!recorder_) return;
+  throw Error(BP_INVALID_ARGUMENT,
+              "{}: the event was last recorded in a graph, whose launches do not record it; record the event on a "
+              "stream that records no graph",
+              function);
+}
+
 bp_status Event::try_wait(uint64_t timeout_ns) {
+  require_point("bph_event_wait");
   lock_.lock();
   const uint64_t records = records_;
   const uint64_t point = point_;
@@ -82,7 +103,19 @@ bp_status Event::try_wait(uint64_t timeout_ns) {
 
 void Event::make_wait(Stream& stream) {
   require_same_device("bph_stream_wait_event", "event", *device, "stream", *stream.device);
-  const StreamLock stream_lock(stream, "bph_stream_wait_event");
+  const StreamLock stream_lock(stream, "bph_stream_wait_event", StreamLock::Purpose::record);
+  lock_.lock();
+  const Ref<Recorder> recorder = recorder_;
+  const uint32_t point = recorded_point_;
+  const bool was_recorded = records_ != 0;
+  lock_.unlock();
+  if (recorder) return recorder->wait_for(stream, point);
+  if (stream.recorder != nullptr) {
+    if (!was_recorded) return;
+    throw Error(BP_INVALID_ARGUMENT,
+                "bph_stream_wait_event: the stream records a graph, and the event was recorded outside of it; wait "
+                "for the event before bph_graph_begin, or before the launch");
+  }
   stream.begin_call();
   bp_error error = fresh_error();
   const bp_status status = device->api->stream_wait_event(device->handle, stream.handle, handle, &error);
@@ -98,6 +131,8 @@ bp_status Event::elapsed(Event& begin, Event& end, int64_t* out_ns) {
                   which);
     }
   }
+  begin.require_point("bph_event_elapsed");
+  end.require_point("bph_event_elapsed");
   Device& device = *begin.device;
   bp_error error = fresh_error();
   int64_t nanoseconds = 0;

@@ -16,6 +16,8 @@
 
 namespace backplane::core {
 
+class Recorder;
+
 class Event final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::event;
@@ -36,15 +38,21 @@ class Event final : public Object {
 
   ~Event() override;
 
+  // Throws INVALID_ARGUMENT if the event was last recorded in a graph.
+  void require_point(const char* function) const;
+
  private:
   Event() = default;
 
-  SpinLock lock_;
+  mutable SpinLock lock_;
   // Number of record() calls that have begun, plus the number that have returned. An odd value
   // means that a call is in progress.
   uint64_t records_ = 0;
   Ref<Timeline> timeline_;  // timeline of the stream that last recorded the event
   uint64_t point_ = 0;
+  // If the event was last recorded in a graph, the recording and the number of the point.
+  Ref<Recorder> recorder_;
+  uint32_t recorded_point_ = 0;
 };
 
 }  // namespace backplane::core

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "graph/recorder.hpp"
 #include "layers/wrap.hpp"
 #include "loading/native.hpp"
 #include "streams/ending_stream.hpp"
@@ -127,6 +128,7 @@ void Stream::drop(Span& span) noexcept {
 }
 
 void Stream::dispose() noexcept {
+  Recorder::forget(*this);
   if (shared_) shared_->latest.reset();
   drop(workspace);
   drop(temporaries);

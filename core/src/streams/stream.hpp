@@ -26,6 +26,7 @@
 namespace backplane::core {
 
 struct EndingStream;
+class Recorder;
 
 // A plugin event that is recorded after all enqueued work of a stream. Callers wait for the event
 // without holding the stream's lock.
@@ -60,7 +61,7 @@ class Stream final : public Object {
 
   // Bits of `gate`. Each bit is a reason why a call must take the slow path to the stream's lock.
   // The gate of an ordinary stream is 0.
-  static constexpr uint32_t kGateShared = 1, kGateCallback = 2, kGateFailed = 4;
+  static constexpr uint32_t kGateShared = 1, kGateCallback = 2, kGateFailed = 4, kGateRecording = 8;
   std::atomic<uint32_t> gate{0};
 
   StreamPlanCache plan_cache;             // the plans that the stream used most recently
@@ -69,6 +70,8 @@ class Stream final : public Object {
   bph_stream* fallback_stream = nullptr;  // a stream on the fallback device, made at the first use
   uint32_t flags = 0;                     // BPH_STREAM_* flags
   int32_t priority = 0;
+  Recorder* recorder = nullptr;  // records the stream's calls; the stream holds a reference
+  uint32_t lane = 0;             // index of the stream in the recording
 
   bool shared() const noexcept { return (flags & BPH_STREAM_SHARED) != 0; }
 
@@ -105,7 +108,8 @@ class Stream final : public Object {
   void enqueue(Enqueue callback, void* context);
   // Implements bph_stream_get_native, and throws that function's errors.
   bp_native_handle native();
-  // Returns false on a thread that is inside an enqueue callback of this stream.
+  // Returns false while the stream records a graph, and on a thread that is inside an enqueue
+  // callback of this stream.
   bool may_wait() const noexcept;
 
   // Returns OK or TIMEOUT. Throws EXECUTION_FAILED and DEVICE_LOST. A SHARED stream is unlocked

@@ -66,10 +66,16 @@ void StreamLock::enter(const char* function, Purpose purpose) {
   } else if ((gate() & Stream::kGateCallback) != 0) {
     throw inside();
   }
-  if ((gate() & Stream::kGateFailed) != 0 && purpose == Purpose::call) {
-    const Error failure = *stream_.failure_;
+  const auto refuse = [&](const Error& failure) {
     if (held_) leave();
-    throw failure;
+    throw Error(failure);
+  };
+  if ((gate() & Stream::kGateFailed) != 0 && purpose != Purpose::wait) refuse(*stream_.failure_);
+  if ((gate() & Stream::kGateRecording) != 0 && purpose != Purpose::record) {
+    refuse(Error(BP_INVALID_ARGUMENT,
+                 "{}: the stream records a graph, which cannot contain this call; call bph_graph_end first, or use "
+                 "another stream (bph_graph_begin lists the calls)",
+                 function));
   }
 }
 

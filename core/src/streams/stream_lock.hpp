@@ -17,11 +17,13 @@ class Stream;
 
 class StreamLock {
  public:
-  // If the stream has failed, a lock for a `call` throws, and a lock for a `wait` succeeds.
-  enum class Purpose : uint8_t { call, wait };
+  // If the stream has failed, a lock for a `wait` succeeds, and other locks throw. If the stream
+  // records a graph, only a lock for a call that the caller can `record` succeeds.
+  enum class Purpose : uint8_t { call, wait, record };
 
-  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream. If the stream is in the
-  // failed state and the purpose is `call`, throws the error that caused the state.
+  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and for a call that a graph
+  // cannot record. If the stream is in the failed state and the purpose is not `wait`, throws the
+  // error that caused the state.
   inline StreamLock(Stream& stream, const char* function, Purpose purpose = Purpose::call);
   StreamLock(const StreamLock&) = delete;
   StreamLock& operator=(const StreamLock&) = delete;

@@ -37,7 +37,9 @@ bool Stream::holds_lock() const noexcept {
 }
 
 bool Stream::may_wait() const noexcept {
-  if ((gate.load(std::memory_order_relaxed) & kGateCallback) == 0) return true;
+  const uint32_t reasons = gate.load(std::memory_order_relaxed);
+  if ((reasons & kGateRecording) != 0) return false;
+  if ((reasons & kGateCallback) == 0) return true;
   return shared_ != nullptr && !holds_lock();
 }
 

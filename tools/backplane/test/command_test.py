@@ -325,7 +325,7 @@ def bench():
     value = document("bench dispatch --json", "bench_dispatch", *arguments, **where)
     figures = {one["key"]: one for one in value.get("figures", [])}
     tap.check("an eager call allocates nothing", figures.get("allocations", {}).get("median") == 0, figures.get("allocations"))
-    keys = ["direct_call", "kit_binding", "eager_call", "eager_share", "eager_call_7", "allocations", "allocator", "plan_create", "load_device", "torch_add"]
+    keys = ["direct_call", "kit_binding", "eager_call", "eager_share", "eager_call_7", "replay", "allocations", "allocator", "plan_create", "load_device", "torch_add"]
     tap.check("bench dispatch has every figure", all(key in figures for key in keys), sorted(figures))
     refused("bench with a null plugin that is not there", ["/nowhere.so"], 1, "bench", "dispatch", "--null-plugin", "/nowhere.so", **where)
 

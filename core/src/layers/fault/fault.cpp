@@ -173,6 +173,23 @@ struct Arguments {
   static void clear(const T&) {}
 };
 
+// A graph_end call that does not reach the plugin would leave its stream in capture.
+template <Slot slot>
+struct Unreached {
+  template <class... Args>
+  static void end(FaultDevice&, const Args&...) {}
+};
+template <>
+struct Unreached<Slot::graph_end> {
+  static void end(FaultDevice& device, bp_stream* stream, bp_graph**, bp_graph_info*, bp_error*) {
+    const auto table = device.owner.inner_interface<bp_graph_api>(device.inner);
+    bp_graph* graph = nullptr;
+    bp_error ignored = fresh_error();
+    if (table.graph_end == nullptr || table.graph_end(device.inner, stream, &graph, nullptr, &ignored) != BP_OK) return;
+    table.graph_destroy(device.inner, graph);
+  }
+};
+
 template <Slot slot, auto member>
 struct Shim;
 template <Slot slot, class Table, class... Args, bp_status (*Table::*member)(bp_device*, Args...)>
@@ -188,7 +205,10 @@ struct Shim<slot, member> {
       if (status != BP_OK || found.new_stream == nullptr || *found.new_stream == nullptr) return status;
       return add_stream(device, found.new_stream, found.error);
     });
-    if (!passed_on) (Arguments::clear(args), ...);
+    if (!passed_on) {
+      Unreached<slot>::end(device, args...);
+      (Arguments::clear(args), ...);
+    }
     return result;
   }
 };
@@ -196,7 +216,7 @@ struct Shim<slot, member> {
 // Forwards calls to the destroy slots unchanged.
 template <auto member>
 struct Pass;
-template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
+template <class Table, class Handle, void (*Table::*member)(bp_device*, Handle*)>
 struct Pass<member> {
   static void call(bp_device* handle, Handle* object) {
     FaultDevice& device = of(handle);
@@ -205,7 +225,8 @@ struct Pass<member> {
       const std::lock_guard lock(device.mutex);
       device.streams.erase(object);
     }
-    (device.owner.next.*member)(device.inner, object);
+    const auto function = slot_below(device.owner, device.inner, member);
+    if (function != nullptr) function(device.inner, object);
   }
 };
 

@@ -73,7 +73,7 @@ int open_for_writing(const std::string& path, const char* source) {
   const Error error(BP_INVALID_ARGUMENT,
                     "trace: {} is \"{:.512}\", which cannot be written: {}; name a file in a directory of yours",
                     source, path, why);
-  if (file >= 0) close(file);
+  if (file >= 0) ::close(file);
   throw error;
 }
 
@@ -118,7 +118,7 @@ TraceFile& TraceFile::open(std::string_view pattern, const char* source) {
     if (!made->write_out(&complaint)) throw Error(BP_INVALID_ARGUMENT, "{}", complaint);
     return *all.by_path.emplace(std::move(path), std::move(made)).first->second;
   } catch (...) {
-    close(file);
+    ::close(file);
     throw;
   }
 }

@@ -27,6 +27,10 @@ constexpr const char* category_of(Slot slot) {
     case Slot::plan_create:
     case Slot::plan_workspace:
       return "plan";
+    case Slot::graph_begin:
+    case Slot::graph_end:
+    case Slot::graph_launch:
+      return "graph";
     case Slot::copy:
     case Slot::copy_in:
     case Slot::copy_out:
@@ -86,6 +90,10 @@ void add_request(At<Slot::buffer_wrap>, TraceEvent& event, const bp_native_handl
                  bp_error*) {
   event.arg("bytes", native->bytes);
 }
+void add_request(At<Slot::graph_launch>, TraceEvent& event, bp_stream*, bp_graph*, const bp_graph_binding*,
+                 uint32_t count, bp_error*) {
+  event.arg("bindings", uint64_t{count});
+}
 void add_request(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t,
                  uint64_t bytes, bp_error*) {
   event.arg("bytes", bytes);
@@ -130,6 +138,11 @@ void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device,
 void add_result(At<Slot::stream_wrap>, TraceEvent& event, TraceDevice& device, Track, double, const bp_native_handle*,
                 bp_stream** out, bp_error*) {
   event.arg("stream", uint64_t{device.stream_track(*out).line});
+}
+
+void add_result(At<Slot::graph_end>, TraceEvent& event, TraceDevice&, Track, double, bp_stream*, bp_graph**,
+                bp_graph_info* info, bp_error*) {
+  if (info != nullptr) event.arg("nodes", info->nodes).arg("device_bytes", info->device_bytes);
 }
 
 // Adds one end of an arrow. The arrow leads from an event_record call to a call that waits for the
@@ -210,10 +223,11 @@ constexpr const char* destroy_of(const bp_buffer*) { return "buffer_destroy"; }
 constexpr const char* destroy_of(const bp_stream*) { return "stream_destroy"; }
 constexpr const char* destroy_of(const bp_event*) { return "event_destroy"; }
 constexpr const char* destroy_of(const bp_plan*) { return "plan_destroy"; }
+constexpr const char* destroy_of(const bp_graph*) { return "graph_destroy"; }
 
 template <auto member>
 struct Destroy;
-template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
+template <class Table, class Handle, void (*Table::*member)(bp_device*, Handle*)>
 struct Destroy<member> {
   static void call(bp_device* handle, Handle* object) {
     TraceDevice& device = of(handle);
@@ -225,7 +239,8 @@ struct Destroy<member> {
       device.owner.file.lose_one();
     }
     const double begin = device.owner.file.now();
-    (device.owner.next.*member)(device.inner, object);
+    const auto function = slot_below(device.owner, device.inner, member);
+    if (function != nullptr) function(device.inner, object);
     try {
       TraceEvent event('X', destroy_of(object), device.thread_track());
       device.owner.add(event.category("life").span(begin, device.owner.file.now()));

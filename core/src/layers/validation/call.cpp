@@ -90,6 +90,7 @@ CheckedStream& Call::occupy_stream(const bp_stream* handle) {
     refuse(rule::kStreamOneCall, "another call on stream {} is running; make one call on a stream at a time",
            fmt::ptr(handle));
   }
+  if (stream.captures()) stream.graph->expect();
   occupy(stream.calls);
   return stream;
 }

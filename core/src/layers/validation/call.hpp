@@ -72,6 +72,7 @@ inline const char* noun_of(const bp_buffer*) { return "buffer"; }
 inline const char* noun_of(const bp_stream*) { return "stream"; }
 inline const char* noun_of(const bp_event*) { return "event"; }
 inline const char* noun_of(const bp_plan*) { return "plan"; }
+inline const char* noun_of(const bp_graph*) { return "graph"; }
 
 class Call {
  public:
@@ -227,6 +228,14 @@ inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
 
+template <class Handle>
+void destroy(const Call& call, Handle* made) {
+  destroy(call.next(), call.inner(), made);
+}
+inline void destroy(const Call& call, bp_graph* made) {
+  call.device().owner.inner_interface<bp_graph_api>(call.inner()).graph_destroy(call.inner(), made);
+}
+
 // Registers the object that a create slot made. If `outcome` has a defect, or if there is no memory
 // to register the object, returns null and destroys the object. Does not destroy an object whose
 // handle is already alive.
@@ -254,7 +263,7 @@ Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
       }
     }
   }
-  if (!known) destroy(call.next(), call.inner(), made);
+  if (!known) destroy(call, made);
   return nullptr;
 }
 

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <new>
 
+#include "base/op_table.hpp"
+
 namespace backplane::core::layers {
 
 CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t index, const bp_device_info& about)
@@ -17,6 +19,32 @@ CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t
       info(about),
       name(fmt::format("{}:{}", plugin.name, index)),
       ledger((about.capabilities & BP_CAP_SYNCHRONOUS) != 0) {}
+
+void CheckedGraph::expect() {
+  // An execution uses at most all operands, the workspace and the scalars.
+  constexpr size_t most = 2 * BP_MAX_OPERANDS + 1 + rules::kMaxScalars;
+  const size_t needed = buffers.size() + most;
+  if (buffers.capacity() < needed) buffers.reserve(std::max(2 * buffers.capacity(), needed));
+  if (plans.capacity() == plans.size()) plans.reserve(2 * plans.size() + 16);
+}
+
+void CheckedGraph::use(const std::vector<CheckedBuffer*>& used, CheckedPlan* plan) noexcept {
+  ++nodes;
+  for (CheckedBuffer* buffer : used) {
+    ++buffer->graphs;
+    buffers.push_back(buffer);
+  }
+  if (plan == nullptr) return;
+  ++plan->graphs;
+  plans.push_back(plan);
+}
+
+void CheckedGraph::forget() noexcept {
+  for (CheckedBuffer* buffer : buffers) --buffer->graphs;
+  for (CheckedPlan* plan : plans) --plan->graphs;
+  buffers.clear();
+  plans.clear();
+}
 
 CheckedPlugin::CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by)
     : WrappedPlugin(wrapped, given), keeper(kept_by), name(wrapped->name != nullptr ? wrapped->name : "plugin") {}

@@ -20,6 +20,30 @@
 
 namespace backplane::core::layers {
 
+struct CheckedBuffer;
+struct CheckedPlan;
+
+// A graph, or the capture that makes it.
+struct CheckedGraph {
+  struct Binding {
+    uint64_t bytes;
+    uint32_t kind;
+  };
+
+  bool capturing = true;
+  uint64_t nodes = 0;  // captured executions and copies
+  std::vector<Binding> bindings;
+  // The captured objects, once for each use. Each counts its uses.
+  std::vector<CheckedBuffer*> buffers;
+  std::vector<CheckedPlan*> plans;
+  uint32_t calls = 0;
+
+  // Reserves memory, so that `use` cannot fail after the next call.
+  void expect();
+  void use(const std::vector<CheckedBuffer*>& used, CheckedPlan* plan) noexcept;
+  void forget() noexcept;
+};
+
 struct CheckedBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
   uint64_t bytes = 0;
@@ -28,13 +52,18 @@ struct CheckedBuffer {
   uint64_t address = 0;   // address that buffer_address returned, or 0
   bool imported = false;  // an imported buffer may share its memory with other imports
   Clock uses;
-  uint32_t calls = 0;  // number of running calls that use the buffer
+  uint32_t calls = 0;   // number of running calls that use the buffer
+  uint64_t graphs = 0;  // number of uses by captures and graphs
 };
 
 struct CheckedStream {
   uint64_t line = 0;
   uint32_t calls = 0;
   bool failed = false;
+  std::shared_ptr<CheckedGraph> graph;  // the stream's latest capture
+  bool began = false;                   // the capture began on this stream
+
+  bool captures() const noexcept { return graph != nullptr && graph->capturing; }
 };
 
 struct CheckedEvent {
@@ -44,6 +73,7 @@ struct CheckedEvent {
   // means that a call is in progress.
   uint64_t records = 0;
   uint32_t calls = 0;
+  std::shared_ptr<CheckedGraph> graph;  // capture in which the event was last recorded
 
   bool recording() const noexcept { return (records & 1) != 0; }
 };
@@ -55,6 +85,7 @@ struct CheckedPlan {
   std::vector<bp_tensor_desc> views;  // views of the inputs, then of the outputs
   bp_plan_info info = {};
   uint32_t calls = 0;
+  uint64_t graphs = 0;  // number of uses by captures and graphs
 };
 
 // The live objects of one kind. Also remembers recently destroyed objects, so that messages can say
@@ -107,11 +138,13 @@ struct CheckedDevice : WrappedDevice {
   Objects<bp_stream, CheckedStream> streams;
   Objects<bp_event, CheckedEvent> events;
   Objects<bp_plan, CheckedPlan> plans;
+  Objects<bp_graph, std::shared_ptr<CheckedGraph>> graphs;
 
   Objects<bp_buffer, CheckedBuffer>& of(const bp_buffer*) { return buffers; }
   Objects<bp_stream, CheckedStream>& of(const bp_stream*) { return streams; }
   Objects<bp_event, CheckedEvent>& of(const bp_event*) { return events; }
   Objects<bp_plan, CheckedPlan>& of(const bp_plan*) { return plans; }
+  Objects<bp_graph, std::shared_ptr<CheckedGraph>>& of(const bp_graph*) { return graphs; }
 };
 
 struct CheckedPlugin : WrappedPlugin {

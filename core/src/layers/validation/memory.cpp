@@ -66,6 +66,9 @@ void buffer_destroy(bp_device* handle, bp_buffer* buffer) {
         call.refuse(rule::kBufferPending, "work that uses buffer {} is pending; wait for its streams, then destroy",
                     fmt::ptr(buffer));
       }
+      if (state.graphs != 0) {
+        call.refuse(rule::kGraphUses, "a capture or graph uses buffer {}; destroy the graph first", fmt::ptr(buffer));
+      }
       device.buffers.end(buffer);
     }
     call.next().buffer_destroy(call.inner(), buffer);
@@ -283,7 +286,9 @@ void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers) {
   }
 }
 
-void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept {
+void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers,
+                 CheckedPlan* plan) noexcept {
+  if (stream.captures()) return stream.graph->use(buffers, plan);
   const Point point = call.device().ledger.enqueue(stream.line);
   for (CheckedBuffer* buffer : buffers) raise(buffer->uses, point);
 }

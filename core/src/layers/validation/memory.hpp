@@ -13,6 +13,8 @@ void splice_memory(CheckedPlugin& plugin);
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
 // Records that work on `stream` uses `buffers`, which occupy_buffers has marked. Allocates nothing, because it must not
 // fail after the plugin has accepted the work. The caller holds the device's mutex.
-void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept;
+// `plan` is the plan of an execution, and otherwise null. A capturing stream adds the work to its graph.
+void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers,
+                 CheckedPlan* plan = nullptr) noexcept;
 
 }  // namespace backplane::core::layers

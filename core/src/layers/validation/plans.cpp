@@ -83,6 +83,9 @@ void plan_destroy(bp_device* handle, bp_plan* plan) {
       if (state.calls != 0) {
         call.refuse(rule::kCallRunning, "another call on plan {} runs; wait for it, then destroy", fmt::ptr(plan));
       }
+      if (state.graphs != 0) {
+        call.refuse(rule::kGraphUses, "a capture or graph uses plan {}; destroy the graph first", fmt::ptr(plan));
+      }
       call.device().plans.end(plan);
     }
     call.next().plan_destroy(call.inner(), plan);
@@ -149,7 +152,7 @@ bp_status plan_execute(bp_device* handle, bp_stream* stream, bp_plan* plan, cons
         });
     lock.lock();
     call.note(outcome, &line);
-    if (outcome.ok()) use_buffers(call, line, buffers);
+    if (outcome.ok()) use_buffers(call, line, buffers, made.plan);
     return outcome.write(error);
   });
 }

@@ -46,6 +46,9 @@ void stream_destroy(bp_device* handle, bp_stream* stream) {
       if (state.calls != 0) {
         call.refuse(rule::kCallRunning, "another call on stream {} runs; wait for it, then destroy", fmt::ptr(stream));
       }
+      if (state.captures()) {
+        call.refuse(rule::kCaptureCall, "stream {} captures a graph; end the capture, then destroy", fmt::ptr(stream));
+      }
       if (!state.failed && !device.ledger.idle(state.line)) {
         call.refuse(rule::kStreamPending, "work of stream {} is pending; wait for it, then destroy", fmt::ptr(stream));
       }
@@ -79,6 +82,9 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     {
       const std::lock_guard lock(call.device().mutex);
       state = &call.occupy_stream(stream);
+      if (state->captures()) {
+        call.refuse(rule::kCaptureCall, "stream {} captures a graph; end the capture, then wait", fmt::ptr(stream));
+      }
       enqueued = ledger.enqueued(state->line);
       known = noted([&] { ledger.now(state->line, covered); });
     }
@@ -159,10 +165,14 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, line);
     ++state->records;
-    if (outcome.ok()) {
+    if (outcome.ok() && line->captures()) {
+      state->graph = line->graph;
+      state->clock.clear();
+    } else if (outcome.ok()) {
       (void)ledger.enqueue(line->line);
       ledger.now(line->line, recorded);
       std::swap(state->clock, recorded);
+      state->graph.reset();
     }
     return outcome.write(error);
   });
@@ -192,6 +202,23 @@ struct Awaited {
   bool known() const { return !event->recording() && event->records == records; }
 };
 
+// Refuses a wait of the host for a point of a capture.
+void refuse_captured(const Call& call, const CheckedEvent& event) {
+  if (event.graph == nullptr) return;
+  call.refuse(rule::kCaptureEvent, "the event was last recorded in a capture; record it outside of captures");
+}
+
+// Refuses a wait of a stream that would cross the bounds of a capture.
+void check_capture(const Call& call, const CheckedStream& stream, const CheckedEvent& event) {
+  const bool outside = event.graph == nullptr;
+  if (outside && (!stream.captures() || event.records == 0)) return;
+  if (!outside && event.graph->capturing && (!stream.captures() || stream.graph == event.graph)) return;
+  call.refuse(rule::kCaptureEvent, "the event was last recorded {}; wait for an event of the stream's own capture",
+              outside                  ? "outside of the stream's capture"
+              : event.graph->capturing ? "in the capture of another graph"
+                                       : "in a capture that has ended");
+}
+
 bp_status stream_wait_event(bp_device* handle, bp_stream* stream, bp_event* event, bp_error* error) {
   return checked(handle, Slot::stream_wait_event, error, [&](Call& call) {
     Awaited awaited;
@@ -200,6 +227,7 @@ bp_status stream_wait_event(bp_device* handle, bp_stream* stream, bp_event* even
       const std::lock_guard lock(call.device().mutex);
       awaited.begin(call, event, "event");
       line = &call.occupy_stream(stream);
+      check_capture(call, *line, *awaited.event);
       call.device().ledger.expect_order(line->line, awaited.clock);
     }
     Outcome outcome =
@@ -208,7 +236,9 @@ bp_status stream_wait_event(bp_device* handle, bp_stream* stream, bp_event* even
         });
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, line);
-    if (outcome.ok()) {
+    if (outcome.ok() && awaited.event->graph != nullptr) {
+      line->graph = awaited.event->graph;
+    } else if (outcome.ok() && !line->captures()) {
       (void)call.device().ledger.enqueue(line->line);
       if (!awaited.complete) call.device().ledger.lose();
       if (awaited.known()) call.device().ledger.order_behind(line->line, awaited.clock);
@@ -223,6 +253,7 @@ bp_status event_wait(bp_device* handle, bp_event* event, uint64_t timeout_ns, bp
     {
       const std::lock_guard lock(call.device().mutex);
       awaited.begin(call, event, "event");
+      refuse_captured(call, *awaited.event);
     }
     Outcome outcome =
         call.forward(Slot::event_wait, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
@@ -248,6 +279,7 @@ bp_status event_elapsed(bp_device* handle, bp_event* begin, bp_event* end, int64
       from.begin(call, begin, "begin event");
       to.begin(call, end, "end event");
       for (const Awaited* each : {&from, &to}) {
+        refuse_captured(call, *each->event);
         if (!each->event->timing || (each->event->clock.empty() && !each->event->recording())) {
           call.refuse(rule::kElapsedTiming, "the {} event {}; create both with BP_EVENT_TIMING and record them",
                       each == &from ? "begin" : "end", each->event->timing ? "was never recorded" : "has no timing");

@@ -5,36 +5,12 @@
 
 #include <signal.h>
 
-#include <backplane/kit/call.hpp>
-#include <backplane/kit/timeline.hpp>
+#include <backplane/kit/host_graph.hpp>
 #include <cfenv>
 #include <functional>
-#include <optional>
 #include <system_error>
 
 namespace backplane::kit {
-
-using Clock = std::chrono::steady_clock;
-
-// The time on Clock, in nanoseconds, at which a stream reached the point that a timed event
-// records.
-struct Stamp {
-  std::atomic<int64_t> ns{0};
-};
-
-struct HostTask {
-  enum class Kind { kCall, kCopy, kWait, kStamp };
-
-  Kind kind = Kind::kCall;
-  Kernel kernel = nullptr;
-  Call call;
-  void* dst = nullptr;
-  const void* src = nullptr;
-  uint64_t bytes = 0;
-  std::shared_ptr<Timeline> other;  // kWait waits until `other` reaches `point`
-  uint64_t point = 0;
-  std::shared_ptr<Stamp> stamp;
-};
 
 class HostQueue {
  public:
@@ -106,6 +82,7 @@ class HostQueue {
       task.other.reset();
       task.stamp.reset();
       task.call.state.reset();
+      task.work.reset();
       timeline_->advance(head + 1);
     }
   }
@@ -142,6 +119,13 @@ class HostQueue {
       case HostTask::Kind::kStamp:
         task.stamp->ns.store(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(),
                              std::memory_order_relaxed);
+        return;
+      case HostTask::Kind::kGraph:
+        task.work->bind(task.addresses);
+        for (HostTask& captured : task.work->tasks()) {
+          run(captured, point);
+          if (timeline_->failed()) return;
+        }
         return;
     }
   }
@@ -191,14 +175,30 @@ class HostStream {
   const std::shared_ptr<HostQueue>& queue() const { return queue_; }
   const std::shared_ptr<Timeline>& timeline() const { return queue_->timeline(); }
   uint64_t point() const { return queue_->point(); }
-  Status wait(uint64_t timeout_ns) { return queue_->wait(timeout_ns); }
+  Status wait(uint64_t timeout_ns) {
+    if (capturing()) return invalid_argument("stream_wait: the stream captures a graph; end the capture first");
+    return queue_->wait(timeout_ns);
+  }
+  // Enqueues a task, or captures it.
   template <class Fill>
   Status enqueue(HostTask::Kind kind, const Fill& fill) {
+    if (capturing()) return capture_->add(lane_, kind, fill);
     return queue_->enqueue(kind, fill);
+  }
+
+  bool capturing() const { return capture_ != nullptr && capture_->active(); }
+  const std::shared_ptr<HostCapture>& capture() const { return capture_; }
+  std::size_t lane() const { return lane_; }
+  // Makes the stream lane number `lane` of a capture.
+  void join(std::shared_ptr<HostCapture> capture, std::size_t lane) {
+    capture_ = std::move(capture);
+    lane_ = lane;
   }
 
  private:
   std::shared_ptr<HostQueue> queue_;
+  std::shared_ptr<HostCapture> capture_;
+  std::size_t lane_ = 0;
 };
 
 // A point in a stream. device.h defines what record and wait mean.
@@ -207,9 +207,11 @@ class HostEvent {
   explicit HostEvent(bool timed) : timed_(timed) {}
 
   struct Record {
-    std::shared_ptr<Timeline> timeline;  // null if the event was never recorded
+    std::shared_ptr<Timeline> timeline;  // null if no stream reaches the point
     uint64_t point = 0;
     std::shared_ptr<Stamp> stamp;
+    std::shared_ptr<HostCapture> capture;  // capture of a point in a graph; otherwise null
+    HostCapture::Counts counts;
   };
   bool timed() const { return timed_; }
   Record latest() const {
@@ -218,7 +220,13 @@ class HostEvent {
   }
 
   Status record(HostStream& stream) {
-    Record next{stream.timeline(), 0, nullptr};
+    if (stream.capturing()) {
+      Record point{nullptr, 0, nullptr, stream.capture(), stream.capture()->point(stream.lane())};
+      std::lock_guard lock(mutex_);
+      record_ = std::move(point);
+      return {};
+    }
+    Record next{stream.timeline(), 0, nullptr, nullptr, {}};
     Status status;
     if (timed_) {
       next.stamp = std::make_shared<Stamp>();
@@ -238,7 +246,12 @@ class HostEvent {
 
   Status wait(uint64_t timeout_ns) const {
     const Record record = latest();
+    if (record.capture != nullptr) return in_graph("event_wait");
     return record.timeline == nullptr ? Status{} : record.timeline->wait(record.point, timeout_ns);
+  }
+
+  static Status in_graph(const char* slot) {
+    return invalid_argument(slot, ": the event was last recorded in a graph; record it outside of a capture");
   }
 
  private:

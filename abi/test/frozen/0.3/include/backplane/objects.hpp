@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace backplane {
 
@@ -75,17 +76,25 @@ bool poll(Function function, Arguments... arguments) {
   }
 }
 
+// Returns a function that is newer than BP_ABI_VERSION_OLDEST, or null if the loaded library lacks
+// the function. `Function` is the type of the C function `name`.
+template <class Function>
+Function* find_later(const char* name) noexcept {
+  void* const found = dlsym(RTLD_DEFAULT, name);
+  Function* function = nullptr;
+  std::memcpy(&function, &found, sizeof(function));
+  return function;
+}
+
 // Calls a function that is newer than BP_ABI_VERSION_OLDEST. Throws UNSUPPORTED if the loaded
-// library lacks the function. `Function` is the type of the C function `name`.
+// library lacks the function.
 template <class Function, class... Arguments>
 void call_later(const char* name, Arguments... arguments) {
-  void* const found = dlsym(RTLD_DEFAULT, name);
-  if (found == nullptr) {
+  Function* const function = find_later<Function>(name);
+  if (function == nullptr) {
     throw Error(BP_UNSUPPORTED, std::string(name) + ": libbackplane " + bph_version() +
                                     " lacks this function; install a later libbackplane");
   }
-  Function* function = nullptr;
-  std::memcpy(&function, &found, sizeof(function));
   call(function, arguments...);
 }
 
@@ -347,6 +356,55 @@ class Stream {
 
 inline void Buffer::record(const Stream& stream) const { detail::call(bph_buffer_record, get(), stream.get()); }
 inline void Event::record(const Stream& stream) const { detail::call(bph_event_record, get(), stream.get()); }
+
+// Recorded work, which a launch enqueues again; see bph_graph_begin.
+class Graph {
+ public:
+  Graph() noexcept = default;
+  // Records the calls that `body()` makes on `stream`. A launch may replace the ranges `bindings`.
+  // `flags` is a mask of BPH_GRAPH_*. If `body` throws, discards the recording and rethrows.
+  template <class Body>
+  static Graph record(const Stream& stream, Body&& body, const std::vector<bph_graph_binding>& bindings = {},
+                      uint32_t flags = 0) {
+    auto desc = detail::sized<bph_graph_desc>();
+    desc.flags = flags;
+    desc.bindings = bindings.data();
+    desc.binding_count = static_cast<uint32_t>(bindings.size());
+    detail::call_later<decltype(bph_graph_begin)>("bph_graph_begin", stream.get(), &desc);
+    Graph graph;
+    try {
+      body();
+    } catch (...) {
+      bph_graph* discarded = nullptr;
+      detail::find_later<decltype(bph_graph_end)>("bph_graph_end")(stream.get(), &discarded, nullptr, nullptr);
+      graph.handle_.reset(discarded);
+      throw;
+    }
+    graph.info_ = detail::sized<bph_graph_info>();
+    bph_graph* handle = nullptr;
+    detail::call_later<decltype(bph_graph_end)>("bph_graph_end", stream.get(), &handle, &graph.info_);
+    graph.handle_.reset(handle);
+    return graph;
+  }
+
+  bph_graph* get() const noexcept { return handle_.get(); }
+  const bph_graph_info& info() const noexcept { return info_; }
+  // Enqueues the work on `stream`; see bph_graph_launch.
+  void launch(const Stream& stream, const std::vector<bph_graph_binding>& bindings = {}) const {
+    detail::call_later<decltype(bph_graph_launch)>("bph_graph_launch", stream.get(), get(), bindings.data(),
+                                                   static_cast<uint32_t>(bindings.size()));
+  }
+
+ private:
+  struct End {
+    void operator()(bph_graph* handle) const noexcept {
+      detail::find_later<decltype(bph_graph_release)>("bph_graph_release")(handle);
+    }
+  };
+
+  std::unique_ptr<bph_graph, End> handle_;
+  bph_graph_info info_{};
+};
 
 class Plugin {
  public:

@@ -5,6 +5,7 @@
 #define BACKPLANE_PLUGIN_H
 
 #include "device.h"
+#include "graph.h"
 #include "native.h"
 
 /* The host's table. Role: table; outlives the plugin instance. Some parts of the ABI are the same
@@ -170,9 +171,9 @@ typedef struct bp_import_api {
 BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 
 /* "bp.native" version 1, per device, is in native.h. */
+/* "bp.graph" version 1, per device, is in graph.h. */
 
-/* Names that are reserved for later interfaces: bp.graph bp.peer bp.collective bp.external
- * bp.kernel bp.subgraph bp.callback bp.progress bp.pool bp.pack, and the host's
- * bp.host.parallel. */
+/* Names that are reserved for later interfaces: bp.peer bp.collective bp.external bp.kernel
+ * bp.subgraph bp.callback bp.progress bp.pool bp.pack, and the host's bp.host.parallel. */
 
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C table of a device's slots, implemented by a C++ device class. The class must have the types
 // Buffer, Stream, Event and Plan, and the methods of HostDevice (host_device.hpp). The methods
-// copy_in, copy_out, address, workspace, import_memory and the methods of native_table.hpp are
-// optional.
+// copy_in, copy_out, address, workspace, import_memory and the methods of graph_table.hpp and
+// native_table.hpp are optional.
 #pragma once
 
+#include <backplane/kit/graph_table.hpp>
 #include <backplane/kit/native_table.hpp>
 
 namespace backplane::kit {
@@ -244,6 +245,9 @@ class DeviceTable : DeviceSlots<Device> {
       bool imports = true;
       if constexpr (requires(const Device& d) { d.imports(); }) imports = of(device).imports();
       if (imports && std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &kImportTable;
+    }
+    if constexpr (HasGraphs<Device>) {
+      if (std::string_view(name) == BP_INTERFACE_GRAPH && version == 1) return &GraphTable<Device>::table;
     }
     if constexpr (NativeTable<Device>::kAny) {
       if (std::string_view(name) == BP_INTERFACE_NATIVE && version == 1) return &NativeTable<Device>::table;

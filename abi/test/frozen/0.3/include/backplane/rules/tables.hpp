@@ -38,6 +38,10 @@ struct TableGrowth<bp_import_api> {
   static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 16}};
 };
 template <>
+struct TableGrowth<bp_graph_api> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 40}};
+};
+template <>
 struct TableGrowth<bp_native_api> {
   static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 56}};
 };

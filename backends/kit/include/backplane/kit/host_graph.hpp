@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks of host streams, and their capture in a graph. The queue of the launching stream runs the
+// captured tasks one after another, in the order in which they were captured. This order obeys the
+// events of the capture.
+#pragma once
+
+#include <backplane/kit/call.hpp>
+#include <backplane/kit/timeline.hpp>
+#include <deque>
+#include <optional>
+
+namespace backplane::kit {
+
+using Clock = std::chrono::steady_clock;
+
+// The time on Clock, in nanoseconds, at which a stream reached the point that a timed event
+// records.
+struct Stamp {
+  std::atomic<int64_t> ns{0};
+};
+
+class HostWork;
+
+struct HostTask {
+  enum class Kind { kCall, kCopy, kWait, kStamp, kGraph };
+
+  Kind kind = Kind::kCall;
+  Kernel kernel = nullptr;
+  Call call;
+  void* dst = nullptr;
+  const void* src = nullptr;
+  uint64_t bytes = 0;
+  std::shared_ptr<Timeline> other;  // kWait waits until `other` reaches `point`
+  uint64_t point = 0;
+  std::shared_ptr<Stamp> stamp;
+  std::shared_ptr<HostWork> work;     // kGraph runs these tasks
+  std::vector<std::byte*> addresses;  // the start of each binding in this launch
+};
+
+// The captured tasks of a graph. Only one launch at a time uses them.
+class HostWork {
+ public:
+  struct Binding {
+    std::byte* address;
+    uint64_t bytes;
+    uint32_t kind;  // BP_MEMORY_*
+  };
+
+  explicit HostWork(std::vector<Binding> bindings) : bindings_(std::move(bindings)) {
+    for (const Binding& binding : bindings_) current_.push_back(binding.address);
+  }
+  HostWork(const HostWork&) = delete;
+  HostWork& operator=(const HostWork&) = delete;
+
+  const std::vector<Binding>& bindings() const { return bindings_; }
+  std::deque<HostTask>& tasks() { return tasks_; }
+
+  // Adds a task that `fill(HostTask&) -> Status` prepares. If `fill` fails, nothing is added.
+  template <class Fill>
+  Status add(HostTask::Kind kind, const Fill& fill) {
+    HostTask& task = tasks_.emplace_back();
+    const std::size_t patches = patches_.size();
+    Status status;
+    try {
+      task.kind = kind;
+      status = fill(task);
+      if (status.ok()) find_bindings(task);
+    } catch (...) {
+      patches_.resize(patches);
+      tasks_.pop_back();
+      throw;
+    }
+    if (!status.ok()) tasks_.pop_back();
+    return status;
+  }
+
+  // Stores the starts of the bindings in the tasks.
+  void bind(const std::vector<std::byte*>& addresses) {
+    if (addresses == current_) return;
+    for (const Patch& patch : patches_) {
+      std::byte* const address = addresses[patch.binding] + patch.delta;
+      std::memcpy(patch.pointer, &address, sizeof(address));
+    }
+    current_ = addresses;
+  }
+
+ private:
+  // A pointer in a task that points into a binding.
+  struct Patch {
+    void* pointer;
+    std::size_t binding;
+    std::ptrdiff_t delta;
+  };
+
+  void find_bindings(HostTask& task) {
+    if (task.kind == HostTask::Kind::kCopy) {
+      find_binding(&task.dst, task.dst);
+      find_binding(&task.src, task.src);
+      return;
+    }
+    for (View& view : task.call.views) {
+      if (!view.is_immediate) find_binding(&view.data, view.data);
+    }
+    for (const std::byte*& scalar : task.call.scalar_at) find_binding(&scalar, scalar);
+  }
+  void find_binding(void* pointer, const void* address) {
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    for (std::size_t i = 0; i < bindings_.size(); ++i) {
+      const auto begin = reinterpret_cast<uintptr_t>(bindings_[i].address);
+      if (at >= begin && at - begin < bindings_[i].bytes) {
+        return patches_.push_back({pointer, i, static_cast<std::ptrdiff_t>(at - begin)});
+      }
+    }
+  }
+
+  std::vector<Binding> bindings_;
+  std::vector<std::byte*> current_;
+  std::deque<HostTask> tasks_;
+  std::vector<Patch> patches_;
+};
+
+// A graph that a host device returns. Pending launches keep the work.
+struct HostGraph {
+  std::shared_ptr<HostWork> work;
+};
+
+// A capture in progress. A lane is a stream of the capture.
+class HostCapture {
+ public:
+  // The number of tasks of each lane that precede a point.
+  using Counts = std::vector<uint64_t>;
+
+  explicit HostCapture(std::shared_ptr<HostWork> work) : work_(std::move(work)) { add_lane(); }
+
+  bool active() const { return work_ != nullptr; }
+  std::size_t lanes() const { return lanes_.size(); }
+  // Returns the index of a new lane.
+  std::size_t add_lane() {
+    lanes_.emplace_back();
+    return lanes_.size() - 1;
+  }
+  template <class Fill>
+  Status add(std::size_t lane, HostTask::Kind kind, const Fill& fill) {
+    Status status = work_->add(kind, fill);
+    if (status.ok()) ++lanes_[lane].tasks;
+    return status;
+  }
+  // Returns the point after the tasks of a lane so far.
+  Counts point(std::size_t lane) const {
+    Counts counts = lanes_[lane].before;
+    counts.resize(std::max(counts.size(), lane + 1));
+    counts[lane] = lanes_[lane].tasks;
+    return counts;
+  }
+  // Makes later tasks of a lane follow the point.
+  void wait(std::size_t lane, const Counts& point) {
+    Counts& before = lanes_[lane].before;
+    before.resize(std::max(before.size(), point.size()));
+    for (std::size_t i = 0; i < point.size(); ++i) before[i] = std::max(before[i], point[i]);
+  }
+  // Ends the capture and returns the work, or null if the first lane has not waited for all tasks.
+  std::shared_ptr<HostWork> end() {
+    const Counts& before = lanes_[0].before;
+    bool joined = true;
+    for (std::size_t i = 1; i < lanes_.size(); ++i) {
+      joined &= (i < before.size() ? before[i] : 0) >= lanes_[i].tasks;
+    }
+    std::shared_ptr<HostWork> work = std::move(work_);
+    work_ = nullptr;
+    return joined ? work : nullptr;
+  }
+
+ private:
+  struct Lane {
+    uint64_t tasks = 0;
+    Counts before;
+  };
+
+  std::shared_ptr<HostWork> work_;  // null after the capture has ended
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace backplane::kit
