@@ -50,6 +50,8 @@ const char* handle_type_name(HandleType type) noexcept {
       return "buffer";
     case HandleType::graph:
       return "graph";
+    case HandleType::semaphore:
+      return "semaphore";
   }
   return "object";
 }

@@ -24,7 +24,8 @@ enum class HandleType : uint8_t {
   stream = 0xA4,
   event = 0xA5,
   buffer = 0xA6,
-  graph = 0xA7
+  graph = 0xA7,
+  semaphore = 0xA8
 };
 
 const char* handle_type_name(HandleType type) noexcept;

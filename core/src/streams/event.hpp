@@ -17,6 +17,7 @@
 namespace backplane::core {
 
 class Recorder;
+struct PeerAccess;
 
 class Event final : public Object {
  public:
@@ -32,6 +33,7 @@ class Event final : public Object {
   void record(Stream& stream);
   // Returns OK or TIMEOUT. Throws EXECUTION_FAILED and DEVICE_LOST.
   bp_status try_wait(uint64_t timeout_ns);
+  // `stream` may belong to a device that has BP_PEER_WAIT for the event's device.
   void make_wait(Stream& stream);
   // Returns OK or NOT_READY. Throws on any other status.
   static bp_status elapsed(Event& begin, Event& end, int64_t* out_ns);
@@ -43,6 +45,7 @@ class Event final : public Object {
 
  private:
   Event() = default;
+  void make_peer_wait(Stream& stream, const PeerAccess& access);
 
   mutable SpinLock lock_;
   // Number of record() calls that have begun, plus the number that have returned. An odd value

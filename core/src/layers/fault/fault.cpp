@@ -225,8 +225,7 @@ struct Pass<member> {
       const std::lock_guard lock(device.mutex);
       device.streams.erase(object);
     }
-    const auto function = slot_below(device.owner, device.inner, member);
-    if (function != nullptr) function(device.inner, object);
+    if (const auto slot = slot_below(device.owner, device.inner, member); slot != nullptr) slot(device.inner, object);
   }
 };
 

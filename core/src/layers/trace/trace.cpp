@@ -34,6 +34,7 @@ constexpr const char* category_of(Slot slot) {
     case Slot::copy:
     case Slot::copy_in:
     case Slot::copy_out:
+    case Slot::peer_copy:
       return "copy";
     case Slot::buffer_create:
     case Slot::buffer_map:
@@ -42,6 +43,10 @@ constexpr const char* category_of(Slot slot) {
     case Slot::import_memory:
     case Slot::buffer_native:
     case Slot::buffer_wrap:
+    case Slot::peer_map:
+    case Slot::buffer_create_external:
+    case Slot::buffer_export:
+    case Slot::buffer_import:
       return "memory";
     default:
       return "order";
@@ -94,6 +99,24 @@ void add_request(At<Slot::graph_launch>, TraceEvent& event, bp_stream*, bp_graph
                  uint32_t count, bp_error*) {
   event.arg("bindings", uint64_t{count});
 }
+void add_request(At<Slot::buffer_create_external>, TraceEvent& event, const bp_buffer_desc* desc, const char*,
+                 bp_buffer**, bp_error*) {
+  event.arg("kind", uint64_t{desc->kind}).arg("bytes", desc->bytes);
+}
+void add_request(At<Slot::buffer_import>, TraceEvent& event, const bp_external_handle* handle, uint32_t*, bp_buffer**,
+                 bp_error*) {
+  event.arg("bytes", handle->bytes);
+}
+void add_request(At<Slot::peer_copy>, TraceEvent& event, bp_stream*, bp_device*, bp_buffer*, uint64_t, bp_device*,
+                 bp_buffer*, uint64_t, uint64_t bytes, bp_error*) {
+  event.arg("bytes", bytes);
+}
+void add_request(At<Slot::semaphore_signal>, TraceEvent& event, bp_stream*, bp_semaphore*, uint64_t value, bp_error*) {
+  event.arg("value", value);
+}
+void add_request(At<Slot::semaphore_wait>, TraceEvent& event, bp_stream*, bp_semaphore*, uint64_t value, bp_error*) {
+  event.arg("value", value);
+}
 void add_request(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t,
                  uint64_t bytes, bp_error*) {
   event.arg("bytes", bytes);
@@ -127,6 +150,11 @@ void add_result(At<Slot::plan_create>, TraceEvent& event, TraceDevice&, Track, d
 
 void add_result(At<Slot::buffer_create>, TraceEvent&, TraceDevice& device, Track, double, const bp_buffer_desc* desc,
                 bp_buffer** out, bp_error*) {
+  device.add_buffer(*out, desc->kind, desc->bytes);
+}
+
+void add_result(At<Slot::buffer_create_external>, TraceEvent&, TraceDevice& device, Track, double,
+                const bp_buffer_desc* desc, const char*, bp_buffer** out, bp_error*) {
   device.add_buffer(*out, desc->kind, desc->bytes);
 }
 
@@ -164,6 +192,11 @@ void add_result(At<Slot::event_record>, TraceEvent&, TraceDevice& device, Track 
 void add_result(At<Slot::stream_wait_event>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_stream*,
                 bp_event* event, bp_error*) {
   arrive(device, track, begin, event);
+}
+void add_result(At<Slot::peer_wait_event>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_stream*,
+                bp_device* peer, bp_event* event, bp_error*) {
+  const uint64_t flow = of(peer).record_of(event);
+  if (flow != 0) arrow('t', device, track, begin, flow);
 }
 void add_result(At<Slot::event_wait>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
                 uint64_t, bp_error*) {
@@ -224,6 +257,7 @@ constexpr const char* destroy_of(const bp_stream*) { return "stream_destroy"; }
 constexpr const char* destroy_of(const bp_event*) { return "event_destroy"; }
 constexpr const char* destroy_of(const bp_plan*) { return "plan_destroy"; }
 constexpr const char* destroy_of(const bp_graph*) { return "graph_destroy"; }
+constexpr const char* destroy_of(const bp_semaphore*) { return "semaphore_destroy"; }
 
 template <auto member>
 struct Destroy;
@@ -239,8 +273,7 @@ struct Destroy<member> {
       device.owner.file.lose_one();
     }
     const double begin = device.owner.file.now();
-    const auto function = slot_below(device.owner, device.inner, member);
-    if (function != nullptr) function(device.inner, object);
+    if (const auto slot = slot_below(device.owner, device.inner, member); slot != nullptr) slot(device.inner, object);
     try {
       TraceEvent event('X', destroy_of(object), device.thread_track());
       device.owner.add(event.category("life").span(begin, device.owner.file.now()));

@@ -73,6 +73,7 @@ inline const char* noun_of(const bp_stream*) { return "stream"; }
 inline const char* noun_of(const bp_event*) { return "event"; }
 inline const char* noun_of(const bp_plan*) { return "plan"; }
 inline const char* noun_of(const bp_graph*) { return "graph"; }
+inline const char* noun_of(const bp_semaphore*) { return "semaphore"; }
 
 class Call {
  public:
@@ -223,15 +224,15 @@ Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
   return outcome;
 }
 
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_buffer* made) { next.buffer_destroy(inner, made); }
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made) { next.stream_destroy(inner, made); }
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
-
-template <class Handle>
-void destroy(const Call& call, Handle* made) {
-  destroy(call.next(), call.inner(), made);
+inline void destroy(const Call& call, bp_buffer* made) { call.next().buffer_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_stream* made) { call.next().stream_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_event* made) { call.next().event_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_plan* made) { call.next().plan_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_semaphore* made) {
+  const auto table = call.device().owner.inner_interface<bp_external_api>(call.inner());
+  if (table.semaphore_destroy != nullptr) table.semaphore_destroy(call.inner(), made);
 }
+
 inline void destroy(const Call& call, bp_graph* made) {
   call.device().owner.inner_interface<bp_graph_api>(call.inner()).graph_destroy(call.inner(), made);
 }

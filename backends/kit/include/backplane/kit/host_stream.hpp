@@ -81,6 +81,7 @@ class HostQueue {
       if (!timeline_->failed()) run(task, head + 1);
       task.other.reset();
       task.stamp.reset();
+      task.semaphore.reset();
       task.call.state.reset();
       task.work.reset();
       timeline_->advance(head + 1);
@@ -125,6 +126,17 @@ class HostQueue {
         for (HostTask& captured : task.work->tasks()) {
           run(captured, point);
           if (timeline_->failed()) return;
+        }
+        return;
+      case HostTask::Kind::kSignal:
+        task.semaphore->raise(task.value);
+        return;
+      case HostTask::Kind::kWaitSemaphore:
+        if (!task.semaphore->wait(task.value, stop_)) {
+          timeline_->fail(point,
+                          Status(BP_EXECUTION_FAILED,
+                                 "the stream was destroyed before a semaphore reached its value; signal it, wait "
+                                 "for the stream, and then destroy the stream"));
         }
         return;
     }

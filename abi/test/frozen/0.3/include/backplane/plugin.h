@@ -5,8 +5,10 @@
 #define BACKPLANE_PLUGIN_H
 
 #include "device.h"
+#include "external.h"
 #include "graph.h"
 #include "native.h"
+#include "peer.h"
 
 /* The host's table. Role: table; outlives the plugin instance. Some parts of the ABI are the same
  * in every major version. A host and a plugin of different major versions can therefore detect the
@@ -172,8 +174,10 @@ BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 
 /* "bp.native" version 1, per device, is in native.h. */
 /* "bp.graph" version 1, per device, is in graph.h. */
+/* "bp.peer" version 1, per device, is in peer.h. */
+/* "bp.external" version 1, per device, is in external.h. */
 
-/* Names that are reserved for later interfaces: bp.peer bp.collective bp.external bp.kernel
- * bp.subgraph bp.callback bp.progress bp.pool bp.pack, and the host's bp.host.parallel. */
+/* Names that are reserved for later interfaces: bp.collective bp.kernel bp.subgraph bp.callback
+ * bp.progress bp.pool bp.pack, and the host's bp.host.parallel. */
 
 #endif

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <backplane/kit/call.hpp>
+#include <backplane/kit/host_semaphore.hpp>
 #include <backplane/kit/timeline.hpp>
 #include <deque>
 #include <optional>
@@ -22,7 +23,7 @@ struct Stamp {
 class HostWork;
 
 struct HostTask {
-  enum class Kind { kCall, kCopy, kWait, kStamp, kGraph };
+  enum class Kind { kCall, kCopy, kWait, kStamp, kSignal, kWaitSemaphore, kGraph };
 
   Kind kind = Kind::kCall;
   Kernel kernel = nullptr;
@@ -33,6 +34,8 @@ struct HostTask {
   std::shared_ptr<Timeline> other;  // kWait waits until `other` reaches `point`
   uint64_t point = 0;
   std::shared_ptr<Stamp> stamp;
+  std::shared_ptr<HostSemaphore> semaphore;  // kSignal raises it to `value`, and kWaitSemaphore waits for `value`
+  uint64_t value = 0;
   std::shared_ptr<HostWork> work;     // kGraph runs these tasks
   std::vector<std::byte*> addresses;  // the start of each binding in this launch
 };
