@@ -32,7 +32,7 @@ SIMT_FN Index index_of(const DivisorParams* shape, u32 x) {
   return out;
 }
 
-// One GEMM: a phase of a group of channels.
+// One GEMM, which computes one phase of one group of channels.
 struct Matrix {
   i64 c, a, b, bias;  // positions, in elements
   i32 first[4];       // the first position in c that belongs to the phase
@@ -67,7 +67,8 @@ SIMT_FN Matrix matrix_of(const ConvParams& p, u32 index) {
   return out;
 }
 
-// A column of b, or the part of a term that does not depend on the column.
+// A position in b and in its image. The sum of a column's Window and a term's Window is the
+// position of an element.
 struct Window {
   i64 at;
   i32 position[3];

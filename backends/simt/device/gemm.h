@@ -202,7 +202,7 @@ SIMT_FN void gemm_by_tiles(const typename Product::Params& params, const GemmPoi
       }
       group_barrier();
     }
-    // Local memory holds the sums, so that the code of the activations exists once.
+    // Local memory holds the sums, so that the activation code is compiled only once.
     SIMT_LOCAL Number* own = tiles + subgroup() * GEMM_OUTPUTS * width();
     SIMT_UNROLL for (int r = 0; r < GEMM_ROWS; ++r) {
       (own + 2 * r * width())[lane()] = sums.first[r];

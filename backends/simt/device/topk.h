@@ -16,7 +16,7 @@ typedef SIMT_T::Order Order;
 #endif
 #define NO_INDEX 0xFFFFFFFFu
 
-// The lowest key is first, and the lowest index among equal keys.
+// Candidates are ordered by key. Candidates with equal keys are ordered by index.
 struct Candidate {
   Order key;
   u32 index;  // NO_INDEX if there is no candidate

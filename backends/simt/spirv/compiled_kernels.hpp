@@ -32,9 +32,9 @@ class CompiledKernels {
   CompiledKernels(const CompiledKernels&) = delete;
   CompiledKernels& operator=(const CompiledKernels&) = delete;
 
-  // Returns the number of a kernel, and compiles it if necessary. Threads that need the same kernel
-  // wait for one compilation. A failure contains the driver's log. `log` receives failures of the
-  // cache, which are not fatal.
+  // Compiles a kernel if necessary, and returns the kernel's number. Threads that need the same
+  // kernel wait for one compilation. A failure contains the driver's log. `log` receives failures
+  // of the cache, which are not fatal.
   kit::Result<uint32_t> get(const KernelName& name, const Log& log);
   // Returns the file that contains the binary of a compiled module, if files are kept.
   std::optional<cache::CacheFile> file_of(std::span<const uint32_t> module) const;

@@ -31,7 +31,7 @@ uint32_t requested_failure(const char* function);
 // Returns an environment variable, or `otherwise` if it is not set.
 std::string setting(const char* name, const char* otherwise = "");
 
-// The OpenCL device and its context. There is one per process, which is never destroyed.
+// The OpenCL device and its context. A process has one Machine, which is never destroyed.
 class Machine {
  public:
   enum class Kind { kDevice, kHost, kShared };

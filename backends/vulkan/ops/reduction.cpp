@@ -101,8 +101,8 @@ std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool int
 WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
   // Limits on the elements per thread in a split. The maximum ensures that three loops over these
   // elements, with up to nine dimensions, need fewer than 65,535 iterations. Mesa's CPU driver ends
-  // an invocation at that number. Below the minimum, the second dispatch that splits need would
-  // cost more than the idle threads of unsplit rows.
+  // an invocation at that number. Below the minimum, the second dispatch, which combines the
+  // splits, would take longer than unsplit rows that leave threads idle.
   constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
   constexpr int64_t kManyRows = 64;  // minimum number of rows that keep a CPU busy
   const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;
