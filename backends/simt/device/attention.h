@@ -68,7 +68,7 @@ SIMT_INLINED void put_logsumexp(const AttentionParams& p, Pointer logsumexp, u32
 }
 SIMT_INLINED float quotient(float weighted, float sum) { return sum == 0.0f ? 0.0f : weighted / sum; }
 
-// Returns a length of lines for load_patch() that is at least `count`: a power of two up to the width,
+// Rounds `count` up to a line length that load_patch() accepts: a power of two up to the width,
 // or a multiple of the width.
 SIMT_INLINED u32 padded(u32 count) {
   u32 out = 1u;

@@ -103,9 +103,9 @@ SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
   return exists;
 }
 
-// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. There are no branches around
-// loads, because a compiler for CPUs would then process one lane at a time: lanes without a term load
-// the last term, and terms without a tap load element 0.
+// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. Loads are not inside
+// branches, because compilers for CPUs would process such branches one lane at a time. Instead,
+// lanes without a term load the last term, and terms without a tap load element 0.
 SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 k, u32 depth, u32 tile_rows,
                     SIMT_LOCAL float* to) {
   // The last term has the greatest index in each dimension.

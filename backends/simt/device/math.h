@@ -56,7 +56,8 @@ SIMT_FN float log_f32(float x) {
   return given >> 31 != 0u ? not_a_number() : y;
 }
 
-// Word `i` of 32 zero bits followed by the bits of 2/pi, the most significant word first.
+// Returns word `i` of a bit string that consists of 32 zero bits and the bits of 2/pi. Word 0 is
+// the most significant.
 SIMT_FN u32 two_over_pi(u32 i) {
   switch (i) {
     case 0:

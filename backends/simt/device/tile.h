@@ -123,8 +123,8 @@ SIMT_FN void for_each_in_chunks(const TileParams<Places, Operands>& p, const Til
     spot.slot = next_slot;
   }
 }
-// Calls `body(spot)` for each element of this thread. Bodies should have no branches that contain
-// loads or stores, because compilers for CPUs then process one thread at a time.
+// Calls `body(spot)` for each element of this thread. Loads and stores of a body should not be
+// inside branches, because compilers for CPUs process such branches one thread at a time.
 template <int Places, int Operands, class Body>
 SIMT_FN void for_each(const TileParams<Places, Operands>& p, const Tile<Operands>& t, const Body& body) {
   if (p.access != SIMT_ACCESS_ANY) {

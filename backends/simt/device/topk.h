@@ -48,7 +48,8 @@ SIMT_FN void put_index(const NestParams& p, Pointer indices, i64 at, u32 index) 
   if (p.extra[5] == 8) at_offset<u64>(indices, p.offsets[1])[at] = index;
 }
 
-// Returns the thread's first candidate after `previous`, or after nothing if `begins` is true.
+// Returns the thread's first candidate after `previous`. If `begins` is true, there is no previous
+// candidate.
 template <bool contiguous>
 SIMT_FN Candidate search(const NestParams& p, SIMT_GLOBAL const Element* x, Candidate previous, bool begins) {
   Candidate out;

@@ -88,8 +88,8 @@ kit::Status launch(Launcher& launcher, uint32_t kernel, uint32_t groups, uint32_
   return launcher.launch({kernel, {groups, 1, 1}, group_size, places, &params, sizeof(params)});
 }
 
-// Returns the number of groups for `items` items, of which a group processes `per_group`. The
-// maximum is 32768. Kernels loop over further items.
+// Returns the number of groups for `items` items, with `per_group` items per group. The maximum is
+// 32768, because kernels loop over the remaining items.
 constexpr uint32_t groups_for(uint64_t items, uint64_t per_group) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((items + per_group - 1) / per_group, 1, 32768));
 }

@@ -54,7 +54,7 @@ struct TileGrid {
   // anyway.
   bool caches;
 
-  // `reduces` states whether the kernel needs a result of all elements of a row.
+  // `reduces` states whether the kernel needs a reduction over the whole row.
   static TileGrid of(const TileNest& nest, const Limits& limits, bool reduces);
   void fill(const TileNest& nest, u32* shape, u32& lanes) const;
 };
@@ -142,7 +142,7 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
 enum class TilePasses {
   kReduce,  // writes results of rows only
   kReduceAndMap,
-  kMap,  // needs no result of a whole row
+  kMap,  // needs no reduction over the whole row
 };
 
 // Enqueues `kernel` for all rows. `fill(params)` sets the parameters that are specific to the

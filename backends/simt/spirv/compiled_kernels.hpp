@@ -56,7 +56,7 @@ class CompiledKernels {
   virtual Module load(std::span<const std::byte> binary, const std::string& function) const = 0;
   // Compiles a module.
   virtual kit::Result<Module> build(const KernelName& name, std::span<const uint32_t> spirv) const = 0;
-  // Returns an empty vector if the driver gives no binary.
+  // Returns an empty vector if the driver provides no binary.
   virtual std::vector<std::byte> binary_of(Module module) const = 0;
 
   kit::Status compile(const KernelName& name, Entry& entry, const Log& log) const;

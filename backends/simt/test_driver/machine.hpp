@@ -58,7 +58,7 @@ class Machine {
   void* allocate(Kind kind, uint64_t bytes, uint64_t alignment);
   // Returns false if `address` is not the beginning of an allocation.
   bool free(void* address);
-  // Returns whether the range is part of a living allocation.
+  // Returns whether the range is part of a live allocation.
   bool contains(const void* address, uint64_t bytes) const;
   uint64_t allocated_bytes() const;
 

@@ -187,8 +187,8 @@ const RegisterRows* find_register_rows(const ReductionNest& nest, const Reductio
   if (largest == nullptr ||
       length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
     return nullptr;
-  // Finds the smallest workgroup whose registers can hold one split. Splits are so short that a large
-  // device gets enough workgroups to be fully used.
+  // Finds the smallest workgroup whose registers can hold one split. Splits are short enough that
+  // the number of workgroups keeps a large device busy.
   const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
   for (const RegisterRows& each : kernel.register_rows) {
     if (fits(each) && split_length <= each.elements()) return &each;
