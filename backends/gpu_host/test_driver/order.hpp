@@ -7,8 +7,8 @@
 
 namespace backplane::gpu_host::test_driver {
 
-// Counts, for each stream, the commands that have ended at a point of a stream or of the host.
-// These are the first commands of the counted stream. A number identifies a stream.
+// A vector clock for a point of a stream or of the host. It maps each stream, identified by a
+// number, to a count n: the first n commands of that stream have ended.
 class Clock {
  public:
   void reach(uint64_t stream, uint64_t commands);

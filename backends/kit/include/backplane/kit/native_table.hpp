@@ -9,7 +9,7 @@
 //   Result<Stream*> wrap_stream(const bp_native_handle&);
 //       The kit has already rejected handles with unknown flags.
 //   Result<Buffer*> wrap_memory(const bp_native_handle&, uint32_t& kind);
-//       The handle's flags are known and its bytes are not 0. The end of the memory is at most 2^64.
+//       The kit has already rejected unknown flags, 0 bytes, and memory that ends past 2^64.
 #pragma once
 
 #include <backplane/kit/native.hpp>
