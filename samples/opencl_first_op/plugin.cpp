@@ -34,7 +34,8 @@ class Native {
   using Queue = cl::CommandQueue;
   using Mark = cl::Event;      // a counted reference
   using Kernel = const char*;  // an OpenCL C statement
-  // A cl_kernel stores its arguments, so launches lock it. Streams contend only for the same operator.
+  // A cl_kernel stores its arguments, so a launch locks the kernel. Streams contend for the lock
+  // only if they launch the same operator.
   using Program = std::pair<cl::Kernel, std::unique_ptr<std::mutex>>;
   cl::Device device;
   cl::Context context;
