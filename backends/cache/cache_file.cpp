@@ -96,10 +96,10 @@ std::string hex(const uint8_t (&bytes)[16]) {
 
 // Returns the reason why a header is invalid, or null if the header is valid.
 const char* objection_to(const Header& header, const CacheKey& key, uint64_t data_bytes) {
-  if (!std::equal(std::begin(kMagic), std::end(kMagic), header.magic)) return "it is no cache of kernels";
-  if (header.version != kVersion || header.header_bytes != sizeof(Header)) return "it is of another version";
-  if (!(header.key == key)) return "it is of another device, driver or build";
-  if (header.data_bytes != data_bytes) return "it is not as long as it says";
+  if (!std::equal(std::begin(kMagic), std::end(kMagic), header.magic)) return "it is not a kernel cache";
+  if (header.version != kVersion || header.header_bytes != sizeof(Header)) return "it has another format version";
+  if (!(header.key == key)) return "it is for another device, driver or build";
+  if (header.data_bytes != data_bytes) return "its size differs from the size in its header";
   return nullptr;
 }
 
@@ -140,10 +140,10 @@ std::vector<std::byte> CacheFile::load(std::string& objection) const {
     objection = reason();
     return {};
   }
-  // Drivers trust the data, so the file must not be writable by other users.
+  // Drivers trust the data, so only the current user and root may own the file or write to it.
   if (!S_ISREG(about.st_mode) || (about.st_uid != ::geteuid() && about.st_uid != 0) ||
       (about.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    objection = "it is no file, or others than its user may write it";
+    objection = "it is not a regular file, or another user owns it or may write to it";
     return {};
   }
   const auto bytes = static_cast<uint64_t>(about.st_size);
@@ -159,11 +159,11 @@ std::vector<std::byte> CacheFile::load(std::string& objection) const {
   }
   std::vector<std::byte> data(data_bytes);
   if (!read_all(file.get(), data.data(), data.size())) {
-    objection = "it cannot be read to its end";
+    objection = "it cannot be read completely";
     return {};
   }
   if (XXH3_64bits(data.data(), data.size()) != header.digest) {
-    objection = "its digest is another";
+    objection = "its data does not match its digest";
     return {};
   }
   return data;

@@ -13,8 +13,8 @@ namespace {
 using namespace kit;
 
 // Extents of a block, in elements. For f32, the accumulators and both packed blocks take 640 KiB,
-// which fits into an L2 cache of 1 MiB. kBlockRows is a multiple of every tile's rows, and
-// kBlockCols of every tile's columns.
+// which fits into an L2 cache of 1 MiB. kBlockRows is a multiple of each tile's number of rows.
+// kBlockCols is a multiple of each tile's number of columns.
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockCols = 256;
 constexpr int64_t kBlockDepth = 256;

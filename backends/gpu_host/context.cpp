@@ -58,7 +58,7 @@ kit::Result<std::byte*> Context::allocate_device(uint64_t bytes) const {
   }
   auto made = stack_.allocate_device(bytes, allocations_);
   if (!made.ok() || allocations_ == nullptr) return made;
-  // Other streams may use the memory after the allocation has completed.
+  // Waits for the allocation to complete, because only then may other streams use the memory.
   if (kit::Status status = stack_.wait_stream(allocations_); !status.ok()) return status;
   return made;
 }
@@ -152,7 +152,7 @@ void Context::free(simt::Buffer* given) const {
   switch (buffer->source) {
     case Buffer::Source::kDevice:
       status = stack_.free_device(buffer->address, allocations_);
-      // The driver returns unused memory to the system when the stream is idle.
+      // Waits, because the driver returns unused memory to the system only when the stream is idle.
       if (status.ok() && allocations_ != nullptr) status = stack_.wait_stream(allocations_);
       break;
     case Buffer::Source::kHost:

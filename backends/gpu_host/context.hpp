@@ -27,9 +27,9 @@ class Context {
   const Stack& stack() const { return stack_; }
   Handle handle() const { return handle_; }
 
-  // Returns `status`, and stores the first loss of the device.
+  // Returns `status`. If `status` is the first DEVICE_LOST, also stores it for health().
   kit::Status check(kit::Status status) const;
-  // Returns the stored loss of the device, or OK.
+  // Returns the stored DEVICE_LOST status. Returns OK if the device is not lost.
   kit::Status health() const;
 
   kit::Result<simt::Buffer*> allocate(const bp_buffer_desc& desc) const;
@@ -55,8 +55,9 @@ class Context {
   mutable kit::Status loss_;
 };
 
-// Surrounds calls of the driver. The context is current until the scope ends. If the context could
-// not be made current, status() returns the reason, and the thread must not call the driver.
+// The scope of driver calls. The context is the thread's current context until the scope ends. If
+// the context could not be made current, status() returns the reason, and the thread must not call
+// the driver.
 class Scope {
  public:
   explicit Scope(const Context& context) : Scope(context.stack(), context.handle()) {}

@@ -40,7 +40,7 @@ class Platform {
 
   const Load load_;
   const Stack* stack_ = nullptr;
-  std::mutex mutex_;                     // locked while devices are searched or opened
+  std::mutex mutex_;                     // locked during the search for devices and while a device is opened
   std::vector<PhysicalDevice> devices_;  // constant after the first success
   std::string refused_;
   std::map<uint32_t, std::unique_ptr<OpenedDevice>> opened_;

@@ -12,7 +12,8 @@ class Queue : public simt::Launcher {
                                                     int priority);
   ~Queue() override;
 
-  // Returns the event that completes after all commands so far. While the process exits, the mark is null.
+  // Returns a mark, which completes after all earlier commands of this queue. While the process
+  // exits, the mark is null.
   kit::Result<Mark> mark(bool timed);
   kit::Status wait_for(const Mark& mark);
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);

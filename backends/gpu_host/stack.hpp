@@ -27,7 +27,7 @@ struct PhysicalDevice {
   uint64_t total_bytes = 0;
   uint8_t uuid[16] = {};
   bool is_integrated = false;
-  bool has_pools = false;          // allocations may be ordered by a stream
+  bool has_pools = false;          // supports stream-ordered allocations
   bool has_shared_memory = false;  // the host and kernels may access shared memory concurrently
   bool has_imports = false;        // kernels access registered host memory by its host address
 };
@@ -75,7 +75,7 @@ class Stack {
   virtual void leave(const Caller& caller) const = 0;
 
   virtual kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const = 0;
-  // Allocates DEVICE memory in the order of `stream`, or immediately if `stream` is null.
+  // Allocates DEVICE memory in stream order or, if `stream` is null, immediately.
   // free_device() must receive the same stream.
   virtual kit::Result<std::byte*> allocate_device(uint64_t bytes, Handle stream) const = 0;
   virtual kit::Status free_device(std::byte* address, Handle stream) const = 0;

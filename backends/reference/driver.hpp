@@ -12,7 +12,7 @@
 namespace backplane::reference {
 
 // Environment variables that the driver reads once per instance. Tests use them to exhaust memory
-// and to get several devices.
+// and to create several devices.
 inline constexpr const char* kMemoryLimit = "BACKPLANE_REFERENCE_MEMORY_LIMIT";  // bytes per device
 inline constexpr const char* kDevices = "BACKPLANE_REFERENCE_DEVICES";
 inline constexpr uint64_t kMaxDevices = 8;

@@ -5,7 +5,7 @@
 
 namespace backplane::simt {
 
-// Surrounds calls of the driver. If the object is false, the process is exiting, and the thread must
+// The scope of driver calls. If the object is false, the process is exiting, and the thread must
 // not call the driver. Objects of this class may be nested.
 class DriverCall {
  public:

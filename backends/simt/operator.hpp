@@ -37,7 +37,7 @@ class Operator {
   virtual kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const = 0;
 };
 
-// Returns the program of a plan, whose kernels `kernels.get(name, log)` compiles.
+// Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel.
 template <class Kernels>
 kit::Result<Program> compile(const std::shared_ptr<const Operator>& op, const kit::PlanForm& plan, Kernels& kernels,
                              const kit::Host& host) {

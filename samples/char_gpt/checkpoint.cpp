@@ -154,8 +154,8 @@ Checkpoint load_checkpoint(const fs::path& file) {
   checkpoint.state.steps_done = header.steps_done;
   const auto count = static_cast<size_t>(count_parameters(checkpoint.config).all);
   if (header.payload_bytes != 3 * count * sizeof(float))
-    fail_checkpoint("{} holds {} bytes of state; its model has {} parameters", file.string(), header.payload_bytes,
-                    count);
+    fail_checkpoint("{} contains {} bytes of state, which does not match a model of {} parameters", file.string(),
+                    header.payload_bytes, count);
   XXH3_state_t* hash = XXH3_createState();
   if (!hash) throw std::bad_alloc();
   XXH3_64bits_reset(hash);

@@ -19,7 +19,7 @@ struct Curve {
 //
 // The bound is 1e-6 at first, which is 17 unit roundoffs of f32. It doubles every five steps,
 // because training amplifies rounding errors: AdamW divides a gradient by the gradient's size. The
-// bound never exceeds 1e-2. At that difference, two training runs have diverged, but both still
+// bound never exceeds 1e-2. Training runs that differ this much have diverged, but both still
 // learn. README.md contains the measurement.
 double loss_bound(size_t step);
 

@@ -18,7 +18,7 @@ struct Corpus {
 
 // Reads files and directories. Reads every *.md file in and below a directory, in the order of the
 // paths. Throws std::runtime_error if a file is missing, empty, not text, or too large. Also throws
-// if the training part or the validation part has fewer than `context` + 2 characters.
+// if the training text or the held-out text has fewer than `context` + 2 characters.
 Corpus read_corpus(const std::vector<std::filesystem::path>& paths, int64_t context);
 
 // Returns the documents of the repository that contains `program`: LICENSE, README.md and docs.

@@ -16,7 +16,7 @@ namespace char_gpt {
 std::vector<int32_t> codes(const std::string& text);
 
 // Returns the number of bits that `text` needs under the model, and waits for the result. The first
-// character counts 8 bits. Each of the other characters is predicted once, from at least half a
+// character counts as 8 bits. Each of the other characters is predicted once, from at least half a
 // context of preceding characters. If there are fewer preceding characters, all of them are used.
 double bits(const backplane::Stream& stream, const Model& model, const std::string& text);
 

@@ -15,10 +15,10 @@ namespace char_gpt {
 using Facts = std::vector<std::pair<std::string, std::string>>;  // name and value
 
 struct TrainingReport {
-  Curve curve;                                    // losses of the training text
+  Curve curve;                                    // training losses, one per step
   std::vector<std::pair<int64_t, double>> known;  // step, and bits per character of the held-out text
   double gzip = 0;                                // bits per character of the held-out text with `gzip -9`
-  double gzip_behind_training = 0;                // like `gzip`, but with the training text before the held-out text
+  double gzip_behind_training = 0;                // like `gzip`, if gzip has first read the training text
   std::string prompt, written;
   Facts facts;
 };

@@ -23,8 +23,8 @@ constexpr double kBeta1 = 0.9, kBeta2 = 0.99;
 constexpr float kWeightDecay = 0.1f;
 constexpr double kMostNorm = 1;  // gradients with a larger norm are clipped to this norm
 
-// SplitMix64 (Steele, Lea, Flood 2014). The pieces of a step depend only on the seed and the step's
-// number, so that training can resume at any step.
+// SplitMix64 (Steele, Lea, Flood 2014). The text pieces of a step depend only on the seed and the
+// step's number, so that training can resume at any step.
 uint64_t hash(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

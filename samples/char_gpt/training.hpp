@@ -15,7 +15,7 @@
 namespace char_gpt {
 
 struct Schedule {
-  // Number of steps of the whole training. The last learning rate is a tenth of the peak.
+  // Number of steps of the whole training run. The last learning rate is a tenth of the peak.
   int64_t steps = 2400;
   int64_t batch = 4;  // texts per step; each text has `context` characters
   // Must divide `batch`. A different number changes the order in which gradients are added.
@@ -28,8 +28,9 @@ struct Schedule {
 // Throws std::runtime_error if a number is out of range. The message names the number and its
 // range.
 void check(const Schedule& schedule);
-// Returns the learning rate for step `step`, which is from 0 to steps - 1. The rate rises over a
-// twentieth of the steps, but at least 100 steps, and then falls like half a cosine.
+// Returns the learning rate for step `step`, which is from 0 to steps - 1. The rate rises during
+// the first twentieth of the steps, or during 100 steps if that is longer. Then the rate falls
+// along half a cosine wave.
 double learning_rate(const Schedule& schedule, int64_t step);
 
 // The state from which training continues.

@@ -19,8 +19,8 @@ Status check(cl_int code, const char* call, const std::string& more = {}) {
   return {status, text(call, ": ", code, ", CL_", name, more), code};
 }
 
-// The code around the statement of an operator. The statement computes element i of output o from
-// the inputs x and y and a scalar.
+// The kernel source around an operator's statement. The statement computes element i of output o
+// from the inputs x and y and a scalar.
 constexpr const char* kSource = R"(
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
@@ -34,7 +34,8 @@ class Native {
   using Queue = cl::CommandQueue;
   using Mark = cl::Event;      // a counted reference
   using Kernel = const char*;  // an OpenCL C statement
-  // A cl_kernel stores its arguments, so launches lock it. Streams contend only for the same operator.
+  // A cl_kernel stores its arguments, so a launch locks the kernel. Streams contend for the lock
+  // only if they launch the same operator.
   using Program = std::pair<cl::Kernel, std::unique_ptr<std::mutex>>;
   cl::Device device;
   cl::Context context;

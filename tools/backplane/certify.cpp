@@ -70,8 +70,10 @@ void repeat_failed(const fs::path& path, const CertifyOptions& options, suite::C
   std::ifstream file(path);
   const Certificate certificate = Certificate::parse(file, nullptr, false);
   if (!suite::form_fault(certificate).empty())
-    fail_usage("certify: --only-failed repeats what failed in {}, which is no certificate; run without it first",
-               path.string());
+    fail_usage(
+        "certify: --only-failed repeats the failed cases of {}, which is no certificate; first run without "
+        "--only-failed",
+        path.string());
   if (!options.profile_given)
     run.selection.profile = suite::profile_of(certificate["run"]["profile"].get<std::string>());
   if (!options.seed) run.seed = certificate["run"]["seed"];

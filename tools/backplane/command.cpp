@@ -17,17 +17,17 @@ namespace tool {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  backplane list                         devices that can be used, and from where
-  backplane info reference:0             what a device is and which operators it has
-  backplane doctor                       why a plugin is not available, and what to do
+  backplane list                         the usable devices, and where their plugins were found
+  backplane info reference:0             the properties and operators of a device
+  backplane doctor                       why a plugin is unavailable, and what to do
   backplane run matmul --shape 64x32 --shape 32x16 --device reference:0
-  backplane certify reference            measure a plugin and write its certificate
-  backplane verify FILE.json reference   whether a certificate is what this plugin gives
-  backplane new acme                     start a plugin of your own
-  backplane bench ops --filter tiny      what operators cost, compared with other libraries
-  backplane bench dispatch               what the SDK itself costs
-  backplane list --json                  the same for programs; schemas: share/backplane/schemas
-Exit status: 0 done, 1 a finding or a failed operation, 2 usage error.)";
+  backplane certify reference            test a plugin and write its certificate
+  backplane verify FILE.json reference   whether this plugin reproduces a certificate
+  backplane new acme                     start your own plugin
+  backplane bench ops --filter tiny      the time of operators, compared with other libraries
+  backplane bench dispatch               the overhead of the SDK
+  backplane list --json                  the list as JSON; schemas: share/backplane/schemas
+Exit status: 0 success, 1 a finding or a failed operation, 2 a usage error.)";
 
 constexpr const char* kRunExamples = R"(Examples:
   backplane run add --data 1,2,3 --data 10,20,30 --shape 3
@@ -42,32 +42,35 @@ constexpr const char* kCertifyExamples = R"(Examples:
   backplane certify acme --filter numeric.add --filter 'runtime.event.*'
   backplane certify --list --profile core
   backplane certify --bound softmax bf16
-Exit status: 0 certified at the profile, or every chosen case passed; 1 otherwise; 2 usage error.)";
+Exit status: 0 if the plugin is certified at the profile, or if every chosen case passed; 1 otherwise; 2 after a usage error.)";
 
 constexpr const char* kVerifyExamples = R"(Examples:
   backplane verify certificates/libbackplane_acme.json ./libbackplane_acme.so
   backplane verify acme.json acme --sample 2000
-Exit status: 0 verified, 1 refused, with the part that is wrong, 2 usage error.)";
+Exit status: 0 if the certificate is verified; 1 if it is refused (the output states the wrong part); 2 after a usage error.)";
 
 void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
   CLI::App* subcommand = app.add_subcommand("run", "run one operator on random or given data");
   RunOptions& run_options = options.run;
   subcommand->add_option("OP", run_options.op, "operator, as in ops.def")->required();
-  subcommand->add_option("--device,-d", run_options.device, "plugin:index; default: as the library chooses");
+  subcommand->add_option("--device,-d", run_options.device, "plugin:index; by default, the library chooses");
   subcommand->add_option("--dtype,-t", run_options.dtype,
-                         "T of the operator's dtype rule; default f32 where it is legal");
-  subcommand->add_option("--out-dtype", run_options.out_dtype, "of the output, where the rule leaves a choice");
-  add_each(subcommand, "--shape,-s", run_options.shapes, "of the next input, as 64x32 or scalar; default 4x4");
-  add_each(subcommand, "--out-shape", run_options.out_shapes, "of the next output, where the inputs do not say");
-  add_each(subcommand, "--strides", run_options.strides, "of the next operand in elements, inputs first, as 32,1");
-  add_each(subcommand, "--data", run_options.data, "values of the next input, as 1,2,3; default random");
-  add_each(subcommand, "--scalar", run_options.scalars, "next scalar; default 1, 2, ..");
+                         "T of the operator's dtype rule; the default is f32 if f32 is legal");
+  subcommand->add_option("--out-dtype", run_options.out_dtype, "dtype of the output, if the dtype rule allows several");
+  add_each(subcommand, "--shape,-s", run_options.shapes,
+           "shape of the next input, such as 64x32 or scalar; the default is 4x4");
+  add_each(subcommand, "--out-shape", run_options.out_shapes,
+           "shape of the next output, if the inputs do not determine it");
+  add_each(subcommand, "--strides", run_options.strides,
+           "strides of the next operand in elements, such as 32,1; inputs come first");
+  add_each(subcommand, "--data", run_options.data, "values of the next input, such as 1,2,3; random by default");
+  add_each(subcommand, "--scalar", run_options.scalars, "value of the next scalar; the defaults are 1, 2, ..");
   add_each(subcommand, "--attr,-a", run_options.attributes, "NAME=VALUE, or NAME=VALUE,VALUE for an array");
-  subcommand->add_option("--seed", run_options.seed, "of the random data")->capture_default_str();
-  subcommand->add_option("--repeat,-n", run_options.repeat, "timed calls after the first")
+  subcommand->add_option("--seed", run_options.seed, "seed of the random data")->capture_default_str();
+  subcommand->add_option("--repeat,-n", run_options.repeat, "number of timed calls after the first call")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1'000'000u));
-  subcommand->add_flag("--all", run_options.all, "whole tensors, however large");
+  subcommand->add_flag("--all", run_options.all, "print whole tensors, whatever their size");
   subcommand->footer(kRunExamples);
   subcommand->callback([&] { chosen = [&] { return run(options.session, options.run); }; });
 }
@@ -81,35 +84,41 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
       subcommand->add_option("--profile,-p", certify_options.profile, "core, infer or train")->capture_default_str();
   subcommand->add_option("--device,-d", certify_options.device, "index of the plugin's device")->capture_default_str();
   add_each(subcommand, "--filter,-f", certify_options.filters,
-           "a case's id, the beginning of one up to a dot, or a pattern with *; may be given again");
-  subcommand->add_option("--seed", certify_options.seed, "of the data; default: random, and printed");
-  subcommand->add_option("--jobs,-j", certify_options.jobs, "processes at once; default: one a processor")
+           "the id of a case, a prefix of an id that ends before a dot, or a pattern with *; may be repeated");
+  subcommand->add_option("--seed", certify_options.seed, "seed of the data; by default, a random seed that is printed");
+  subcommand
+      ->add_option("--jobs,-j", certify_options.jobs, "number of concurrent processes; by default, one per processor")
       ->check(CLI::Range(1u, 1024u));
   subcommand->add_option("--timeout", certify_options.timeout_s, "seconds that a case may take")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
-  subcommand->add_option("--memory-limit", certify_options.memory_mib, "MiB that one process may hold")
+  subcommand->add_option("--memory-limit", certify_options.memory_mib, "memory limit of each process in MiB")
       ->capture_default_str()
       ->check(CLI::Range(64u, 1u << 24));
   subcommand
-      ->add_option("--equal-failures", certify_options.equal_failures,
-                   "with the same words, after which the rest of a group is not run; 0: run all")
+      ->add_option(
+          "--equal-failures", certify_options.equal_failures,
+          "number of failures with equal messages after which the rest of a group is skipped; 0 runs all cases")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 20));
   subcommand->add_option("--output,-o", certify_options.output, "directory of the certificates")->capture_default_str();
-  subcommand->add_flag("--list", certify_options.list, "show the cases and end");
+  subcommand->add_flag("--list", certify_options.list, "print the cases and exit");
   subcommand
-      ->add_option("--bound", certify_options.bound, "show the bound of an operator, or of one dtype of it, and end")
+      ->add_option("--bound", certify_options.bound,
+                   "print the error bound of an operator, or of one of its dtypes, and exit")
       ->type_name("OP [DTYPE]")
       ->expected(1, 2);
-  subcommand->add_flag("--resume", certify_options.resume, "go on where a run of the same seed was stopped");
-  subcommand->add_flag("--only-failed", certify_options.only_failed,
-                       "what failed in the certificate, with its profile and seed; written next to it");
-  subcommand->add_flag("--in-process", certify_options.in_process, "no child processes and no limits: for a debugger");
-  subcommand->add_flag("--fail-fast", certify_options.fail_fast, "end at the first failure, with what ran until then");
-  subcommand->add_flag("--quiet,-q", certify_options.quiet, "of the progress a line a minute");
-  subcommand->add_flag("--junit", certify_options.junit, "JUnit XML on standard output");
-  subcommand->add_flag("--html", certify_options.html, "the HTML page on standard output");
+  subcommand->add_flag("--resume", certify_options.resume, "continue an interrupted run that had the same seed");
+  subcommand->add_flag(
+      "--only-failed", certify_options.only_failed,
+      "run only the cases that failed in the certificate, with its profile and seed; the result is a separate file");
+  subcommand->add_flag("--in-process", certify_options.in_process,
+                       "use no child processes and no limits, for use with a debugger");
+  subcommand->add_flag("--fail-fast", certify_options.fail_fast,
+                       "end at the first failure; the certificate lists only the cases that ran");
+  subcommand->add_flag("--quiet,-q", certify_options.quiet, "print one line of progress per minute");
+  subcommand->add_flag("--junit", certify_options.junit, "print JUnit XML on standard output");
+  subcommand->add_flag("--html", certify_options.html, "print the HTML page on standard output");
   subcommand->footer(kCertifyExamples);
   subcommand->callback([&, profile] {
     certify_options.profile_given = profile->count() != 0;
@@ -118,42 +127,45 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
 }
 
 void add_verify(CLI::App& app, Options& options, std::function<int()>& chosen) {
-  CLI::App* subcommand =
-      app.add_subcommand("verify", "check a certificate: its parts, its plugin, and a sample run again");
+  CLI::App* subcommand = app.add_subcommand(
+      "verify", "check a certificate: its form, its plugin, and a sample of its cases, which runs again");
   VerifyOptions& verify_options = options.verify;
   subcommand->add_option("CERTIFICATE", verify_options.certificate, "JSON file that certify wrote")->required();
   subcommand->add_option("PLUGIN", verify_options.plugin, "path of the plugin's library, or the plugin's name")
       ->required();
-  subcommand->add_option("--sample,-n", verify_options.sample, "cases that are run again")
+  subcommand->add_option("--sample,-n", verify_options.sample, "number of cases to run again")
       ->capture_default_str()
       ->check(CLI::Range(size_t{1}, size_t{1} << 32));
-  subcommand->add_option("--seed", verify_options.seed, "of the choice and its data; default: random, and printed");
+  subcommand->add_option("--seed", verify_options.seed,
+                         "seed that selects the cases and their data; by default, a random seed that is printed");
   subcommand->add_option("--device,-d", verify_options.device,
-                         "index of the plugin's device; default: the certificate's");
-  subcommand->add_option("--jobs,-j", verify_options.jobs, "processes at once; default: one a processor")
+                         "index of the plugin's device; by default, the index in the certificate");
+  subcommand
+      ->add_option("--jobs,-j", verify_options.jobs, "number of concurrent processes; by default, one per processor")
       ->check(CLI::Range(1u, 1024u));
   subcommand->add_option("--timeout", verify_options.timeout_s, "seconds that a case may take")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
-  subcommand->add_flag("--quiet,-q", verify_options.quiet, "of the progress a line a minute");
+  subcommand->add_flag("--quiet,-q", verify_options.quiet, "print one line of progress per minute");
   subcommand->footer(kVerifyExamples);
   subcommand->callback([&] { chosen = [&] { return verify(options.session, options.verify); }; });
 }
 
 void add_subcommands(CLI::App& app, Options& options, std::function<int()>& chosen) {
-  CLI::App* subcommand = app.add_subcommand("list", "plugins and devices found, and from where");
-  subcommand->add_option("NAME", options.list.filter, "only this plugin or device");
-  subcommand->add_flag("--all", options.list.all, "also what is shadowed or broken, with the reason");
+  CLI::App* subcommand = app.add_subcommand("list", "list the plugins and devices that were found, and their origins");
+  subcommand->add_option("NAME", options.list.filter, "list only this plugin or device");
+  subcommand->add_flag("--all", options.list.all, "also list shadowed and broken plugins, with the reasons");
   subcommand->callback([&] { chosen = [&] { return list(options.session, options.list); }; });
 
-  subcommand = app.add_subcommand("info", "properties, memory and operators of a device, or the operator table");
+  subcommand =
+      app.add_subcommand("info", "show the properties, memory and operators of a device, or the operator table");
   subcommand->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0");
-  subcommand->add_flag("--all", options.info.all, "every operator x dtype");
-  subcommand->add_flag("--operators", options.info.operators, "the table of the SDK's operators, without a device");
+  subcommand->add_flag("--all", options.info.all, "show every combination of operator and dtype");
+  subcommand->add_flag("--operators", options.info.operators, "show the SDK's operator table; needs no device");
   subcommand->callback([&] { chosen = [&] { return info(options.session, options.info); }; });
 
-  subcommand =
-      app.add_subcommand("doctor", "every candidate: the rule that it kept or broke, and which side must change");
+  subcommand = app.add_subcommand(
+      "doctor", "show each candidate, the rule that it satisfies or violates, and which side must change");
   subcommand->callback([&] { chosen = [&] { return doctor(options.session, options.doctor); }; });
 
   add_run(app, options, chosen);
@@ -161,12 +173,13 @@ void add_subcommands(CLI::App& app, Options& options, std::function<int()>& chos
   add_verify(app, options, chosen);
 
   subcommand = app.add_subcommand("new", "write a plugin project that builds against this SDK and certifies itself");
-  subcommand->add_option("NAME", options.new_plugin.name, "of the plugin: 1 to 63 of a-z, 0-9 and _")->required();
+  subcommand->add_option("NAME", options.new_plugin.name, "name of the plugin: 1 to 63 characters of a-z, 0-9 and _")
+      ->required();
   subcommand->add_option("--dir", options.new_plugin.directory,
-                         "directory of the project, which must not exist; default NAME");
+                         "directory of the project, which must not exist; the default is NAME");
   subcommand->add_flag(
       "--queue", options.new_plugin.queue,
-      "for a device that is not the host: queues and memory of its own; with a small card to start from");
+      "write a project for a device with its own queues and memory, with a simulated card as an example");
   subcommand->callback([&] { chosen = [&] { return new_plugin(options.session, options.new_plugin); }; });
 
   add_bench(app, options, chosen);
@@ -187,12 +200,12 @@ void print_version(Session& session) {
 
 int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
   CLI::App app("Backplane: accelerators as plugins that any framework loads at run time.", "backplane");
-  app.set_help_flag("--help,-h", "show this and end");
-  app.add_flag("--json", options.session.json, "one JSON document on standard output");
-  CLI::Option* path =
-      app.add_option("--plugin-path", options.plugin_path,
-                     "directories or manifests, ':' between, searched first; default BACKPLANE_PLUGIN_PATH");
-  app.add_flag("--version", options.version, "show the versions and end");
+  app.set_help_flag("--help,-h", "show this help and exit");
+  app.add_flag("--json", options.session.json, "print one JSON document on standard output");
+  CLI::Option* path = app.add_option(
+      "--plugin-path", options.plugin_path,
+      "directories or manifests, separated by ':', to search first; the default is BACKPLANE_PLUGIN_PATH");
+  app.add_flag("--version", options.version, "show the versions and exit");
   app.footer(kExamples);
   app.fallthrough();
   std::function<int()> chosen;

@@ -13,8 +13,8 @@ struct Answer {
   std::string err;  // text for standard error
 };
 
-// Runs the command line `arguments`, which exclude the program name. If memory is exhausted so far
-// that no message can be made, the exit code is 1, and `out` and `err` are empty.
+// Runs the command line `arguments`, which exclude the program name. If the remaining memory does
+// not suffice for a message, the exit code is 1, and `out` and `err` are empty.
 Answer command(const std::vector<std::string>& arguments, bool colour) noexcept;
 
 }  // namespace tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes calls of primitives from minimal requests. composite_case.cpp makes calls of composites.
+// Derives complete calls of primitives from minimal requests. composite_case.cpp does the same for
+// composites.
 #include "op_case.hpp"
 
 #include <algorithm>

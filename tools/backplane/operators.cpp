@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements `backplane info --operators`, which shows the SDK's operator table, which is
-// independent of devices.
+// Implements `backplane info --operators`, which shows the SDK's operator table. The table does not
+// depend on devices.
 #include <backplane/rules/signatures.hpp>
 #include <cctype>
 #include <limits>

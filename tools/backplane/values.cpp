@@ -151,7 +151,7 @@ uint64_t parse_element(uint32_t dtype, std::string_view text) {
     return bph_scalar_from_i64(dtype, integer);
   }
   double number = 0;
-  if (!parse_number(text, &number)) fail_usage("'{}' is no value of dtype {}", text, bph_dtype_name(dtype));
+  if (!parse_number(text, &number)) fail_usage("'{}' is not a value of dtype {}", text, bph_dtype_name(dtype));
   return bph_scalar_from_f64(dtype, number);
 }
 

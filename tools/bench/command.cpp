@@ -14,26 +14,28 @@ constexpr const char* kBenchOpsExamples = R"(Examples:
   backplane bench ops --shapes my_model.txt --json > before.json)";
 
 void add_bench_ops(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* subcommand =
-      bench.add_subcommand("ops", "operators of a device in the shapes of models, compared with other libraries");
+  CLI::App* subcommand = bench.add_subcommand(
+      "ops", "measure a device's operators in the shapes of models, and compare them with other libraries");
   BenchOpsOptions& ops = options.bench_ops;
-  subcommand->add_option("--plugin,-p", ops.plugin, "path of a plugin's library, or its name; its first device");
-  subcommand->add_option("--device,-d", ops.device, "plugin:index; default: as the library chooses");
-  add_each(subcommand, "--shapes", ops.shapes, "file of cases (docs/benchmarks.md); default: the built-in models");
+  subcommand->add_option("--plugin,-p", ops.plugin,
+                         "path of a plugin's library, or the plugin's name; selects its first device");
+  subcommand->add_option("--device,-d", ops.device, "plugin:index; by default, the library chooses");
+  add_each(subcommand, "--shapes", ops.shapes, "file of cases (docs/benchmarks.md); by default, the built-in models");
   add_each(subcommand, "--filter,-f", ops.filters,
            "a group, an operator, a dtype, or a pattern of 'group/line' with *");
-  subcommand->add_option("--threads", ops.threads, "host threads of the plugin and the peers; default: one a processor")
+  subcommand
+      ->add_option("--threads", ops.threads, "host threads of the plugin and the peers; by default, one per processor")
       ->check(CLI::Range(1, 4096));
-  subcommand->add_option("--seconds", ops.seconds, "a case, about")
+  subcommand->add_option("--seconds", ops.seconds, "approximate seconds per case")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3600.0));
   subcommand->add_option("--html", ops.html, "also write a page with charts to this file");
-  subcommand->add_option("--peers", ops.peer_folder, "folder of the peers; default: the installed ones")
+  subcommand->add_option("--peers", ops.peer_folder, "folder of the peers; by default, the installed peers")
       ->envname("BACKPLANE_BENCH_PEERS");
-  subcommand->add_flag("!--no-peers", ops.peers, "the device alone");
-  subcommand->add_flag("--decomposed", ops.decomposed, "a composite that the plugin has also as core decomposes it");
-  subcommand->add_flag("--list", ops.list, "show the cases and end");
-  subcommand->add_flag("--quiet,-q", ops.quiet, "no progress on standard error");
+  subcommand->add_flag("!--no-peers", ops.peers, "measure only the device");
+  subcommand->add_flag("--decomposed", ops.decomposed, "for native composites, also measure core's decomposition");
+  subcommand->add_flag("--list", ops.list, "print the cases and exit");
+  subcommand->add_flag("--quiet,-q", ops.quiet, "print no progress on standard error");
   subcommand->footer(kBenchOpsExamples);
   subcommand->callback([&] { chosen = [&] { return bench_ops(options.session, options.bench_ops); }; });
 }
@@ -44,40 +46,49 @@ constexpr const char* kBenchModelExamples = R"(Examples:
   backplane bench model --device reference:0 --small --no-peers)";
 
 void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* subcommand = bench.add_subcommand(
-      "model", "whole models with random weights, compared with other libraries, and a decode that grows");
+  CLI::App* subcommand = bench.add_subcommand("model",
+                                              "measure whole models with random weights, and a decode with a growing "
+                                              "cache, and compare them with other libraries");
   BenchModelOptions& model = options.bench_model;
-  subcommand->add_option("--plugin,-p", model.plugin, "path of a plugin's library, or its name; its first device");
-  subcommand->add_option("--device,-d", model.device, "plugin:index; default: as the library chooses");
-  add_each(subcommand, "--filter,-f", model.filters, "bert_layer, resnet_block, gpt_step or gpt_decode; default: all");
+  subcommand->add_option("--plugin,-p", model.plugin,
+                         "path of a plugin's library, or the plugin's name; selects its first device");
+  subcommand->add_option("--device,-d", model.device, "plugin:index; by default, the library chooses");
+  add_each(subcommand, "--filter,-f", model.filters,
+           "bert_layer, resnet_block, gpt_step or gpt_decode; by default, all of them");
   subcommand
-      ->add_option("--threads", model.threads, "host threads of the plugin and the peers; default: one a processor")
+      ->add_option("--threads", model.threads,
+                   "host threads of the plugin and the peers; by default, one per processor")
       ->check(CLI::Range(1, 4096));
-  subcommand->add_option("--seconds", model.seconds, "a model, about")
+  subcommand->add_option("--seconds", model.seconds, "approximate seconds per model")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3600.0));
-  subcommand->add_option("--steps", model.steps, "of the decode")
+  subcommand->add_option("--steps", model.steps, "number of steps of the decode")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{2}, int64_t{65536}));
   subcommand->add_option("--html", model.html, "also write a page with charts to this file");
-  subcommand->add_option("--peers", model.peer_folder, "folder of the peers; default: the installed ones")
+  subcommand->add_option("--peers", model.peer_folder, "folder of the peers; by default, the installed peers")
       ->envname("BACKPLANE_BENCH_PEERS");
-  subcommand->add_flag("!--no-peers", model.peers, "the device alone");
-  subcommand->add_flag("--small", model.small, "small sizes: shows that all of it runs, not how fast");
-  subcommand->add_flag("--quiet,-q", model.quiet, "no progress on standard error");
+  subcommand->add_flag("!--no-peers", model.peers, "measure only the device");
+  subcommand->add_flag("--small", model.small,
+                       "use small sizes, to test that the models run rather than to measure their speed");
+  subcommand->add_flag("--quiet,-q", model.quiet, "print no progress on standard error");
   subcommand->footer(kBenchModelExamples);
   subcommand->callback([&] { chosen = [&] { return bench_model(options.session, options.bench_model); }; });
 }
 
 void add_bench_memory(CLI::App& bench, Options& options, std::function<int()>& chosen) {
-  CLI::App* subcommand = bench.add_subcommand("memory", "copies, transfers and allocations of a device, by size");
+  CLI::App* subcommand =
+      bench.add_subcommand("memory", "measure copies, transfers and allocations of a device, by size");
   BenchMemoryOptions& memory = options.bench_memory;
-  subcommand->add_option("--plugin,-p", memory.plugin, "path of a plugin's library, or its name; its first device");
-  subcommand->add_option("--device,-d", memory.device, "plugin:index; default: as the library chooses");
-  subcommand->add_option("--most", memory.most_bytes, "bytes of the largest size; from 1 KiB in steps of 8")
+  subcommand->add_option("--plugin,-p", memory.plugin,
+                         "path of a plugin's library, or the plugin's name; selects its first device");
+  subcommand->add_option("--device,-d", memory.device, "plugin:index; by default, the library chooses");
+  subcommand
+      ->add_option("--most", memory.most_bytes,
+                   "bytes of the largest size; sizes begin at 1 KiB, and each is 8 times the previous size")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{1024}, uint64_t{1} << 36));
-  subcommand->add_option("--seconds", memory.seconds, "a size, about")
+  subcommand->add_option("--seconds", memory.seconds, "approximate seconds per size")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3600.0));
   subcommand->callback([&] { chosen = [&] { return bench_memory(options.session, options.bench_memory); }; });
@@ -85,11 +96,11 @@ void add_bench_memory(CLI::App& bench, Options& options, std::function<int()>& c
 
 void add_bench_compare(CLI::App& bench, Options& options, std::function<int()>& chosen) {
   CLI::App* subcommand =
-      bench.add_subcommand("compare", "what moved between two reports of bench --json beyond the noise");
+      bench.add_subcommand("compare", "show the changes between two reports of bench --json that exceed the noise");
   BenchCompareOptions& compare = options.bench_compare;
   subcommand->add_option("BEFORE", compare.before, "report of `bench ops --json` or `bench memory --json`")->required();
   subcommand->add_option("AFTER", compare.after, "a later report of the same kind")->required();
-  subcommand->add_option("--least", compare.least_percent, "percent; a smaller change of the median is none")
+  subcommand->add_option("--least", compare.least_percent, "percent; smaller changes of a median are ignored")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1000.0));
   subcommand->callback([&] { chosen = [&] { return bench_compare(options.session, options.bench_compare); }; });
@@ -97,15 +108,16 @@ void add_bench_compare(CLI::App& bench, Options& options, std::function<int()>& 
 
 void add_bench_dispatch(CLI::App& bench, Options& options, std::function<int()>& chosen) {
   CLI::App* subcommand =
-      bench.add_subcommand("dispatch", "the SDK's own share of a call, compared with the layers around it");
+      bench.add_subcommand("dispatch", "measure the SDK's share of a call's time, compared with the layers around it");
   subcommand
-      ->add_option("--null-plugin", options.bench.null_plugin, "library of the null plugin; default: the installed one")
+      ->add_option("--null-plugin", options.bench.null_plugin,
+                   "library of the null plugin; by default, the installed library")
       ->envname("BACKPLANE_NULL_PLUGIN");
   subcommand->add_option("--device,-d", options.bench.device, "device for plan creation")->capture_default_str();
-  subcommand->add_option("--batches", options.bench.batches, "batches; the median is shown")
+  subcommand->add_option("--batches", options.bench.batches, "number of batches; the output shows the median")
       ->capture_default_str()
       ->check(CLI::Range(1u, 100'000u));
-  subcommand->add_option("--calls", options.bench.calls, "calls a batch")
+  subcommand->add_option("--calls", options.bench.calls, "number of calls per batch")
       ->capture_default_str()
       ->check(CLI::Range(1u, 100'000'000u));
   subcommand->callback([&] { chosen = [&] { return bench_dispatch(options.session, options.bench); }; });

@@ -37,8 +37,8 @@ std::vector<HostBlock> make_outputs(const OpCase& op);
 // `b` is 0. Returns NaN if only one of two elements is NaN. Returns no value for dtypes that this
 // function cannot compare.
 std::optional<double> difference(uint32_t dtype, const HostBlock& a, const HostBlock& b);
-// Returns a generous limit for the difference of two correct implementations. If the difference
-// exceeds the limit, the implementations do not do the same work.
+// Returns an upper bound on difference() between the outputs of two correct implementations of an
+// operator. A greater difference means that the two implementations compute different operators.
 double most_difference(uint32_t dtype);
 
 }  // namespace tool

@@ -84,10 +84,11 @@ std::string model_html(const ModelReport& report) {
       "{6}</p></div></div>\n{7}"
       "<p class=\"statement\">Bars are the latency of a run, to the median, with a whisker from the 10th to the 90th "
       "percentile; shorter "
-      "is better. A peer's ratio is its latency over the device's, run by run: above 1 the device is "
+      "is better. A peer's ratio is the peer's latency divided by the device's latency, run by run. Above 1, the "
+      "device is "
       "faster.</p></header>\n"
       "<section><h2>Beside</h2><ul class=\"chips\">{8}</ul></section>\n<section><h2>Models</h2>\n{9}</section>\n"
-      "<footer>Times are of this machine and this run. They are no part of a "
+      "<footer>Times are valid only for this machine and this run. They are not part of a "
       "certificate.</footer>\n</main></body></html>\n",
       safe_html(report.device), backplane::conformance::page::style(), safe_html(report.description),
       safe_html(report.plugin_version), safe_html(report.machine), report.threads, report.started, notes_html(report),

@@ -56,8 +56,8 @@ struct Summary {
   std::string worst_case;
 };
 // Summarizes each peer by its time divided by the device's time. Compute-bound and memory-bound
-// cases have separate lines. Further lines compare the device with a copy of 64 MiB and more, for
-// dense and for strided operands. Lines without cases are omitted.
+// cases have separate lines. Further lines compare memory-bound cases of 64 MiB or more with a copy
+// of equal size, separately for dense and for strided operands. Lines without cases are omitted.
 std::vector<Summary> summaries_of(const OpsReport& report);
 
 Json ops_json(const OpsReport& report);

@@ -93,10 +93,11 @@ std::string ops_html(const OpsReport& report) {
       "{6}{7}</p></div></div>\n{8}"
       "<p class=\"statement\">Bars are the time of a call in a row of calls, to the median, with a whisker from the "
       "10th to the 90th percentile; shorter is "
-      "better. A peer's ratio is its time over the device's, sample by sample: above 1 the device is "
+      "better. A peer's ratio is the peer's time divided by the device's time, sample by sample. Above 1, the device "
+      "is "
       "faster.</p></header>\n"
       "<section><h2>Peak of each dtype, in this run</h2><ul class=\"chips\">{9}</ul></section>\n{11}{10}"
-      "<footer>Times are of this machine and this run. They are no part of a "
+      "<footer>Times are valid only for this machine and this run. They are not part of a "
       "certificate.</footer>\n</main></body></html>\n",
       safe_html(report.device), backplane::conformance::page::style(), safe_html(report.description),
       safe_html(report.plugin_version), safe_html(report.machine), report.threads, report.started,

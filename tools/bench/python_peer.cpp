@@ -324,7 +324,7 @@ void add_python_peers(const std::string& folder, Peers& peers) {
       auto process = std::make_unique<LineProcess>(script, kind);
       if (!process->started()) return;  // Python is missing
       const Message hello = process->read(kStartLimit);
-      if (hello.contains("error")) continue;  // the package is not installed, but this is no error
+      if (hello.contains("error")) continue;  // the package is not installed, which is not an error
       peers.usable.push_back(std::make_unique<PythonPeer>(std::move(process), hello));
     } catch (const Failure& fault) {
       peers.faults.push_back(fault.what());

@@ -61,7 +61,7 @@ struct ShapeWord {
 ShapeWord parse_shape_word(const std::string& word) {
   const size_t at = word.find('@'), slash = word.find('/');
   ShapeWord parsed{parse_shape(std::string_view(word).substr(0, std::min(at, slash))), {}, 1};
-  const auto refuse = [&] { fail_usage("'{}' is no shape; {}", word, kLayoutSyntax); };
+  const auto refuse = [&] { fail_usage("'{}' is not a shape; {}", word, kLayoutSyntax); };
   if (slash != std::string::npos) {
     const char* end = word.data() + word.size();
     const auto [stop, failure] = std::from_chars(word.data() + slash + 1, end, parsed.step);

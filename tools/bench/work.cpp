@@ -51,8 +51,8 @@ Work work_of(const OpCase& op) {
   const auto add = [&](const Operand& operand, double times) {
     work.bytes += times * count(operand.shape) * bph_dtype_bytes(operand.dtype);
   };
-  // Assumes that a gather reads each row of its table at most once, so at most as many bytes as the
-  // result contains.
+  // Assumes that a gather reads each row of its table at most once. A gather then reads at most as
+  // many bytes as its result contains.
   const bool selects = op.info.op == BP_OP_GATHER || op.info.op == BP_OP_EMBEDDING;
   for (const Operand& operand : op.inputs) {
     const Operand& result = op.outputs.front();

@@ -196,7 +196,8 @@ gpu_host::AddressKind Stack::kind_of(const std::byte* address) const {
 
 kit::Result<Handle> Stack::create_stream(int priority) const {
   CUstream stream = nullptr;
-  // The driver clamps the priority to the device's range. A smaller number is more urgent.
+  // The driver clamps the priority to the device's range. In the driver, a smaller number means a
+  // higher priority.
   const int number = -std::clamp(priority, -100, 100);
   kit::Status status = BP_CALL(cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, number);
   return result_of<Handle>(std::move(status), stream);

@@ -7,13 +7,15 @@
 
 namespace backplane::gpu_host::test_driver {
 
-// The commands that have ended at a point of a stream or of the host: the first commands of each stream. A number
-// identifies a stream.
+// A vector clock for a point of a stream or of the host. It maps each stream, identified by a
+// number, to a count n: the first n commands of that stream have ended.
 class Clock {
  public:
   void reach(uint64_t stream, uint64_t commands);
   void join(const Clock& other);
-  // Returns true for a stream that is destroyed, because the driver waits for its commands.
+  // Returns whether the first `commands` commands of `stream` have ended. Returns true if the
+  // stream was destroyed, because the driver waits for a stream's commands before it destroys the
+  // stream.
   bool has(uint64_t stream, uint64_t commands) const;
 
   // A stream exists between the two calls.

@@ -22,8 +22,8 @@ constexpr int kVersion6 = 60000000;
 // The build option hip_architectures, separated by commas.
 constexpr std::string_view kArchitectures = BACKPLANE_HIP_ARCHITECTURES;
 
-// HIP has no handles of contexts. A device has one context, whose handle here is the device's
-// ordinal + 1.
+// HIP has no context handles. Each device has one context. In this file, the context's handle is
+// the device's ordinal + 1.
 Handle handle_of(int ordinal) { return reinterpret_cast<Handle>(static_cast<uintptr_t>(ordinal) + 1); }
 int ordinal_of(Handle context) { return static_cast<int>(reinterpret_cast<uintptr_t>(context) - 1); }
 
@@ -200,7 +200,8 @@ gpu_host::AddressKind Stack::kind_of(const std::byte* address) const {
 
 kit::Result<Handle> Stack::create_stream(int priority) const {
   hipStream_t stream = nullptr;
-  // The driver clamps the priority to the device's range. A smaller number is more urgent.
+  // The driver clamps the priority to the device's range. In the driver, a smaller number means a
+  // higher priority.
   const int number = -std::clamp(priority, -100, 100);
   kit::Status status = BP_CALL(hipStreamCreateWithPriority, &stream, hipStreamNonBlocking, number);
   return result_of<Handle>(std::move(status), stream);

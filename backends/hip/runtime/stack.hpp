@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HIP runtime API as a stack of backends/gpu_host.
+// Implements gpu_host::Stack with the HIP runtime API.
 #pragma once
 
 #include "gpu_host/platform.hpp"

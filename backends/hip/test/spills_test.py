@@ -37,7 +37,8 @@ def code_objects(path):
 
 
 def kernels_of(code):
-    """Returns the metadata of each kernel: the name, and the numbers of the lines `.NAME: NUMBER`."""
+    """Returns the metadata of each kernel: its name, and the number in each line of the form
+    `.NAME: NUMBER`."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(code)
         file.flush()

@@ -196,7 +196,7 @@ TEST_F(QueueTest, AlternatingStreamsKeepNothing) {
 TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   auto a = stream();
   const bp_operand x = operand();
-  constexpr int kPlans = 400;  // more plans than one interval keeps
+  constexpr int kPlans = 400;  // more plans than one interval of the stream keeps alive
   for (int i = 0; i < kPlans; ++i) {
     const std::unique_ptr<Device::Plan> once(add());
     ASSERT_NE(once, nullptr) << status.message();

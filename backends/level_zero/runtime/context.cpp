@@ -20,7 +20,7 @@ bool wants_sysman() {
 // Returns the free bytes of all memories of a device, or UINT64_MAX if Sysman does not report them.
 uint64_t free_bytes(const Api& ze, ze_device_handle_t id) {
   if (!wants_sysman() || ze.zesDeviceEnumMemoryModules == nullptr || ze.zesMemoryGetState == nullptr) return UINT64_MAX;
-  // If the variable enables Sysman, the handle of a device is also its handle in Sysman.
+  // If ZES_ENABLE_SYSMAN is 1, the handle of a device is also its handle in Sysman.
   auto* const device = reinterpret_cast<zes_device_handle_t>(id);
   uint32_t count = 0;
   if (ze.zesDeviceEnumMemoryModules(device, &count, nullptr) != ZE_RESULT_SUCCESS || count == 0) return UINT64_MAX;
@@ -106,7 +106,8 @@ kit::Result<simt::Buffer*> Context::allocate(const bp_buffer_desc& desc) const {
 
 kit::Result<simt::Buffer*> Context::import_memory(const bp_import_desc& desc) const {
   if (desc.type != BP_IMPORT_HOST) {
-    return kit::unsupported("import_memory: type ", desc.type, " is not taken, BP_IMPORT_HOST is; copy instead");
+    return kit::unsupported("import_memory: type ", desc.type,
+                            " is not supported; import memory of the type BP_IMPORT_HOST, or copy");
   }
   auto out = std::make_unique<Buffer>();
   out->address = reinterpret_cast<std::byte*>(desc.address);

@@ -26,9 +26,9 @@ class Context {
   const Api& api() const { return api_; }
   ze_context_handle_t handle() const { return handle_; }
 
-  // Converts a result like status_of(), and stores the first loss of the device.
+  // Like status_of(). If the result is the first loss of the device, also stores it for health().
   kit::Status check(ze_result_t code, const char* call) const;
-  // Returns the stored loss of the device, or OK.
+  // Returns the stored DEVICE_LOST status. Returns OK if the device is not lost.
   kit::Status health() const;
 
   kit::Result<simt::Buffer*> allocate(const bp_buffer_desc& desc) const;

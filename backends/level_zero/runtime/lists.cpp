@@ -17,7 +17,7 @@ ze_command_queue_desc_t queue_desc(const Context& context) {
           ZE_COMMAND_QUEUE_PRIORITY_NORMAL};
 }
 
-// A list whose commands the driver submits immediately.
+// An immediate command list, whose commands the driver submits as they are appended.
 class ImmediateList : public Lists {
  public:
   explicit ImmediateList(const Context& context) : context_(context) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command lists of a queue: one immediate list, or regular lists that a command queue executes.
+// The command lists of a queue: one immediate command list, or regular command lists that a command
+// queue executes.
 #pragma once
 
 #include "runtime/events.hpp"

@@ -113,7 +113,7 @@ class Reader {
     if (code != ZE_RESULT_SUCCESS) return failed(code, "zeDeviceGetModuleProperties");
     // Intel's drivers state 1.2, but also compile the instructions of 1.3 that the kernels contain.
     if (module.spirvVersionSupported < ZE_MAKE_VERSION(1, 2)) {
-      return "its driver takes no SPIR-V 1.2; install a newer driver";
+      return "its driver does not accept SPIR-V 1.2; install a newer driver";
     }
     constexpr ze_device_fp_flags_t kNeeded = ZE_DEVICE_FP_FLAG_INF_NAN | ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST;
     if ((module.fp32flags & kNeeded) != kNeeded) return "its f32 does not round to nearest, or has no infinities";

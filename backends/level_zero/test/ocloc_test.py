@@ -3,8 +3,8 @@
 """Compiles modules for GPUs of Intel: ocloc_test.py OCLOC MODULE.spv...
 
 The test sets the width of sub-groups that the plugin would choose. For devices without f64, the
-test skips modules that declare f64. Like the plugin, the test compiles modules that spill registers
-again with the large register file. No kernel may then spill, except those in MAY_SPILL."""
+test skips modules that declare f64. If a module spills registers, the test compiles it again with
+the large register file, as the plugin does. No kernel may then spill, except those in MAY_SPILL."""
 import concurrent.futures
 import os
 import re

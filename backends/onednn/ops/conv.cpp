@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct
 // convolution in the layouts that oneDNN prefers. Inputs are therefore reordered into the plan's
-// workspace, and the output is reordered out of it. Winograd is never chosen, because it is less
-// accurate.
+// workspace, and the output is reordered from the workspace. Winograd is never chosen, because it
+// is less accurate.
 #include <optional>
 
 #include "ops/operators.hpp"
@@ -211,7 +211,7 @@ Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
     prepared.state = std::move(state);
   } catch (const dnnl::error& failure) {
     if (failure.status == dnnl_invalid_arguments) {
-      return invalid_argument(name, ": the shapes and the window do not fit; see docs of the operator");
+      return invalid_argument(name, ": the shapes do not match the window; see the operator's documentation");
     }
     return status_of(failure, name);
   }

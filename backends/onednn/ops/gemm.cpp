@@ -16,8 +16,8 @@ namespace {
 using namespace kit;
 
 // Extents of a block, in elements. The accumulators of a block and both packed inputs fit into a
-// second-level cache of 1 MiB. kBlockRows is a multiple of every tile's rows, and kBlockCols of
-// every tile's columns.
+// second-level cache of 1 MiB. kBlockRows is a multiple of each tile's number of rows. kBlockCols
+// is a multiple of each tile's number of columns.
 constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
 // A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading `b` takes longer
 // than multiplying.

@@ -147,9 +147,9 @@ void run_pool(const Call& call) {
   });
 }
 
-// Computes the maximum of each window, and the index of this maximum in its plane. The first of
-// equal elements wins, and the first NaN wins. A window that covers only padding has the index 2^31
-// - 1.
+// Computes the maximum of each window, and the index of this maximum in its plane. Among equal
+// maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. A window
+// that covers only padding has the index 2^31 - 1.
 template <class T>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();

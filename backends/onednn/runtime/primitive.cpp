@@ -22,13 +22,12 @@ dnnl::primitive_attr strict_attributes() {
 kit::Status status_of(const dnnl::error& failure, const char* op) {
   switch (failure.status) {
     case dnnl_out_of_memory:
-      return {BP_OUT_OF_MEMORY, kit::text(op, ": oneDNN had no memory to prepare it; free some and try again"),
-              failure.status};
+      return {BP_OUT_OF_MEMORY, kit::text(op, ": oneDNN ran out of memory; free memory and try again"), failure.status};
     case dnnl_unimplemented:
       return {BP_UNSUPPORTED, kit::text(op, ": oneDNN does not support these operands; choose another dtype or device"),
               failure.status};
     default:
-      return {BP_INTERNAL, kit::text(op, ": oneDNN refused: ", failure.what(), "; report it to the plugin's makers"),
+      return {BP_INTERNAL, kit::text(op, ": oneDNN failed: ", failure.what(), "; report this to the plugin's authors"),
               failure.status};
   }
 }

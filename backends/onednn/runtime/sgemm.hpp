@@ -11,8 +11,8 @@
 
 namespace backplane::onednn {
 
-// Any number of threads may call multiply() concurrently, each within a TeamSize of 1. Call check()
-// after all threads have finished.
+// Any number of threads may call multiply() concurrently, each while a TeamSize of 1 is in scope.
+// Call check() after all threads have finished.
 class Sgemm {
  public:
   // Computes out = alpha * a * op(b) + beta * out, row-major. op_b is 'N', or 'T' if `b` is

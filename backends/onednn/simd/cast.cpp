@@ -16,7 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// ---- Loads convert to f32. Only i32 may be rounded. Stores convert from f32 by the rules of cast.
+// ---- Loads convert to f32, and are exact for every dtype except i32. Stores convert from f32 by
+// the rules of cast.
 
 template <class D, class T>
 HWY_INLINE hn::Vec<D> read(D d, const T* from) {

@@ -31,8 +31,9 @@ struct NormBwdKernels {
   // rstd. For rms_norm, the term mean(g) is omitted. gamma may be null. dx may be the same memory
   // as dy or x.
   void (*dx)(const void* dy, const void* x, const void* gamma, void* dx, int64_t count, Moments moments);
-  // Computes dgamma = sum(dy * s) and dbeta = sum(dy), where s = (x - mean) * rstd. The columns are
-  // [begin, end) of `rows` rows with `count` elements each. Either output may be null.
+  // Computes dgamma = sum(dy * s) and dbeta = sum(dy), where s = (x - mean) * rstd. Processes
+  // columns [begin, end) of `rows` rows, which have `count` elements each. Either output may be
+  // null.
   void (*parameters)(const void* dy, const void* x, const Moments* moments, int64_t rows, int64_t count, int64_t begin,
                      int64_t end, void* dgamma, void* dbeta);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled kernels of an OpenCL device, which are programs.
+// The compiled kernels of an OpenCL device. Each kernel is a cl_program.
 #pragma once
 
 #include "runtime/context.hpp"

@@ -47,7 +47,7 @@ std::string objection_to(const Query& query) {
   const std::string il = query.text(CL_DEVICE_IL_VERSION);
   const auto takes = [&](const char* version) { return contains(il, version); };
   if (!takes("SPIR-V_1.3") && !takes("SPIR-V_1.4") && !takes("SPIR-V_1.5") && !takes("SPIR-V_1.6")) {
-    return "its driver takes no SPIR-V 1.3, in which the kernels are compiled; install a newer driver";
+    return "its driver does not accept SPIR-V 1.3, which the kernels use; install a newer driver";
   }
   if (query.get<cl_uint>(CL_DEVICE_ADDRESS_BITS) != 64) return "its addresses do not have 64 bits";
   if (query.get<cl_uint>(CL_DEVICE_MAX_NUM_SUB_GROUPS) == 0) return "it has no sub-groups";

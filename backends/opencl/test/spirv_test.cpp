@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kEntryPoint = 15, kExecutionMode = 16, kContractionOff = 31, kSubgroupSize = 35;
 
-// A kernel, as its name and the operands of its execution modes.
+// The name of a kernel, and the operands of its execution modes.
 struct Entry {
   std::string name;
   std::vector<std::vector<uint32_t>> modes;

@@ -11,7 +11,7 @@ __extension__ typedef __int128 Int;
 Int integer(uint32_t dtype, uint64_t bits) { return static_cast<Int>(decode(dtype, bits)); }
 uint64_t wrap(uint32_t dtype, Int value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 
-// Two operands that hold every pair of special values.
+// Two operands that contain every pair of special values.
 struct Pairs {
   Tensor a, b;
 };
@@ -379,8 +379,8 @@ TEST(Iota, FloatsRoundTheExactValueOnce) {
                   dtype_text(dtype));
     }
   }
-  // 77 steps make 2^-24 - 2^-54, so the exact sum is just below a tie of f32. Rounding to f64 first
-  // would give the tie.
+  // 77 steps add up to 2^-24 - 2^-54, so the exact sum is just below a tie of f32. Rounding to f64
+  // first would give the tie.
   const bp_axis_attributes first{sizeof(first), 0};
   const uint64_t start = encode(BP_F32, 1 + 0x1p-23L), step = encode(BP_F32, std::ldexp(Real{13944699}, -54));
   EXPECT_EQ(run1(BP_OP_IOTA, &first, {}, Tensor(BP_F32, {78}), {start, step}).at(77), 1 + 0x1p-23L);

@@ -16,7 +16,7 @@ typedef SIMT_T::Bits Element;
 // A query of one of the heads that share keys and values.
 struct Row {
   u32 head, query;
-  u32 end;  // the number of keys up to the last key that the causal mask lets the query see
+  u32 end;  // the causal mask permits the keys 0 to `end` - 1
 };
 SIMT_INLINED u32 causal_end(const AttentionParams& p, u32 query) {
   if (p.causal == 0) return p.keys;
@@ -68,7 +68,7 @@ SIMT_INLINED void put_logsumexp(const AttentionParams& p, Pointer logsumexp, u32
 }
 SIMT_INLINED float quotient(float weighted, float sum) { return sum == 0.0f ? 0.0f : weighted / sum; }
 
-// Returns a length of lines for load_patch() that is at least `count`: a power of two up to the width,
+// Rounds `count` up to a line length that load_patch() accepts: a power of two up to the width,
 // or a multiple of the width.
 SIMT_INLINED u32 padded(u32 count) {
   u32 out = 1u;
@@ -120,7 +120,8 @@ SIMT_KERNEL(attention_tiles)
     const u32 batch = rest / p.groups, group = rest - batch * p.groups;
     const u32 first_row = tile * width(), last_row = smaller(first_row + width(), p.repeats * p.queries) - 1u;
     const Row row = row_of(p, group, smaller(first_row + lane(), last_row));
-    // If the rows belong to several heads, they include the last query of a head.
+    // If the rows belong to several heads, they include the last query of a head, which sees the
+    // most keys.
     const bool one_head = first_row / p.queries == last_row / p.queries;
     const u32 end = causal_end(p, one_head ? last_row % p.queries : p.queries - 1u);
     const i64 query_at = position(p.q, batch, row.head, row.query);

@@ -4,7 +4,7 @@
 
 #define SIMT_ATTENTION_KEYS 64      // maximum keys per step of attention_tiles
 #define SIMT_ATTENTION_COLUMNS 16   // columns of v per sub-group with attention_tiles
-#define SIMT_ATTENTION_OWN_KEYS 16  // keys per sub-group and step
+#define SIMT_ATTENTION_OWN_KEYS 16  // keys per sub-group and step of attention_tiles
 #define SIMT_ATTENTION_DEPTH 1024   // maximum elements of a query with attention_rows
 #define SIMT_ATTENTION_BLOCK 64     // keys per sub-group and step of attention_rows
 #define SIMT_ATTENTION_PARTS 8      // columns of v per lane with attention_rows

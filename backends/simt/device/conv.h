@@ -32,7 +32,7 @@ SIMT_FN Index index_of(const DivisorParams* shape, u32 x) {
   return out;
 }
 
-// One GEMM: a phase of a group of channels.
+// One GEMM, which computes one phase of one group of channels.
 struct Matrix {
   i64 c, a, b, bias;  // positions, in elements
   i32 first[4];       // the first position in c that belongs to the phase
@@ -67,7 +67,8 @@ SIMT_FN Matrix matrix_of(const ConvParams& p, u32 index) {
   return out;
 }
 
-// A column of b, or the part of a term that does not depend on the column.
+// A position in b and in its image. The sum of a column's Window and a term's Window is the
+// position of an element.
 struct Window {
   i64 at;
   i32 position[3];
@@ -102,9 +103,9 @@ SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
   return exists;
 }
 
-// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. There are no branches around
-// loads, because a compiler for CPUs would then process one lane at a time: lanes without a term load
-// the last term, and terms without a tap load element 0.
+// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. Loads are not inside
+// branches, because compilers for CPUs would process such branches one lane at a time. Instead,
+// lanes without a term load the last term, and terms without a tap load element 0.
 SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 k, u32 depth, u32 tile_rows,
                     SIMT_LOCAL float* to) {
   // The last term has the greatest index in each dimension.

@@ -202,7 +202,7 @@ SIMT_FN void gemm_by_tiles(const typename Product::Params& params, const GemmPoi
       }
       group_barrier();
     }
-    // Local memory holds the sums, so that the code of the activations exists once.
+    // Local memory holds the sums, so that the activation code is compiled only once.
     SIMT_LOCAL Number* own = tiles + subgroup() * GEMM_OUTPUTS * width();
     SIMT_UNROLL for (int r = 0; r < GEMM_ROWS; ++r) {
       (own + 2 * r * width())[lane()] = sums.first[r];
@@ -320,8 +320,8 @@ SIMT_FN void add_lanes(Number* sums) {
   }
 }
 
-// These functions return row `r` and column `i` of a tile, at k = 0. An index past the end selects
-// the last row or column.
+// These functions return pointers to row `r` of a and to column `i` of b in a tile, at k = 0. An
+// index past the end selects the last row or column.
 template <class Type>
 SIMT_FN SIMT_GLOBAL const typename Type::Bits* row_of_a(const GemmParams& p, const GemmPointers& at, const Tile& tile,
                                                         u32 r) {

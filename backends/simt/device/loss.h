@@ -177,7 +177,7 @@ SIMT_FN Slot sum_slots(const LossParams& p, Pointer slots, SIMT_LOCAL Sum* parts
   return out;
 }
 
-// Stores the sum of the weights of each group's targets in a slot.
+// Each group stores the sum of its targets' weights in a slot.
 SIMT_KERNEL(cross_entropy_weights)
 (Pointer, Pointer, Pointer target, Pointer weight, Pointer, Pointer slots, Pointer, LossParams p) {
   SIMT_SHARED(Sum, parts, SIMT_MAX_SUBGROUPS);

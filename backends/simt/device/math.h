@@ -56,7 +56,8 @@ SIMT_FN float log_f32(float x) {
   return given >> 31 != 0u ? not_a_number() : y;
 }
 
-// Word `i` of 32 zero bits followed by the bits of 2/pi, the most significant word first.
+// Returns word `i` of a bit string that consists of 32 zero bits and the bits of 2/pi. Word 0 is
+// the most significant.
 SIMT_FN u32 two_over_pi(u32 i) {
   switch (i) {
     case 0:
@@ -259,7 +260,7 @@ SIMT_FN float gelu_erf_f32(float x) {
   p = p * t + 0.37409196f;
   p = p * t + 1.00002368f;
   p = p * t + -1.26551223f;
-  // A subnormal power would take many CPUs a hundred times as long.
+  // Many CPUs take about a hundred times as long to compute a subnormal exponential.
   const float power = p - 0.5f * (x * x);
   const float tail = power < -87.0f ? 0.0f : 0.5f * t * exp_f32(power < -87.0f ? 0.0f : power);
   return x * (x < 0.0f ? tail : 1.0f - tail);

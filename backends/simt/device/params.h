@@ -57,8 +57,8 @@ static_assert(sizeof(ReduceParams) == 240, "host and kernels must agree on the l
 #define SIMT_BATCH_RANK 6
 #define SIMT_GEMM_OPERANDS 8
 // A batch of matrix products: c[m,n] is the sum of a[m,k] * b[k,n] over k, plus bias[n]. With
-// split-K, the products' c is the workspace, with one matrix per split and batch index. The kernel
-// that combines the splits reads the workspace as a.
+// split-K, operand c is the workspace, with one matrix per split and batch index. The kernel that
+// combines the splits reads the workspace as operand a.
 struct GemmParams {
   u64 offsets[SIMT_GEMM_OPERANDS];  // c, a, b, bias, and the operands `own` of gemm.h
   u64 immediates[SIMT_GEMM_OPERANDS];

@@ -35,8 +35,8 @@ SIMT_FN Element dequantized(u32 q, Element scale, u8 zero, u32 flags) {
   return SIMT_T::bits((whole(q, flags) - whole(zero, flags)) * SIMT_T::value(scale));
 }
 
-// The loops may have any strides. extra contains the distances between the two values of a byte, in
-// the floats, in the scales and in the zero points.
+// The loops may have any strides. extra contains the strides between the elements for the two
+// values of a byte: in the floats, in the scales and in the zero points.
 SIMT_KERNEL(quantize_nest)(Pointer out, Pointer in, Pointer scale, Pointer zero, NestParams p) {
   SIMT_GLOBAL u8* to = at_offset<u8>(out, p.offsets[0]);
   for (u32 i = global_id(); i < p.count; i += global_size()) {
@@ -105,8 +105,9 @@ SIMT_FN void process_rows(Pointer out, Pointer in, Pointer scale, Pointer zero, 
   }
 }
 
-// Returns the number of bytes of a row before chunk `c`. A byte contains two values, so the values
-// of the chunk begin this number of elements later than the chunk's byte index.
+// Returns the number of bytes that precede chunk `c` in its row. A byte contains two values, so
+// this number is also the difference between the indices of the chunk's first value and of its
+// first byte.
 SIMT_FN u32 second_values(const RowParams& p, u32 c) { return c % p.row_chunks * p.chunk; }
 
 // A row has one scale and one zero point, and each byte contains two values.

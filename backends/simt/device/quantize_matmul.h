@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of quantized_matmul. Weights have 8 or 4 bits. With a float a, products multiply
-// dequantized weights. With an integer a, sums are exact integers, which the kernel scales at the
-// end.
+// The kernels of quantized_matmul. Weights have 8 or 4 bits. If the input a is a float tensor,
+// products multiply dequantized weights. If it is an integer tensor, sums are exact integers, which
+// the kernel scales at the end.
 #include "gemm.h"
 
 // Indices of the operands `own`. The third is the minimum if a is float, and the scale of a if a is
@@ -69,8 +69,8 @@ struct QuantizedProduct {
     if (has_own(p, QUANTIZED_ZERO)) out.zero = zero_of(p, at, parameter_at(p, 1, column, block));
     return out;
   }
-  // Returns the factor by which the product multiplies: the dequantized weight or, with integers,
-  // the weight minus its zero point.
+  // Returns the factor by which elements of a are multiplied. The factor is the dequantized weight
+  // or, if a is an integer tensor, the weight minus its zero point.
   SIMT_FN static Number factor(const Params& p, const Scale& scale, i32 weight) {
 #if SIMT_IS_FLOAT
     const float product = (float)(weight - scale.zero) * scale.scale;
@@ -189,7 +189,7 @@ SIMT_FN void multiply_weights(const QuantizedParams& p, float* sums, SIMT_GLOBAL
     }
   }
 }
-// Like gemm_by_dots, for quantized weights. A step of a sub-group must not cross blocks.
+// Like gemm_by_dots, for quantized weights. A step of a sub-group must not cross a block boundary.
 template <int bits, int rows, int columns>
 SIMT_FN void quantized_by_dots(const QuantizedParams& params, const GemmPointers& at) {
   typedef QuantizedProduct<bits> Product;

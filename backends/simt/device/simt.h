@@ -31,7 +31,7 @@ SIMT_FN u32 local_id() { return (u32)get_local_id(0); }
 SIMT_FN u32 width() { return get_sub_group_size(); }
 SIMT_FN u32 lane() { return get_sub_group_local_id(); }
 SIMT_FN u32 subgroup() { return get_sub_group_id(); }
-// The same number, in a form that compilers for CPUs recognize as equal in all lanes.
+// Returns subgroup() in a form that compilers for CPUs recognize as equal in all lanes.
 SIMT_FN u32 uniform_subgroup() { return sub_group_broadcast(get_sub_group_id(), 0u); }
 SIMT_FN u32 subgroups() { return get_num_sub_groups(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return sub_group_shuffle_xor(x, mask); }

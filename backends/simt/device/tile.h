@@ -123,8 +123,8 @@ SIMT_FN void for_each_in_chunks(const TileParams<Places, Operands>& p, const Til
     spot.slot = next_slot;
   }
 }
-// Calls `body(spot)` for each element of this thread. Bodies should have no branches that contain
-// loads or stores, because compilers for CPUs then process one thread at a time.
+// Calls `body(spot)` for each element of this thread. Loads and stores of a body should not be
+// inside branches, because compilers for CPUs process such branches one thread at a time.
 template <int Places, int Operands, class Body>
 SIMT_FN void for_each(const TileParams<Places, Operands>& p, const Tile<Operands>& t, const Body& body) {
   if (p.access != SIMT_ACCESS_ANY) {
@@ -182,15 +182,15 @@ SIMT_FN void tile_put(Pointer base, const TileParams<Places, Operands>& p, const
     tile_store<S::kAccess, SIMT_T::Bits>(base, p, t, k, s.at[k], SIMT_T::bits(value));
   }
 }
-// Returns whether operand `k` is f32 although SIMT_T is not. If SIMT_T is f32, compilers then drop
-// the second variant of a loop.
+// Returns whether operand `k` is f32 although SIMT_T is not. If SIMT_T is f32, the result is a
+// constant, so compilers drop the second variant of a loop.
 template <int Places, int Operands>
 SIMT_FN bool is_wide(const TileParams<Places, Operands>& p, int k) {
   return SIMT_T::kBits != 32 && p.bytes[k] == 4;
 }
 
-// An operand whose elements threads may share. If the operand is absent, loops load operand
-// `other` or else operand 1, and use `none` instead of its value.
+// An operand whose elements threads may share. If the operand is absent, loops load operand `other`
+// or else operand 1, ignore the loaded value, and use `none`.
 struct SharedOperand {
   Pointer base;  // element 0
   int which;     // 0: operand `k`, 1: operand `other`, 2: operand 1
@@ -224,7 +224,7 @@ SIMT_FN float tile_shared(const SharedOperand& of, const TileParams<Places, Oper
   }
   return of.which == 0 ? value : of.none;
 }
-// Stores a value of a row, whose dtype is SIMT_T or f32.
+// Stores a row's result in operand `k`, whose dtype is SIMT_T or f32.
 template <int Places, int Operands>
 SIMT_FN void row_put(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, float value) {
   if (is_wide(p, k)) {

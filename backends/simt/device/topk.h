@@ -16,7 +16,7 @@ typedef SIMT_T::Order Order;
 #endif
 #define NO_INDEX 0xFFFFFFFFu
 
-// The lowest key is first, and the lowest index among equal keys.
+// Candidates are ordered by key. Candidates with equal keys are ordered by index.
 struct Candidate {
   Order key;
   u32 index;  // NO_INDEX if there is no candidate
@@ -48,7 +48,8 @@ SIMT_FN void put_index(const NestParams& p, Pointer indices, i64 at, u32 index) 
   if (p.extra[5] == 8) at_offset<u64>(indices, p.offsets[1])[at] = index;
 }
 
-// Returns the thread's first candidate after `previous`, or after nothing if `begins` is true.
+// Returns the thread's first candidate after `previous`. If `begins` is true, there is no previous
+// candidate.
 template <bool contiguous>
 SIMT_FN Candidate search(const NestParams& p, SIMT_GLOBAL const Element* x, Candidate previous, bool begins) {
   Candidate out;

@@ -66,7 +66,7 @@ class Attention : public Operator {
   }
 
  private:
-  // kTiles has one row per lane, and kRows one row per group.
+  // kTiles assigns one row to each lane. kRows assigns one row to each group.
   enum Kernel : uint32_t { kTiles, kRows };
 
   // The sub-groups of a group divide the keys of a step and the columns.

@@ -63,7 +63,7 @@ bool has_31_bit_indices(const Shaped& view) {
   return elements_of(view) <= double{Nest::kMaxCount};
 }
 
-// One dimension of the image, with the axis of the operands that has this dimension.
+// One dimension of the image, with the operands' axis for this dimension.
 struct ImageDimension {
   uint32_t d, axis;
   int32_t padding;
@@ -160,15 +160,15 @@ class Convolution : public Operator {
   }
 
  protected:
-  // A matrix of the GEMM, and the dimension, 0 or 1, along its rows. The other dimension is along
-  // its columns.
+  // A matrix of the GEMM. The row index runs along axis `row` of the view, which is 0 or 1. The
+  // column index runs along the other of these two axes.
   struct Matrix {
     const View& view;
     uint32_t row;
     int64_t row_stride() const { return stride_or_zero(view, row); }
     int64_t column_stride() const { return stride_or_zero(view, 1 - row); }
   };
-  // Sets the strides along the rows and columns of c, a and b, without those along the image.
+  // Sets the row strides and column strides of c, a and b, except the strides along the image.
   static void set_strides(ConvParams& params, const Matrix& c, const Matrix& a, const Matrix& b) {
     params.row_strides[0] = c.row_stride();
     params.row_strides[1] = a.row_stride();
@@ -177,8 +177,8 @@ class Convolution : public Operator {
     params.b_depth = b.row_stride();
     params.b_column = b.column_stride();
   }
-  // Sets the dimensions of windows over the image `x`. `column_steps` and `depth_steps` are steps in
-  // the image per column of c and per row of b.
+  // Sets the dimensions of windows over the image `x`. Adjacent columns of c are `column_steps`
+  // positions apart in the image. Adjacent rows of b are `depth_steps` positions apart.
   static void set_windows(ConvParams& params, const bp_conv_attributes& attributes, const int64_t (&column_steps)[3],
                           const int64_t (&depth_steps)[3], const View& c, const View& a, const View& x) {
     for_dimensions(attributes, [&](const ImageDimension& each) {

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t kTile = 32;  // SIMT_TILE of device/copy.h
 
-// Moves the dimension along which the input is contiguous to the second-to-last place, and that of
-// the output to the last place. Returns false if there are no two such dimensions with at least
-// half the extent of a tile.
+// Makes the input's contiguous dimension second to last, and the output's contiguous dimension
+// last. Returns false if the two are the same dimension, or if either dimension is shorter than
+// half a tile.
 bool transpose(Nest& nest) {
   const auto line_of = [&](uint32_t k) {
     uint32_t axis = 0;

@@ -20,8 +20,8 @@ struct Gemm {
   std::array<Place, SIMT_GEMM_OPERANDS> places{};
 
   // Sets rows, columns and batches from c and a, which have the same leading dimensions. The last
-  // dimension of c has the columns, and the last dimension of a is k. Returns a failure if an extent
-  // exceeds 2^30.
+  // dimension of c contains the columns, and the last dimension of a is k. Returns a failure if an
+  // extent exceeds 2^30.
   kit::Status set_rows(const View& c, const View& a, const char* name);
   // Sets the memory or the immediate of an operand.
   void set(uint32_t operand, const View& view);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of a kernel, as dimensions with one stride per operand. merge() merges dimensions if
 // the strides of all operands allow this. It keeps the order of elements, because results depend on
-// it.
+// this order.
 #pragma once
 
 #include "operator.hpp"
@@ -88,8 +88,8 @@ kit::Status launch(Launcher& launcher, uint32_t kernel, uint32_t groups, uint32_
   return launcher.launch({kernel, {groups, 1, 1}, group_size, places, &params, sizeof(params)});
 }
 
-// Returns the number of groups for `items` items, of which a group processes `per_group`. The
-// maximum is 32768. Kernels loop over further items.
+// Returns the number of groups for `items` items, with `per_group` items per group. The maximum is
+// 32768, because kernels loop over the remaining items.
 constexpr uint32_t groups_for(uint64_t items, uint64_t per_group) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((items + per_group - 1) / per_group, 1, 32768));
 }
@@ -105,7 +105,8 @@ uint32_t whole_group(const Limits& limits);
 uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count, uint64_t least = 1024);
 // Returns the number of elements per chunk of a row, for kernels whose parameters are RowParams.
 uint32_t row_chunk(const Limits& limits, uint64_t count);
-// Returns the number of groups for such a kernel. On a CPU, a group processes several short rows.
+// Returns the number of groups for a kernel whose parameters are RowParams. On a CPU, a group
+// processes several short rows.
 uint32_t row_groups(const Limits& limits, const RowParams& params);
 
 // Enqueues one of two kernels over the elements of `nest`. `rows` is for contiguous rows, and `any`

@@ -32,7 +32,8 @@ struct NormGeometry {
     const View* view;  // null if the operand is absent
     NormRole role;
   };
-  // Returns loops whose rows are the dimensions that have an axis of role `rows`.
+  // Returns loops in which the dimensions with an axis of role `rows` enumerate rows. The other
+  // dimensions enumerate the elements of a row.
   TileNest nest(NormRole rows, std::initializer_list<Operand> operands) const;
   // Returns a dense f32 view of the mean or rstd of all rows.
   View statistic_at(const Place& place) const;

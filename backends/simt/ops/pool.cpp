@@ -87,8 +87,8 @@ class Pool : public Operator {
   enum Kernel : uint32_t { kNest, kRows };
   static constexpr uint32_t kChunk = 1024;  // maximum number of outputs that a group processes at once
 
-  // Returns whether rows of y and of the indices are contiguous and have more elements than half a
-  // sub-group has threads.
+  // Returns whether rows of y and of the indices are contiguous, and are longer than half the width
+  // of a sub-group.
   static bool has_plain_rows(const Nest& nest, const Limits& limits, bool has_indices) {
     const uint32_t last = nest.rank - 1;
     return nest.shape[last] * 2 > limits.width && nest.operand[0].strides[last] == 1 &&

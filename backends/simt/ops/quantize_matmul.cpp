@@ -16,11 +16,12 @@ class QuantizedMatmul : public Operator {
  public:
   explicit QuantizedMatmul(uint32_t dtype) : dtype_(dtype), module_(module_name("quantize_matmul", dtype)) {}
 
-  // Returns UNSUPPORTED for integer rows with blocks. Each block has its own scale, so the kernel
-  // could not add the integer sums of blocks exactly.
+  // Returns UNSUPPORTED if `a` is an integer tensor and the weights have block scales. Each block
+  // has its own scale, so the integer sums of different blocks cannot be added exactly.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     if (is_integer() && checked.attributes.as<bp_quantized_matmul_attributes>().block != 0) {
-      return kit::unsupported(checked.op->name, " of integer rows with blocks is not supported; let core decompose it");
+      return kit::unsupported(checked.op->name,
+                              " of integer activations and block scales is not supported; let core decompose it");
     }
     needs.workspace_bytes = kGemmWorkspaceBytes;
     return {};
@@ -85,7 +86,7 @@ class QuantizedMatmul : public Operator {
     for (uint32_t i = 0; i < std::size(floats); ++i) params.types[i] = type_of(floats[i]);
   }
 
-  // The kernel `dots` requires contiguous operands, and steps that do not cross blocks.
+  // The kernel `dots` requires contiguous operands, and steps that do not cross a block boundary.
   GemmKernel kernel(const QuantizedParams& params, const Limits& limits) const {
     const GemmParams& p = params.gemm;
     const uint32_t step = params.bits == 4 ? 2 * limits.width : limits.width;

@@ -15,8 +15,8 @@ class Rope : public Operator {
  public:
   explicit Rope(uint32_t dtype) : module_(module_name("rope", dtype)) {}
 
-  // Returns UNSUPPORTED for bases below 1, because the kernel represents powers of the base as
-  // fractions of at most 1.
+  // Returns UNSUPPORTED for bases below 1, because the kernel represents negative powers of the
+  // base as fractions of at most 1.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     if (checked.attributes.as<bp_rope_attributes>().base >= 1) return {};
     return kit::unsupported("rope: bases below 1 are not implemented by this plugin; the operator is decomposed");

@@ -5,7 +5,7 @@ namespace backplane::simt {
 
 namespace {
 
-// Maximum number of elements of a row that one thread processes although the row's elements are
+// Maximum length of rows that are assigned to single threads even if the elements of a row are
 // contiguous.
 constexpr int64_t kShortRow = 16;
 
@@ -57,8 +57,8 @@ void TileNest::arrange() {
   rows.arrange();
   elements.arrange();
   if (rows.rank == 0 || rows.shape[rows.rank - 1] >= kShortRow || elements.count() > kShortRow) return;
-  // Threads are distributed along the last dimension of rows. If rows are short, this becomes the
-  // longest dimension.
+  // Threads are distributed along the last dimension of `rows`. If that dimension and the rows
+  // themselves are short, moves the longest dimension to the last place.
   const auto longest = std::max_element(rows.shape, rows.shape + rows.rank) - rows.shape;
   rows.swap(static_cast<uint32_t>(longest), rows.rank - 1);
 }

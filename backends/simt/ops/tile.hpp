@@ -11,7 +11,7 @@ namespace backplane::simt {
 
 inline constexpr uint32_t kTileOperands = 6;
 inline constexpr int64_t kMaxTileRows = int64_t{1} << 29;  // per launch
-// Maximum number of partial results, the bytes of each, and the bytes of all.
+// Maximum number of partial results, the bytes of each of them, and their total bytes.
 inline constexpr int64_t kTilePartials = 8192;
 inline constexpr uint64_t kTilePartialBytes = 16;
 inline constexpr uint64_t kTileWorkspaceBytes = kTilePartials * kTilePartialBytes;
@@ -34,10 +34,11 @@ struct TileNest {
   Dimensions rows, elements;
   std::array<int64_t, kTileOperands> advance = {};  // offset of each operand from its element 0, in elements
 
-  // Adds a dimension within rows (`inner`) or of rows, with one stride per operand.
+  // Adds a dimension that enumerates elements of a row (`inner`) or rows. `strides` has one stride
+  // per operand.
   void add(int64_t extent, bool inner, std::initializer_list<int64_t> strides);
-  // Adds the dimensions of `views`. Absent operands are null, except the first, which must be
-  // present. `axes` is the mask of the dimensions within rows.
+  // Adds the dimensions of `views`. Absent operands are null. The first operand must be present.
+  // `axes` is the mask of the dimensions within rows.
   void add(std::initializer_list<const View*> views, uint32_t axes);
   // Sorts and merges the dimensions.
   void arrange();
@@ -53,7 +54,7 @@ struct TileGrid {
   // anyway.
   bool caches;
 
-  // `reduces` states whether the kernel needs a result of all elements of a row.
+  // `reduces` states whether the kernel needs a reduction over the whole row.
   static TileGrid of(const TileNest& nest, const Limits& limits, bool reduces);
   void fill(const TileNest& nest, u32* shape, u32& lanes) const;
 };
@@ -141,7 +142,7 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
 enum class TilePasses {
   kReduce,  // writes results of rows only
   kReduceAndMap,
-  kMap,  // needs no result of a whole row
+  kMap,  // needs no reduction over the whole row
 };
 
 // Enqueues `kernel` for all rows. `fill(params)` sets the parameters that are specific to the

@@ -10,7 +10,8 @@ import sys
 
 clang, llvm_spirv, spirv_opt, source, output, depfile, *macros = sys.argv[1:]
 bitcode, translated = output + ".bc", output + ".full"
-# Without -O2, clang marks functions as optnone. The passes would produce `freeze`, which llvm-spirv 15 rejects.
+# Without -O2, clang marks functions as optnone. The flags disable LLVM's passes, because the passes
+# would produce `freeze`, which llvm-spirv 15 rejects.
 flags = ["-x", "cl", "-cl-std=CLC++2021", "-target", "spir64", "-O2", "-Xclang", "-disable-llvm-passes",
          "-ffp-contract=off", "-Xclang", "-finclude-default-header", "-Xclang",
          "-cl-ext=+cl_khr_subgroup_shuffle", "-Wall", "-Wextra", "-Werror"]

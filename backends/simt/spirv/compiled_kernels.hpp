@@ -32,9 +32,9 @@ class CompiledKernels {
   CompiledKernels(const CompiledKernels&) = delete;
   CompiledKernels& operator=(const CompiledKernels&) = delete;
 
-  // Returns the number of a kernel, and compiles it if necessary. Threads that need the same kernel
-  // wait for one compilation. A failure contains the driver's log. `log` receives failures of the
-  // cache, which are not fatal.
+  // Compiles a kernel if necessary, and returns the kernel's number. Threads that need the same
+  // kernel wait for one compilation. A failure contains the driver's log. `log` receives failures
+  // of the cache, which are not fatal.
   kit::Result<uint32_t> get(const KernelName& name, const Log& log);
   // Returns the file that contains the binary of a compiled module, if files are kept.
   std::optional<cache::CacheFile> file_of(std::span<const uint32_t> module) const;
@@ -56,7 +56,7 @@ class CompiledKernels {
   virtual Module load(std::span<const std::byte> binary, const std::string& function) const = 0;
   // Compiles a module.
   virtual kit::Result<Module> build(const KernelName& name, std::span<const uint32_t> spirv) const = 0;
-  // Returns an empty vector if the driver gives no binary.
+  // Returns an empty vector if the driver provides no binary.
   virtual std::vector<std::byte> binary_of(Module module) const = 0;
 
   kit::Status compile(const KernelName& name, Entry& entry, const Log& log) const;

@@ -9,9 +9,9 @@
 
 namespace backplane::simt {
 
-// Returns `module` with the single entry point `function`, because drivers compile all entry
-// points. The kernel's sub-groups have the width `width`. Returns nothing if `module` is not SPIR-V
-// or has no such entry point.
+// Returns a copy of `module` whose only entry point is `function`, because drivers compile all
+// entry points. The kernel's sub-groups have the width `width`. Returns nothing if `module` is not
+// SPIR-V or has no such entry point.
 std::vector<uint32_t> single_kernel(std::span<const uint32_t> module, std::string_view function, uint32_t width);
 
 // The numeric types that a device may lack.

@@ -175,7 +175,7 @@ std::shared_ptr<Module> Module::from_spirv(Machine& machine, std::span<const std
   cl_int result = CL_SUCCESS;
   cl_program program = clCreateProgramWithIL(machine.context(), code.data(), code.size(), &result);
   if (result != CL_SUCCESS) {
-    log = "the module is no SPIR-V";
+    log = "the module is not SPIR-V";
     return nullptr;
   }
   cl_device_id device = machine.device();

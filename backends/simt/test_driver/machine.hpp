@@ -31,7 +31,7 @@ uint32_t requested_failure(const char* function);
 // Returns an environment variable, or `otherwise` if it is not set.
 std::string setting(const char* name, const char* otherwise = "");
 
-// The OpenCL device and its context. There is one per process, which is never destroyed.
+// The OpenCL device and its context. A process has one Machine, which is never destroyed.
 class Machine {
  public:
   enum class Kind { kDevice, kHost, kShared };
@@ -58,7 +58,7 @@ class Machine {
   void* allocate(Kind kind, uint64_t bytes, uint64_t alignment);
   // Returns false if `address` is not the beginning of an allocation.
   bool free(void* address);
-  // Returns whether the range is part of a living allocation.
+  // Returns whether the range is part of a live allocation.
   bool contains(const void* address, uint64_t bytes) const;
   uint64_t allocated_bytes() const;
 

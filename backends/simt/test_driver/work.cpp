@@ -104,8 +104,8 @@ Signal::Signal(Machine& machine) : state_(std::make_shared<State>()), machine_(m
   state_->gate = new_gate(machine);
 }
 
-// While a signal's mutex is locked, threads call no function of OpenCL except clRetainEvent,
-// because the runtime executes callbacks while it holds its own locks.
+// While a signal's mutex is locked, threads call no OpenCL function except clRetainEvent, because
+// the runtime executes callbacks while it holds its own locks.
 Signal::~Signal() {
   bool set = false;
   {

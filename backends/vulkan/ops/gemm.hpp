@@ -45,8 +45,8 @@ class Gemm : public Operator {
     uint32_t pipeline;
     int64_t rows, columns;
   };
-  // Enqueues a slice of the GEMM, whose size dispatch_extent() limits. With split-K, the scratch
-  // buffer holds the partial sums of the slice, and a second kernel adds these sums.
+  // Enqueues a slice of the GEMM. dispatch_extent() limits the size of the slice. With split-K, the
+  // scratch buffer holds the partial sums of the slice, and a second kernel adds these sums.
   kit::Status enqueue_slice(Stream& stream, const Program& program, const Call& call, GemmParams params,
                             int64_t splits) const;
   std::string shader(const char* variant) const;

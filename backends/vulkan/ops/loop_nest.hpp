@@ -30,7 +30,7 @@ uint64_t vec4_alignment(const View& view);
 template <uint32_t MaxRank, uint32_t MaxOperands>
 struct Loops {
   struct Operand {
-    const View* view = nullptr;  // null for a counter; its value is the address that kernels compute
+    const View* view = nullptr;  // null for a counter, whose values are the addresses that kernels compute
     uint64_t address = 0;
     int64_t strides[MaxRank] = {};  // strides in bytes
 

@@ -84,11 +84,12 @@ class IntegerActivations : public QuantizedMatmul {
   IntegerActivations(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device)
       : QuantizedMatmul(dtype, algorithm, device, {.quantized = true}) {}
 
-  // Blocks are unsupported for integer activations. Each block has its own scale, so the integer
-  // sums of blocks could not be added exactly.
+  // Returns UNSUPPORTED if the activations are integers and the weights have block scales. Each
+  // block has its own scale, so the integer sums of different blocks cannot be added exactly.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
-      return kit::unsupported(checked.op->name, " of integer rows with blocks is not supported; let core decompose it");
+      return kit::unsupported(checked.op->name,
+                              " of integer activations and block scales is not supported; let core decompose it");
     return Gemm::prepare(checked, needs);
   }
 

@@ -101,8 +101,8 @@ std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool int
 WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
   // Limits on the elements per thread in a split. The maximum ensures that three loops over these
   // elements, with up to nine dimensions, need fewer than 65,535 iterations. Mesa's CPU driver ends
-  // an invocation at that number. Below the minimum, the second dispatch that splits need would
-  // cost more than the idle threads of unsplit rows.
+  // an invocation at that number. Below the minimum, the second dispatch, which combines the
+  // splits, would take longer than unsplit rows that leave threads idle.
   constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
   constexpr int64_t kManyRows = 64;  // minimum number of rows that keep a CPU busy
   const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;
@@ -187,8 +187,8 @@ const RegisterRows* find_register_rows(const ReductionNest& nest, const Reductio
   if (largest == nullptr ||
       length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
     return nullptr;
-  // Finds the smallest workgroup whose registers can hold one split. Splits are so short that a large
-  // device gets enough workgroups to be fully used.
+  // Finds the smallest workgroup whose registers can hold one split. Splits are short enough that
+  // the number of workgroups keeps a large device busy.
   const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
   for (const RegisterRows& each : kernel.register_rows) {
     if (fits(each) && split_length <= each.elements()) return &each;

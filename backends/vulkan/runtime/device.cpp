@@ -102,8 +102,8 @@ kit::Result<Program> Native::compile(const Kernel& op, const kit::CheckedDesc&, 
     } else if (!kernel.optional || logical_.lost()) {
       return pipeline.status();
     } else {
-      log_(BP_LOG_WARNING, kit::text("vulkan: ", kernel.shader, " was not compiled, and slower kernels do its work: ",
-                                     pipeline.status().message()));
+      log_(BP_LOG_WARNING, kit::text("vulkan: ", kernel.shader,
+                                     " was not compiled, so slower kernels replace it: ", pipeline.status().message()));
     }
   }
   return program;

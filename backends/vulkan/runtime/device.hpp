@@ -38,7 +38,8 @@ class Native {
   bool imports() const { return logical_.physical().import_alignment != 0; }
   kit::Result<Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) {
     if (desc.type != BP_IMPORT_HOST) {
-      return kit::unsupported("import_memory: type ", desc.type, " is not taken, BP_IMPORT_HOST is; copy instead");
+      return kit::unsupported("import_memory: type ", desc.type,
+                              " is not supported; import memory of the type BP_IMPORT_HOST, or copy");
     }
     kind = BP_MEMORY_SHARED;  // every kernel accepts SHARED memory
     return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes);

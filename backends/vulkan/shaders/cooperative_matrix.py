@@ -81,7 +81,7 @@ def translate(words, bf16):
         emit(opcode, operands)
         if opcode == TYPE_INT:
             integers.add(operands[0])
-            if operands[1:] == [32, 0] and not made:  # the constants 0, 1 and 2 get the ids from `bound` on
+            if operands[1:] == [32, 0] and not made:  # the constants 0, 1 and 2 get three ids, starting at `bound`
                 made = True
                 for number in range(3):
                     emit(CONSTANT, [operands[0], bound + number, number])

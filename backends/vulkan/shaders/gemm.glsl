@@ -6,9 +6,9 @@
 // segments s and all k. A plain matrix multiplication has one segment.
 //
 // WINDOW 1 means a convolution or one of its gradients. Columns are positions in an image, or
-// elements of the weight, and a segment shifts all columns. Segments run over elements of the
-// kernel, and k runs over channels. With FLAG_K_ALONG_IMAGE, segments run over channels and rows, k
-// runs along the image, and `b` ends at the image's edges.
+// elements of the weight. Each segment shifts all columns by an offset in the image. Segments run
+// over elements of the kernel, and k runs over channels. With FLAG_K_ALONG_IMAGE, segments run over
+// channels and rows, k runs along the image, and `b` ends at the image's edges.
 //
 // WINDOW 2 means a transposed convolution. Let s be the stride along a dimension, and g the
 // greatest common divisor of s and the dilation. Positions that are s apart use the same elements

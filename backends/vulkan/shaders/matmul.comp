@@ -70,8 +70,8 @@ shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
 
 ACCUMULATOR accumulators[TM][TN];
 #ifdef INTEGER_ACTIVATIONS
-// Sums of the rows of `a` and of the columns of `b`. The zero point of the other operand multiplies
-// each sum.
+// Sums of the rows of `a` and of the columns of `b`. Each sum is multiplied by the zero point of
+// the other operand.
 ACCUMULATOR row_sums[TM], column_sums[TN];
 #endif
 

@@ -187,8 +187,7 @@ void accumulate(uint matrix, uint64_t a, uint64_t b, uint n0, Range range) {
   }
 }
 
-// Index of a thread's sum in shared memory. The XOR prevents bank conflicts of writers and of
-// readers.
+// Index of a thread's sum in shared memory. The XOR prevents bank conflicts of writes and of reads.
 #define SLOT(sum, thread) ((sum) * GROUP + ((thread) ^ (sum)))
 
 void main() {

@@ -40,9 +40,9 @@ void store16(uint64_t at, uint value) { Memory16(at).value = uint16_t(value); }
 void store32(uint64_t at, uint value) { Memory32(at).value = value; }
 void store64(uint64_t at, uint64_t value) { Memory64(at).value = value; }
 
-// Loads the index of `width` (4 or 8) bytes at `at`. Returns false if the index is not in [0,
-// extent). The sign is tested before widening, because Mesa 22.3 drops a comparison with zero after
-// widening.
+// Loads an index from address `at`. The index has `width` bytes (4 or 8). Returns false if the
+// index is not in [0, extent). The sign is tested before widening, because Mesa 22.3 drops a
+// comparison with zero after widening.
 bool load_index(uint64_t at, uint width, int64_t extent, out int64_t index) {
   if (width == 8) {
     index = int64_t(load64(at));

@@ -4,8 +4,8 @@
 // absent. VARIANT 1 means that quantized values are signed.
 //
 // With MODE 4, a byte holds two 4-bit values, and the loops run over bytes. params.extra contains
-// the strides between the two values of a byte in the floats, the scales and the zero points. It
-// also contains 1 if bytes have a second value.
+// the strides between the elements for the two values of a byte: in the floats, the scales and the
+// zero points. The next entry is 1 if bytes have a second value.
 //
 // With LAYOUT dense, the kernel processes four elements at once, with a single scale and zero
 // point.

@@ -101,7 +101,7 @@ class Faults : public testing::Test {
   // Makes each call fail in turn, and checks the outcome with `round(status, rig, second, name)`.
   // `second` is a second open of the device, which happens only if work() succeeds. Cache files of
   // another process appear before the first open and before the close, so that the plugin reads and
-  // merges caches. At the end, every call that is not in kOfInstance must have failed.
+  // merges caches. At the end, every call that is not in kOfInstance must have failed once.
   template <class Round>
   void fail_each_call(VkResult result, bool forever, const Round& round) {
     works_again("before");

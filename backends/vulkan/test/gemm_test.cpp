@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that a GEMM that is too large for one dispatch is divided over matrices, rows and columns.
-// Also tests that a GEMM that exceeds the kernels' index limits gets no plan.
+// Also tests that the plugin creates no plan for a GEMM that exceeds the kernels' index limits.
 #include <gmock/gmock.h>
 
 #include "ops/gemm_split_k.hpp"

@@ -59,7 +59,7 @@ with open(work + "/file", "w", encoding="utf-8") as file:
     file.write("not a library")
 refused("an output that is a file", ["file"], library, "--output", work + "/file/below")
 
-# A file that is no plugin is not certified, and the verdict states the reason.
+# A file that is not a plugin is not certified, and the verdict states the reason.
 document, process = certificate(work + "/file", "--filter", "abi")
 tap.check("a file that is no library: not certified, with the reason",
           process.returncode == 1 and "not certified" in document["verdict"]["statement"] and

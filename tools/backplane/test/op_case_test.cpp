@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests calls that are made from minimal requests: attributes by name, and shapes and dtypes by the
-// rules of the operator table.
+// Tests that minimal requests become complete calls: attributes are set by name, and shapes and
+// dtypes follow the rules of the operator table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

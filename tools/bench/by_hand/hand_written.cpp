@@ -109,7 +109,7 @@ struct HandWritten::State {
       if ((needs.memoryTypeBits >> type & 1u) == 0 || (flags & kVisible) != kVisible) continue;
       if (best < 0 || (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0) best = static_cast<int>(type);
     }
-    if (best < 0) throw std::runtime_error("the device has no memory that the host sees for storage buffers");
+    if (best < 0) throw std::runtime_error("the device has no host-visible memory for storage buffers");
     auto allocation = made<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
     allocation.allocationSize = needs.size;
     allocation.memoryTypeIndex = static_cast<uint32_t>(best);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the CUDA test driver. The folder gpu_host/test_driver implements them, and lists environment variables.
-// TEST_DRIVER_ARCHITECTURE is the compute capability of the devices, 80 by default.
+// The entry points of the CUDA test driver. The folder gpu_host/test_driver implements the driver
+// and lists its environment variables. TEST_DRIVER_ARCHITECTURE is the compute capability of the
+// devices, 80 by default.
 #pragma once
 
 #include <cuda.h>
@@ -24,8 +25,9 @@ CUresult run(const char* function, Needs needs, const Body& body) {
 
 inline void* address_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-// Declares entry_NAME for each function that the plugin calls. The library exports it as the symbol that the plugin
-// looks up, because cuda.h gives some names to later versions of a function.
+// Declares entry_NAME for each function that the plugin calls. The library exports entry_NAME as
+// the symbol that the plugin looks up. NAME and the symbol may differ, because cuda.h defines some
+// names as macros for later versions of a function.
 #define BP_CU(name, symbol) \
   extern "C" __attribute__((visibility("default"))) decltype(::name) entry_##name asm(#symbol);
 #include "runtime/functions.def"

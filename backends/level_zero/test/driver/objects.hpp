@@ -39,8 +39,8 @@ struct Object {
   const Type type;
 };
 
-// The objects that exist. The specification does not define the use of a handle without an object.
-// check() then ends the process.
+// The objects that exist. The specification does not define the use of a handle whose object does
+// not exist. For such a handle, check() ends the process.
 class Living {
  public:
   static void add(Object* object);

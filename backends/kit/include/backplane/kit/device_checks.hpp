@@ -23,7 +23,7 @@ inline Status check_no_overlap(uint64_t to, uint64_t from, uint64_t bytes) {
 
 inline Status check_kinds_of_copy(uint32_t dst_kind, uint32_t src_kind) {
   if (dst_kind != BP_MEMORY_HOST || src_kind != BP_MEMORY_HOST) return {};
-  return invalid_argument("copy: from HOST to HOST is the host's own, by memcpy");
+  return invalid_argument("copy: a device does not copy from HOST to HOST memory; use memcpy");
 }
 
 inline Status check_host_pointer(const void* pointer, uint64_t bytes) {
@@ -33,7 +33,7 @@ inline Status check_host_pointer(const void* pointer, uint64_t bytes) {
 
 inline Status check_event_flags(uint32_t flags) {
   if ((flags & ~BP_EVENT_TIMING) == 0) return {};
-  return unsupported("event_create: the flags ", flags, " hold an unknown bit");
+  return unsupported("event_create: the flags ", flags, " contain an unknown bit");
 }
 
 // `kinds` is bp_device_info.memory_kinds.
@@ -45,7 +45,7 @@ inline Status check_kind(uint64_t kinds, uint32_t kind) {
 // Checks the arguments of buffer_create. `alignment` is the requested alignment, or the device's
 // alignment if the caller requested 0.
 inline Status check_buffer(const bp_buffer_desc& desc, uint64_t alignment, uint64_t kinds, uint64_t max_alignment) {
-  if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes requested, at least 1 is needed");
+  if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes requested; request at least 1");
   if (Status status = check_kind(kinds, desc.kind); !status.ok()) return status;
   if (!std::has_single_bit(alignment)) {
     return invalid_argument("buffer_create: the alignment ", alignment, " is not a power of two");

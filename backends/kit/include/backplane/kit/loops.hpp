@@ -45,8 +45,8 @@ class LoopNest {
     for (uint32_t d = 0; d < rank_; ++d) count *= shape_[d];
     return count;
   }
-  // Index of the dimension with the maximum extent; if several have it, the outermost. Threads
-  // divide this dimension with cut(), which returns a part of the nest.
+  // Index of the longest dimension. If several dimensions are equally long, the outermost of them.
+  // Threads divide this dimension with cut(), which returns a part of the nest.
   uint32_t longest() const { return static_cast<uint32_t>(std::max_element(shape_, shape_ + rank_) - shape_); }
   uint32_t rank() const { return rank_; }  // at least 1
   int64_t extent(uint32_t d) const { return shape_[d]; }

@@ -26,7 +26,7 @@ inline std::string_view type_of(const bp_native_handle& handle) {
 // Returns UNSUPPORTED unless the handle has the type `type`.
 inline Status check_native_type(const bp_native_handle& handle, std::string_view type) {
   if (type_of(handle) == type) return {};
-  return unsupported("the handle has the type \"", type_of(handle), "\", this device takes \"", type, "\"");
+  return unsupported("the handle has the type \"", type_of(handle), "\", but this device accepts \"", type, "\"");
 }
 
 }  // namespace backplane::kit

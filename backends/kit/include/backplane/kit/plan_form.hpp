@@ -107,15 +107,15 @@ inline std::string role_text(const PlanForm& plan, uint32_t index) {
   constexpr const char* kAdvice = "; make a plan for this one";
   if (view.dtype != planned.dtype) {
     const auto name = [](uint32_t dtype) { return dtype == 0 ? "absent" : dtype_name(dtype); };
-    return invalid_argument(who, " is ", name(view.dtype), ", and of the plan ", name(planned.dtype), kAdvice);
+    return invalid_argument(who, " is ", name(view.dtype), ", but the plan is for ", name(planned.dtype), kAdvice);
   }
   if (view.rank != planned.rank) {
-    return invalid_argument(who, " has rank ", uint32_t{view.rank}, ", and of the plan ", uint32_t{planned.rank},
-                            kAdvice);
+    return invalid_argument(who, " has rank ", uint32_t{view.rank}, ", but the plan is for rank ",
+                            uint32_t{planned.rank}, kAdvice);
   }
   if ((view.flags & ~BP_DESC_HINTS) != planned.flags) {
-    return invalid_argument(who, " has the flags ", view.flags, ", and of the plan ", planned.flags,
-                            planned.staged ? "; what is staged is no immediate" : kAdvice);
+    return invalid_argument(who, " has the flags ", view.flags, ", but the plan is for flags ", planned.flags,
+                            planned.staged ? "; a staged operand cannot be an immediate" : kAdvice);
   }
   return invalid_argument(who, " has shape ", shape_text(view), " and strides [",
                           rules::list_text({view.strides, view.rank}), "], which are not of the plan's class",
@@ -138,7 +138,7 @@ inline Status check_operand(const PlanForm& plan, uint32_t index, const bp_tenso
   constexpr int64_t kFar = int64_t{1} << 61;  // well below the limit of 64 bits
   if (rules::element_count(desc) < 0 || !rules::extent_of(desc, static_cast<uint32_t>(size), &extent) ||
       extent.lo < -kFar || extent.hi > kFar) {
-    return invalid_argument(plan.op->name, ": ", role_text(plan, index), " reaches further than memory does");
+    return invalid_argument(plan.op->name, ": ", role_text(plan, index), " exceeds the address space");
   }
   if (extent.hi == 0 || (desc.flags & BP_DESC_IMMEDIATE) != 0) return {};
   const auto offset = static_cast<int64_t>(operand.offset);
@@ -244,7 +244,7 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
   const Span span = execution.workspace == nullptr ? Span{} : span_of(execution.workspace);
   if (execution.workspace_bytes < plan.workspace_bytes || execution.workspace_offset > span.bytes ||
       span.bytes - execution.workspace_offset < plan.workspace_bytes) {
-    return invalid_argument(op.name, ": the workspace has ", execution.workspace_bytes, " bytes, the plan needs ",
+    return invalid_argument(op.name, ": the workspace has ", execution.workspace_bytes, " bytes, but the plan needs ",
                             plan.workspace_bytes);
   }
   return {};
@@ -275,7 +275,8 @@ inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
 inline Status make_form(const CheckedDesc& checked, const PlanNeeds& needs, PlanForm& form, bp_plan_info& info) {
   const bp_op_desc& desc = checked.desc;
   if ((desc.flags & BP_OP_FLAG_SPECIALIZE) != 0 && needs.any_size) {
-    return unsupported(checked.op->name, ": no plan for one size is faster than the one for any size; use that")
+    return unsupported(checked.op->name,
+                       ": a plan for one size would not be faster than the any-size plan; use the any-size plan")
         .with_op(checked.desc.op);
   }
   form.op = checked.op;

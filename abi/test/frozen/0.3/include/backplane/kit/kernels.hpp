@@ -8,12 +8,12 @@
 
 namespace backplane::kit {
 
-// The output of a `Prepare` function: its kernel and requests for the plan. The plan serves one
-// size unless any_size is set.
+// The output of a `Prepare` function: the kernel that it selects, and its requests for the plan.
+// The plan serves one size unless any_size is set.
 struct Prepared : PlanNeeds {
   Prepared() { any_size = false; }
   Kernel run = nullptr;  // the kernel; null selects KernelSpec::run
-  // Call::state of each execution. Many threads may use the state at once.
+  // Each execution receives this state as Call::state. Many threads may use the state at once.
   std::shared_ptr<const void> state;
 };
 
@@ -29,7 +29,7 @@ struct KernelSpec {
   bool dense = false;
   uint64_t workspace_bytes = 0;  // bytes that suffice for operands of any size
   Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
-  // Call::state of each execution, unless `prepare` sets another state.
+  // Each execution receives this state as Call::state, unless `prepare` sets another state.
   std::shared_ptr<const void> state = {};
   // Mask of rules::Mixed: the combinations of dtypes that the kernel supports in addition to the
   // plain form.

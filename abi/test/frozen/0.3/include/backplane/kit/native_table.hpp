@@ -7,9 +7,9 @@
 //   Result<bp_native_handle> native(Buffer&);
 //   Result<bp_native_handle> native(Event&);
 //   Result<Stream*> wrap_stream(const bp_native_handle&);
-//       The handle's flags are known.
+//       The kit has already rejected handles with unknown flags.
 //   Result<Buffer*> wrap_memory(const bp_native_handle&, uint32_t& kind);
-//       The handle's flags are known and its bytes are not 0. The end of the memory is at most 2^64.
+//       The kit has already rejected unknown flags, 0 bytes, and memory that ends past 2^64.
 #pragma once
 
 #include <backplane/kit/native.hpp>
@@ -71,7 +71,7 @@ class NativeTable : DeviceSlots<Device> {
   static Status read_handle(const bp_native_handle* given, bp_native_handle& out) {
     Status status = read_input(given, BP_NATIVE_HANDLE_MIN_SIZE, "bp_native_handle", out);
     if (status.ok() && (out.flags & ~BP_NATIVE_ADDRESS) != 0) {
-      return unsupported("bp_native_handle.flags is ", out.flags, ", known are 0 and BP_NATIVE_ADDRESS");
+      return unsupported("bp_native_handle.flags is ", out.flags, "; the known values are 0 and BP_NATIVE_ADDRESS");
     }
     return status;
   }
@@ -90,7 +90,7 @@ class NativeTable : DeviceSlots<Device> {
       const uint64_t start = (known.flags & BP_NATIVE_ADDRESS) != 0 ? known.value : 0;
       if (known.bytes == 0 || known.offset > UINT64_MAX - start || known.bytes > UINT64_MAX - start - known.offset) {
         return invalid_argument("buffer_wrap: ", known.bytes, " bytes at offset ", known.offset,
-                                " are no memory; state at least 1 byte inside the memory");
+                                " are not a valid range; state at least 1 byte within the memory");
       }
       uint32_t kind = 0;
       auto result = of(device).wrap_memory(known, kind);

@@ -262,7 +262,7 @@ class QueueDevice {
     if (Status status = check_event_flags(flags); !status.ok()) return status;
     const bool timed = (flags & BP_EVENT_TIMING) != 0;
     if (timed && !(kTimed && (info_.capabilities & BP_CAP_TIMING) != 0)) {
-      return unsupported("event_create: this device times no events; leave BP_EVENT_TIMING out");
+      return unsupported("event_create: this device does not support timed events; omit BP_EVENT_TIMING");
     }
     if (Status status = health_of(*native_); !status.ok()) return status;
     return new Event(timed);
@@ -292,7 +292,7 @@ class QueueDevice {
     if constexpr (kTimed) {
       return native_->elapsed(records[0].mark, records[1].mark);
     } else {
-      return unsupported("event_elapsed: this device times no events");
+      return unsupported("event_elapsed: this device does not support timed events");
     }
   }
 
@@ -365,7 +365,8 @@ class QueueDevice {
     const Operator* op = operators_.find(checked.desc.op, checked.dtypes, checked.mixed);
     if (op == nullptr) return no_kernel(operators_, checked);
     if ((checked.desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0 && !op->device_scalars) {
-      return unsupported(checked.op->name, ": this device reads no scalars from its memory; leave DEVICE_SCALARS out");
+      return unsupported(checked.op->name,
+                         ": this device does not read scalars from device memory; omit DEVICE_SCALARS");
     }
     PlanNeeds needs = common_needs(checked, op->dense);
     needs.workspace_bytes = op->workspace_bytes;

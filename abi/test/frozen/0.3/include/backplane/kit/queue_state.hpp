@@ -130,8 +130,8 @@ class QueueState {
     failed_at_.store(std::min(failed_at_.load(std::memory_order_relaxed), position), std::memory_order_release);
   }
 
-  // Copies to this stream the failures of the streams for which it waited in commands up to
-  // `position`. The caller holds order_.
+  // Copies failures of other streams to this stream, if commands up to `position` waited for those
+  // streams. The caller holds order_.
   void inherit(uint64_t position) {
     // Visits waits in order of position. A visited stream may itself wait for an earlier position
     // of this stream. The visit then calls this function recursively.

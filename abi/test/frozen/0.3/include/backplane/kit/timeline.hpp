@@ -71,13 +71,14 @@ class Deadline {
   std::chrono::steady_clock::time_point at_;
 };
 
+// A point is a number of commands. A stream reaches point n when its first n commands have completed.
 class Timeline {
  public:
   static constexpr uint64_t kNever = UINT64_MAX;
 
   bool reached(uint64_t point) const { return completed_.load() >= point; }
   bool failed() const { return failed_at_.load(std::memory_order_acquire) != kNever; }
-  // Returns whether work before `point` has failed.
+  // Returns whether a command up to `point` has failed.
   bool failed_before(uint64_t point) const { return failed_at_.load(std::memory_order_acquire) <= point; }
 
   // Returns the first failure. Call only if failed() is true.
@@ -86,7 +87,8 @@ class Timeline {
     return failure_;
   }
 
-  // The stream's worker calls this before it advances past `point`.
+  // Records the failure of the command whose completion reaches `point`. The stream's worker calls
+  // this function before advance(point).
   void fail(uint64_t point, Status cause) {
     std::lock_guard lock(mutex_);
     if (failed_at_.load(std::memory_order_relaxed) != kNever) return;
@@ -100,8 +102,8 @@ class Timeline {
     passed_.notify_all();
   }
 
-  // Waits until all work before `point` has completed. Returns OK, TIMEOUT, or the failure of
-  // that work.
+  // Waits until all commands up to `point` have completed. Returns OK, TIMEOUT, or the failure of
+  // these commands.
   Status wait(uint64_t point, uint64_t timeout_ns) {
     if (!reached(point)) {
       const Deadline deadline(timeout_ns);
