@@ -28,7 +28,7 @@ struct AttributeField {
 
 struct AttributeLayout {
   const char* stem;
-  uint32_t bytes;                          // size of the struct; 0 for `no`
+  uint32_t bytes;                          // size of the struct; 0 without attributes
   std::span<const AttributeField> fields;  // all fields except struct_size
   bool optional;                           // true if null attributes mean zeros
 
@@ -191,7 +191,8 @@ constexpr const char* op_name(uint32_t id) {
   const OpInfo* op = find_op(id);
   return op == nullptr ? "unknown" : op->name;
 }
-// Returns the layouts of all attribute structs, including `no`.
+// Returns the layouts of all attribute structs, including the empty layout `no` for operators
+// without attributes.
 constexpr std::span<const AttributeLayout* const> attribute_layouts() { return detail::kLayouts; }
 
 // Size in bytes of the largest attribute struct.
