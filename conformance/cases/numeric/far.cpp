@@ -26,8 +26,8 @@ std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   return bytes;
 }
 
-// A view in its own buffer. Only the elements and the bytes next to them are accessed. `used` has
-// one flag per element in row-major order, and is empty if all elements are used.
+// A view in its own buffer. Only the elements and the bytes next to the elements are accessed.
+// `used` has one flag per element in row-major order, and is empty if all elements are used.
 class Sparse {
  public:
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
