@@ -331,7 +331,7 @@ typedef struct bp_device_api {
   /* Prepares an operator for a descriptor. After OK, execution never returns UNSUPPORTED. A plugin
    * should choose kernels by dtype and layout class, not by size. A plan without ANY_SIZE may be
    * compiled for its size. This slot loads everything that an execution needs. Far operands
-   * (BP_NEAR_LIMIT) may be UNSUPPORTED, except for operands of the operator copy that
+   * (BP_NEAR_LIMIT) may be UNSUPPORTED. The operator copy, however, accepts every far operand that
    * max_buffer_bytes permits. A call with a null `out` is a query, which compiles nothing. A query
    * fills info (see BP_PLAN_FACTS_UNKNOWN) and returns the same status as plan creation, except
    * OUT_OF_MEMORY and DEVICE_LOST.

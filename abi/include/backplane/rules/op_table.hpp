@@ -212,8 +212,8 @@ inline constexpr uint32_t kMaxOperands = [] {  // maximum of inputs plus outputs
   return most;
 }();
 
-// Returns the dtype of the scalars of `desc`. Returns 0 if that is the dtype of the first output
-// and `desc` has no outputs.
+// Returns the dtype of the scalars of `desc`. Returns 0 if the scalars have the dtype of the first
+// output and `desc` has no outputs.
 constexpr uint32_t scalar_dtype(const OpInfo& op, const bp_op_desc& desc) {
   if (op.scalar_dtype != 0) return op.scalar_dtype;
   return desc.output_count == 0 ? 0u : desc.outputs[0].dtype;

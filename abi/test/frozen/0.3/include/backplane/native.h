@@ -39,7 +39,7 @@ BP_FROZEN_MIN(bp_native_handle, BP_NATIVE_HANDLE_MIN_SIZE);
  *          the work of the plugin and of other code in the order of the enqueue calls. The plugin
  *          therefore submits its work before an enqueue call returns. stream_wait and events cover
  *          the work of the plugin and the work of other code.
- * Threads  During a call on a stream no other code uses the native stream, unless the driver
+ * Threads  During a call on a stream, no other code uses the native stream, unless the driver
  *          permits this use. All streams that wrap one native stream count as one stream.
  * Failure  If work of other code fails, calls on the stream may return the errors of a failed
  *          stream.
