@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for casts to floats of values on or very near a tie between two results. A cast that
-// rounds twice or ignores digits rounds these values incorrectly. The values cover all exponents of
-// the result.
+// Test cases for casts to floats. The input values are on, or very near, a tie between two results.
+// A cast that rounds twice or ignores digits rounds these values incorrectly. The values cover all
+// exponents of the result.
 #include <fmt/format.h>
 
 #include <bit>

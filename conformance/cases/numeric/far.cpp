@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test cases for every primitive with offsets that exceed 31 or 32 bits. The large offset comes
 // from a stride, from an index times a stride, or from the offset of an operand, scalar or
-// workspace. The cases access only the elements and the bytes next to them.
+// workspace. The cases access only the elements and the bytes next to the elements.
 #include <fmt/format.h>
 
 #include <cstring>
