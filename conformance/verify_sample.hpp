@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the cases that `verify` runs again, runs them, and finds different outcomes.
+// Selects the cases that `verify` runs again, runs these cases, and finds outcomes that differ from
+// the certificate.
 #pragma once
 
 #include <vector>

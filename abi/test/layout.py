@@ -199,7 +199,7 @@ def compare_op(identity, old, new, sets):
 
 
 def compare_range(name, old, new):
-    """An attribute's minimum is frozen. Its maximum may grow with enumerators."""
+    """An attribute's minimum is frozen. Its maximum may grow when enumerators are added."""
     number = re.compile(r"-?\d+")
     grown = old[0] == new[0] and number.fullmatch(old[1]) and number.fullmatch(new[1]) and int(new[1]) >= int(old[1])
     return [] if old == new or grown else [f"{name}: was {' to '.join(old)}, found {' to '.join(new)}"]

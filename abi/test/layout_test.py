@@ -120,7 +120,7 @@ def changed_headers(includes, folder, *changes):
 
 def faults_of_change(includes, golden, *changes):
     """Returns the problems that the comparison finds, or None if a pattern matches nothing. If the
-    headers do not compile, that is the only problem."""
+    headers do not compile, the result contains only that problem."""
     with tempfile.TemporaryDirectory() as folder:
         if not changed_headers(includes, folder, *changes):
             return None

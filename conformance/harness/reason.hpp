@@ -8,7 +8,7 @@
 namespace backplane::conformance {
 
 // Mark in the message of a case that was not run because several earlier cases of its group failed
-// with equal messages. The mark precedes that message.
+// with equal messages. The mark precedes the message of those cases.
 inline constexpr std::string_view kGivenUpMark = " before it, each with: ";
 
 // Precedes the output of the case's process.

@@ -418,8 +418,9 @@ void Supervisor::ended(Worker& worker, int status) {
   end(worker);
 }
 
-// Records `outcome` for the running case. If no case is running, records it for the last finished
-// case. If that case failed, or if no case has finished, records it for the next assigned case.
+// Records `outcome` for the running case. If no case is running, the outcome is recorded for the
+// last finished case. If that case failed, or if no case has finished, the outcome is recorded for
+// the next assigned case.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
     message += std::string(kOutputMark) + tail;

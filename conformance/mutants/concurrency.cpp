@@ -25,7 +25,8 @@ void add_to_first(const View& out, float value) {
   if (out.elements() != 0) *out.as<float>() += value;
 }
 
-// Adds the sum that an earlier call left in the workspace to the first element of the output.
+// Adds a stale sum to the first element of the output. An earlier call left that sum in the
+// workspace.
 void stale_workspace(const Call& call) {
   constexpr uint64_t kUsed = 0x5AFE5AFE5AFE5AFEu;
   struct State {

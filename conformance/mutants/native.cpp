@@ -142,7 +142,8 @@ bp_status wrap_size_ignored(bp_device* device, const bp_native_handle* native, u
   return kHonestNative.buffer_wrap(device, &known, out_kind, out, error);
 }
 
-// For memory of another open device, returns a buffer over new memory of this device.
+// The device of the latest call of buffer_native. buffer_wrap on any other device returns a buffer
+// over new memory of that other device.
 std::atomic<bp_device*> device_of_handles{nullptr};
 bp_status remembers_device(bp_device* device, bp_buffer* buffer, bp_native_handle* out, bp_error* error) {
   device_of_handles = device;
@@ -157,7 +158,7 @@ bp_status wraps_new_memory_elsewhere(bp_device* device, const bp_native_handle* 
   return kHonest.buffer_create(device, &desc, out, error);
 }
 
-// The streams that wrap a queue of another stream. The value is the number of commands that the
+// Maps each stream that wraps a queue of another stream to the number of commands that the wrapping
 // stream has enqueued and not waited for.
 struct Wraps {
   std::mutex mutex;

@@ -28,7 +28,7 @@ long double gate(uint32_t activation, long double x) {
 // Returns twice the minimum normal number, for example 2^-125 for f32.
 long double underflow(uint32_t dtype) { return 2 * least_normal(computed_in(dtype)); }
 
-// The bound is relative in the whole left tail. The factor is an exponential there, and its
+// The bound is relative in the whole left tail. In the left tail, the factor is an exponential whose
 // argument has an error of a few roundings. The erf form in f64 has an absolute bound, because no
 // primitive computes the tail of erf.
 Activated gelu(uint32_t activation, uint32_t dtype, long double x) {

@@ -99,7 +99,7 @@ const std::string& text_of(const Json& each, const char* key) { return each[key]
 bool was_run(const Json& each) { return each["outcome"] != "not_run"; }
 
 // Returns the slot that most cases name. Cases with the same cause may name different slots: a case
-// may detect a change of state several calls after the call that caused it.
+// may detect a change of state several calls after the call that made the change.
 std::string usual_slot(const std::vector<const Json*>& cases) {
   std::map<std::string_view, size_t> counts;
   for (const Json* each : cases) {

@@ -13,8 +13,8 @@ namespace backplane::conformance::test::units {
 // Order and rounding of the additions in a dot product.
 enum class Adding : uint8_t {
   nearest,  // adds products in f32, one after another, and rounds each sum to nearest
-  // Adds 16 products at a time, aligned to the largest term, and truncates them to 24 bits toward
-  // zero.
+  // Adds 16 products at a time. The terms are aligned to the largest term. Each term and the total
+  // are truncated to 24 bits toward zero.
   toward_zero,
   twos_complement  // as toward_zero, but truncates toward minus infinity
 };

@@ -351,7 +351,7 @@ TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   ASSERT_OK(bph_copy_in(there, far_memory, 0, sent.data(), 512, 0, &error));
   fake->hold();
   far->fake.hold();
-  // Pending work writes far_host. Then far_host is copied, and the host overwrites it.
+  // Pending work writes far_host. Then far_host is copied, and the host overwrites far_host.
   ASSERT_OK(bph_copy(there, far_host, 0, far_memory, 0, 512, 0, &error));
   ASSERT_OK(bph_copy_across(here, own, 0, there, far_host, 0, 512, 0, &error));
   std::memset(mapped(far_host), '!', 512);

@@ -72,7 +72,7 @@ class StreamCall {
 };
 }  // namespace
 
-// The slots of the fake. They are static members, so that they can access private members of
+// The slots of the fake. The slots are static members, so that they can access private members of
 // FakeDevice.
 struct FakeSlots {
   static FakeDevice& of(bp_device* device) { return *device->fake; }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces system functions with versions that can fail at a numbered point. Most of them are
- * declared here, because a system header may rename a function, such as open to open64. */
+/* Replaces system functions with versions that fail if fault_point() selects the call. This file
+ * declares most of the system functions itself, because a system header may rename a function, such
+ * as open to open64. */
 #define _GNU_SOURCE
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts fault points and makes them fail. Under a sanitizer, which has its own malloc, this file
-// replaces operators new and delete.
+// Counts fault points and makes them fail. A sanitizer has its own malloc, so under a sanitizer this
+// file replaces the operators new and delete instead.
 #include "fault_points.hpp"
 
 #include <atomic>

@@ -28,7 +28,8 @@ inline bph_buffer_desc desc_of(uint64_t bytes, bph_stream* on = nullptr, uint32_
 }
 
 // Owns an open fake device and the objects that a test creates on the device. The destructor
-// releases all of them. It expects that the device closes and that the fake saw no violation.
+// releases the device and the objects. It expects that the device closes and that the fake saw no
+// violation.
 class OpenDevice {
  public:
   explicit OpenDevice(const FakeOptions& options = {}, const bph_device_desc* desc = nullptr)

@@ -11,7 +11,8 @@
  * A struct grows only at its tail. Its minimum size (BP_*_MIN_SIZE) is frozen when it is
  * introduced.
  *
- * From 0.2 on a minor version only appends. docs/spec/growth.md explains these rules of growth:
+ * From 0.2 on a minor version only adds to the ABI. docs/spec/growth.md explains these rules of
+ * growth:
  *   neutral     a field, attribute, scalar, operand or flag that a later version added keeps the
  *               earlier behaviour if it is zero or absent. Zero in an output means "not stated".
  *   canonical   absent operands at the end, trailing zero scalars beyond the minimum count and

@@ -40,7 +40,7 @@
  *          On a failed stream, stream_wait returns TIMEOUT while work of the stream can still
  *          access memory, and then the error. Other slots return immediately. If a stream fails
  *          before it reaches an event, event_wait and event_elapsed on that event return the
- *          stream's error. They neither hang nor succeed.
+ *          stream's error. These two slots neither hang nor succeed.
  *          EXECUTION_FAILED lasts until the stream is destroyed. DEVICE_LOST lasts until the device
  *          is closed, and may affect all open devices on the same hardware. After DEVICE_LOST every
  *          slot, including every destroy, returns promptly. An event that completed before the loss
@@ -62,7 +62,8 @@ typedef struct bp_stream bp_stream; /* a queue that executes work in order */
 typedef struct bp_event bp_event;   /* a point in a stream; the event belongs to the device */
 typedef struct bp_plan bp_plan;     /* an operator prepared for a descriptor */
 
-/* Device types. They are information only, and do not influence selection or ranking. */
+/* Device types. A device type is only informative, and does not influence the selection or the
+ * ranking of devices. */
 #define BP_DEVICE_CPU 1
 #define BP_DEVICE_GPU 2
 #define BP_DEVICE_NPU 3
@@ -330,7 +331,7 @@ typedef struct bp_device_api {
   /* Prepares an operator for a descriptor. After OK, execution never returns UNSUPPORTED. A plugin
    * should choose kernels by dtype and layout class, not by size. A plan without ANY_SIZE may be
    * compiled for its size. This slot loads everything that an execution needs. Far operands
-   * (BP_NEAR_LIMIT) may be UNSUPPORTED, except for operands of the operator copy that
+   * (BP_NEAR_LIMIT) may be UNSUPPORTED. The operator copy, however, accepts every far operand that
    * max_buffer_bytes permits. A call with a null `out` is a query, which compiles nothing. A query
    * fills info (see BP_PLAN_FACTS_UNKNOWN) and returns the same status as plan creation, except
    * OUT_OF_MEMORY and DEVICE_LOST.

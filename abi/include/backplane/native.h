@@ -19,11 +19,11 @@ typedef struct bp_native_handle {
   uint32_t struct_size;
   uint32_t flags; /* BP_NATIVE_ADDRESS or 0 */
   uint64_t value; /* a pointer, a number or, with BP_NATIVE_ADDRESS, an address; may be 0 */
-  /* Of a buffer: bytes from the object's start, or from the address, to the buffer's first byte. Of
-   * an event: the value that the driver's counter `value` reaches, or 0 if the object is no
-   * counter. Otherwise 0. */
+  /* For a buffer: the number of bytes from the object's start, or from the address, to the buffer's
+   * first byte. For an event: if `value` is the handle of a counter, the number that the counter
+   * reaches at the event. Otherwise 0. */
   uint64_t offset;
-  uint64_t bytes; /* of a buffer: its size, at least 1; otherwise 0 */
+  uint64_t bytes; /* for a buffer: its size, at least 1; otherwise 0 */
   /* The type of `value`: NUL-terminated and of the form [a-z0-9_.]{1,31}. Plugins define the types
    * and document them. Two plugins that use the same driver use the same names. The caller compares
    * the type before it uses `value`. */
@@ -38,8 +38,8 @@ BP_FROZEN_MIN(bp_native_handle, BP_NATIVE_HANDLE_MIN_SIZE);
  * Order    A native stream is a stream whose handle was returned, or that was wrapped. It executes
  *          the work of the plugin and of other code in the order of the enqueue calls. The plugin
  *          therefore submits its work before an enqueue call returns. stream_wait and events cover
- *          both.
- * Threads  During a call on a stream no other code uses the native stream, unless the driver
+ *          the work of the plugin and the work of other code.
+ * Threads  During a call on a stream, no other code uses the native stream, unless the driver
  *          permits this use. All streams that wrap one native stream count as one stream.
  * Failure  If work of other code fails, calls on the stream may return the errors of a failed
  *          stream.
@@ -67,8 +67,8 @@ typedef struct bp_native_api {
    * Since:     0.3, optional. */
   bp_status (*stream_native)(bp_device* device, bp_stream* stream, bp_native_handle* out, bp_error* error);
 
-  /* Returns the handle of a buffer's memory. The handle is constant, and its bytes are the bytes of
-   * the buffer.
+  /* Returns the handle of a buffer's memory. The handle is constant, and refers to exactly the
+   * bytes of the buffer.
    * Ownership: out is the caller's. The handle is borrowed until buffer_destroy.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.
@@ -99,8 +99,8 @@ typedef struct bp_native_api {
   bp_status (*stream_wrap)(bp_device* device, const bp_native_handle* native, bp_stream** out, bp_error* error);
 
   /* Creates a buffer over native memory of the caller, and returns the kind of the memory in
-   * *out_kind. buffer_destroy does not free the memory. Memory without an address has the alignment
-   * of bp_device_info at its start.
+   * *out_kind. buffer_destroy does not free the memory. If the memory has no address, its first
+   * byte counts as aligned to bp_device_info.alignment.
    * Ownership: the caller owns *out, and calls buffer_destroy. The memory is borrowed until then.
    *            `native` is borrowed for the call.
    * Threads:   any, concurrently.

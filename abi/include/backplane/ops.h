@@ -49,9 +49,9 @@ enum {
   BP_COMPARE_GE = 5
 };
 /* Precision-relaxation flags of the mask `precision`; 0 means full precision. Each flag applies to
- * products of two operands of the stated dtype, including products inside a fused operator. It
- * applies to nothing else that the operator computes. A callee never refuses a flag, and ignores
- * flags that it does not use or know. There are no flags for f64, bf16 and integers. */
+ * products of two operands of the stated dtype, including products inside a fused operator. No
+ * flag applies to anything else that the operator computes. A callee never refuses a flag, and
+ * ignores flags that it does not use or know. There are no flags for f64, bf16 and integers. */
 enum {
   BP_PRECISION_FULL = 0,
   BP_PRECISION_ALLOW_TF32 = 1, /* f32 operands may be rounded to 11 significant bits */
@@ -111,8 +111,8 @@ enum {
   BP_RULE_WIDEN = 12      /* input is T; output is T, or f32 if T is f16 or bf16 */
 };
 
-/* Shape rules. They apply to views that the caller has already broadcast with stride 0. Operators
- * do not promote dtypes. */
+/* Shape rules. The rules apply to views that the caller has already broadcast with stride 0.
+ * Operators do not promote dtypes. */
 enum {
   BP_SHAPE_GENERATE = 1,    /* there is no input; the output may have any shape */
   BP_SHAPE_ELEMENTWISE = 2, /* all operands have the same shape */
@@ -224,9 +224,9 @@ typedef struct bp_execution {
   /* The descriptor of this call. It equals the plan's descriptor, including attributes, so a plugin
    * need not read the attributes again. Only these parts may differ:
    *   - extents and strides within the class, if the plan is ANY_SIZE;
-   *   - operands that core staged. They are dense, fully aligned, not immediate, and alias nothing.
-   *     An output's alias then refers to the first identical input that was not staged, or to
-   *     none. */
+   *   - operands that core staged. A staged operand is dense, fully aligned and not immediate, and
+   *     aliases no other operand. If the input that an output aliases was staged, the alias refers
+   *     to the first identical input that was not staged, or to none. */
   const bp_op_desc* desc;
   const bp_operand* inputs;  /* desc->input_count entries */
   const bp_operand* outputs; /* desc->output_count entries */

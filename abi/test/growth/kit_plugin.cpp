@@ -23,8 +23,8 @@ class Grown : public Driver {
   }
 };
 
-// Pointer to the kit's get_interface. The test's function grown_interface calls it and adds a slot to
-// the table that it returns.
+// Pointer to the kit's get_interface. grown_interface calls this function, and adds a slot to the
+// returned table.
 const void* (*kit_interface)(const bp_plugin*, bp_device*, const char*, uint32_t) = nullptr;
 
 const void* grown_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {

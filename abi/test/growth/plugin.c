@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frozen plugin in plain C, built for the grown ABI. It also implements what
- * grow.py adds to the ABI. */
+/* The frozen plugin in plain C, built for the grown ABI. The plugin also implements the additions
+ * that grow.py makes to the ABI. */
 #define frozen_knows grown_knows
 #define frozen_run grown_run
 #define bp_plugin_query frozen_query

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that plan_create must reject. Most of them contain values that only a newer host may
-// pass.
+// Descriptors that plan_create must reject. Most of these descriptors contain values that only a
+// newer host may pass.
 #include <bit>
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for casts to floats of values on or very near a tie between two results. A cast that
-// rounds twice or ignores digits rounds these values incorrectly. The values cover all exponents of
-// the result.
+// Test cases for casts to floats. The input values are on, or very near, a tie between two results.
+// A cast that rounds twice or ignores digits rounds these values incorrectly. The values cover all
+// exponents of the result.
 #include <fmt/format.h>
 
 #include <bit>
@@ -159,8 +159,8 @@ void add_cast_ties(Catalogue& catalogue) {
       const bool wide = from == BP_I64;  // i64 is mandatory in profile INFER and above
       for (const auto where : {Cast::Where::ties, Cast::Where::above, Cast::Where::below, Cast::Where::ends}) {
         const Cast cast{from, to, where};
-        // An integer can exceed the range of f16 only. A float other than f16 can exceed the range
-        // of each result dtype.
+        // An integer can exceed only the range of f16. An f16 value exceeds the range of no result
+        // dtype, and a value of any other float dtype can exceed every range.
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails a case whose outputs the oracle does not allow.
+// Compares the outputs of a case with the results that the oracle allows, and fails the case if an
+// output differs.
 #pragma once
 
 #include "cases/numeric/execution.hpp"

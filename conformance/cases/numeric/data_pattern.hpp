@@ -9,7 +9,7 @@ namespace backplane::conformance::numeric {
 
 enum class DataPattern : int32_t {
   // ---- Patterns for elementwise operators
-  tags,
+  tags,     // small integers that differ between nearby elements; see tag_of in fill_data.cpp
   uniform,  // floats in [-1, 1), or any integers
   bits,     // random bits
   special,  // zeros, subnormals, infinities, NaN, extremes, 1 and the numbers next to 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test cases for every primitive with offsets that exceed 31 or 32 bits. The large offset comes
 // from a stride, from an index times a stride, or from the offset of an operand, scalar or
-// workspace. The cases access only the elements and the bytes next to them.
+// workspace. The cases access only the elements and the bytes next to the elements.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -26,8 +26,8 @@ std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   return bytes;
 }
 
-// A view in its own buffer. Only the elements and the bytes next to them are accessed. `used` has
-// one flag per element in row-major order, and is empty if all elements are used.
+// A view in its own buffer. Only the elements and the bytes next to the elements are accessed.
+// `used` has one flag per element in row-major order, and is empty if all elements are used.
 class Sparse {
  public:
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)

@@ -233,7 +233,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
           put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {kNarrowRequirement});
         }
       }
-      // These cases have enough results for a statistical check.
+      // For 16-bit floats, more cases follow. They have enough results for a statistical check.
       if (oracle::bytes_of(dtype) != 2) continue;
       for (const int32_t depth : {32, 256, 1024}) {
         put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {kDeviationsRequirement});

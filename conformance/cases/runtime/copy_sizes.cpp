@@ -278,8 +278,8 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
     from = std::make_unique<Zeros>(room);
   } else {
     auto imported = std::make_unique<OfImport<Zeros>>(context, room);
-    // If imported memory has kind HOST, a copy between two imports does not use the device. The
-    // source must then be device memory.
+    // If imported memory has kind HOST, a copy between two imports would be an illegal copy from
+    // HOST to HOST memory. The source is then device memory.
     if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {

@@ -165,8 +165,9 @@ void left_as_found(Context& context, const Step& step, const State& state) {
   context.require(change.empty(), "{}: {}", step.slot, change);
 }
 
-// Checks that the calling thread's floating-point modes do not affect results. The sums depend on
-// the rounding mode or are subnormal.
+// Checks that the calling thread's floating-point modes do not affect results. Another
+// rounding mode would change some of the tested sums. The other sums are subnormal and would become
+// 0 in a mode that flushes subnormals.
 void results_do_not_depend(Context& context, const State& state) {
   Device& device = context.device();
   const std::vector<float> a = {1.0F, -1.0F, 1.0F, 0x1p-149F, 0x1.fffffep0F, -0x1p-149F, 3.0F, 1e30F};

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certifies conforming devices that lack optional features at TRAIN: lesser_test.py COMMAND PLUGIN LIST [NAME...]
 
-COMMAND is the backplane command, PLUGIN the mutant plugin, LIST the program that prints the table of mutants. Without
-a name, the test certifies all mutants of the kind LESSER."""
+COMMAND is the backplane command, PLUGIN is the mutant plugin, and LIST is the program that prints the table of
+mutants. Without a name, the test certifies all mutants of the kind LESSER."""
 import json
 import os
 import subprocess

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread's floating-point control register: rounding, traps and flush to zero. A library that
-// was built with unsafe floating-point options changes the register when it is loaded. Such a
-// change would alter the host's results.
+// was built with unsafe floating-point options, such as -ffast-math, may change the register when it
+// is loaded. Such a change would alter the host's results.
 #pragma once
 
 #include <cstdint>

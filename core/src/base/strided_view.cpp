@@ -4,8 +4,8 @@
 // This is a bounded linear Diophantine problem: find integers 0 <= x_k <= n_k with sum a_k x_k = b.
 // A depth-first search solves this problem exactly. The search visits the terms in order of
 // decreasing coefficient. The search prunes by the range and the greatest common divisor of the
-// remaining terms. Usual layouts need a few steps. The work is bounded because the problem is
-// NP-hard.
+// remaining terms. Usual layouts need a few steps. The number of steps is limited, because
+// the problem is NP-hard.
 #include "base/strided_view.hpp"
 
 #include <algorithm>

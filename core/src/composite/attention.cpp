@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowers attention in tiles of batches, groups of heads, and query rows. If there are few scores,
-// one tile computes all of them.
+// one tile computes all scores.
 #include <algorithm>
 #include <cmath>
 

@@ -260,8 +260,8 @@ bool Builder::redirect(const Value& target, const Value& value) {
                        [&](const Value& operand) { return operand.storage == target.storage; });
   };
   if (std::any_of(drafts_.rbegin(), step, touches))
-    // A step after the step that computed `value` uses the storage of `target`, so `target` must
-    // not be written before that step.
+    // Another step, after the step that computed `value`, uses the storage of `target`. A
+    // redirected write would come before that use.
     return false;
   const Storage& written = storages_[target.storage];
   if (written.kind == Location::Kind::output && desc_.outputs[written.index].alias != 0) {

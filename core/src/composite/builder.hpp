@@ -5,7 +5,7 @@
 // Elementwise primitives take operands of one rank, broadcast extents of 1, and accept constants of
 // rank 0. Numbers are computed in the dtype `number()`, which is f64 if the composite computes in
 // f64, and f32 otherwise. `load` and `store` convert to and from that dtype. If a result is stored
-// right after it was computed, its step writes to the target directly.
+// right after it was computed, the step that computes the result writes to the target directly.
 #pragma once
 
 #include <algorithm>

@@ -58,8 +58,8 @@ void spread(Builder& b) {
 void conv_transpose(Builder& b) { spread(b); }
 void conv_bwd_input(Builder& b) { spread(b); }
 
-// Multiplies dy [O, N positions] by the columns [N positions, C kernel]. The batch is part of the
-// reduction, so the results of the tiles are added.
+// Multiplies dy [O, N * positions] by the columns [N * positions, C * kernel]. The batch is part of
+// the reduction, so the results of the tiles are added.
 void conv_bwd_weight(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
   const Value x = b.input(0), dy = b.input(1), dw = b.output(0);

@@ -18,7 +18,7 @@ Value unpacked(Builder& b, const Value& packed, int64_t extent) {
 
 namespace {
 
-// Loads a scale or zero point. If its rank is not `rank`, it has one element.
+// Loads a scale or zero point. A parameter whose rank is not `rank` has one element.
 Value parameter(Builder& b, uint32_t index, uint32_t rank) {
   const Value value = b.load(index);
   return value.rank() == rank ? value : b.reshape(value, Extents(rank, 1));

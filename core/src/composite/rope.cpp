@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers rope. The angle of position p at frequency f is p f. The sine needs the angle modulo 2 pi
+// Lowers rope. The angle of position p at frequency f is p * f. The sine needs the angle modulo 2 pi
 // with an error of at most 2^-20 for any p. An f32 cannot represent a large angle so accurately.
 //
 // Therefore f / (2 pi), the frequency in revolutions, is split into a multiple of 2^-32 revolutions

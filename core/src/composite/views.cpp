@@ -123,8 +123,8 @@ Value without_repeats(const Value& value) {
 }
 
 std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
-  // Returns `value` with all its strides, because core compares strides to detect an operation in
-  // place.
+  // Keeps the strides of `value`, even strides without effect, because core compares strides to
+  // detect an in-place operation.
   if (value.shape() == shape) return value;
   Value made = bare(value);
   if (value.immediate() || count_of(shape) == 0) {

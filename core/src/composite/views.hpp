@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a program under construction, and views of them. A view function changes only metadata
+// Values of a program under construction, and views of these values. A view function changes only metadata
 // and copies no data.
 #pragma once
 
@@ -44,7 +44,7 @@ Value slice(const Value& value, uint32_t d, int64_t start, int64_t extent, int64
 Value expand(const Value& value, const Extents& shape);
 // Inserts a dimension of extent 1 before dimension `d`.
 Value insert(const Value& value, uint32_t d);
-// Splits dimension `d` into two dimensions. The first of them has the extent `outer`.
+// Splits dimension `d` into two dimensions. The first new dimension has the extent `outer`.
 Value split(const Value& value, uint32_t d, int64_t outer);
 // Views sliding windows over dimension `d`. Dimension `d` becomes the window's index, and a new
 // last dimension becomes the offset within the window.

@@ -27,7 +27,7 @@ struct DescriptorHead {
   uint8_t inputs = 0, outputs = 0, scalars = 0;  // counts of the canonical form, without absent operands at the end
   uint8_t no_native = 0;                         // 1 if a composite must be decomposed
   uint32_t flags = 0;                            // BP_OP_FLAG_* flags
-  uint32_t hints = 0;                            // BP_HINT_* flags
+  uint32_t hints = 0;                            // bp_op_desc.hints
   // Mask of the inputs that an output overlays. Core copies these inputs before the execution.
   uint32_t overlaid = 0;
   uint32_t reserved = 0;

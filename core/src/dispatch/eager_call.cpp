@@ -55,7 +55,7 @@ namespace {
 }
 
 // Checks output `o`, which shares its buffer with operand `other`. The two views must be exactly
-// the same (operation in place) or have no byte in common.
+// the same (in-place operation) or have no byte in common.
 void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Operands& operands) {
   const uint32_t inputs = entry.desc.input_count;
   const Extent& extent = entry.operands[other].extent;

@@ -13,8 +13,8 @@
 
 namespace backplane::core {
 
-// The fallback device, which is opened at its first use. Each stream that uses it has its own
-// stream on the fallback device.
+// The fallback device, which is opened at its first use. Each stream with fallback calls has a
+// separate stream on the fallback device.
 class Fallback {
  public:
   Fallback(Registry& registry, const std::string& device_name);

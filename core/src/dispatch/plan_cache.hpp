@@ -212,8 +212,8 @@ class PlanCache {
   }
 
   // Makes a planned entry for a step of a program. The cache does not keep the entry. If
-  // `specialize` is true and the plugin has a faster specialized plan, the entry uses it. Throws
-  // the errors of add.
+  // `specialize` is true and the plugin has a faster specialized plan, the entry uses that plan.
+  // Throws the errors of add.
   Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
 
   // Returns the result of bph_device_supports for this device alone, without the fallback device.

@@ -13,9 +13,9 @@ using rules::reads_outputs;
 // Returns the row of `op`. Throws UNSUPPORTED if there is none.
 const OpRow& require_op(uint32_t op);
 
-// Copies an operator's attributes to `out`. Throws INVALID_ARGUMENT if they are missing or have an
-// illegal size, and UNSUPPORTED if a value is out of range or bytes that this library does not know
-// are nonzero.
+// Copies an operator's attributes to `out`. Throws INVALID_ARGUMENT if the attributes are missing or
+// have an illegal size. Throws UNSUPPORTED if a value is out of range, or if bytes that this library
+// does not know are nonzero.
 inline constexpr size_t kMaxAttributeBytes = rules::kMaxAttributeBytes;
 void read_attributes(const OpRow& row, const void* attributes, unsigned char* out);
 

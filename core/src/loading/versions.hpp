@@ -27,9 +27,9 @@ inline constexpr SpokenMajor kSpokenMajors[] = {
 #endif
 };
 
-// Returns whether a host that supports `host` can use a plugin that was built for `built` and needs
-// a host of at least `oldest`. Host and plugin must have the same major version. The host's version
-// must be at least `oldest`, and `built` must be at least host.oldest.
+// Returns whether a host with the supported versions `host` can use a plugin. The plugin was built
+// for version `built`, and needs a host of version `oldest` or later. Host and plugin must have the
+// same major version, and `built` must be at least host.oldest.
 constexpr bool compatible(const SpokenMajor& host, uint32_t oldest, uint32_t built) noexcept {
   return built >> 16 == host.newest >> 16 && oldest <= host.newest && oldest <= built && built >= host.oldest;
 }

@@ -46,7 +46,8 @@ void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noex
 namespace {
 
 // A block from the framework's allocator lies in a buffer of the host API. `block` is that buffer's
-// block, and `offset` is the offset within it. For any other block, `block` is the block itself.
+// block, and `offset` is the offset within the buffer. For any other block, `block` is the block
+// itself.
 struct Whole {
   Block& block;
   uint64_t offset;

@@ -109,8 +109,8 @@ void Allocator::State::reclaim_pending(Stream* stream) {
     if (stream != nullptr && !stream->idle() && stream->may_wait()) stream->try_wait(BP_WAIT_FOREVER);
   } catch (const Error& error) {
     if (error.status() != BP_EXECUTION_FAILED)
-      // Continue after EXECUTION_FAILED: the stream's work no longer accesses memory, and the next call
-      // on the stream reports the failure.
+      // After EXECUTION_FAILED the allocation continues, because the stream's work no longer accesses
+      // memory. The next call on the stream reports the failure.
       throw;
   }
   // Polls in other threads may have put pending items back into the lists, so poll again.

@@ -4,8 +4,8 @@
 // lock.
 //
 // A freed block first goes into the bin of its size class, from which an allocation takes it with a
-// few instructions. `flush` merges binned blocks with adjacent free blocks. The free lists sort
-// merged blocks by the largest class that they can serve.
+// few instructions. `flush` merges binned blocks with adjacent free blocks. A merged block is in the
+// free list of the largest class that fits into the block.
 #pragma once
 
 #include <atomic>
@@ -61,8 +61,8 @@ struct Block final : Buffer {
   // The stream that the block was allocated for, if the pool does not belong to that stream.
   Ref<Timeline> user;
   std::vector<Use> uses;  // uses by other streams; collect_uses sets the points
-  bool orphaned = false;  // true if the handle was released during a hold
-  uint32_t holds = 0;     // number of holds by other libraries
+  bool orphaned = false;  // true if the handle was released while `holds` was not 0
+  uint32_t holds = 0;     // number of DLPack exports that keep the block alive
   // Placement of a raw or imported block; null until an address is requested.
   std::atomic<Placement*> placement{nullptr};
   void (*release)(void*) = nullptr;  // callback of an imported block; its argument is `context`

@@ -9,8 +9,8 @@
 
 namespace backplane::rules {
 
-// Returns the number of views without absent views at the end, but at least `least`. An absent view
-// has dtype 0. `views` may be null if `count` is 0.
+// Returns the number of views, not counting absent views at the end, but at least `least`. An
+// absent view has dtype 0. `views` may be null if `count` is 0.
 template <typename View>
 constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0) noexcept {
   while (count > least && views[count - 1].dtype == 0) [[unlikely]]
@@ -26,8 +26,8 @@ constexpr uint32_t trimmed_scalars(const OpInfo& op, const uint64_t* values, uin
   return count;
 }
 
-// Returns the size of an attribute struct without zeros at the end. The size is a multiple of 8, at
-// least the minimum and at most `bytes`. Structs that are equal in these bytes have the same
+// Returns the size of an attribute struct without its trailing zeros. The size is a multiple of 8,
+// at least the minimum and at most `bytes`. Structs that are equal in these bytes have the same
 // meaning, regardless of their struct_size.
 inline uint32_t trimmed_attributes(const unsigned char* attributes, uint32_t bytes) noexcept {
   while (bytes > BP_ATTRIBUTES_MIN_SIZE) {

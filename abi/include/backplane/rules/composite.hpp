@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of ops.h for operators whose dtype and shape rules are COMPOSITE. The host applies
 // these rules before it calls a plugin. The author kit applies them too, because another caller
-// might not apply them. The headers in rules/ are C++20 and need only the ABI headers. Their
-// functions allocate memory only for error messages, and any thread may call them.
+// might not apply them. The headers in rules/ are C++20 and need only the ABI headers. The
+// functions in rules/ allocate memory only for error messages, and any thread may call them.
 #pragma once
 
 #include <backplane/rules/match.hpp>

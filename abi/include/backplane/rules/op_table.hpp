@@ -28,7 +28,7 @@ struct AttributeField {
 
 struct AttributeLayout {
   const char* stem;
-  uint32_t bytes;                          // size of the struct; 0 for `no`
+  uint32_t bytes;                          // size of the struct; 0 without attributes
   std::span<const AttributeField> fields;  // all fields except struct_size
   bool optional;                           // true if null attributes mean zeros
 
@@ -191,7 +191,8 @@ constexpr const char* op_name(uint32_t id) {
   const OpInfo* op = find_op(id);
   return op == nullptr ? "unknown" : op->name;
 }
-// Returns the layouts of all attribute structs, including `no`.
+// Returns the layouts of all attribute structs, including the empty layout `no` for operators
+// without attributes.
 constexpr std::span<const AttributeLayout* const> attribute_layouts() { return detail::kLayouts; }
 
 // Size in bytes of the largest attribute struct.
@@ -211,8 +212,8 @@ inline constexpr uint32_t kMaxOperands = [] {  // maximum of inputs plus outputs
   return most;
 }();
 
-// Returns the dtype of the scalars of `desc`. Returns 0 if that is the dtype of the first output
-// and `desc` has no outputs.
+// Returns the dtype of the scalars of `desc`. Returns 0 if the scalars have the dtype of the first
+// output and `desc` has no outputs.
 constexpr uint32_t scalar_dtype(const OpInfo& op, const bp_op_desc& desc) {
   if (op.scalar_dtype != 0) return op.scalar_dtype;
   return desc.output_count == 0 ? 0u : desc.outputs[0].dtype;

@@ -14,8 +14,8 @@ namespace backplane::core::layers {
 // the call returns INVALID_ARGUMENT without reaching the plugin. If the plugin breaks a rule, the
 // call returns INTERNAL. Both errors name the rule.
 //
-// A slot that returns no status logs the rule to `host`, which must outlive the layer. `keeper` (may be
-// null) owns the plugin and its host, and the layer retains the keeper while it logs to `host`.
+// For a slot that returns no status, the layer logs the rule to `host`, which must outlive the layer.
+// `keeper` (may be null) owns the plugin and its host, and the layer retains the keeper while it logs to `host`.
 // Throws bad_alloc, and leaves `inner` unchanged in that case.
 const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object* keeper = nullptr);
 

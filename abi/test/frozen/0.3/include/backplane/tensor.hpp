@@ -249,8 +249,8 @@ class Tensor {
     result.set(axis, extent(axis), -stride(axis));
     return result;
   }
-  // Returns windows of `size` elements along `axis`. Their first elements are `step` apart. The
-  // position in the window becomes a new last dimension.
+  // Returns windows of `size` elements along `axis`. Adjacent windows begin `step` elements apart.
+  // The position in the window becomes a new last dimension.
   Tensor unfold(size_t axis, int64_t size, int64_t step) const {
     if (size < 1 || size > extent(axis) || step < 1)
       detail::invalid("unfold: windows of %lld by %lld do not fit the extent %lld of axis %zu", wide(size), wide(step),
