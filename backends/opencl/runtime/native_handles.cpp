@@ -25,7 +25,7 @@ kit::Status null_handle(const bp_native_handle& handle) {
 // Reads one property of an object. `get` calls the driver with the property's name.
 template <class T, class Get, class Name>
 kit::Status read(const Get& get, Name name, const char* call, T& out) {
-  const cl_int code = get(name, sizeof(out), &out);
+  const cl_int code = get(name, sizeof(T), &out);
   if (code == CL_SUCCESS) return {};
   kit::Status status = status_of(code, call);
   if (status.code() != BP_INTERNAL) return status;
