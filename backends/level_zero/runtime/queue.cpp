@@ -21,8 +21,10 @@ std::unique_ptr<Queue> Queue::wrap(const Context& context, Kernels& kernels, Eve
 }
 
 kit::Status Queue::share() {
-  if (std::exchange(is_shared_, true)) return {};
-  return mark(false).status();
+  if (is_shared_) return {};
+  kit::Status status = mark(false).status();
+  is_shared_ = status.ok();
+  return status;
 }
 
 Queue::~Queue() {
