@@ -20,27 +20,27 @@ constexpr uint64_t kBytes = 1u << 16;
 // Other code that uses the driver: it enters the primary context itself.
 class OtherCode {
  public:
-  OtherCode(const Api& api, CUcontext context) : cu(api) { EXPECT_EQ(cu.cuCtxPushCurrent(context), CUDA_SUCCESS); }
+  OtherCode(const Api& api, CUcontext context) : cu_(api) { EXPECT_EQ(cu_.cuCtxPushCurrent(context), CUDA_SUCCESS); }
   ~OtherCode() {
     CUcontext popped = nullptr;
-    EXPECT_EQ(cu.cuCtxPopCurrent(&popped), CUDA_SUCCESS);
+    EXPECT_EQ(cu_.cuCtxPopCurrent(&popped), CUDA_SUCCESS);
   }
   OtherCode(const OtherCode&) = delete;
   OtherCode& operator=(const OtherCode&) = delete;
 
   CUstream create_stream() const {
     CUstream out = nullptr;
-    EXPECT_EQ(cu.cuStreamCreateWithPriority(&out, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cu_.cuStreamCreateWithPriority(&out, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
     return out;
   }
   // Sets the capture mode of the thread to `mode`, and returns the previous mode.
   CUstreamCaptureMode exchange(CUstreamCaptureMode mode) const {
-    EXPECT_EQ(cu.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    EXPECT_EQ(cu_.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
     return mode;
   }
 
  private:
-  const Api& cu;
+  const Api& cu_;
 };
 
 class CudaNative : public testing::Test {

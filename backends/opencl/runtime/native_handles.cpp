@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/native_handles.hpp"
 
+#include <span>
+
 namespace backplane::opencl {
 
 namespace {
@@ -25,7 +27,8 @@ kit::Status null_handle(const bp_native_handle& handle) {
 // Reads one property of an object. `get` calls the driver with the property's name.
 template <class T, class Get, class Name>
 kit::Status read(const Get& get, Name name, const char* call, T& out) {
-  const cl_int code = get(name, sizeof(T), &out);
+  const auto bytes = std::as_writable_bytes(std::span(&out, 1));
+  const cl_int code = get(name, bytes.size(), bytes.data());
   if (code == CL_SUCCESS) return {};
   kit::Status status = status_of(code, call);
   if (status.code() != BP_INTERNAL) return status;
