@@ -144,6 +144,33 @@ kit::Status Context::import_device(const bp_import_desc& desc, Buffer& out) cons
   return {};
 }
 
+kit::Result<simt::Buffer*> Context::wrap_memory(std::byte* address, uint64_t bytes, uint32_t& kind) const {
+  using Owner = AddressKind::Owner;
+  const Scope scope(*this);
+  if (!scope) return check(scope.status());
+  const AddressKind first = stack_.kind_of(address), last = stack_.kind_of(address + bytes - 1);
+  if (first.owner == Owner::kNone || last.owner != first.owner || last.ordinal != first.ordinal) {
+    return kit::invalid_argument("buffer_wrap: the driver does not know the ", bytes,
+                                 " bytes as one memory; state an allocation of the driver, or a part of it");
+  }
+  if (first.owner == Owner::kDevice && first.ordinal != device_.ordinal) {
+    return kit::unsupported("buffer_wrap: the address is in the memory of device ", first.ordinal, ", not of ",
+                            device_.name, ", which is device ", device_.ordinal, "; wrap it there, or copy");
+  }
+  if (first.owner == Owner::kShared && !device_.has_shared_memory) {
+    return kit::unsupported("buffer_wrap: ", device_.name,
+                            " cannot access managed memory together with the host; pass other memory");
+  }
+  auto out = std::make_unique<Buffer>();
+  out->address = address;
+  out->bytes = bytes;
+  out->source = Buffer::Source::kForeign;
+  kind = first.owner == Owner::kDevice ? BP_MEMORY_DEVICE
+         : first.owner == Owner::kHost ? BP_MEMORY_HOST
+                                       : BP_MEMORY_SHARED;
+  return out.release();
+}
+
 void Context::free(simt::Buffer* given) const {
   const std::unique_ptr<Buffer> buffer(buffer_of(given));
   const Scope scope(*this);

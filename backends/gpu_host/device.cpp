@@ -3,6 +3,52 @@
 
 namespace backplane::gpu_host {
 
+namespace {
+
+constexpr const char* kStream = "stream";
+constexpr const char* kAddress = "address";
+
+uint64_t value_of(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
+
+}  // namespace
+
+kit::Result<bp_native_handle> NativeDevice::device_handle(uint32_t index) const {
+  return context().stack().device_handle(context().device().ordinal, context().handle(), index);
+}
+
+// The driver submits each command of a stream at once.
+kit::Result<bp_native_handle> NativeDevice::handle(Queue& queue) const {
+  return kit::native_handle(type_of(kStream), value_of(queue.stream()));
+}
+
+kit::Result<bp_native_handle> NativeDevice::handle(const Memory& memory) const {
+  return kit::native_handle(type_of(kAddress), value_of(memory->address), BP_NATIVE_ADDRESS);
+}
+
+kit::Result<bp_native_handle> NativeDevice::handle(const Mark& mark) const {
+  if (mark == nullptr) return simt::exiting(context().stack().plugin());
+  return kit::native_handle(type_of("event"), value_of(mark->event));
+}
+
+kit::Result<std::unique_ptr<Queue>> NativeDevice::wrap_queue(const bp_native_handle& handle) const {
+  if (kit::Status status = kit::check_native_type(handle, type_of(kStream)); !status.ok()) return status;
+  if (handle.flags != 0) return kit::unsupported("stream_wrap: a stream is no address; pass the flags 0");
+  const auto stream = reinterpret_cast<Handle>(static_cast<uintptr_t>(handle.value));
+  const Scope scope(context());
+  if (!scope) return context().check(scope.status());
+  kit::Status status = context().stack().check_stream(stream, context().handle(), context().device().ordinal);
+  if (!status.ok()) return context().check(std::move(status));
+  return Queue::wrap(context(), opened_->kernels, opened_->events, stream);
+}
+
+kit::Result<simt::Buffer*> NativeDevice::wrap_memory(const bp_native_handle& handle, uint32_t& kind) const {
+  if (kit::Status status = kit::check_native_type(handle, type_of(kAddress)); !status.ok()) return status;
+  if (handle.flags != BP_NATIVE_ADDRESS) {
+    return kit::unsupported("buffer_wrap: the memory has an address; pass the flags BP_NATIVE_ADDRESS");
+  }
+  return context().wrap_memory(reinterpret_cast<std::byte*>(handle.value + handle.offset), handle.bytes, kind);
+}
+
 kit::Status NativeDevice::poll(const Mark& mark) const {
   const Scope scope(context());
   if (!scope) return context().check(scope.status());

@@ -35,6 +35,13 @@ class NativeDevice {
     return context().import_memory(desc, kind);
   }
 
+  kit::Result<bp_native_handle> device_handle(uint32_t index) const;
+  kit::Result<bp_native_handle> handle(Queue& queue) const;
+  kit::Result<bp_native_handle> handle(const Memory& memory) const;
+  kit::Result<bp_native_handle> handle(const Mark& mark) const;
+  kit::Result<std::unique_ptr<Queue>> wrap_queue(const bp_native_handle& handle) const;
+  kit::Result<Memory> wrap_memory(const bp_native_handle& handle, uint32_t& kind) const;
+
   kit::Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc& desc) {
     return Queue::create(context(), opened_->kernels, opened_->events, desc.priority);
   }
@@ -59,6 +66,8 @@ class NativeDevice {
 
  private:
   const Context& context() const { return *opened_->context; }
+  // Returns the type of the handles of `object`, such as cuda.stream.
+  std::string type_of(const char* object) const { return kit::text(context().stack().plugin(), ".", object); }
 
   OpenedDevice* const opened_;
   const kit::Host host_;

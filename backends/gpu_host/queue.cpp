@@ -11,11 +11,18 @@ kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernel
   auto stream = context.stack().create_stream(priority);
   if (!stream.ok()) return context.check(stream.status());
   out->stream_ = stream.value();
+  out->owns_stream_ = true;
+  return out;
+}
+
+std::unique_ptr<Queue> Queue::wrap(const Context& context, Kernels& kernels, Events& events, Handle stream) {
+  std::unique_ptr<Queue> out(new Queue(context, kernels, events));
+  out->stream_ = stream;
   return out;
 }
 
 Queue::~Queue() {
-  if (stream_ == nullptr) return;
+  if (!owns_stream_) return;
   const Scope scope(context_);
   if (scope) context_.stack().destroy_stream(stream_);
 }

@@ -10,8 +10,11 @@ class Queue : public simt::Launcher {
  public:
   static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels, Events& events,
                                                     int priority);
+  // Wraps a stream of the caller, and does not destroy it.
+  static std::unique_ptr<Queue> wrap(const Context& context, Kernels& kernels, Events& events, Handle stream);
   ~Queue() override;
 
+  Handle stream() const { return stream_; }
   // Returns a mark, which completes after all earlier commands of this queue. While the process
   // exits, the mark is null.
   kit::Result<Mark> mark(bool timed);
@@ -30,7 +33,8 @@ class Queue : public simt::Launcher {
   const Context& context_;
   Kernels& kernels_;
   Events& events_;
-  Handle stream_ = nullptr;
+  Handle stream_ = nullptr;  // a stream of the caller may be null, the default stream
+  bool owns_stream_ = false;
   std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the number
   std::vector<std::byte> arguments_;  // the block of arguments of the last launch
 };

@@ -5,6 +5,7 @@
 
 #include <backplane/plugin.h>
 
+#include <backplane/kit/native.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,8 @@ class Stack {
   virtual kit::Status describe(int ordinal, PhysicalDevice& out) const = 0;
   // Returns the context that all libraries of the process share. The context stays until the process ends.
   virtual kit::Result<Handle> retain_context(int ordinal) const = 0;
+  // Returns handle number `index` of a device for "bp.native", or UNSUPPORTED past the last handle.
+  virtual kit::Result<bp_native_handle> device_handle(int ordinal, Handle context, uint32_t index) const = 0;
   // Returns the compiled module `name` for all architectures, or nothing.
   virtual std::span<const std::byte> image_of(std::string_view name) const = 0;
   // Makes `context` the current context of the calling thread, and relaxes the thread's capture
@@ -92,6 +95,10 @@ class Stack {
   // Returns a stream that does not wait for the default stream. A larger priority is more urgent.
   virtual kit::Result<Handle> create_stream(int priority) const = 0;
   virtual void destroy_stream(Handle stream) const = 0;
+  // Returns OK if the plugin can enqueue on a stream of other code. Returns UNSUPPORTED for a stream of a context
+  // other than `context`, which is that of the device `ordinal`, and for a stream that is captured. Returns
+  // INVALID_ARGUMENT for a value that the driver rejects.
+  virtual kit::Status check_stream(Handle stream, Handle context, int ordinal) const = 0;
   // Blocks the host until the stream is idle.
   virtual kit::Status wait_stream(Handle stream) const = 0;
   virtual kit::Status wait_event(Handle stream, Handle event) const = 0;

@@ -55,7 +55,7 @@ class KernelObjects {
       const Buffer* const buffer = place.memory;
       std::byte* const pointer =
           buffer == nullptr || buffer->address == nullptr ? nullptr : buffer->address + place.offset;
-      offsets[i] = pointer == nullptr ? place.offset : 0;
+      offsets[i] = pointer == nullptr ? place.offset + (buffer == nullptr ? 0 : buffer->offset) : 0;
       const typename Object::Argument given{buffer == nullptr ? 0 : buffer->id, pointer == nullptr ? 0 : place.offset};
       if (object.arguments[i] == given) continue;
       object.arguments[i] = {};

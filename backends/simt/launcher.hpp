@@ -19,6 +19,7 @@ struct Buffer {
         }()) {}
   const uint64_t id;
   std::byte* address = nullptr;  // null if kernels access the memory by a handle
+  uint64_t offset = 0;           // bytes from the start of the handle's memory to the buffer; 0 with an address
 };
 
 using Place = kit::Place<Buffer*>;

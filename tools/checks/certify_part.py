@@ -3,8 +3,8 @@
 """Certifies a part of the suite: certify_part.py [--skip-without-device] COMMAND LIBRARY
 OPERATOR[.DTYPE]...
 
-Runs all cases of abi, negative and runtime, and the cases of the given operators. The plugin implements these
-operators in its own kernels. The test fails if a case fails, or if the plugin does not claim a mandatory case.
+Runs all cases of abi, negative, runtime and host.native, and the cases of the given operators. The plugin implements
+these operators in its own kernels. The test fails if a case fails, or if the plugin does not claim a mandatory case.
 `backplane certify` tests a whole profile."""
 import json
 import sys
@@ -15,7 +15,7 @@ import tap
 may_skip, command, library, operators = certified.given()
 if may_skip:
     certified.skip_without_device(command, library)
-groups = ["abi", "negative", "runtime", *(f"numeric.{operator}" for operator in operators)]
+groups = ["abi", "negative", "runtime", "host.native", *(f"numeric.{operator}" for operator in operators)]
 certificate, said, _ = certified.certify(command, library, "--profile", "train", *certified.filters(groups))
 if certificate is None:
     sys.exit(said)

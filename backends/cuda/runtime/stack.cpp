@@ -110,6 +110,19 @@ kit::Result<Handle> Stack::retain_context(int ordinal) const {
   return result_of<Handle>(std::move(status), context);
 }
 
+kit::Result<bp_native_handle> Stack::device_handle(int ordinal, Handle context, uint32_t index) const {
+  CUdevice device = 0;
+  switch (index) {
+    case 0:
+      if (kit::Status status = BP_CALL(cuDeviceGet, &device, ordinal); !status.ok()) return status;
+      return kit::native_handle("cuda.device", static_cast<uint64_t>(device));
+    case 1:
+      return kit::native_handle("cuda.context", reinterpret_cast<uintptr_t>(context));
+    default:
+      return kit::unsupported("device_native: index ", index, " is past the last handle, 1");
+  }
+}
+
 std::span<const std::byte> Stack::image_of(std::string_view name) const { return find_image(name); }
 
 kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
@@ -204,6 +217,30 @@ kit::Result<Handle> Stack::create_stream(int priority) const {
 }
 
 void Stack::destroy_stream(Handle stream) const { (void)cu_.cuStreamDestroy(static_cast<CUstream>(stream)); }
+
+kit::Status Stack::check_stream(Handle stream, Handle context, int) const {
+  const auto given = static_cast<CUstream>(stream);
+  if (given == CU_STREAM_PER_THREAD) {
+    return kit::unsupported(
+        "stream_wrap: CU_STREAM_PER_THREAD is another stream in each thread; pass a stream that was created");
+  }
+  CUcontext owner = nullptr;
+  auto capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult code = cu_.cuStreamGetCtx(given, &owner);
+  if (code == CUDA_ERROR_INVALID_HANDLE || code == CUDA_ERROR_INVALID_VALUE) {
+    return kit::invalid_argument(cu_.status_of(code, "cuStreamGetCtx").message());
+  }
+  if (code != CUDA_SUCCESS) return cu_.status_of(code, "cuStreamGetCtx");
+  if (owner != static_cast<CUcontext>(context)) {
+    return kit::unsupported("stream_wrap: the stream belongs to another context; create it in the primary context of ",
+                            "the device, which device_native returns");
+  }
+  code = cu_.cuStreamIsCapturing(given, &capture);
+  if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    return kit::unsupported("stream_wrap: the stream is captured into a graph; end the capture first");
+  }
+  return cu_.status_of(code, "cuStreamIsCapturing");
+}
 
 kit::Status Stack::wait_stream(Handle stream) const {
   return BP_CALL(cuStreamSynchronize, static_cast<CUstream>(stream));

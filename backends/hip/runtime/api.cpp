@@ -78,6 +78,8 @@ kit::Result<const Api*> load_once() {
   if (status.ok()) status = look_up(library.value(), "hipGetDeviceProperties", api.get_properties);
   if (status.ok()) status = check_version(api, library.value().name);
   if (!status.ok()) return status;
+  (void)look_up(library.value(), "hipStreamIsCapturing", api.stream_is_capturing);
+  (void)look_up(library.value(), "hipStreamGetDevice", api.stream_device);
   return &api;
 }
 

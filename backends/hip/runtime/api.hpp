@@ -30,6 +30,9 @@ struct Api {
 #undef BP_HIP
   const char* (*error_name)(hipError_t) = nullptr;
   hipError_t (*get_properties)(Properties*, int) = nullptr;
+  // Functions that a driver may lack, and that are then null.
+  hipError_t (*stream_is_capturing)(hipStream_t, hipStreamCaptureStatus*) = nullptr;
+  hipError_t (*stream_device)(hipStream_t, hipDevice_t*) = nullptr;
 
   // Returns the functions, which stay loaded until the process ends. Returns UNAVAILABLE if the
   // system has no driver, or if the driver is too old.

@@ -102,6 +102,11 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
 
 kit::Result<Handle> Stack::retain_context(int ordinal) const { return handle_of(ordinal); }
 
+kit::Result<bp_native_handle> Stack::device_handle(int ordinal, Handle, uint32_t index) const {
+  if (index == 0) return kit::native_handle("hip.device", static_cast<uint64_t>(ordinal));
+  return kit::unsupported("device_native: index ", index, " is past the last handle, 0");
+}
+
 std::span<const std::byte> Stack::image_of(std::string_view name) const { return find_image(name); }
 
 kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
@@ -209,6 +214,34 @@ kit::Result<Handle> Stack::create_stream(int priority) const {
 
 void Stack::destroy_stream(Handle stream) const {
   (void)hip_.succeeded(hip_.hipStreamDestroy(static_cast<hipStream_t>(stream)));
+}
+
+kit::Status Stack::check_stream(Handle stream, Handle, int ordinal) const {
+  const auto given = static_cast<hipStream_t>(stream);
+  if (given == hipStreamPerThread) {
+    return kit::unsupported(
+        "stream_wrap: hipStreamPerThread is another stream in each thread; pass a stream that was created");
+  }
+  hipDevice_t owner = ordinal;  // the null stream belongs to each device
+  auto capture = hipStreamCaptureStatusNone;
+  if (hip_.stream_device != nullptr && given != nullptr) {
+    const hipError_t code = hip_.stream_device(given, &owner);
+    kit::Status status = hip_.status_of(code, "hipStreamGetDevice");
+    const bool is_rejected =
+        code == hipErrorInvalidHandle || code == hipErrorInvalidValue || code == hipErrorContextIsDestroyed;
+    if (is_rejected) return kit::invalid_argument(status.message());
+    if (!status.ok()) return status;
+  }
+  if (owner != ordinal) {
+    return kit::unsupported("stream_wrap: the stream belongs to device ", owner, "; create it on device ", ordinal);
+  }
+  if (hip_.stream_is_capturing == nullptr) return {};
+  const hipError_t code = hip_.stream_is_capturing(given, &capture);
+  kit::Status status = hip_.status_of(code, "hipStreamIsCapturing");
+  if (code == hipErrorStreamCaptureImplicit || capture != hipStreamCaptureStatusNone) {
+    return kit::unsupported("stream_wrap: the stream is captured into a graph; end the capture first");
+  }
+  return status;
 }
 
 kit::Status Stack::wait_stream(Handle stream) const {

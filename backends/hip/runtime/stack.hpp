@@ -16,6 +16,7 @@ class Stack : public gpu_host::Stack {
   kit::Result<int> count() const override;
   kit::Status describe(int ordinal, gpu_host::PhysicalDevice& out) const override;
   kit::Result<gpu_host::Handle> retain_context(int ordinal) const override;
+  kit::Result<bp_native_handle> device_handle(int ordinal, gpu_host::Handle context, uint32_t index) const override;
   std::span<const std::byte> image_of(std::string_view name) const override;
   kit::Status enter(gpu_host::Handle context, gpu_host::Caller& caller) const override;
   void leave(const gpu_host::Caller& caller) const override;
@@ -33,6 +34,7 @@ class Stack : public gpu_host::Stack {
 
   kit::Result<gpu_host::Handle> create_stream(int priority) const override;
   void destroy_stream(gpu_host::Handle stream) const override;
+  kit::Status check_stream(gpu_host::Handle stream, gpu_host::Handle context, int ordinal) const override;
   kit::Status wait_stream(gpu_host::Handle stream) const override;
   kit::Status wait_event(gpu_host::Handle stream, gpu_host::Handle event) const override;
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes, gpu_host::Handle stream) const override;

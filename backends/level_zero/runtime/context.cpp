@@ -111,14 +111,14 @@ kit::Result<simt::Buffer*> Context::import_memory(const bp_import_desc& desc) co
   }
   auto out = std::make_unique<Buffer>();
   out->address = reinterpret_cast<std::byte*>(desc.address);
-  out->imported = true;
+  out->is_borrowed = out->is_system = true;
   return out.release();
 }
 
 void Context::free(simt::Buffer* given) const {
   const std::unique_ptr<Buffer> buffer(buffer_of(given));
   const simt::DriverCall call;
-  if (call && !buffer->imported) api_.zeMemFree(handle_, buffer->address);
+  if (call && !buffer->is_borrowed) api_.zeMemFree(handle_, buffer->address);
 }
 
 kit::Status Context::memory_info(uint32_t kind, bp_memory_info& out) const {

@@ -11,7 +11,8 @@
 namespace backplane::level_zero {
 
 struct Buffer : simt::Buffer {
-  bool imported = false;
+  bool is_borrowed = false;  // the caller frees the memory
+  bool is_system = false;    // memory of the process, which the driver did not allocate
 };
 inline Buffer* buffer_of(simt::Buffer* buffer) { return static_cast<Buffer*>(buffer); }
 

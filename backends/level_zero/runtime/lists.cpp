@@ -20,9 +20,11 @@ ze_command_queue_desc_t queue_desc(const Context& context) {
 // An immediate command list, whose commands the driver submits as they are appended.
 class ImmediateList : public Lists {
  public:
-  explicit ImmediateList(const Context& context) : context_(context) {}
+  // Wraps `borrowed`, unless it is null.
+  explicit ImmediateList(const Context& context, ze_command_list_handle_t borrowed = nullptr)
+      : context_(context), list_(borrowed), is_borrowed_(borrowed != nullptr) {}
   ~ImmediateList() override {
-    if (list_ != nullptr) context_.api().zeCommandListDestroy(list_);
+    if (list_ != nullptr && !is_borrowed_) context_.api().zeCommandListDestroy(list_);
   }
 
   ze_result_t create() {
@@ -35,16 +37,20 @@ class ImmediateList : public Lists {
   }
   kit::Status submit() override { return {}; }
   bool is_full(uint32_t) const override { return false; }
+  ze_command_list_handle_t immediate_list() const override { return list_; }
 
  private:
   const Context& context_;
-  ze_command_list_handle_t list_ = nullptr;
+  ze_command_list_handle_t list_;
+  const bool is_borrowed_;
 };
 
 // Lists that a command queue executes. A list is reused after its fence has been signaled.
 class RegularLists : public Lists {
  public:
-  explicit RegularLists(const Context& context) : context_(context) {}
+  // Wraps `borrowed`, unless it is null.
+  explicit RegularLists(const Context& context, ze_command_queue_handle_t borrowed = nullptr)
+      : context_(context), queue_(borrowed), is_borrowed_(borrowed != nullptr) {}
   ~RegularLists() override {
     const Api& ze = context_.api();
     for (const List& list : all_) {
@@ -54,7 +60,7 @@ class RegularLists : public Lists {
       if (list.fence != nullptr) ze.zeFenceDestroy(list.fence);
       if (list.handle != nullptr) ze.zeCommandListDestroy(list.handle);
     }
-    if (queue_ != nullptr) ze.zeCommandQueueDestroy(queue_);
+    if (queue_ != nullptr && !is_borrowed_) ze.zeCommandQueueDestroy(queue_);
   }
 
   kit::Status create() {
@@ -92,6 +98,7 @@ class RegularLists : public Lists {
     return status;
   }
   bool is_full(uint32_t commands) const override { return commands >= kMaxCommands; }
+  ze_command_queue_handle_t command_queue() const override { return queue_; }
 
  private:
   static constexpr uint32_t kMaxCommands = 512;
@@ -145,7 +152,8 @@ class RegularLists : public Lists {
   }
 
   const Context& context_;
-  ze_command_queue_handle_t queue_ = nullptr;
+  ze_command_queue_handle_t queue_;
+  const bool is_borrowed_;
   std::deque<List> all_;  // in the order of submission; the open list is the last
   List* open_ = nullptr;
 };
@@ -156,6 +164,14 @@ bool wants_regular() {
 }
 
 }  // namespace
+
+std::unique_ptr<Lists> Lists::wrap(const Context& context, ze_command_list_handle_t immediate_list) {
+  return std::make_unique<ImmediateList>(context, immediate_list);
+}
+
+std::unique_ptr<Lists> Lists::wrap(const Context& context, ze_command_queue_handle_t queue) {
+  return std::make_unique<RegularLists>(context, queue);
+}
 
 kit::Result<std::unique_ptr<Lists>> Lists::create(const Context& context) {
   if (!wants_regular()) {

@@ -14,6 +14,9 @@ inline constexpr const char* kListsSetting = "BACKPLANE_LEVEL_ZERO_LISTS";
 class Lists {
  public:
   static kit::Result<std::unique_ptr<Lists>> create(const Context& context);
+  // Wrap objects of the caller, and do not destroy them.
+  static std::unique_ptr<Lists> wrap(const Context& context, ze_command_list_handle_t immediate_list);
+  static std::unique_ptr<Lists> wrap(const Context& context, ze_command_queue_handle_t queue);
   virtual ~Lists() = default;
   Lists(const Lists&) = delete;
   Lists& operator=(const Lists&) = delete;
@@ -25,6 +28,10 @@ class Lists {
   virtual kit::Status submit() = 0;
   // Returns whether a list with `commands` commands is full.
   virtual bool is_full(uint32_t commands) const = 0;
+  // Returns the immediate list, or null if a command queue executes the lists.
+  virtual ze_command_list_handle_t immediate_list() const { return nullptr; }
+  // Returns the command queue, or null.
+  virtual ze_command_queue_handle_t command_queue() const { return nullptr; }
 
  protected:
   Lists() = default;

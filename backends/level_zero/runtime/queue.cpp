@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands of a list may run concurrently, so the queue appends a barrier between two commands.
+// Commands of a list may run concurrently, so the queue appends a barrier between two commands. A shared queue also
+// appends a barrier before and after each command, and submits the command.
 #include "runtime/queue.hpp"
 
 #include "driver_call.hpp"
@@ -10,6 +11,20 @@ kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernel
   auto lists = Lists::create(context);
   if (!lists.ok()) return lists.status();
   return std::unique_ptr<Queue>(new Queue(context, kernels, events, std::move(lists.value())));
+}
+
+std::unique_ptr<Queue> Queue::wrap(const Context& context, Kernels& kernels, Events& events,
+                                   std::unique_ptr<Lists> lists) {
+  std::unique_ptr<Queue> out(new Queue(context, kernels, events, std::move(lists)));
+  out->is_shared_ = true;
+  return out;
+}
+
+kit::Status Queue::share() {
+  if (is_shared_) return {};
+  kit::Status status = mark(false).status();
+  is_shared_ = status.ok();
+  return status;
 }
 
 Queue::~Queue() {
@@ -48,11 +63,21 @@ kit::Result<ze_command_list_handle_t> Queue::next() {
   }
   auto list = open();
   if (!list.ok()) return list;
-  if (needs_barrier_) {
+  if (needs_barrier_ || is_shared_) {
     if (kit::Status status = append_barrier(list.value(), nullptr, nullptr); !status.ok()) return status;
   }
   ++commands_;
   return list;
+}
+
+kit::Status Queue::end(ze_result_t code, const char* call) {
+  kit::Status status = context_.check(code, call);
+  if (!status.ok()) return status;
+  needs_barrier_ = true;
+  if (!is_shared_) return status;
+  status = mark(false).status();
+  if (status.ok() || status.code() == BP_DEVICE_LOST) return status;
+  return {BP_EXECUTION_FAILED, status.message(), status.vendor_code()};  // the command may run without a barrier
 }
 
 // While the process exits, commands have no effect, and marks never complete.
@@ -96,7 +121,8 @@ kit::Status Queue::wait_for(const Mark& given) {
   auto list = open();
   if (!list.ok()) return list.status();
   ++commands_;
-  return append_barrier(list.value(), nullptr, given);
+  kit::Status status = append_barrier(list.value(), nullptr, given);
+  return status.ok() && is_shared_ ? mark(false).status() : status;
 }
 
 kit::Status Queue::copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
@@ -106,8 +132,7 @@ kit::Status Queue::copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
   if (!list.ok()) return list.status();
   const ze_result_t code =
       context_.api().zeCommandListAppendMemoryCopy(list.value(), dst, src, bytes, nullptr, 0, nullptr);
-  if (code == ZE_RESULT_SUCCESS) needs_barrier_ = true;
-  return context_.check(code, "zeCommandListAppendMemoryCopy");
+  return end(code, "zeCommandListAppendMemoryCopy");
 }
 
 kit::Status Queue::enqueue(const simt::Launch& launch) {
@@ -138,8 +163,7 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
   const ze_group_count_t groups{launch.groups[0], launch.groups[1], launch.groups[2]};
   const ze_result_t code =
       ze.zeCommandListAppendLaunchKernel(list.value(), object.handle, &groups, nullptr, 0, nullptr);
-  if (code == ZE_RESULT_SUCCESS) needs_barrier_ = true;
-  return context_.check(code, "zeCommandListAppendLaunchKernel");
+  return end(code, "zeCommandListAppendLaunchKernel");
 }
 
 }  // namespace backplane::level_zero

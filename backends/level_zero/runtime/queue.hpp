@@ -11,7 +11,14 @@ namespace backplane::level_zero {
 class Queue : public simt::Launcher {
  public:
   static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels, Events& events);
+  // Creates a queue over lists that other code uses too.
+  static std::unique_ptr<Queue> wrap(const Context& context, Kernels& kernels, Events& events,
+                                     std::unique_ptr<Lists> lists);
   ~Queue() override;
+
+  const Lists& lists() const { return *lists_; }
+  // From this call on, other code may append commands. Submits all commands so far.
+  kit::Status share();
 
   // Submits all commands, and returns the event that completes after them.
   kit::Result<Mark> mark(bool timed);
@@ -37,6 +44,8 @@ class Queue : public simt::Launcher {
   kit::Result<ze_command_list_handle_t> open();
   // Returns the list that accepts the next command, which runs after all earlier commands.
   kit::Result<ze_command_list_handle_t> next();
+  // Ends a command. If the queue is shared, other code's next command runs after this one.
+  kit::Status end(ze_result_t code, const char* call);
   kit::Status append_barrier(ze_command_list_handle_t list, ze_event_handle_t signaled, const Mark& waited);
   kit::Status enqueue(const simt::Launch& launch) override;
   // Releases the events of waits that have ended.
@@ -51,6 +60,7 @@ class Queue : public simt::Launcher {
   std::deque<Held> held_;
   Mark last_;                   // the last mark
   bool needs_barrier_ = false;  // whether the last command of the open list is not a barrier
+  bool is_shared_ = false;      // other code appends commands too
   uint32_t commands_ = 0;       // commands since the last mark
 };
 

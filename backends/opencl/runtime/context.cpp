@@ -83,14 +83,15 @@ kit::Result<simt::Buffer*> Context::import_memory(const bp_import_desc& desc) {
   }
   auto out = std::make_unique<Buffer>();
   out->address = reinterpret_cast<std::byte*>(desc.address);
-  out->origin = Buffer::Origin::kImported;
+  out->origin = Buffer::Origin::kHost;
+  out->is_borrowed = true;
   return out.release();
 }
 
 void Context::free(simt::Buffer* given) {
   const std::unique_ptr<Buffer> buffer(buffer_of(given));
   const simt::DriverCall call;
-  if (!call) return;
+  if (!call || buffer->is_borrowed) return;
   switch (buffer->origin) {
     case Buffer::Origin::kDriver:
       api_.clReleaseMemObject(buffer->memory);
@@ -103,8 +104,6 @@ void Context::free(simt::Buffer* given) {
       break;
     case Buffer::Origin::kHost:
       std::free(buffer->address);
-      break;
-    case Buffer::Origin::kImported:
       break;
   }
 }

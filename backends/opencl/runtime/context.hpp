@@ -8,10 +8,11 @@
 
 namespace backplane::opencl {
 
-// Memory with a handle or with an address, never both.
+// Memory with a handle or with an address, never both. A buffer owns one reference to its handle.
 struct Buffer : simt::Buffer {
   cl_mem memory = nullptr;
-  enum class Origin { kDriver, kUsm, kSvm, kHost, kImported } origin = Origin::kDriver;
+  enum class Origin { kDriver, kUsm, kSvm, kHost } origin = Origin::kDriver;
+  bool is_borrowed = false;  // the caller frees the memory at the address
 };
 inline Buffer* buffer_of(simt::Buffer* buffer) { return static_cast<Buffer*>(buffer); }
 inline const Buffer* buffer_of(const simt::Buffer* buffer) { return static_cast<const Buffer*>(buffer); }

@@ -61,6 +61,10 @@ kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) const {
   for (int i = 0; i < 2; ++i) {
     const cl_int code = context().api().clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof(times[i]),
                                                                 &times[i], nullptr);
+    if (code == CL_PROFILING_INFO_NOT_AVAILABLE) {
+      return kit::unsupported(
+          "opencl: the queue that a stream wraps measures no time; create the queue with CL_QUEUE_PROFILING_ENABLE");
+    }
     if (kit::Status status = status_of(code, "clGetEventProfilingInfo"); !status.ok()) return status;
   }
   return static_cast<int64_t>(times[1] - times[0]);

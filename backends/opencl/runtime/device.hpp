@@ -3,7 +3,7 @@
 #pragma once
 
 #include "operator.hpp"
-#include "runtime/queue.hpp"
+#include "runtime/native_handles.hpp"
 
 namespace backplane::opencl {
 
@@ -32,6 +32,17 @@ class Native {
   kit::Result<Memory> import_memory(const bp_import_desc& desc, uint32_t& kind) {
     kind = BP_MEMORY_SHARED;
     return context().import_memory(desc);
+  }
+
+  kit::Result<bp_native_handle> device_handle(uint32_t index) { return handle_of_device(context(), index); }
+  kit::Result<bp_native_handle> handle(Queue& queue) { return handle_of(queue); }
+  kit::Result<bp_native_handle> handle(const Memory& memory) { return handle_of(*buffer_of(memory)); }
+  kit::Result<bp_native_handle> handle(const Mark& mark) { return handle_of(mark); }
+  kit::Result<std::unique_ptr<Queue>> wrap_queue(const bp_native_handle& handle) {
+    return opencl::wrap_queue(context(), shared_->kernels, handle);
+  }
+  kit::Result<Memory> wrap_memory(const bp_native_handle& handle, uint32_t& kind) {
+    return opencl::wrap_memory(context(), handle, kind);
   }
 
   kit::Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc&) {

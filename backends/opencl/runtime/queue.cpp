@@ -13,12 +13,24 @@ kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernel
   return out;
 }
 
+std::unique_ptr<Queue> Queue::wrap(const Context& context, Kernels& kernels, cl_command_queue handle) {
+  std::unique_ptr<Queue> out(new Queue(context, kernels));
+  out->handle_ = handle;
+  return out;
+}
+
 Queue::~Queue() {
   const simt::DriverCall call;
   if (!call) return;
   const Api& cl = context_.api();
   objects_.clear([&](cl_kernel kernel) { cl.clReleaseKernel(kernel); });
   if (handle_ != nullptr) cl.clReleaseCommandQueue(handle_);
+}
+
+kit::Status Queue::flush() {
+  const simt::DriverCall call;
+  if (!call) return {};
+  return status_of(context_.api().clFlush(handle_), "clFlush");
 }
 
 // While the process exits, commands have no effect, and marks never complete.
@@ -47,18 +59,18 @@ kit::Status Queue::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& sr
   if (!call) return {};
   const Api& cl = context_.api();
   if (dst.memory != nullptr && src.memory != nullptr) {
-    return status_of(
-        cl.clEnqueueCopyBuffer(handle_, src.memory, dst.memory, src_offset, dst_offset, bytes, 0, nullptr, nullptr),
-        "clEnqueueCopyBuffer");
+    return status_of(cl.clEnqueueCopyBuffer(handle_, src.memory, dst.memory, src.offset + src_offset,
+                                            dst.offset + dst_offset, bytes, 0, nullptr, nullptr),
+                     "clEnqueueCopyBuffer");
   }
   if (dst.memory != nullptr) {
-    return status_of(cl.clEnqueueWriteBuffer(handle_, dst.memory, CL_FALSE, dst_offset, bytes, src.address + src_offset,
-                                             0, nullptr, nullptr),
+    return status_of(cl.clEnqueueWriteBuffer(handle_, dst.memory, CL_FALSE, dst.offset + dst_offset, bytes,
+                                             src.address + src_offset, 0, nullptr, nullptr),
                      "clEnqueueWriteBuffer");
   }
   if (src.memory != nullptr) {
-    return status_of(cl.clEnqueueReadBuffer(handle_, src.memory, CL_FALSE, src_offset, bytes, dst.address + dst_offset,
-                                            0, nullptr, nullptr),
+    return status_of(cl.clEnqueueReadBuffer(handle_, src.memory, CL_FALSE, src.offset + src_offset, bytes,
+                                            dst.address + dst_offset, 0, nullptr, nullptr),
                      "clEnqueueReadBuffer");
   }
   std::byte *to = dst.address + dst_offset, *from = src.address + src_offset;

@@ -36,8 +36,13 @@ class Event {
 class Queue : public simt::Launcher {
  public:
   static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels);
+  // Wraps a queue of the caller, and takes over one reference to it.
+  static std::unique_ptr<Queue> wrap(const Context& context, Kernels& kernels, cl_command_queue handle);
   ~Queue() override;
 
+  cl_command_queue handle() const { return handle_; }
+  // Submits all commands.
+  kit::Status flush();
   // Submits all commands, and returns the event that completes after them.
   kit::Result<Event> mark();
   kit::Status wait_for(const Event& event);

@@ -155,6 +155,17 @@ bool Machine::free(void* address) {
   return true;
 }
 
+void* Machine::find(const void* address, Allocation& out) const {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  std::lock_guard lock(mutex_);
+  auto found = living_.upper_bound(at);
+  if (found == living_.begin()) return nullptr;
+  --found;
+  if (at - found->first >= found->second.bytes) return nullptr;
+  out = found->second;
+  return reinterpret_cast<void*>(found->first);
+}
+
 bool Machine::contains(const void* address, uint64_t bytes) const {
   const auto at = reinterpret_cast<uintptr_t>(address);
   std::lock_guard lock(mutex_);

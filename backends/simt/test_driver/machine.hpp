@@ -58,6 +58,8 @@ class Machine {
   void* allocate(Kind kind, uint64_t bytes, uint64_t alignment);
   // Returns false if `address` is not the beginning of an allocation.
   bool free(void* address);
+  // Returns the address of the live allocation that contains `address`, and sets `out`, or returns null.
+  void* find(const void* address, Allocation& out) const;
   // Returns whether the range is part of a live allocation.
   bool contains(const void* address, uint64_t bytes) const;
   uint64_t allocated_bytes() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device.hpp"
 
+#include <backplane/kit/native.hpp>
 #include <cmath>
 #include <map>
 
@@ -16,6 +17,16 @@ bool all_dense(const kit::PlanForm& plan) {
   return std::ranges::all_of(plan.operands, [](const kit::Operand& each) {
     return each.dtype == 0 || each.dense || (each.flags & BP_DESC_IMMEDIATE) != 0;
   });
+}
+
+// Returns the value of a handle, which is a pointer or, on some platforms, a number.
+template <class Handle>
+uint64_t value_of(Handle handle) {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return reinterpret_cast<uintptr_t>(handle);
+  } else {
+    return handle;
+  }
 }
 
 }  // namespace
@@ -62,6 +73,35 @@ uint32_t Native::memory_kinds() const {
     if (logical_.memory_type(kind) >= 0) kinds |= 1u << kind;
   }
   return kinds;
+}
+
+kit::Result<bp_native_handle> Native::device_handle(uint32_t index) const {
+  switch (index) {
+    case 0:
+      return kit::native_handle("vulkan.instance", value_of(logical_.instance().handle()));
+    case 1:
+      return kit::native_handle("vulkan.physical_device", value_of(logical_.physical().handle));
+    case 2:
+      return kit::native_handle("vulkan.device", value_of(logical_.handle()));
+    case 3:
+      return kit::native_handle("vulkan.queue_family", logical_.first_queue().family);
+    case 4:
+      return kit::native_handle("vulkan.queue", value_of(logical_.first_queue().handle));
+    default:
+      return kit::unsupported("device_native: index ", index, " is past the last handle, 4");
+  }
+}
+
+kit::Result<bp_native_handle> Native::handle(const Memory& memory) const {
+  bp_native_handle out = kit::native_handle("vulkan.buffer", value_of(memory->handle));
+  out.offset = memory->offset;
+  return out;
+}
+
+kit::Result<bp_native_handle> Native::handle(const Mark& mark) const {
+  bp_native_handle out = kit::native_handle("vulkan.timeline_semaphore", value_of(mark.point.timeline->semaphore()));
+  out.offset = mark.point.value;
+  return out;
 }
 
 kit::Result<Native::Mark> Native::mark(Stream& stream, bool timed) {

@@ -48,6 +48,10 @@ class Native {
   void* map(Buffer* buffer) const { return buffer->mapped; }
   uint64_t address(Buffer* buffer) const { return buffer->address; }
 
+  kit::Result<bp_native_handle> device_handle(uint32_t index) const;
+  kit::Result<bp_native_handle> handle(const Memory& memory) const;
+  kit::Result<bp_native_handle> handle(const Mark& mark) const;
+
   kit::Result<std::unique_ptr<Stream>> create_queue(const bp_stream_desc&) { return Stream::create(logical_, memory_); }
   kit::Result<Mark> mark(Stream& stream, bool timed);
   kit::Status poll(const Mark& mark) const { return wait(mark, 0); }

@@ -43,6 +43,7 @@ class Instance {
   Instance& operator=(const Instance&) = delete;
 
   const InstanceApi& api() const { return api_; }
+  VkInstance handle() const { return handle_; }
   const std::vector<PhysicalDevice>& devices() const { return devices_; }  // usable devices
   const std::string& refused() const { return refused_; }                  // unusable devices and what they lack
   const Messages& messages() const { return messages_; }

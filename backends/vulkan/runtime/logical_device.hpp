@@ -30,6 +30,7 @@ class LogicalDevice {
   LogicalDevice(const LogicalDevice&) = delete;
   LogicalDevice& operator=(const LogicalDevice&) = delete;
 
+  const Instance& instance() const { return *instance_; }
   const PhysicalDevice& physical() const { return instance_->devices()[index_]; }
   const DeviceApi& api() const { return api_; }
   VkDevice handle() const { return handle_; }
@@ -57,6 +58,8 @@ class LogicalDevice {
   // commands.
   Queue next_queue() { return next(queues_, next_); }
   Queue next_copy_queue() { return next(copy_queues_, next_copy_); }
+  // The first queue of the kernels' family.
+  const Queue& first_queue() const { return queues_.front(); }
   // Minimum size in bytes of a copy between host and device that uses the copy queue. UINT64_MAX if
   // no copy uses that queue.
   uint64_t copy_queue_threshold() const { return copy_queue_threshold_; }

@@ -22,6 +22,24 @@ CUresult CUDAAPI entry_cuStreamDestroy(CUstream stream) {
              [&](Call& call) { return gpu_host::test_driver::remove_stream(call, stream); });
 }
 
+CUresult CUDAAPI entry_cuStreamGetCtx(CUstream stream, CUcontext* out) {
+  return run("cuStreamGetCtx", Needs::kContext, [&](Call& call) {
+    // The default stream belongs to the current context.
+    const auto found = stream == nullptr ? nullptr : gpu_host::test_driver::find_stream(stream);
+    if (stream != nullptr && found == nullptr) return Result::kInvalidHandle;
+    *out = reinterpret_cast<CUcontext>(stream == nullptr ? &call.context() : &found->context());
+    return Result::kSuccess;
+  });
+}
+
+CUresult CUDAAPI entry_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* out) {
+  return run("cuStreamIsCapturing", Needs::kContext, [&](Call&) {
+    if (stream != nullptr && gpu_host::test_driver::find_stream(stream) == nullptr) return Result::kInvalidHandle;
+    *out = CU_STREAM_CAPTURE_STATUS_NONE;  // the test driver captures no stream
+    return Result::kSuccess;
+  });
+}
+
 CUresult CUDAAPI entry_cuStreamSynchronize(CUstream stream) {
   return run("cuStreamSynchronize", Needs::kUncapturedContext,
              [&](Call& call) { return gpu_host::test_driver::synchronize(call, stream); });

@@ -280,6 +280,41 @@ ze_result_t ZE_APICALL free_memory(ze_context_handle_t context, void* address) {
   return ZE_RESULT_SUCCESS;
 }
 
+ze_result_t ZE_APICALL memory_properties(ze_context_handle_t context, const void* address,
+                                         ze_memory_allocation_properties_t* out, ze_device_handle_t* device) {
+  ENTER(zeMemGetAllocProperties, context)
+  NEED(address)
+  NEED(out)
+  object_of<Context>(context);
+  if (out->stype != ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+  Machine::Allocation found{};
+  const bool is_known = machine().find(address, found) != nullptr;
+  out->type = !is_known                              ? ZE_MEMORY_TYPE_UNKNOWN
+              : found.kind == Machine::Kind::kHost   ? ZE_MEMORY_TYPE_HOST
+              : found.kind == Machine::Kind::kShared ? ZE_MEMORY_TYPE_SHARED
+                                                     : ZE_MEMORY_TYPE_DEVICE;
+  out->id = 0;
+  out->pageSize = 4096;
+  const bool is_on_device = is_known && found.kind != Machine::Kind::kHost;
+  // All devices of the test driver share the memory. Allocations belong to the first device that the plugin offers.
+  auto* const owner = Hardware::get().tiles.empty() ? &Hardware::get().root : Hardware::get().tiles.front();
+  if (device != nullptr) {
+    *device = is_on_device ? reinterpret_cast<ze_device_handle_t>(static_cast<void*>(owner)) : nullptr;
+  }
+  return ZE_RESULT_SUCCESS;
+}
+ze_result_t ZE_APICALL memory_range(ze_context_handle_t context, const void* address, void** base, std::size_t* bytes) {
+  ENTER(zeMemGetAddressRange, context)
+  NEED(address)
+  object_of<Context>(context);
+  Machine::Allocation found{};
+  void* const begin = machine().find(address, found);
+  if (begin == nullptr) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (base != nullptr) *base = begin;
+  if (bytes != nullptr) *bytes = found.bytes;
+  return ZE_RESULT_SUCCESS;
+}
+
 }  // namespace
 
 void Living::add(Object* object) {
@@ -348,6 +383,8 @@ void fill(ze_mem_dditable_t& out) {
   out.pfnAllocHost = allocate_host;
   out.pfnAllocShared = allocate_shared;
   out.pfnFree = free_memory;
+  out.pfnGetAllocProperties = memory_properties;
+  out.pfnGetAddressRange = memory_range;
 }
 
 }  // namespace backplane::level_zero::test_driver

@@ -139,6 +139,12 @@ class QueueStream {
       Status status = state_->settle(UINT64_MAX);
       return status.ok() ? health_of(native_) : status;
     }
+    if (foreign_) {
+      // Work before a pending mark is pending too, so a poll needs no further mark.
+      const bool pending = marked_at_ == position_ && native_.poll(mark_).code() == BP_TIMEOUT;
+      if (pending && timeout_ns == 0) return timed_out();
+      timeout_ns = std::max(timeout_ns, kMarkNs);
+    }
     if (Status status = mark(false); !status.ok()) return state_->fail(status, position_);
     Status status = await_mark(native_, mark_, timeout_ns);
     if (status.code() == BP_TIMEOUT) return status;
@@ -158,6 +164,9 @@ class QueueStream {
   };
   static constexpr std::size_t kKept = 64;      // maximum number of programs per interval
   static constexpr std::size_t kIntervals = 8;  // maximum number of intervals in flight
+  // The time that an idle native queue has to complete a mark, in nanoseconds. Each poll of a stream
+  // with other code makes a new mark, so polls with a shorter time might never see the queue idle.
+  static constexpr uint64_t kMarkNs = 1'000'000;
 
   // Returns whether the failure of a command is permanent for the stream. A failure is permanent if
   // a part of the command was enqueued, or if earlier commands are lost.
