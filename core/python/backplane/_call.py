@@ -90,16 +90,10 @@ def _operands(op: Operator, inputs):
         if op.shape_rule != "elementwise" or not isinstance(each, (int, float)) or not tensors:
             wanted = "a Tensor or a number" if op.shape_rule == "elementwise" and tensors else "a Tensor"
             raise errors.InvalidArgument(f"{_given(op, place)} is of type {type(each).__name__}; pass {wanted}: device.tensor(...) makes one")
-        if op.dtype_rule == "select" and place == 0:
-            found[place] = scalar(each, "bool")
-        else:  # the condition of select has another dtype than the values
-            found[place] = scalar(bits_checked(op, place, each, tensors[-1].dtype), tensors[-1].dtype)
+        # The condition of select is bool, and comes before the values.
+        dtype = "bool" if op.dtype_rule == "select" and place == 0 else tensors[-1].dtype
+        found[place] = scalar(each, dtype, (), _given(op, place))
     return found
-
-
-def bits_checked(op, place, value, dtype):
-    bits_of(value, dtype, _given(op, place))
-    return value
 
 
 def _outputs(op: Operator, out):

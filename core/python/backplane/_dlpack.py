@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exchange of tensors through DLPack, versions 0 and 1. The structs are those of dlpack.h, whose layout is frozen."""
 import ctypes
+import os
 import sys
 import threading
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
@@ -50,6 +51,14 @@ _rename = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_SetName", cty
 _living: dict = {}
 _capsules: list = []  # [capsule, kind] of each export since the last sweep
 _lock = threading.RLock()  # the garbage collector may run a deleter while this thread holds the lock
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent may hold the lock
 
 
 def _delete(address, kind):

@@ -18,6 +18,14 @@ _library = None
 _local = threading.local()
 
 
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent may hold the lock
+
+
 def _pkg_config(variable):
     """Returns a variable of an installed SDK, or None if pkg-config does not find the SDK."""
     try:

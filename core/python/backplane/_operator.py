@@ -2,7 +2,13 @@
 """Types of the rows of the operator table."""
 from typing import Any, NamedTuple, Optional
 
-REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()  # default of an attribute that must be stated
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Any = _Required()  # the default of an attribute or a scalar that the caller must state
 
 
 class Attribute(NamedTuple):

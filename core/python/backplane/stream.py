@@ -75,5 +75,8 @@ class Event(Handle):
     def elapsed(self, end: "Event") -> float:
         """Returns the seconds of device time from this event to `end`. Raises NotReady."""
         out = ctypes.c_int64()
-        invoke("bph_event_elapsed", self.handle, end.handle, out)
+        try:
+            invoke("bph_event_elapsed", self.handle, end.handle, out)
+        except errors.NotReady:  # the library states no message for this status
+            raise errors.NotReady("elapsed: both events must have completed; call wait() of the later one first") from None
         return out.value * 1e-9

@@ -309,10 +309,10 @@ def _remembered(shape, dtype):
     return found
 
 
-def scalar(value: "int | float | bool", dtype: str, shape: "Sequence[int]" = ()) -> Tensor:
+def scalar(value: "int | float | bool", dtype: str, shape: "Sequence[int]" = (), what: str = "scalar: the value") -> Tensor:
     """Returns an operand without device memory: every element is `value`. The value may change at every call without a
     new plan."""
     tensor = Tensor(None, dtype, shape, [0] * len(tuple(shape)))
-    tensor._view.immediate = bits_of(value, dtype, "scalar: the value")
+    tensor._view.immediate = bits_of(value, dtype, what)
     tensor._view.flags = constants.BPH_TENSOR_IMMEDIATE
     return tensor

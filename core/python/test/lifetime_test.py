@@ -122,8 +122,9 @@ class ThreadTest(DeviceTest):
 class ProcessTest(unittest.TestCase):
     def test_a_child_opens_its_own_device(self):
         run = python("""if True:
-            import gc, os, sys
+            import gc, os, sys, warnings
             import backplane as bp
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork of a process with threads
             device = bp.open("reference:0")
             tensor = bp.ops.neg(device.tensor([1., 2.]))
             child = os.fork()

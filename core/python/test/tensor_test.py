@@ -114,6 +114,19 @@ class StreamTest(DeviceTest):
         self.assertTrue(end.wait())
         self.assertGreaterEqual(event.elapsed(end), 0)
 
+    def test_elapsed_needs_completed_events(self):
+        begin, end = self.device.create_event(timing=True), self.device.create_event(timing=True)
+        a = self.device.empty((512, 512))
+        ops.fill(value=1, out=a)
+        begin.record()
+        b = ops.matmul(a, a)
+        end.record()
+        self.assertFalse(end.wait(0))
+        self.message(bp.NotReady, ["elapsed", "wait()"], begin.elapsed, end)
+        self.assertEqual(b[0, 0].item(), 512)
+        self.assertGreater(begin.elapsed(end), 0)
+        self.message(bp.InvalidArgument, ["timing"], self.device.create_event().elapsed, end)
+
     def test_memory_that_another_stream_uses_is_not_reused(self):
         one, two = self.device.create_stream(), self.device.create_stream()
         for value in range(50):
