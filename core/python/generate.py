@@ -147,16 +147,17 @@ def inputs_of(row):
         listed = re.sub(r"(?<=\w)\[[^\[\]]*\]", "", row["meaning"].split("->")[0])  # without the dimensions
         names = tuple(python_name(part) for part in re.sub(r"[\[\]]", "", listed).split(","))
     if names is None:
-        names = (("x",), ("a", "b"))[most - 1] if most else ()
+        names = ((), ("x",), ("a", "b"))[most] if most < 3 else ()
     if len(names) != most or not all(name.isidentifier() for name in names) or len(set(names)) != most:
-        raise ValueError(f"{row['name']}: the inputs are {names}, and the table has {most}; add a row to input_names")
+        raise ValueError(f"{row['name']}: the inputs are {names}, and the table has {most}; add a row to input_names in {__file__}")
     return names
 
 
 def scalars_of(row):
     names = scalar_names.get(row["name"], ())
     if len(names) != row["scalars"][1]:
-        raise ValueError(f"{row['name']}: the scalars are {names}, and the table has {row['scalars'][1]}; add a row to scalar_names")
+        raise ValueError(f"{row['name']}: the scalars are {names}, and the table has {row['scalars'][1]}; add a row to scalar_names in "
+                         f"{__file__}")
     return names
 
 
