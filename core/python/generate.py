@@ -173,7 +173,7 @@ def default_of(field):
 def type_of(field):
     if field["count"] > 1:
         return "Sequence[int]"
-    return "float" if field["type"] == "f32" else "int | Iterable[int]" if field["name"] == "axes" else "int"
+    return "float" if field["type"] == "f32" else "int | list[int] | tuple[int, ...] | set[int]" if field["name"] == "axes" else "int"
 
 
 def operators_text(rows):
@@ -246,7 +246,7 @@ def stub_text(rows, dtypes):
         result = "Tensor" if most == 1 else "Tensor | tuple[Tensor | None, ...]" if least == 1 else "tuple[Tensor, ...]"
         parts.append(f'def {python_name(row["name"])}({signature_of(row, True)}) -> {result}: ...\n')
     return (licence + "# Types of ops.py. Generated from `backplane info --operators --json`.\n"
-            "from collections.abc import Iterable, Sequence\nfrom typing import Literal\n\nfrom .stream import Stream\nfrom .tensor import Tensor\n\n"
+            "from collections.abc import Sequence\nfrom typing import Literal\n\nfrom .stream import Stream\nfrom .tensor import Tensor\n\n"
             f"Dtype = Literal[{names}]\n\n" + "".join(parts))
 
 

@@ -2,6 +2,7 @@
 """Calls of operators."""
 import ctypes
 import difflib
+import numbers
 from typing import Any, Iterable, Optional, Sequence
 
 from . import _infer, _operators, constants, dtypes, errors
@@ -37,10 +38,10 @@ def unknown_names(op: Operator, names: "Iterable[str]") -> errors.InvalidArgumen
 
 def _number(op, field, value):
     """Returns a checked value of an attribute. Raises InvalidArgument for a value that the table does not permit."""
-    if field.name == "axes" and not hasattr(value, "__index__"):
+    if field.name == "axes" and isinstance(value, (list, tuple, set)):
         value = sum(1 << axis for axis in set(value))
-    exact = isinstance(value, (int, float)) if field.type == "f32" else hasattr(value, "__index__")
-    if not exact or not field.least <= value <= field.greatest:
+    legal = isinstance(value, numbers.Real if field.type == "f32" else numbers.Integral)
+    if not legal or not field.least <= value <= field.greatest:
         raise errors.InvalidArgument(f"{op.name}: the attribute {field.name} is {value!r}; the table permits {field.least} to {field.greatest}: "
                                      f"{field.meaning}")
     return float(value) if field.type == "f32" else int(value)
@@ -87,7 +88,7 @@ def _operands(op: Operator, inputs):
     for place, each in enumerate(found):
         if isinstance(each, Tensor) or each is None and place >= op.inputs_min:
             continue
-        if op.shape_rule != "elementwise" or not isinstance(each, (int, float)) or not tensors:
+        if op.shape_rule != "elementwise" or not isinstance(each, numbers.Real) or not tensors:
             wanted = "a Tensor or a number" if op.shape_rule == "elementwise" and tensors else "a Tensor"
             raise errors.InvalidArgument(f"{_given(op, place)} is of type {type(each).__name__}; pass {wanted}: device.tensor(...) makes one")
         # The condition of select is bool, and comes before the values.

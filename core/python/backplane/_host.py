@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion between Python's objects and bytes of tensors, without NumPy."""
 import ctypes
+import numbers
 import struct
 from typing import Any, Optional
 
@@ -65,7 +66,7 @@ def _flatten(data):
 def _dtype_of(values):
     if values and all(isinstance(value, bool) for value in values):
         return "bool"
-    if values and all(isinstance(value, int) for value in values):
+    if values and all(isinstance(value, numbers.Integral) for value in values):
         return "i32"
     return "f32"
 

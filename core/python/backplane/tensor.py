@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of device memory."""
 import ctypes
+import numbers
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from . import _host, constants, dtypes, errors
@@ -31,14 +32,14 @@ def element_count(shape: "Sequence[int]") -> int:
     return count
 
 
-def bits_of(value: "int | float | bool", dtype: str, what: str) -> int:
+def bits_of(value: "float | numbers.Real", dtype: str, what: str) -> int:
     """Returns the bits of a number in a dtype. Raises InvalidArgument for a fraction if the dtype is not a float."""
-    if isinstance(value, float):
+    if not isinstance(value, numbers.Real):
+        raise errors.InvalidArgument(f"{what} is of type {type(value).__name__}; pass a number")
+    if not isinstance(value, numbers.Integral):
         if dtypes.KIND[dtype] != "FLOAT":
             raise errors.InvalidArgument(f"{what} is {value!r}, and the dtype is {dtype}; pass an integer, or cast the tensor to a float dtype")
-        return library().bph_scalar_from_f64(dtypes.ID[dtype], value)
-    if not isinstance(value, int) and not hasattr(value, "__index__"):
-        raise errors.InvalidArgument(f"{what} is of type {type(value).__name__}; pass a number")
+        return library().bph_scalar_from_f64(dtypes.ID[dtype], float(value))
     number = int(value)
     if dtypes.KIND[dtype] == "FLOAT":
         return library().bph_scalar_from_f64(dtypes.ID[dtype], float(number))
@@ -309,7 +310,7 @@ def _remembered(shape, dtype):
     return found
 
 
-def scalar(value: "int | float | bool", dtype: str, shape: "Sequence[int]" = (), what: str = "scalar: the value") -> Tensor:
+def scalar(value: "float | numbers.Real", dtype: str, shape: "Sequence[int]" = (), what: str = "scalar: the value") -> Tensor:
     """Returns an operand without device memory: every element is `value`. The value may change at every call without a
     new plan."""
     tensor = Tensor(None, dtype, shape, [0] * len(tuple(shape)))

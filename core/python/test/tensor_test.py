@@ -63,6 +63,14 @@ class NumpyTest(DeviceTest):
         for each in (x.T, x[:, ::-1], x[..., 1], np.float64(3), np.zeros((0, 3)), read_only):
             np.testing.assert_array_equal(self.device.tensor(each).numpy(), each)
 
+    def test_scalars_of_numpy(self):
+        tensor = self.device.tensor([np.int64(1), np.int32(2)])
+        self.assertEqual((tensor.dtype, tensor.tolist()), ("i32", [1, 2]))
+        self.assertEqual(ops.mul(tensor, np.int64(3)).tolist(), [3, 6])
+        wide = self.device.tensor([np.float32(1.5), 2])
+        self.assertEqual((wide.dtype, ops.mul(wide, np.float32(2)).tolist()), ("f32", [3, 4]))
+        self.assertEqual(ops.softmax(wide, axis=np.int64(0)).shape, (2,))
+
     def test_numpy_is_a_copy(self):
         tensor = self.device.tensor(np.zeros(3, "f4"))
         tensor.numpy()[:] = 1
