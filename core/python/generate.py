@@ -32,8 +32,7 @@ stated = {"axis", "axes", "predicate", "norm"}
 choosing_rules = {"cast", "sum", "index", "matmul", "widen"}
 
 
-# ---- Layout
-# ------------------------------------------------------------------------------------------------------------
+# ---- Layout --------------------------------------------------------------------------------------
 
 def read_layout(path):
     """Returns the constants, functions, structs, dtypes and operator ids that the file lists. A struct is a size and a
@@ -131,8 +130,7 @@ def constants_text(layout):
             "\n# {dtype: (id, bytes, kind)}\nDTYPES = {\n" + "".join(rows) + "}\n")
 
 
-# ---- Operators
-# ---------------------------------------------------------------------------------------------------------
+# ---- Operators -----------------------------------------------------------------------------------
 
 def python_name(name):
     name = re.sub(r"\W+", "_", name.strip()).strip("_")

@@ -24,8 +24,7 @@ def _array(views):
     return kind(*views)
 
 
-# ---- Attributes
-# --------------------------------------------------------------------------------------------------------
+# ---- Attributes ----------------------------------------------------------------------------------
 
 def unknown_names(op: Operator, names: "Iterable[str]") -> errors.InvalidArgument:
     """Returns the exception for keyword arguments that an operator lacks."""
@@ -66,8 +65,7 @@ def _attributes(op: Operator, given):
     return struct, values
 
 
-# ---- Operands
-# ----------------------------------------------------------------------------------------------------------
+# ---- Operands ------------------------------------------------------------------------------------
 
 def _given(op, place):
     return f"{op.name}: {op.inputs[place] if place < len(op.inputs) else f'input {place}'}"
@@ -211,8 +209,7 @@ def call(op: Operator, inputs, attributes, scalars, dtype, out, stream, flags, u
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
-# ---- Calls by name
-# -----------------------------------------------------------------------------------------------------
+# ---- Calls by name -------------------------------------------------------------------------------
 
 def operator(name: str) -> Operator:
     """Returns the row of an operator. Raises InvalidArgument for an unknown name."""

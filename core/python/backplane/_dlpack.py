@@ -39,6 +39,7 @@ class _Versioned(Structure):
 
 
 _NAMES = {_Managed: b"dltensor", _Versioned: b"dltensor_versioned"}
+_USED = {kind: b"used_" + name for kind, name in _NAMES.items()}  # names after a consumer took the tensor
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
@@ -46,8 +47,7 @@ _is_valid = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", c
 _pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 _rename = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
 
-# Structs that this module made and whose deleter has not run. {address of the struct: (struct, the other side's
-# struct)}
+# {address: (struct, address of the other side's struct)} of structs whose deleter has not run.
 _living: dict = {}
 _capsules: list = []  # [capsule, kind] of each export since the last sweep
 _lock = threading.RLock()  # the garbage collector may run a deleter while this thread holds the lock
@@ -88,8 +88,8 @@ def _end_import(address):
     _end(address, _Managed)
 
 
-# A callback may run at the end of the process, so the callbacks are never freed.
-for _each in (_end_export, _end_import):
+# A callback may run at the end of the process, and a capsule has the address of its name. Nothing frees these objects.
+for _each in (_end_export, _end_import, *_NAMES.values(), *_USED.values()):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_each))
 
 
@@ -186,6 +186,3 @@ def import_tensor(device: "Device", source: Any, stream: "Stream") -> Tensor:
     buffer = Buffer(view.buffer, stream, 0)
     buffer.bytes = buffer._info().bytes
     return Tensor(buffer, dtypes.NAME[view.dtype], view.shape[:view.rank], view.strides[:view.rank], view.offset)
-
-
-_USED = {kind: b"used_" + name for kind, name in _NAMES.items()}
