@@ -7,7 +7,6 @@ from . import dtypes, errors
 from ._operator import Operator
 from .tensor import Tensor
 
-_HALF = ("f16", "bf16")
 
 
 def broadcast(op: Operator, shapes: "list[tuple[int, ...]]") -> "tuple[int, ...]":
@@ -88,7 +87,8 @@ class _Binding:
         for pattern, each in zip(op.signature.inputs, inputs):
             if each is not None:
                 self._bind(pattern, each)
-        self._derive()
+        if "t" not in self.dtypes and dtypes.KIND.get(self.dtypes.get("a", "")) == "FLOAT":
+            self.dtypes["t"] = self.dtypes["a"]  # `a` is T or an integer
 
     def _bind(self, pattern, tensor):
         self.dtypes.setdefault(pattern[0], tensor.dtype)
@@ -101,15 +101,6 @@ class _Binding:
             count = 1 if letter.isalpha() else max(extra, 0)
             self.dims.setdefault(letter, shape[place:place + count])
             place += count
-
-    def _derive(self):
-        """Adds the dtypes that follow from others."""
-        base = self.dtypes.get("t")
-        if base is None and dtypes.KIND.get(self.dtypes.get("a")) == "FLOAT":
-            base = self.dtypes.setdefault("t", self.dtypes["a"])
-        if base is not None:
-            self.dtypes.setdefault("s", "f32" if base in _HALF else base)
-        self.dtypes.setdefault("n", "i32")
 
     def output(self, op, place):
         """Returns dtype and shape of an output. Raises InvalidArgument if the inputs do not determine both."""

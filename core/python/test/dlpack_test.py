@@ -99,6 +99,15 @@ class DlpackTest(DeviceTest):
             self.check_nothing_lives()
             self.assertEqual(self.device.stats()["bytes_in_use"], before)
 
+    def test_the_next_call_ends_unused_exports(self):
+        self.device.tensor([1.]).__dlpack__()
+        tensor = self.device.tensor([1.])
+        for _ in range(10):
+            tensor.__dlpack__()
+            self.assertLessEqual(len(_dlpack._capsules), 1)
+        self.device.from_dlpack(np.zeros(1, "f4"))
+        self.assertEqual(_dlpack._capsules, [])
+
     def test_a_failure_of_the_consumer_keeps_its_exception(self):
         tensor = self.device.tensor([1., 2.], "bf16")
         for wrap in (lambda tensor: tensor, Old):

@@ -68,6 +68,14 @@ class CycleTest(unittest.TestCase):
             del view
             self.assertEqual(device.stats()["bytes_in_use"], before)
 
+    def test_close_releases_at_once(self):
+        with bp.open("reference:0") as device:
+            before = device.stats()["bytes_in_use"]
+            tensor = device.tensor([1., 2., 3.])
+            self.assertGreater(device.stats()["bytes_in_use"], before)
+            tensor.buffer.close()
+            self.assertEqual(device.stats()["bytes_in_use"], before)
+
     def test_any_order_of_release(self):
         device = bp.open("reference:0")
         tensor = device.tensor([1.])

@@ -278,6 +278,8 @@ def cases():
     @case("quantized_matmul")
     def _(d, name):
         yield ops.quantized_matmul(d.tensor(f), d.tensor(i.astype("i1")), d.tensor([0.5]), weight_bits=8, out=d.empty((2, 2))), f @ (i * 0.5).T
+        bias = d.tensor([1., -1.])  # determines the shape of the output
+        yield ops.quantized_matmul(d.tensor(f), d.tensor(i.astype("i1")), d.tensor([0.5]), bias=bias, weight_bits=8), f @ (i * 0.5).T + [1, -1]
 
     @case("embedding")
     def _(d, name):

@@ -143,10 +143,15 @@ class StreamTest(DeviceTest):
 
     def test_memory_that_another_stream_uses_is_not_reused(self):
         one, two = self.device.create_stream(), self.device.create_stream()
-        for value in range(50):
+        busy = self.device.empty((256, 256), stream=two)
+        ops.fill(value=0, out=busy)
+        for value in range(5):
             a = self.device.tensor([float(value)] * 1000, stream=one)
             one.wait()
+            ops.matmul(busy, busy)  # the addition comes after this work
             b = ops.add(a, a, stream=two)
             del a
-            self.device.tensor([-1.] * 1000, stream=one)
+            other = self.device.tensor([-1.] * 1000, stream=one)
+            one.wait()
             self.assertEqual(b.tolist()[::999], [2 * value] * 2)
+            del other
