@@ -3,7 +3,8 @@
 
 packages_build=(g++ meson ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libxxhash-dev
   zlib1g-dev libdnnl-dev libhwy-dev libvulkan-dev glslc ocl-icd-opencl-dev libze-dev clang-15 llvm-spirv-15 spirv-tools)
-packages_test=(git cmake python3-venv libgtest-dev libgmock-dev python3-jsonschema clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev llvm-16
+packages_test=(git cmake python3-venv libgtest-dev libgmock-dev python3-jsonschema python3-numpy python3-pip python3-setuptools
+  python3-wheel clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev llvm-16
   mesa-vulkan-drivers vulkan-validationlayers pocl-opencl-icd intel-opencl-icd libze1 hipcc libamdhip64-dev)
 
 # Installs the packages NAME... if they are missing. Needs no privileges if all are installed.

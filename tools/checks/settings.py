@@ -11,8 +11,9 @@ import sys
 import tap
 
 page = "docs/dev/settings.md"
-folders = ("core/src", "core/include", "backends", "conformance", "tools")
+# Each key is a folder of shipped code, and its value contains the suffixes of the sources.
 code = (".c", ".h", ".hpp", ".cpp")
+folders = {"core/src": code, "core/include": code, "core/python": (".py",), "backends": code, "conformance": code, "tools": code}
 skipped = {"test", "frozen", "by_hand"}
 row = re.compile(r"^\| (`[A-Z][A-Z0-9_]+`(?:, `[A-Z][A-Z0-9_]+`)*) \|.*\| `([\w/]+)` \|$", flags=re.M)
 option_row = re.compile(r"^\| `([a-z_]+)` \|", flags=re.M)
@@ -21,11 +22,11 @@ named = re.compile(r'"(BACKPLANE_[A-Z0-9_]+|(?:DNNL|ONEDNN)_[A-Z0-9_]+)"')
 
 
 def sources(root):
-    for top in folders:
+    for top, suffixes in folders.items():
         for folder, below, files in os.walk(os.path.join(root, top)):
             below[:] = [name for name in below if name not in skipped]
             for file in files:
-                if file.endswith(code):
+                if file.endswith(suffixes):
                     path = os.path.join(folder, file)
                     with open(path, encoding="utf-8", errors="replace") as opened:
                         yield os.path.relpath(path, root), opened.read()

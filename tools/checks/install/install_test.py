@@ -79,7 +79,8 @@ shutil.move(stage + prefix, sdk)
 
 for pattern in ("include/backplane/plugin.h", "include/backplane/ops.def", "include/backplane/backplane.h",
                 "include/backplane/backplane.hpp", "include/backplane/kit/plugin.hpp", "include/backplane/rules/composite.hpp",
-                "share/backplane/plugin.map", "share/backplane/schemas/operators.schema.json",
+                "share/backplane/plugin.map", "share/backplane/python/pyproject.toml", "share/backplane/python/backplane/ops.py",
+                "share/backplane/schemas/operators.schema.json",
                 "share/doc/backplane/spec/operators.md", "share/doc/backplane/requirements.md",
                 "lib*/**/libbackplane.so", "lib*/**/pkgconfig/backplane.pc", "lib*/**/pkgconfig/backplane-plugin.pc",
                 "lib*/**/cmake/Backplane/BackplaneConfig.cmake", f"lib*/**/backplane/plugins/{plugin}.json",
@@ -121,6 +122,10 @@ tap.check("pkg-config: plugindir moved too", os.path.isfile(os.path.join(plugind
 run("pkg-config: builds", "g++", "-std=c++20", os.path.join(own_folder, "consumer.cpp"), "-o", os.path.join(out, "consumer"),
     *flags.split(), f"-Wl,-rpath,{libdir}")
 consumer("pkg-config", os.path.join(out, "consumer"))
+
+first_test = 'import backplane as bp; d = bp.open("reference:0"); print(bp.ops.add(d.tensor([1., 2.]), d.tensor([3., 4.])).tolist())'
+output = run("python: the installed package adds", sys.executable, "-c", first_test, PYTHONPATH=os.path.join(sdk, "share/backplane/python"), **packages)
+tap.check("python: the sum is right", output == "[4.0, 6.0]\n", output)
 
 out = os.path.join(work, "cmake")
 run("cmake: configures", "cmake", "-S", own_folder, "-B", out, f"-DCMAKE_PREFIX_PATH={sdk}")

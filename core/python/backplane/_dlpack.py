@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exchange of tensors through DLPack, versions 0 and 1. The structs are those of dlpack.h, whose layout is frozen."""
+import ctypes
+import os
+import sys
+import threading
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from typing import TYPE_CHECKING, Any
+
+from . import dtypes, errors
+from ._library import invoke
+from ._structs import bph_tensor
+from .buffer import Buffer
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .stream import Stream
+
+CPU = 1  # kDLCPU
+_VERSION = (1, 0)
+
+
+class _Tensor(Structure):
+    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8), ("bits", c_uint8),
+                ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
+
+
+class _Managed(Structure):
+    """DLManagedTensor, which versions before 1.0 exchange."""
+
+    _fields_ = [("tensor", _Tensor), ("context", c_void_p), ("deleter", c_void_p)]
+
+
+class _Versioned(Structure):
+    """DLManagedTensorVersioned of version 1."""
+
+    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p), ("flags", c_uint64), ("tensor", _Tensor)]
+
+
+_NAMES = {_Managed: b"dltensor", _Versioned: b"dltensor_versioned"}
+_USED = {kind: b"used_" + name for kind, name in _NAMES.items()}  # names after a consumer took the tensor
+_Deleter = ctypes.CFUNCTYPE(None, c_void_p)
+
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_is_valid = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_rename = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+
+# {address: (struct, address of the other side's struct)} of structs whose deleter has not run.
+_living: dict = {}
+_capsules: list = []  # [capsule, kind] of each export since the last sweep
+_lock = threading.RLock()  # the garbage collector may run a deleter while this thread holds the lock
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent may hold the lock
+
+
+def _delete(address, kind):
+    """Calls the deleter of a struct, which the receiver of a tensor owns."""
+    deleter = kind.from_address(address).deleter
+    if deleter:
+        _Deleter(deleter)(address)
+
+
+def _end(address, kind):
+    with _lock:
+        found = _living.pop(address, None)
+    if found is not None:
+        _delete(found[1], kind)
+
+
+# The callbacks have the lifetime of the process, because other libraries keep their addresses.
+@_Deleter
+def _end_export(address):
+    """Deleter of a DLManagedTensor over a DLManagedTensorVersioned."""
+    _end(address, _Versioned)
+
+
+@_Deleter
+def _end_import(address):
+    """Deleter of a DLManagedTensorVersioned over a DLManagedTensor."""
+    _end(address, _Managed)
+
+
+# A callback may run at the end of the process, and a capsule has the address of its name. Nothing frees these objects.
+for _each in (_end_export, _end_import, *_NAMES.values(), *_USED.values()):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_each))
+
+
+def _wrap(kind, other, other_address, deleter):
+    """Returns a new struct of `kind` over the tensor of the other struct. The deleter of the new struct deletes
+    both."""
+    own = kind(tensor=other.tensor, deleter=ctypes.cast(deleter, c_void_p).value)
+    with _lock:
+        _living[ctypes.addressof(own)] = (own, other_address)
+    return own
+
+
+def _capsule(address, kind):
+    """Returns a capsule without a destructor. A destructor in Python would lose an exception that a consumer has just
+    set."""
+    capsule = _new(address, _NAMES[kind], None)
+    with _lock:
+        _capsules.append([capsule, kind])
+    return capsule
+
+
+def sweep() -> None:
+    """Ends the exports whose capsule was never used and is no longer referenced. Each call of this module begins with
+    this."""
+    unused = []
+    with _lock:
+        for entry in list(_capsules):
+            if sys.getrefcount(entry[0]) <= 2:  # the entry and the argument
+                _capsules.remove(entry)
+                unused.append(entry)
+    for capsule, kind in unused:
+        if _is_valid(id(capsule), _NAMES[kind]):  # a consumer would have renamed the capsule
+            _delete(_pointer(id(capsule), _NAMES[kind]), kind)
+
+
+def device_of(tensor: Tensor) -> "tuple[int, int]":
+    """Returns the DLPack device of a tensor. Raises Unsupported if the memory has none."""
+    kind = tensor.buffer.kind
+    found = tensor.device.info.dlpack.get(kind)
+    if found is None:
+        raise errors.Unsupported(f"DLPack: {tensor.device.name} names no DLPack device for {kind} memory; use numpy(), which copies")
+    return found
+
+
+def export_tensor(tensor: Tensor, max_version, dl_device, copy) -> Any:
+    """Returns a capsule. Raises Unsupported for a copy, and for memory that other libraries cannot use."""
+    sweep()
+    if copy:
+        raise errors.Unsupported("__dlpack__: copy=True is not supported, because an export never copies; use ops.copy first")
+    if dl_device is not None and tuple(dl_device) != device_of(tensor):
+        raise errors.Unsupported(f"__dlpack__: the memory is on device {device_of(tensor)}, and dl_device is {tuple(dl_device)}; copy the tensor first")
+    out = c_void_p()
+    invoke("bph_dlpack_export", tensor._view, tensor.stream.handle, None, out)
+    if max_version is not None and tuple(max_version) >= _VERSION:
+        return _capsule(out.value, _Versioned)
+    own = _wrap(_Managed, _Versioned.from_address(out.value or 0), out.value, _end_export)
+    return _capsule(ctypes.addressof(own), _Managed)
+
+
+def _exported(source):
+    """Calls __dlpack__ of another library, with the version that this module supports if the library has that
+    parameter."""
+    if not hasattr(source, "__dlpack__"):
+        raise errors.InvalidArgument(f"from_dlpack: a {type(source).__name__} has no __dlpack__; use tensor(), which copies")
+    try:
+        return source.__dlpack__(max_version=_VERSION)
+    except TypeError:
+        return source.__dlpack__()
+
+
+def import_tensor(device: "Device", source: Any, stream: "Stream") -> Tensor:
+    """Returns a tensor over the memory of `source`."""
+    sweep()
+    capsule = _exported(source)
+    kind = next((kind for kind, name in _NAMES.items() if _is_valid(id(capsule), name)), None)
+    if kind is None:
+        raise errors.InvalidArgument("from_dlpack: __dlpack__ returned no unused capsule of DLPack; pass the object that owns the tensor")
+    address = _pointer(id(capsule), _NAMES[kind])
+    if kind is _Managed:
+        own = _wrap(_Versioned, _Managed.from_address(address), address, _end_import)
+        own.major, own.minor = _VERSION
+        versioned = ctypes.addressof(own)
+    else:
+        versioned = address
+    view = bph_tensor()
+    try:
+        invoke("bph_dlpack_import", device.handle, versioned, stream.handle, view)
+    except errors.Error:
+        with _lock:
+            _living.pop(versioned, None)
+        raise  # the capsule still owns the tensor
+    # The capsule's destructor ignores a capsule of this name.
+    _rename(id(capsule), _USED[kind])
+    buffer = Buffer(view.buffer, stream, 0)
+    buffer.bytes = buffer._info().bytes
+    return Tensor(buffer, dtypes.NAME[view.dtype], view.shape[:view.rank], view.strides[:view.rank], view.offset)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of DLPack with NumPy, which exchanges version 0 before NumPy 2.1, and version 1 later."""
+import gc
+import sys
+import weakref
+
+import backplane as bp
+from backplane import _dlpack, ops
+from support import DeviceTest, needs_numpy, numpy as np
+
+
+class Old:
+    """An object whose __dlpack__ is that of version 0."""
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __dlpack__(self, stream=None):
+        return self.owner.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.owner.__dlpack_device__()
+
+
+@needs_numpy
+class DlpackTest(DeviceTest):
+    def setUp(self):
+        gc.collect()
+        _dlpack.sweep()
+
+    def check_nothing_lives(self):
+        gc.collect()
+        _dlpack.sweep()
+        self.device.stream.wait()
+        self.assertEqual((_dlpack._living, _dlpack._capsules), ({}, []))
+
+    def test_numpy_shares_our_memory(self):
+        for wrap in (lambda tensor: tensor, Old):
+            tensor = ops.add(self.device.tensor([1., 2., 3.]), 1)
+            shared = np.from_dlpack(wrap(tensor))
+            self.assertEqual(shared.ctypes.data, tensor.buffer.address)
+            np.testing.assert_array_equal(shared, [2, 3, 4])
+            ops.fill(value=7, out=tensor)
+            self.device.stream.wait()
+            np.testing.assert_array_equal(shared, [7, 7, 7])
+            before = self.device.stats()["bytes_in_use"]
+            del tensor
+            np.testing.assert_array_equal(shared, [7, 7, 7])  # the export keeps the memory
+            self.assertEqual(self.device.stats()["bytes_in_use"], before)
+            del shared
+            self.check_nothing_lives()
+            self.assertLess(self.device.stats()["bytes_in_use"], before)
+
+    def test_we_share_the_memory_of_numpy(self):
+        for wrap in (lambda array: array, Old):
+            array = np.arange(6, dtype="f4").reshape(2, 3)
+            gone = weakref.ref(array)
+            tensor = self.device.from_dlpack(wrap(array))
+            self.assertEqual(tensor.buffer.address, array.ctypes.data)
+            ops.mul(tensor, 2, out=tensor)
+            self.device.stream.wait()
+            np.testing.assert_array_equal(array, [[0, 2, 4], [6, 8, 10]])
+            del array
+            gc.collect()
+            self.assertIsNotNone(gone())  # the import keeps the array
+            self.assertEqual(tensor.tolist(), [[0, 2, 4], [6, 8, 10]])
+            del tensor
+            self.check_nothing_lives()
+            self.assertIsNone(gone())
+
+    def test_strided_views_in_both_directions(self):
+        array = np.arange(24, dtype="i8").reshape(2, 3, 4)
+        tensor = self.device.from_dlpack(array[:, ::-1, 1::2])
+        np.testing.assert_array_equal(tensor.numpy(), array[:, ::-1, 1::2])
+        np.testing.assert_array_equal(np.from_dlpack(tensor.transpose()), array[:, ::-1, 1::2].swapaxes(1, 2))
+
+    def test_every_dtype_of_both(self):
+        for dtype in ("u8", "i8", "i32", "u32", "i64", "f16", "f32", "f64"):
+            tensor = self.device.tensor([0, 1, 2], dtype)
+            np.testing.assert_array_equal(np.from_dlpack(tensor), tensor.numpy())
+            self.assertEqual(self.device.from_dlpack(tensor.numpy()).dtype, dtype)
+
+    def test_between_two_devices(self):
+        with bp.open("reference:0") as other:
+            tensor = other.from_dlpack(ops.add(self.device.tensor([1., 2.]), 1))
+            self.assertEqual(ops.add(tensor, tensor).tolist(), [4, 6])
+            del tensor
+        self.check_nothing_lives()
+
+    def test_a_capsule_that_nobody_uses_leaks_nothing(self):
+        before = self.device.stats()["bytes_in_use"]
+        for version in (None, (1, 0)):
+            tensor = self.device.empty((1000,))
+            capsule = tensor.__dlpack__(max_version=version)
+            del tensor
+            _dlpack.sweep()
+            self.assertGreater(self.device.stats()["bytes_in_use"], before)
+            del capsule
+            self.check_nothing_lives()
+            self.assertEqual(self.device.stats()["bytes_in_use"], before)
+
+    def test_the_next_call_ends_unused_exports(self):
+        self.device.tensor([1.]).__dlpack__()
+        tensor = self.device.tensor([1.])
+        for _ in range(10):
+            tensor.__dlpack__()
+            self.assertLessEqual(len(_dlpack._capsules), 1)
+        self.device.from_dlpack(np.zeros(1, "f4"))
+        self.assertEqual(_dlpack._capsules, [])
+
+    def test_a_failure_of_the_consumer_keeps_its_exception(self):
+        tensor = self.device.tensor([1., 2.], "bf16")
+        for wrap in (lambda tensor: tensor, Old):
+            with self.assertRaises((RuntimeError, BufferError, TypeError, ValueError)) as caught:
+                np.from_dlpack(wrap(tensor))
+            self.assertNotIsInstance(caught.exception, SystemError)
+        del caught
+        self.check_nothing_lives()
+
+    def test_refusals(self):
+        tensor = self.device.tensor([1.])
+        read_only = np.zeros(3, "f4")
+        read_only.flags.writeable = False
+        with self.assertRaises((bp.Unsupported, BufferError)):  # NumPy before 2.1 refuses the export
+            self.device.from_dlpack(read_only)
+        self.message(bp.Unsupported, ["copy=True", "ops.copy"], tensor.__dlpack__, copy=True)
+        self.message(bp.Unsupported, ["dl_device", "(99, 0)"], tensor.__dlpack__, dl_device=(99, 0))
+        self.message(bp.InvalidArgument, ["from_dlpack", "tensor()"], self.device.from_dlpack, [1, 2])
+        self.message(bp.Unsupported, ["bph_dlpack_import", "convert"], self.device.from_dlpack, np.zeros(2, "c8"))
+        self.check_nothing_lives()
+
+    def test_references_are_balanced(self):
+        array = np.arange(1000, dtype="f4")
+        self.device.from_dlpack(array)
+        before = sys.getrefcount(array)
+        for _ in range(100):
+            self.device.from_dlpack(array)
+            np.from_dlpack(self.device.empty((10,)))
+        self.check_nothing_lives()
+        self.assertLessEqual(sys.getrefcount(array), before)
