@@ -11,16 +11,18 @@ import tempfile
 import tap
 
 
-def given():
-    """Parses the command line. Returns whether to skip without a device, the command, the plugin's library, and the
-    remaining words."""
+def given(*flags):
+    """Parses the command line. Returns the values of --skip-without-device and of `flags`, the command, the plugin's
+    library, and the remaining words."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--skip-without-device", action="store_true")
+    flags = ("--skip-without-device", *flags)
+    for flag in flags:
+        parser.add_argument(flag, action="store_true")
     parser.add_argument("command")
     parser.add_argument("library")
     parser.add_argument("words", nargs="+")
     found = parser.parse_args()
-    return found.skip_without_device, found.command, found.library, found.words
+    return (*(getattr(found, flag[2:].replace("-", "_")) for flag in flags), found.command, found.library, found.words)
 
 
 def certify(command, library, *arguments, environment=None):
@@ -48,9 +50,14 @@ def listing(command, folders, environment=None):
     return "".join(run.stdout + run.stderr for run in runs)
 
 
+def name_of(library):
+    """Returns the name of the plugin in a library."""
+    return os.path.basename(library).removeprefix("libbackplane_").removesuffix(".so")
+
+
 def skip_without_device(command, library):
     """Skips the test if the plugin has no device on this machine."""
-    name = os.path.basename(library).removeprefix("libbackplane_").removesuffix(".so")
+    name = name_of(library)
     said = listing(command, [os.path.dirname(library)])
     if f"{name}:0" not in said:
         print(f"1..0 # SKIP no device of {name}: {' '.join(said.split())}")

@@ -5,73 +5,47 @@
 The plugin reports missing, old and broken drivers, devices that it cannot use, and failing functions of a driver. The
 test driver fails on request (gpu_host/test_driver/driver.hpp). Such failures do not affect other plugins."""
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
 import certified
+import faults
 import tap
 
 command, library, other = sys.argv[1:]
-folders = [os.path.dirname(path) for path in (library, other)]
-
-
-def expect_absent(name, environment, *words):
-    said = certified.listing(command, folders, environment)
-    tap.check(f"{name}: no device, and why", "cuda:0" not in said and all(word in said for word in words), said)
-    tap.check(f"{name}: the other plugin is there", "reference:0" in said, said)
-
-
-def add(environment):
-    """Adds two tensors. Returns the exit status and all output."""
-    path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
-    run = subprocess.run([command, "run", "add", "--device", "cuda:0", "--shape", "3", "--data", "1,2,3", "--data",
-                          "10,20,30"], capture_output=True, text=True, check=False, timeout=120,
-                         env={**os.environ, "BACKPLANE_PLUGIN_PATH": path, **environment})
-    return run.returncode, run.stdout + run.stderr
-
-
-def expect_result(name, environment):
-    status, said = add(environment)
-    tap.check(f"{name}: the result is right", status == 0 and all(word in said for word in ("11", "22", "33")), f"{status}: {said}")
-
-
-def expect_failure(name, fail, *words, **environment):
-    status, said = add({"TEST_DRIVER_FAIL": fail, **environment})
-    tap.check(f"{name}: a message", status not in (0, -6, -11) and all(word in said for word in words), f"{status}: {said}")
-
+plugin = faults.Plugin(command, library, other)
 
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "libcuda.so.1")
-    expect_absent("no driver", {"BACKPLANE_CUDA_DRIVER": path}, path, "cannot be opened", "install the NVIDIA driver")
+    plugin.expect_absent("no driver", {"BACKPLANE_CUDA_DRIVER": path}, path, "cannot be opened", "install the NVIDIA driver")
     with open(path, "w", encoding="utf-8") as file:
         file.write("no library")
-    expect_absent("a driver that is none", {"BACKPLANE_CUDA_DRIVER": path}, path, "cannot be opened")
-expect_absent("a library without functions", {"BACKPLANE_CUDA_DRIVER": other}, "has no cuInit", "install a driver")
+    plugin.expect_absent("a driver that is none", {"BACKPLANE_CUDA_DRIVER": path}, path, "cannot be opened")
+plugin.expect_absent("a library without functions", {"BACKPLANE_CUDA_DRIVER": other}, "has no cuInit", "install a driver")
 
 certified.skip_without_device(command, library)
-expect_absent("an old driver", {"TEST_DRIVER_VERSION": "11040"}, "supports CUDA 11.4", "need CUDA", "install a newer driver")
-expect_absent("no device", {"TEST_DRIVER_DEVICES": "0"}, "cuInit", "CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES")
-expect_absent("a driver that fails", {"TEST_DRIVER_FAIL": "cuInit:1+:322"}, "cuInit", "fabric manager")
-expect_absent("an unknown architecture", {"TEST_DRIVER_ARCHITECTURE": "50"}, "its architecture is sm_50", "nvcc_architectures=sm_50")
-expect_absent("no properties", {"TEST_DRIVER_FAIL": "cuDeviceTotalMem:1+:1"}, "cuDeviceTotalMem")
+plugin.expect_absent("an old driver", {"TEST_DRIVER_VERSION": "11040"}, "supports CUDA 11.4", "need CUDA", "install a newer driver")
+plugin.expect_absent("no device", {"TEST_DRIVER_DEVICES": "0"}, "cuInit", "CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES")
+plugin.expect_absent("a driver that fails", {"TEST_DRIVER_FAIL": "cuInit:1+:322"}, "cuInit", "fabric manager")
+plugin.expect_absent("an unknown architecture", {"TEST_DRIVER_ARCHITECTURE": "50"}, "its architecture is sm_50", "nvcc_architectures=sm_50")
+plugin.expect_absent("no properties", {"TEST_DRIVER_FAIL": "cuDeviceTotalMem:1+:1"}, "cuDeviceTotalMem")
 
-expect_result("no failure", {})
-expect_result("no pools, no shared memory, no imports", {"TEST_DRIVER_LACKS": "pools,managed,register"})
-expect_result("late events", {"TEST_DRIVER_DELAY_US": "20000"})
-expect_result("several devices", {"TEST_DRIVER_DEVICES": "3"})
-expect_result("another thread's capture", {"TEST_DRIVER_CAPTURE": "1"})
-expect_failure("a context", "cuDevicePrimaryCtxRetain:1+:2", "cuDevicePrimaryCtxRetain", "CUDA_ERROR_OUT_OF_MEMORY")
-expect_failure("an entry", "cuCtxPushCurrent:1+:c9", "cuCtxPushCurrent", "CUDA_ERROR_INVALID_CONTEXT")
-expect_failure("a stream", "cuStreamCreateWithPriority:1+:2", "cuStreamCreateWithPriority", "free memory")
-expect_failure("memory of a pool", "cuMemAllocAsync:1+:2", "cuMemAllocAsync", "CUDA_ERROR_OUT_OF_MEMORY")
-expect_failure("memory", "cuMemAlloc:1+:2", "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY", TEST_DRIVER_LACKS="pools")
-expect_failure("host memory", "cuMemHostAlloc:1+:2", "cuMemHostAlloc", "CUDA_ERROR_OUT_OF_MEMORY")
-expect_failure("a module", "cuModuleLoadData:1+:d1", "CUDA_ERROR_NO_BINARY_FOR_GPU", "elementwise_binary_f32", "nvcc_architectures")
-expect_failure("a kernel", "cuModuleGetFunction:1+:1f4", "CUDA_ERROR_NOT_FOUND", "elementwise_binary_f32")
-expect_failure("an event", "cuEventCreate:1+:2", "cuEventCreate")
-expect_failure("a launch", "cuLaunchKernel:1+:2bd", "cuLaunchKernel")
-expect_failure("a failed kernel", "cuEventQuery:1+:2bc", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process")
-expect_failure("a kernel that fails later", "", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process", TEST_DRIVER_FAULT="1")
+plugin.expect_result("no failure", {})
+plugin.expect_result("no pools, no shared memory, no imports", {"TEST_DRIVER_LACKS": "pools,managed,register"})
+plugin.expect_result("late events", {"TEST_DRIVER_DELAY_US": "20000"})
+plugin.expect_result("several devices", {"TEST_DRIVER_DEVICES": "3"})
+plugin.expect_result("another thread's capture", {"TEST_DRIVER_CAPTURE": "1"})
+plugin.expect_failure("a context", "cuDevicePrimaryCtxRetain:1+:2", "cuDevicePrimaryCtxRetain", "CUDA_ERROR_OUT_OF_MEMORY")
+plugin.expect_failure("an entry", "cuCtxPushCurrent:1+:c9", "cuCtxPushCurrent", "CUDA_ERROR_INVALID_CONTEXT")
+plugin.expect_failure("a stream", "cuStreamCreateWithPriority:1+:2", "cuStreamCreateWithPriority", "free memory")
+plugin.expect_failure("memory of a pool", "cuMemAllocAsync:1+:2", "cuMemAllocAsync", "CUDA_ERROR_OUT_OF_MEMORY")
+plugin.expect_failure("memory", "cuMemAlloc:1+:2", "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY", TEST_DRIVER_LACKS="pools")
+plugin.expect_failure("host memory", "cuMemHostAlloc:1+:2", "cuMemHostAlloc", "CUDA_ERROR_OUT_OF_MEMORY")
+plugin.expect_failure("a module", "cuModuleLoadData:1+:d1", "CUDA_ERROR_NO_BINARY_FOR_GPU", "elementwise_binary_f32", "nvcc_architectures")
+plugin.expect_failure("a kernel", "cuModuleGetFunction:1+:1f4", "CUDA_ERROR_NOT_FOUND", "elementwise_binary_f32")
+plugin.expect_failure("an event", "cuEventCreate:1+:2", "cuEventCreate")
+plugin.expect_failure("a launch", "cuLaunchKernel:1+:2bd", "cuLaunchKernel")
+plugin.expect_failure("a failed kernel", "cuEventQuery:1+:2bc", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process")
+plugin.expect_failure("a kernel that fails later", "", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process", TEST_DRIVER_FAULT="1")
 tap.done()

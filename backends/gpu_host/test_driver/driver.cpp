@@ -90,7 +90,11 @@ Thread& Thread::current() {
 }
 
 Thread::~Thread() {
-  if (!contexts.empty()) report(std::string(function) + ": a thread ends, and did not pop a context");
+  const std::string name = function;
+  const bool is_first = first == nullptr ? contexts.empty() : contexts == std::vector<Context*>{first};
+  if (!is_first) report(name + ": a thread ends, and did not restore its context");
+  if (capture_mode != 0) report(name + ": a thread ends, and did not restore its capture mode");
+  if (last_failure != Result::kSuccess) report(name + ": a thread ends, and did not reset its last failure");
 }
 
 Call::Call(const char* function, Needs needs)
@@ -105,6 +109,11 @@ Result Call::check(const char* function, Needs needs) {
   if (process != ::getpid() && (process != 0 || needs != Needs::kNothing)) return Result::kNotInitialized;
   if (const uint32_t code = simt::test_driver::requested_failure(function); code != 0) return static_cast<Result>(code);
   lock_.lock();
+  if (thread.first == nullptr && process != 0 && traits().first_device != nullptr) {
+    thread.first = context_of(traits().first_device());
+    if (thread.first == nullptr) simt::test_driver::violation("a thread begins with a device that does not exist");
+    thread.contexts = {thread.first};
+  }
   if (needs == Needs::kNothing || needs == Needs::kStart) return Result::kSuccess;
   if (thread.contexts.empty()) return violate(Result::kInvalidContext, "the thread has no current context");
   context_ = thread.contexts.back();

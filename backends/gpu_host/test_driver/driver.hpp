@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The common part of test drivers for stacks with contexts, streams and addresses: devices, calls, contexts and
-// violations. A test driver translates a vendor's functions to this folder. An OpenCL runtime for CPUs executes the
-// kernels. This test code is never installed.
+// violations. A test driver translates a vendor's functions to this folder, and defines traits(). An OpenCL runtime
+// for CPUs executes the kernels. This test code is never installed.
 //
 // Environment variables:
 //   TEST_DRIVER_FAIL        calls that fail, FUNCTION:CALL:CODE (simt/test_driver/machine.hpp)
 //   TEST_DRIVER_VIOLATIONS  file to which the driver appends violations; without it, a violation ends the process
 //   TEST_DRIVER_DEVICES     number of devices, 1 by default
 //   TEST_DRIVER_VERSION     version that the driver reports
-//   TEST_DRIVER_LACKS       features that devices lack, separated by commas: pools, managed and register
+//   TEST_DRIVER_LACKS       features that devices lack, separated by commas: pools, managed, register and, for HIP,
+//                           addresses, so that registered memory has another address on the device
 //   TEST_DRIVER_DELAY_US    delay of every event and every command, in microseconds
 //   TEST_DRIVER_FAULT       number of the launch, from 1, that accesses an illegal address
 //   TEST_DRIVER_CAPTURE     if 1, another thread captures a stream, so that only relaxed threads make unsafe calls
-//   TEST_DRIVER_MODULES     folder of the modules NAME.fatbin
+//   TEST_DRIVER_MODULES     folder of the modules
 //   TEST_DRIVER_CACHE       folder of compiled kernels
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "driver_call.hpp"
@@ -39,6 +41,7 @@ enum class Result : int {
   kInvalidDevice = 101,
   kInvalidImage = 200,
   kInvalidContext = 201,
+  kNoBinaryForGpu = 209,
   kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
@@ -49,6 +52,27 @@ enum class Result : int {
   kNotSupported = 801,
   kUnsafeInCapture = 900,
 };
+
+// The limits of a launch. Arrays contain a limit for each dimension.
+struct LaunchLimits {
+  uint64_t group_size;  // threads of a group
+  uint32_t group_sizes[3], groups[3];
+  uint64_t threads;  // threads of all groups in a dimension
+  uint64_t shared_bytes;
+};
+
+// The properties of a stack, which its test driver defines.
+struct Traits {
+  const char* module_extension;  // ends the names of the files in TEST_DRIVER_MODULES
+  // Returns the bytes of a compiled module, or nothing if `image` is none.
+  std::span<const std::byte> (*bytes_of)(const void* image);
+  uint32_t lanes;  // threads per sub-group
+  LaunchLimits limits;
+  // Returns the device that the calling thread has selected before the plugin's first call. The pointer is null if a
+  // thread has no context until it pushes one. Each thread calls the function once, and one thread at a time.
+  int (*first_device)();
+};
+const Traits& traits();
 
 // Reports that the plugin violates a rule of the API in the current call, and returns `result`.
 Result violate(Result result, const std::string& rule);
@@ -100,11 +124,14 @@ class Call {
   const Result result_;
 };
 
-// The state of the calling thread. A thread must pop each context that it pushes before it ends.
+// The state of the calling thread, which is also the state of the plugin's caller. A thread must restore the context
+// and the capture mode, and reset the last failure, before it ends.
 struct Thread {
-  const char* function = "";  // the current call
-  std::vector<Context*> contexts;
-  int capture_mode = 0;  // 0 is global, and 2 is relaxed
+  const char* function = "";               // the current call
+  std::vector<Context*> contexts;          // the last context is current
+  Context* first = nullptr;                // the context that the thread has selected before the plugin's first call
+  int capture_mode = 0;                    // 0 is global, and 2 is relaxed
+  Result last_failure = Result::kSuccess;  // remains 0 if the stack stores no failures
 
   static Thread& current();
   ~Thread();

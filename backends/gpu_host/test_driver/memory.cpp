@@ -125,8 +125,8 @@ Result allocate(Context& context, MemoryKind kind, uint64_t bytes, void** out) {
   return Result::kSuccess;
 }
 
-Result allocate_ordered(const void* handle, uint64_t bytes, void** out) {
-  const auto stream = find_stream(handle);
+Result allocate_ordered(const Call& call, const void* handle, uint64_t bytes, void** out) {
+  const auto stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   if (lacks("pools")) return violate(Result::kNotSupported, "the device has no memory pools");
   const Result result = allocate(stream->context(), MemoryKind::kDevice, bytes, out);
@@ -137,8 +137,8 @@ Result allocate_ordered(const void* handle, uint64_t bytes, void** out) {
   return stream->command([](Work&) { return CL_SUCCESS; });
 }
 
-Result free_ordered(const void* handle, void* address) {
-  const auto stream = find_stream(handle);
+Result free_ordered(const Call& call, const void* handle, void* address) {
+  const auto stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   Memory& memory = Memory::get();
   const auto found = memory.living.find(reinterpret_cast<uintptr_t>(address));
@@ -210,7 +210,7 @@ Result use_in_kernel(const Stream& stream, const void* address) {
 }
 
 Result copy(Call& call, const void* handle, void* to, const void* from, uint64_t bytes) {
-  const auto stream = find_stream(handle);
+  const auto stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   if (bytes == 0) return Result::kSuccess;
   Allocation *target = nullptr, *source = nullptr;

@@ -24,8 +24,8 @@ uint64_t free_bytes(const Context& context);
 
 Result allocate(Context& context, MemoryKind kind, uint64_t bytes, void** out);
 // Allocates or frees memory when the stream has executed all of its current commands.
-Result allocate_ordered(const void* stream, uint64_t bytes, void** out);
-Result free_ordered(const void* stream, void* address);
+Result allocate_ordered(const Call& call, const void* stream, uint64_t bytes, void** out);
+Result free_ordered(const Call& call, const void* stream, void* address);
 // `kinds` are the kinds of memory that the function frees. The memory may not be in use.
 Result free_memory(Call& call, void* address, std::initializer_list<MemoryKind> kinds);
 Result register_host(Context& context, void* address, uint64_t bytes);

@@ -16,10 +16,6 @@ namespace fs = std::filesystem;
 using Code = simt::test_driver::Module;
 using simt::test_driver::Kernel;
 
-// Limits of the devices that the test driver imitates.
-constexpr uint64_t kMaxGroupSize = 1024, kMaxSharedBytes = 48u << 10;
-constexpr uint32_t kMaxGroupSizes[] = {1024, 1024, 64}, kMaxGroups[] = {0x7FFFFFFF, 65535, 65535};
-
 template <cl_device_info kName>
 std::string device_text() {
   char out[256] = {};
@@ -45,7 +41,7 @@ class Compiler : public simt::CompiledKernels {
  private:
   Compiler()
       : CompiledKernels({"test_driver", "TEST_DRIVER_CACHE", device_text<CL_DEVICE_NAME>(),
-                         device_text<CL_DRIVER_VERSION>(), "", 32}) {}
+                         device_text<CL_DRIVER_VERSION>(), "", traits().lanes}) {}
 
   kit::Result<uint32_t> get_number(const simt::KernelName& name) {
     return CompiledKernels::get(name, [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
@@ -86,23 +82,11 @@ std::unordered_map<const void*, std::shared_ptr<LoadedKernel>>& kernels() {
   return *all;
 }
 
-// Returns the bytes of a fatbin, or nothing if the image is no fatbin.
-std::span<const std::byte> fatbin(const void* image) {
-  struct Header {
-    uint32_t magic;
-    uint16_t version, header_bytes;
-    uint64_t payload_bytes;
-  } header;
-  std::memcpy(&header, image, sizeof(header));
-  if (header.magic != 0xBA55ED50) return {};
-  return {static_cast<const std::byte*>(image), header.header_bytes + header.payload_bytes};
-}
-
 // Returns the name of the module whose file has the same contents, or an empty string.
 std::string name_of(std::span<const std::byte> image) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(setting("TEST_DRIVER_MODULES", "."), ignored)) {
-    if (entry.path().extension() != ".fatbin" || entry.file_size(ignored) != image.size()) continue;
+    if (entry.path().extension() != traits().module_extension || entry.file_size(ignored) != image.size()) continue;
     std::vector<std::byte> contents(image.size());
     std::ifstream file(entry.path(), std::ios::binary);
     file.read(reinterpret_cast<char*>(contents.data()), static_cast<std::streamsize>(contents.size()));
@@ -119,18 +103,22 @@ bool is_faulty_launch() {
 }
 
 Result check_grid(const Kernel& kernel, const Grid& grid) {
+  const LaunchLimits& limits = traits().limits;
   for (int i = 0; i < 3; ++i) {
-    if (grid.groups[i] == 0 || grid.groups[i] > kMaxGroups[i]) {
+    if (grid.groups[i] == 0 || grid.groups[i] > limits.groups[i]) {
       return violate(Result::kInvalidValue, "the number of groups is not within the limits");
     }
-    if (grid.group_size[i] == 0 || grid.group_size[i] > kMaxGroupSizes[i]) {
+    if (grid.group_size[i] == 0 || grid.group_size[i] > limits.group_sizes[i]) {
       return violate(Result::kInvalidValue, "the size of groups is not within the limits");
     }
+    if (uint64_t{grid.groups[i]} * grid.group_size[i] > limits.threads) {
+      return violate(Result::kInvalidValue, "a launch has too many threads");
+    }
   }
-  if (uint64_t{grid.group_size[0]} * grid.group_size[1] * grid.group_size[2] > kMaxGroupSize) {
+  if (uint64_t{grid.group_size[0]} * grid.group_size[1] * grid.group_size[2] > limits.group_size) {
     return violate(Result::kInvalidValue, "a group has too many threads");
   }
-  if (kernel.local_bytes(machine()) + grid.shared_bytes > kMaxSharedBytes) {
+  if (kernel.local_bytes(machine()) + grid.shared_bytes > limits.shared_bytes) {
     return violate(Result::kInvalidValue, "a group uses too much shared memory");
   }
   return Result::kSuccess;
@@ -140,7 +128,7 @@ Result check_grid(const Kernel& kernel, const Grid& grid) {
 
 Result load_module(Context& context, const void* image, void** out) {
   if (image == nullptr || out == nullptr) return violate(Result::kInvalidValue, "a module without image or result");
-  const std::span<const std::byte> bytes = fatbin(image);
+  const std::span<const std::byte> bytes = traits().bytes_of(image);
   const std::string name = bytes.empty() ? std::string() : name_of(bytes);
   if (name.empty()) return Result::kInvalidImage;
   auto made = std::make_shared<LoadedModule>(LoadedModule{context, name, {}});
@@ -172,13 +160,11 @@ Result launch(Call& call, const void* handle, const void* stream_handle, const G
               std::span<const std::byte> arguments) {
   const auto found = kernels().find(handle);
   if (found == kernels().end()) return violate(Result::kInvalidHandle, "the kernel does not exist");
-  const auto stream = find_stream(stream_handle);
+  const auto stream = find_stream(call, stream_handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   const LoadedKernel& kernel = *found->second;
   Context& context = call.context();
-  if (&kernel.context != &context || &stream->context() != &context) {
-    return violate(Result::kInvalidHandle, "the kernel or the stream has another context");
-  }
+  if (&kernel.context != &context) return violate(Result::kInvalidHandle, "the kernel has another context");
   if (const Result result = check_grid(*kernel.code, grid); result != Result::kSuccess) return result;
   const std::size_t pointers = kernel.code->argument_count() - 1;
   if (arguments.size() <= pointers * sizeof(void*)) {

@@ -6,7 +6,7 @@
 
 namespace backplane::gpu_host::test_driver {
 
-// `image` is a fatbin of the folder TEST_DRIVER_MODULES.
+// `image` has the contents of a file in the folder TEST_DRIVER_MODULES.
 Result load_module(Context& context, const void* image, void** out);
 // Compiles a kernel, or loads it from the cache. `call` is unlocked meanwhile.
 Result find_kernel(Call& call, const void* module, const char* name, void** out);

@@ -97,14 +97,17 @@ void* add_stream(Context& context) {
   return handle;
 }
 
-std::shared_ptr<Stream> find_stream(const void* handle) {
-  return find(
-      streams(), handle,
-      handle == nullptr ? "the default stream is used" : "a stream is used that was destroyed, or never existed");
+std::shared_ptr<Stream> find_stream(const Call& call, const void* handle) {
+  auto out =
+      find(streams(), handle,
+           handle == nullptr ? "the default stream is used" : "a stream is used that was destroyed, or never existed");
+  if (out == nullptr || &out->context() == &call.context()) return out;
+  (void)violate(Result::kInvalidHandle, "the stream has another context");
+  return nullptr;
 }
 
 Result remove_stream(Call& call, const void* handle) {
-  std::shared_ptr<Stream> stream = find_stream(handle);
+  std::shared_ptr<Stream> stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   streams().erase(handle);
   call.unlock();
@@ -132,9 +135,9 @@ Result remove_event(const void* handle) {
   return Result::kSuccess;
 }
 
-Result record(const void* event_handle, const void* stream_handle) {
+Result record(const Call& call, const void* event_handle, const void* stream_handle) {
   const auto event = find_event(event_handle);
-  const auto stream = find_stream(stream_handle);
+  const auto stream = find_stream(call, stream_handle);
   if (event == nullptr || stream == nullptr) return Result::kInvalidHandle;
   if (&event->context != &stream->context()) {
     return violate(Result::kInvalidHandle, "the event and the stream have different contexts");
@@ -143,8 +146,8 @@ Result record(const void* event_handle, const void* stream_handle) {
   return stream->mark(event->point);
 }
 
-Result wait_event(const void* stream_handle, const void* event_handle) {
-  const auto stream = find_stream(stream_handle);
+Result wait_event(const Call& call, const void* stream_handle, const void* event_handle) {
+  const auto stream = find_stream(call, stream_handle);
   const auto event = find_event(event_handle);
   if (stream == nullptr || event == nullptr) return Result::kInvalidHandle;
   return event->point == nullptr ? Result::kSuccess : stream->wait_for(event->point);
@@ -160,7 +163,7 @@ Result query(const void* handle) {
 }
 
 Result synchronize(Call& call, const void* handle) {
-  const auto stream = find_stream(handle);
+  const auto stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   stream->finish(call);
   return stream->context().fault;

@@ -64,14 +64,15 @@ struct Event {
 
 // Each function that takes a handle reports a violation and returns null if the object does not exist.
 void* add_stream(Context& context);
-std::shared_ptr<Stream> find_stream(const void* handle);
+// The stream must have the context of the call.
+std::shared_ptr<Stream> find_stream(const Call& call, const void* handle);
 Result remove_stream(Call& call, const void* handle);
 void* add_event(Context& context, bool is_timed);
 std::shared_ptr<Event> find_event(const void* handle);
 Result remove_event(const void* handle);
 
-Result record(const void* event, const void* stream);
-Result wait_event(const void* stream, const void* event);
+Result record(const Call& call, const void* event, const void* stream);
+Result wait_event(const Call& call, const void* stream, const void* event);
 Result query(const void* event);
 Result synchronize(Call& call, const void* stream);
 Result elapsed(const void* begin, const void* end, float& milliseconds);

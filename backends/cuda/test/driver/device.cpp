@@ -34,6 +34,8 @@ constexpr ResultName kResultNames[] = {
 #undef BP_CU_RESULT
 };
 
+constexpr uint32_t kLanes = 32, kMaxGroupSize = 1024, kSharedBytes = 48u << 10;
+
 int attribute_of(CUdevice_attribute attribute) {
   const bool is_managed = !gpu_host::test_driver::lacks("managed");
   const bool is_registering = !gpu_host::test_driver::lacks("register");
@@ -47,11 +49,11 @@ int attribute_of(CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
       return 1;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-      return 32;
+      return kLanes;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      return 1024;
+      return kMaxGroupSize;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-      return 48 << 10;
+      return kSharedBytes;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return static_cast<int>(gpu_host::test_driver::machine().info<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
     case CU_DEVICE_ATTRIBUTE_INTEGRATED:
@@ -67,6 +69,18 @@ int attribute_of(CUdevice_attribute attribute) {
     default:
       return -1;
   }
+}
+
+// Returns the bytes of a fatbin, or nothing if the image is no fatbin.
+std::span<const std::byte> bytes_of(const void* image) {
+  struct Header {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t payload_bytes;
+  } header;
+  std::memcpy(&header, image, sizeof(header));
+  if (header.magic != 0xBA55ED50) return {};
+  return {static_cast<const std::byte*>(image), header.header_bytes + header.payload_bytes};
 }
 
 // Executes a function that has a device as parameter. `body(context)` returns the result.
@@ -188,3 +202,18 @@ CUresult CUDAAPI entry_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mo
 }
 
 }  // namespace backplane::cuda::test_driver
+
+namespace backplane::gpu_host::test_driver {
+
+const Traits& traits() {
+  using namespace cuda::test_driver;
+  static constexpr Traits kTraits{
+      ".fatbin",
+      bytes_of,
+      kLanes,
+      {kMaxGroupSize, {1024, 1024, 64}, {0x7FFFFFFF, 65535, 65535}, uint64_t{0x7FFFFFFF} * 1024, kSharedBytes},
+      nullptr};
+  return kTraits;
+}
+
+}  // namespace backplane::gpu_host::test_driver

@@ -53,14 +53,14 @@ CUresult CUDAAPI entry_cuMemFreeHost(void* address) {
 }
 
 CUresult CUDAAPI entry_cuMemAllocAsync(CUdeviceptr* out, std::size_t bytes, CUstream stream) {
-  return run("cuMemAllocAsync", Needs::kContext, [&](Call&) {
-    return gpu_host::test_driver::allocate_ordered(stream, bytes, reinterpret_cast<void**>(out));
+  return run("cuMemAllocAsync", Needs::kContext, [&](Call& call) {
+    return gpu_host::test_driver::allocate_ordered(call, stream, bytes, reinterpret_cast<void**>(out));
   });
 }
 
 CUresult CUDAAPI entry_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   return run("cuMemFreeAsync", Needs::kContext,
-             [&](Call&) { return gpu_host::test_driver::free_ordered(stream, address_of(address)); });
+             [&](Call& call) { return gpu_host::test_driver::free_ordered(call, stream, address_of(address)); });
 }
 
 CUresult CUDAAPI entry_cuMemHostRegister(void* address, std::size_t bytes, unsigned flags) {

@@ -46,9 +46,9 @@ CUresult CUDAAPI entry_cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult CUDAAPI entry_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  return run("cuStreamWaitEvent", Needs::kContext, [&](Call&) {
+  return run("cuStreamWaitEvent", Needs::kContext, [&](Call& call) {
     if (flags != CU_EVENT_WAIT_DEFAULT) return violate(Result::kInvalidValue, "the driver does not know the flags");
-    return gpu_host::test_driver::wait_event(stream, event);
+    return gpu_host::test_driver::wait_event(call, stream, event);
   });
 }
 
@@ -68,7 +68,8 @@ CUresult CUDAAPI entry_cuEventDestroy(CUevent event) {
 }
 
 CUresult CUDAAPI entry_cuEventRecord(CUevent event, CUstream stream) {
-  return run("cuEventRecord", Needs::kContext, [&](Call&) { return gpu_host::test_driver::record(event, stream); });
+  return run("cuEventRecord", Needs::kContext,
+             [&](Call& call) { return gpu_host::test_driver::record(call, event, stream); });
 }
 
 CUresult CUDAAPI entry_cuEventQuery(CUevent event) {

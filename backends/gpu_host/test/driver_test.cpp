@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_host/test/driver_test.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "params.hpp"
+
+namespace backplane::gpu_host::test {
+
+using test_driver::Result;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+void DriverTest::SetUp() {
+  auto count = platform().count();
+  if (!count.ok()) GTEST_SKIP() << count.status().message();
+  std::string pattern = testing::TempDir() + "backplane_driver_XXXXXX";
+  folder = ::mkdtemp(pattern.data());
+  ::setenv("TEST_DRIVER_VIOLATIONS", (folder / "violations").c_str(), 1);
+  scope.emplace(context());
+  ASSERT_TRUE(*scope) << scope->status().message();
+  auto made_stream = stack().create_stream(0);
+  auto made_event = stack().create_event(false);
+  ASSERT_TRUE(made_stream.ok() && made_event.ok());
+  stream = made_stream.value();
+  event = made_event.value();
+}
+
+void DriverTest::TearDown() {
+  if (!scope) return;
+  stack().destroy_stream(stream);
+  EXPECT_THAT(violations(), IsEmpty());
+  std::filesystem::remove_all(folder);
+}
+
+std::string DriverTest::violations() const {
+  std::ifstream file(folder / "violations");
+  std::string out{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove(folder / "violations");
+  return out;
+}
+
+void DriverTest::expect_violation(const kit::Status& status, Result code, const char* rule) const {
+  EXPECT_EQ(status.vendor_code(), static_cast<int64_t>(code)) << status.message();
+  EXPECT_THAT(violations(), HasSubstr(rule));
+}
+
+std::byte* DriverTest::device_memory() const {
+  auto made = stack().allocate_device(kBytes, nullptr);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.value();
+}
+
+void DriverTest::copy(std::byte* to, const std::byte* from) const {
+  EXPECT_TRUE(stack().copy(to, from, kBytes, stream).ok());
+}
+
+std::vector<uint32_t> DriverTest::read(const std::byte* address) const {
+  std::vector<uint32_t> out(kCount);
+  copy(address_of(out), address);
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  return out;
+}
+
+Handle DriverTest::kernel() const {
+  auto module = stack().load_module(stack().image_of("copy_iota_u32"));
+  EXPECT_TRUE(module.ok()) << module.status().message();
+  auto out = stack().find_kernel(module.value(), "iota");
+  EXPECT_TRUE(out.ok()) << out.status().message();
+  return out.value();
+}
+
+kit::Status DriverTest::launch(Handle function, std::byte* out, uint32_t group_size, Handle on) const {
+  struct {
+    std::byte* pointers[4];
+    simt::NestParams params;
+  } arguments{{out, nullptr, nullptr, nullptr}, {}};
+  simt::NestParams& params = arguments.params;
+  params.immediates[1] = 5;
+  params.immediates[2] = 3;
+  params.immediate = 6;
+  params.strides[0][0] = params.strides[3][0] = 1;
+  params.shape[0] = params.count = kCount;
+  params.rank = 1;
+  return stack().launch(function, {4, 1, 1}, group_size, std::as_bytes(std::span(&arguments, 1)),
+                        on == nullptr ? stream : on);
+}
+
+void DriverTest::wait_for(Handle recorded) const {
+  kit::Status status;
+  do {
+    std::this_thread::yield();
+    status = stack().query(recorded);
+  } while (status.code() == BP_TIMEOUT);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(DriverTest, RunsAKernelBetweenCopies) {
+  std::byte* const memory = device_memory();
+  std::vector<uint32_t> values(kCount, 7);
+  copy(memory, address_of(values));
+  EXPECT_THAT(read(memory), Each(7));
+  ASSERT_TRUE(launch(kernel(), memory).ok());
+  values = read(memory);
+  for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(values[i], 5 + 3 * i);
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+}
+
+TEST_F(DriverTest, RunsAKernelOnRegisteredHostMemory) {
+  std::vector<uint32_t> values(kCount);
+  std::byte* const memory = address_of(values);
+  ASSERT_TRUE(stack().register_host(memory, kBytes).ok());
+  EXPECT_EQ(stack().register_host(memory + 32, 8).vendor_code(), static_cast<int64_t>(Result::kAlreadyRegistered));
+  ASSERT_TRUE(launch(kernel(), memory).ok());
+  expect_violation(stack().unregister_host(memory), Result::kInvalidValue, "may not have ended");
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  EXPECT_EQ(values.back(), 5 + 3 * (kCount - 1));
+  EXPECT_TRUE(stack().unregister_host(memory).ok());
+  expect_violation(stack().unregister_host(memory), Result::kNotRegistered, "not that of registered memory");
+}
+
+TEST_F(DriverTest, AnEventWithoutRecordIsComplete) {
+  EXPECT_TRUE(stack().query(event).ok());
+  EXPECT_TRUE(stack().wait_event(stream, event).ok());
+}
+
+TEST_F(DriverTest, EventsMeasureTime) {
+  const Handle begin = stack().create_event(true).value(), end = stack().create_event(true).value();
+  std::byte* const memory = device_memory();
+  const Handle function = kernel();
+  EXPECT_TRUE(stack().record(begin, stream).ok());
+  EXPECT_TRUE(launch(function, memory).ok());
+  EXPECT_TRUE(stack().record(end, stream).ok());
+  wait_for(end);
+  auto time = stack().elapsed(begin, end);
+  ASSERT_TRUE(time.ok()) << time.status().message();
+  EXPECT_GT(time.value(), 0);
+  EXPECT_LT(time.value(), 10'000'000'000);
+  expect_violation(stack().elapsed(begin, event).status(), Result::kInvalidHandle, "no time");
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+}
+
+TEST_F(DriverTest, MemoryIsFreedAfterItsUse) {
+  std::byte* const memory = device_memory();
+  EXPECT_TRUE(launch(kernel(), memory).ok());
+  expect_violation(stack().free_device(memory, nullptr), Result::kInvalidValue, "may not have ended");
+  EXPECT_TRUE(stack().record(event, stream).ok());
+  wait_for(event);
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+  expect_violation(stack().free_device(memory, nullptr), Result::kInvalidValue, "not that of an allocation");
+}
+
+TEST_F(DriverTest, StreamsOrderTheirAllocations) {
+  const Handle other = stack().create_stream(0).value();
+  std::byte* const memory = stack().allocate_device(kBytes, other).value();
+  expect_violation(stack().copy(memory, memory + kBytes / 2, 4, stream), Result::kIllegalAddress,
+                   "before the stream that allocates it");
+  EXPECT_TRUE(stack().record(event, other).ok());
+  EXPECT_TRUE(stack().wait_event(stream, event).ok());
+  EXPECT_TRUE(launch(kernel(), memory).ok());
+  expect_violation(stack().free_device(memory, other), Result::kInvalidValue, "does not wait");
+  EXPECT_TRUE(stack().record(event, stream).ok());
+  EXPECT_TRUE(stack().wait_event(other, event).ok());
+  EXPECT_TRUE(stack().free_device(memory, other).ok());
+  stack().destroy_stream(other);
+}
+
+TEST_F(DriverTest, CopiesStayWithinAllocations) {
+  std::byte* const memory = device_memory();
+  std::vector<uint32_t> values(kCount);
+  expect_violation(stack().copy(memory + 4, address_of(values), kBytes, stream), Result::kInvalidValue,
+                   "exceeds an allocation");
+  const auto* const nothing = reinterpret_cast<const std::byte*>(uintptr_t{4096});
+  expect_violation(stack().copy(memory, nothing, kBytes, stream), Result::kInvalidValue, "does not exist");
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+}
+
+TEST_F(DriverTest, RejectsTheDefaultStream) {
+  expect_violation(stack().record(event, nullptr), Result::kInvalidHandle, "the default stream");
+}
+
+TEST_F(DriverTest, RejectsDestroyedStreams) {
+  const Handle destroyed = stack().create_stream(0).value();
+  stack().destroy_stream(destroyed);
+  expect_violation(stack().wait_stream(destroyed), Result::kInvalidHandle, "a stream is used that was destroyed");
+}
+
+TEST_F(DriverTest, RejectsObjectsOfAnotherContext) {
+  const Handle function = kernel();
+  std::byte* const memory = device_memory();
+  {
+    const Scope inner(context(1));
+    const Handle own = stack().create_stream(0).value(), foreign = stack().create_event(false).value();
+    expect_violation(launch(function, memory), Result::kInvalidHandle, "the stream has another context");
+    expect_violation(stack().record(foreign, stream), Result::kInvalidHandle, "the stream has another context");
+    expect_violation(launch(function, memory, 64, own), Result::kInvalidHandle, "the kernel has another context");
+    expect_violation(stack().record(event, own), Result::kInvalidHandle, "different contexts");
+    stack().destroy_stream(own);
+  }
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+}
+
+TEST_F(DriverTest, ChecksLaunches) {
+  const Handle function = kernel();
+  expect_violation(launch(function, nullptr, 2048), Result::kInvalidValue, "size of groups");
+  const std::vector<std::byte> few(24);
+  expect_violation(stack().launch(function, {1, 1, 1}, 64, few, stream), Result::kInvalidValue, "shorter");
+  const std::vector<std::byte> enough(4096);
+  expect_violation(stack().launch(function, {1, 1u << 17, 1}, 64, enough, stream), Result::kInvalidValue,
+                   "number of groups");
+}
+
+TEST_F(DriverTest, RejectsUnknownModulesAndKernels) {
+  const std::vector<std::byte> image(64);
+  EXPECT_EQ(stack().load_module(image).status().vendor_code(), static_cast<int64_t>(Result::kInvalidImage));
+  const Handle module = stack().load_module(stack().image_of("copy_iota_u32")).value();
+  EXPECT_EQ(stack().find_kernel(module, "nothing").status().vendor_code(), static_cast<int64_t>(Result::kNotFound));
+}
+
+TEST_F(DriverTest, AChildProcessIsRefused) {
+  const Stack& driver = stack();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto code = driver.allocate_device(kBytes, nullptr).status().vendor_code();
+    ::_exit(code == static_cast<int64_t>(Result::kNotInitialized) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// The context of device 2 stays unusable, as after a failure of a kernel.
+TEST_F(DriverTest, AnIllegalAddressEndsTheContext) {
+  std::byte* const memory = device_memory();
+  {
+    const Scope inner(context(2));
+    const Handle on = stack().create_stream(0).value();
+    EXPECT_TRUE(launch(kernel(), memory, 64, on).ok());
+    EXPECT_THAT(violations(), HasSubstr("address of another device"));
+    const kit::Status status = stack().wait_stream(on);
+    EXPECT_EQ(status.vendor_code(), static_cast<int64_t>(Result::kIllegalAddress));
+    EXPECT_EQ(status.code(), BP_DEVICE_LOST);
+  }
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+}
+
+}  // namespace backplane::gpu_host::test

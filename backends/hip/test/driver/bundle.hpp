@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bundles of code objects, which hipcc makes of a module.
+#pragma once
+
+#include "call.hpp"
+
+namespace backplane::hip::test_driver {
+
+// Returns the architecture of the devices.
+std::string architecture();
+
+struct Bundle {
+  std::span<const std::byte> bytes;  // empty if the image is no bundle
+  bool has_code = false;             // the bundle has a code object for the devices
+};
+Bundle read_bundle(const void* image);
+
+}  // namespace backplane::hip::test_driver

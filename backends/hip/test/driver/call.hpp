@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the HIP test driver. The folder gpu_host/test_driver implements them, and lists environment variables. HIP
+// adds these variables:
+//   TEST_DRIVER_ARCHITECTURE  architecture of the devices, gfx90a by default; gfx9 has 64 lanes, others have 32
+//   TEST_DRIVER_CALLER        device that each thread has selected before the plugin's first call, 0 by default; with
+//                             `all`, threads have selected all devices in turn, beginning with device 1
+#pragma once
+
+#include "gpu_host/test_driver/driver.hpp"
+#include "runtime/api.hpp"
+
+namespace backplane::hip::test_driver {
+
+using gpu_host::test_driver::Call;
+using gpu_host::test_driver::Needs;
+using gpu_host::test_driver::Result;
+using gpu_host::test_driver::Thread;
+
+// Executes a function of the API. `body(call)` returns the result. A failure becomes the thread's last failure.
+template <class Body>
+hipError_t run(const char* function, Needs needs, const Body& body) {
+  Call call(function, needs);
+  const Result result = call.result() == Result::kSuccess ? body(call) : call.result();
+  if (result != Result::kSuccess) Thread::current().last_failure = result;
+  return static_cast<hipError_t>(result);
+}
+
+// Declares entry_NAME for each function that the plugin calls. The library exports it as NAME.
+#define BP_HIP(name, ...) \
+  extern "C" __attribute__((visibility("default"))) hipError_t entry_##name(__VA_ARGS__) asm(#name);
+#include "runtime/functions.def"
+#undef BP_HIP
+extern "C" __attribute__((visibility("default"))) const char* entry_error_name(hipError_t) asm("hipGetErrorName");
+extern "C" __attribute__((visibility("default"))) hipError_t entry_get_properties(Properties*,
+                                                                                  int) asm("hipGetDeviceProperties");
+
+}  // namespace backplane::hip::test_driver

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions for scripts that test failures of drivers and devices. Test drivers fail on request, through the variables
+TEST_DRIVER_*."""
+import os
+import subprocess
+
+import certified
+import tap
+
+
+class Plugin:
+    """A plugin under test, and another plugin that its failures must not affect."""
+
+    def __init__(self, command, library, other):
+        self.command = command
+        self.name, self.other = map(certified.name_of, (library, other))
+        self.folders = [os.path.dirname(os.path.abspath(path)) for path in (library, other)]
+
+    def expect_absent(self, what, environment, *words):
+        """Checks that the plugin offers no device, and that the reason contains `words`."""
+        said = certified.listing(self.command, self.folders, environment)
+        absent = f"{self.name}:0" not in said
+        tap.check(f"{what}: no device, and why", absent and all(word in said for word in words), said)
+        tap.check(f"{what}: the other plugin is there", f"{self.other}:0" in said, said)
+
+    def expect_result(self, what, environment, *words):
+        """Checks that an addition succeeds, and that the output contains `words`."""
+        status, said = self._add(environment)
+        good = status == 0 and all(word in said for word in ("11", "22", "33", *words))
+        tap.check(f"{what}: the result is right", good, f"{status}: {said}")
+
+    def expect_failure(self, what, fail, *words, **environment):
+        """Checks that an addition returns a failure with a message that contains `words`. `fail` contains the calls
+        that fail, as in TEST_DRIVER_FAIL."""
+        status, said = self._add({"TEST_DRIVER_FAIL": fail, **environment})
+        good = status not in (0, -6, -11) and all(word in said for word in words)
+        tap.check(f"{what}: a message", good, f"{status}: {said}")
+
+    def _add(self, environment):
+        """Adds two tensors. Returns the exit status and all output."""
+        run = subprocess.run([self.command, "run", "add", "--device", f"{self.name}:0", "--shape", "3", "--data", "1,2,3",
+                              "--data", "10,20,30"], capture_output=True, text=True, check=False, timeout=120,
+                             env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.pathsep.join(self.folders), **environment})
+        return run.returncode, run.stdout + run.stderr
