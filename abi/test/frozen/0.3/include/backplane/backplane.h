@@ -408,7 +408,8 @@ typedef struct bph_buffer_info {
 BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
 /* Returns the driver's handle of the buffer's memory (native.h). The handle is borrowed until
- * release. Other code that uses the memory follows the order that bph_execute would need.
+ * the buffer is released. Other code that uses the memory must be ordered relative to the work of
+ * the streams, as a bph_execute call on this buffer must be.
  * Errors: UNSUPPORTED if the plugin or the memory has no such handle, or if the buffer has no
  *         bytes.
  * Since:  0.3. */
