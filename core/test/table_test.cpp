@@ -132,10 +132,7 @@ TEST(Layers, TakeEverySlotWhenOnAndLeaveEmptyOnesEmpty) {
   BP_SPLICED(plan_destroy);
 #define BP_SPLICED_device(slot) BP_SPLICED(slot)
 #define BP_SPLICED_plugin(slot)
-#define BP_SPLICED_import(slot)
-#define BP_SPLICED_native(slot)
-#define BP_SPLICED_peer(slot)
-#define BP_SPLICED_external(slot)
+#define BP_INTERFACE_SLOT(owner, name, statuses)
 #define BP_SLOT(owner, name, statuses) BP_SPLICED_##owner(name);
 #include "layers/slots.def"
 #undef BP_SLOT

@@ -89,6 +89,22 @@ void launches_in_order(Context& context) {
   }
 }
 
+// Each call of a graph reads the result of the call before it.
+void calls_in_order(Context& context) {
+  GraphScene scene(context);
+  scene.calls.begin(scene.stream);
+  scene.sum(scene.stream, scene.b, scene.a, scene.a);
+  scene.copy(scene.stream, scene.c, scene.b);
+  scene.copy(scene.stream, scene.d, scene.c);
+  const Graph graph = scene.calls.end(scene.stream, 3);
+  for (uint32_t round = 1; round <= 16; ++round) {
+    scene.fill(scene.a, round);
+    scene.calls.launch(scene.stream, graph);
+    scene.stream.wait();
+    scene.require(scene.d, 2 * round, "the last copy of a chain");
+  }
+}
+
 // A launch runs after the earlier work of its stream and before the later work.
 void keeps_the_order_of_its_stream(Context& context) {
   GraphScene scene(context);
@@ -361,6 +377,7 @@ void add_graph_cases(Catalogue& catalogue) {
   };
   add("executes_at_launches_only", {"BP-GRA-001", "BP-GRA-002"}, executes_at_launches_only);
   add("launches_in_order", {"BP-GRA-002"}, launches_in_order);
+  add("calls_in_order", {"BP-GRA-002"}, calls_in_order);
   add("keeps_the_order_of_its_stream", {"BP-GRA-003"}, keeps_the_order_of_its_stream);
   add("replaces_ranges", {"BP-GRA-004"}, replaces_ranges);
   for (uint32_t kind = 0; kind < BP_MEMORY_KINDS; ++kind) {
