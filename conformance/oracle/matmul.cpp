@@ -11,9 +11,9 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-struct Extents {
+struct MatmulExtents {
   int64_t batches = 1, rows = 0, depth = 0, cols = 0;
-  explicit Extents(const Call& call) {
+  explicit MatmulExtents(const Call& call) {
     const auto &a = call.inputs[0].shape, &c = call.outputs[0].shape;
     for (size_t d = 0; d + 2 < c.size(); ++d) batches *= c[d];
     rows = c[c.size() - 2];
@@ -22,7 +22,7 @@ struct Extents {
   }
 };
 
-Expected integers(const Call& call, const Extents& e) {
+Expected integers(const Call& call, const MatmulExtents& e) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
   std::vector<int64_t> left(static_cast<size_t>(a.count())), right(static_cast<size_t>(b.count()));
   for (size_t i = 0; i < left.size(); ++i) left[i] = integer_at(a, static_cast<int64_t>(i));
@@ -46,7 +46,7 @@ Expected integers(const Call& call, const Extents& e) {
   return expected;
 }
 
-Expected floats(const Call& call, const Extents& e) {
+Expected floats(const Call& call, const MatmulExtents& e) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
   // If one operand is f32, a 16-bit operand is widened to f32.
   const uint32_t operands = a.dtype == b.dtype ? a.dtype : uint32_t{BP_F32};
@@ -70,7 +70,7 @@ Expected floats(const Call& call, const Extents& e) {
 }  // namespace
 
 std::vector<Expected> matmul(const Call& call) {
-  const Extents extents(call);
+  const MatmulExtents extents(call);
   return {is_float(call.outputs[0].dtype) ? floats(call, extents) : integers(call, extents)};
 }
 
