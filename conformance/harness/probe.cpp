@@ -29,10 +29,11 @@ std::string end_text(int status) {
 }
 }  // namespace
 
-ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t device_index) {
-  std::string index = std::to_string(device_index), name = probe, library = path, flag = kMark;
+ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t device_index,
+                   const std::string& argument) {
+  std::string index = std::to_string(device_index), name = probe, library = path, flag = kMark, given = argument;
   char program[] = "/proc/self/exe";
-  char* const arguments[] = {program, flag.data(), name.data(), library.data(), index.data(), nullptr};
+  char* const arguments[] = {program, flag.data(), name.data(), library.data(), index.data(), given.data(), nullptr};
   pid_t child = 0;
   if (const int error = posix_spawn(&child, program, nullptr, nullptr, arguments, environ); error != 0)
     return {false, fmt::format("no process could be started: {}", std::strerror(error))};
@@ -51,8 +52,8 @@ ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t d
 }
 
 void serve_probe(int argc, char** argv) {
-  if (argc != 5 || std::string_view(argv[1]) != kMark) return;
-  do_probe(argv[2], argv[3], static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)));
+  if (argc != 6 || std::string_view(argv[1]) != kMark) return;
+  do_probe(argv[2], argv[3], static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)), argv[5]);
 }
 
 }  // namespace backplane::conformance

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plugin.hpp"
+#include "probe_external.hpp"
 
 namespace backplane::conformance {
 
@@ -163,8 +164,12 @@ constexpr ProbeRow kRows[] = {
 
 std::span<const ProbeRow> probe_rows() { return kRows; }
 
-void do_probe(std::string_view name, const std::string& path, uint32_t device_index) {
+void do_probe(std::string_view name, const std::string& path, uint32_t device_index, std::string_view argument) {
   try {
+    if (name == kExternalProbe) {
+      use_external_objects(path, device_index, argument);
+      leave();
+    }
     for (const ProbeRow& row : kRows)
       if (name == row.name) row.run(path, device_index);
   } catch (const CaseEnd& end) {

@@ -21,6 +21,7 @@ struct ProbeRow {
 };
 std::span<const ProbeRow> probe_rows();
 // Runs the named probe in this process.
-[[noreturn]] void do_probe(std::string_view name, const std::string& path, uint32_t device_index);
+[[noreturn]] void do_probe(std::string_view name, const std::string& path, uint32_t device_index,
+                           std::string_view argument);
 
 }  // namespace backplane::conformance

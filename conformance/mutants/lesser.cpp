@@ -31,10 +31,12 @@ enum Lack : uint32_t {
   kSubnormals = 1u << 16,
   kSort = 1u << 17,  // the operator `sort`, without which a device does not reach INFER
   kNative = 1u << 18,
+  kPeer = 1u << 19,
+  kExternal = 1u << 20,
 };
 // All optional features except two: a device without HOST memory needs pageable copies, and INFER
 // requires f16 or bf16.
-constexpr uint32_t kAll = (0x1FFFFu | kNative) & ~uint32_t{kPageable | kF16};
+constexpr uint32_t kAll = (0x1FFFFu | kNative | kPeer | kExternal) & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;
 
@@ -84,6 +86,21 @@ bp_status wrap_as_device(bp_device* device, const bp_native_handle* native, uint
   return status;
 }
 
+bp_status external_of_offered(bp_device* device, const bp_buffer_desc* desc, const char* type, bp_buffer** out,
+                              bp_error* error) {
+  const bool known = desc != nullptr && out != nullptr && desc->struct_size >= BP_BUFFER_DESC_MIN_SIZE;
+  if (!known || offers(desc->kind))
+    return ExternalTable<HostDevice>::table.buffer_create_external(device, desc, type, out, error);
+  *out = nullptr;
+  return report(error, BP_UNSUPPORTED, "buffer_create_external: this device has no memory of that kind");
+}
+bp_status external_as_device(bp_device* device, const bp_external_handle* handle, uint32_t* out_kind, bp_buffer** out,
+                             bp_error* error) {
+  const bp_status status = ExternalTable<HostDevice>::table.buffer_import(device, handle, out_kind, out, error);
+  if (status == BP_OK && lack(kShared)) buffer_of(*out).kind = *out_kind = BP_MEMORY_DEVICE;
+  return status;
+}
+
 const void* get_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static constexpr bp_import_api kAsHost{sizeof(bp_import_api), 0, import_as_host};
   static const bp_native_api kAsDevice = [] {
@@ -91,8 +108,16 @@ const void* get_interface(const bp_plugin* plugin, bp_device* device, const char
     copy.buffer_wrap = wrap_as_device;
     return copy;
   }();
+  static const bp_external_api kOffered = [] {
+    bp_external_api copy = ExternalTable<HostDevice>::table;
+    copy.buffer_create_external = external_of_offered;
+    copy.buffer_import = external_as_device;
+    return copy;
+  }();
   const void* table = honest_plugin().get_interface(plugin, device, name, version);
   if (table == nullptr || device == nullptr || name == nullptr) return table;
+  if (std::string_view(name) == BP_INTERFACE_PEER) return lack(kPeer) ? nullptr : table;
+  if (std::string_view(name) == BP_INTERFACE_EXTERNAL) return lack(kExternal) ? nullptr : &kOffered;
   if (std::string_view(name) == BP_INTERFACE_NATIVE) {
     if (lack(kNative)) return nullptr;
     return lack(kShared) ? &kAsDevice : table;
@@ -301,6 +326,8 @@ const Mutation defect::without_wider_alignment = without<kAlignment>();
 const Mutation defect::without_timing = without<kTiming>();
 const Mutation defect::without_import = without<kImport>();
 const Mutation defect::without_native_handles = without<kNative>();
+const Mutation defect::without_peers = without<kPeer>();
+const Mutation defect::without_external = without<kExternal>();
 const Mutation defect::without_addresses = without<kAddresses>();
 const Mutation defect::without_determinism = without<kDeterministic>();
 const Mutation defect::without_device_scalars = without<kDeviceScalars>();

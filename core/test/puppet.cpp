@@ -22,6 +22,9 @@ struct bp_event {
 struct bp_plan {
   int unused;
 };
+struct bp_semaphore {
+  int unused;
+};
 
 namespace backplane::core::test {
 
@@ -110,6 +113,8 @@ const void* get_interface(const bp_plugin* plugin, bp_device*, const char* name,
   ++of(plugin).calls["get_interface"];
   if (version != 1) return nullptr;
   if (std::strcmp(name, BP_INTERFACE_NATIVE) == 0) return &of(plugin).native;
+  if (std::strcmp(name, BP_INTERFACE_PEER) == 0) return &of(plugin).peer;
+  if (std::strcmp(name, BP_INTERFACE_EXTERNAL) == 0) return &of(plugin).external;
   return std::strcmp(name, BP_INTERFACE_IMPORT) == 0 ? &of(plugin).import : nullptr;
 }
 void shutdown(const bp_plugin* plugin) { of(plugin).ended = true; }
@@ -221,6 +226,58 @@ bp_status buffer_wrap(bp_device* device, const bp_native_handle* native, uint32_
     return new bp_buffer{BP_MEMORY_DEVICE, reinterpret_cast<char*>(native->value), false};
   });
 }
+bp_status peer_query(bp_device* device, bp_device*, uint32_t* out, bp_error* error) {
+  *out = of(device).peer_uses;
+  return simple(device, "peer_query", error);
+}
+bp_status peer_enable(bp_device* device, bp_device*, bp_error* error) { return simple(device, "peer_enable", error); }
+bp_status peer_copy(bp_device* device, bp_stream*, bp_device*, bp_buffer*, uint64_t, bp_device*, bp_buffer*, uint64_t,
+                    uint64_t, bp_error* error) {
+  return simple(device, "peer_copy", error);
+}
+bp_status peer_map(bp_device* device, bp_device*, bp_buffer*, uint32_t* out_kind, bp_buffer** out, bp_error* error) {
+  *out_kind = of(device).wrapped_kind;
+  return make(of(device), "peer_map", out, error, [] { return new bp_buffer{BP_MEMORY_DEVICE, nullptr, false}; });
+}
+bp_status peer_wait_event(bp_device* device, bp_stream*, bp_device*, bp_event*, bp_error* error) {
+  return simple(device, "peer_wait_event", error);
+}
+bp_status external_type(bp_device* device, uint32_t, bp_external_type* out, bp_error* error) {
+  out->flags = BP_EXTERNAL_MEMORY_IMPORT;
+  return simple(device, "external_type", error);
+}
+bp_status buffer_create_external(bp_device* device, const bp_buffer_desc*, const char*, bp_buffer** out,
+                                 bp_error* error) {
+  return make(of(device), "buffer_create_external", out, error, [] {
+    return new bp_buffer{BP_MEMORY_DEVICE, nullptr, false};
+  });
+}
+bp_status buffer_export(bp_device* device, bp_buffer*, const char*, bp_external_handle* out, bp_error* error) {
+  *out = of(device).exported;
+  return simple(device, "buffer_export", error);
+}
+bp_status buffer_import(bp_device* device, const bp_external_handle*, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
+  *out_kind = of(device).wrapped_kind;
+  return make(of(device), "buffer_import", out, error, [] { return new bp_buffer{BP_MEMORY_DEVICE, nullptr, false}; });
+}
+bp_status semaphore_create(bp_device* device, const char*, uint64_t, bp_semaphore** out, bp_error* error) {
+  return make(of(device), "semaphore_create", out, error, [] { return new bp_semaphore{}; });
+}
+bp_status semaphore_export(bp_device* device, bp_semaphore*, const char*, bp_external_handle* out, bp_error* error) {
+  *out = of(device).exported;
+  return simple(device, "semaphore_export", error);
+}
+bp_status semaphore_import(bp_device* device, const bp_external_handle*, bp_semaphore** out, bp_error* error) {
+  return make(of(device), "semaphore_import", out, error, [] { return new bp_semaphore{}; });
+}
+bp_status semaphore_signal(bp_device* device, bp_stream*, bp_semaphore*, uint64_t, bp_error* error) {
+  return simple(device, "semaphore_signal", error);
+}
+bp_status semaphore_wait(bp_device* device, bp_stream*, bp_semaphore*, uint64_t, bp_error* error) {
+  return simple(device, "semaphore_wait", error);
+}
+void semaphore_destroy(bp_device* device, bp_semaphore* semaphore) { end(device, "semaphore_destroy", semaphore); }
 
 }  // namespace
 
@@ -272,6 +329,25 @@ Puppet::Puppet() {
             .event_native = event_native,
             .stream_wrap = stream_wrap,
             .buffer_wrap = buffer_wrap};
+  peer = {.struct_size = sizeof(bp_peer_api),
+          .reserved = 0,
+          .peer_query = peer_query,
+          .peer_enable = peer_enable,
+          .peer_copy = peer_copy,
+          .peer_map = peer_map,
+          .peer_wait_event = peer_wait_event};
+  external = {.struct_size = sizeof(bp_external_api),
+              .reserved = 0,
+              .external_type = external_type,
+              .buffer_create_external = buffer_create_external,
+              .buffer_export = buffer_export,
+              .buffer_import = buffer_import,
+              .semaphore_create = semaphore_create,
+              .semaphore_export = semaphore_export,
+              .semaphore_import = semaphore_import,
+              .semaphore_signal = semaphore_signal,
+              .semaphore_wait = semaphore_wait,
+              .semaphore_destroy = semaphore_destroy};
   host = {.struct_size = sizeof(bp_host),
           .abi_version = BP_ABI_VERSION,
           .context = this,

@@ -42,7 +42,10 @@ struct Puppet : SlotFailures {
   uint32_t import_kind = BP_MEMORY_SHARED;
   // The handle that the slots of bp.native return, and the kind of wrapped buffers.
   bp_native_handle handle = {sizeof(bp_native_handle), 0, 7, 0, 0, "puppet.handle"};
-  uint32_t wrapped_kind = BP_MEMORY_DEVICE;
+  uint32_t wrapped_kind = BP_MEMORY_DEVICE;  // also of mapped and of imported buffers
+  // The handle that the slots of bp.external return, and the result of peer_query.
+  bp_external_handle exported = {sizeof(bp_external_handle), 0, -1, 0, 0, 0, {}, "puppet.file", {}};
+  uint32_t peer_uses = BP_PEER_COPY | BP_PEER_OPERAND | BP_PEER_WAIT;
   std::optional<uint64_t> address;  // replaces the address of every buffer
   uint64_t map_shift = 0;           // added to the result of buffer_map
 
@@ -60,6 +63,8 @@ struct Puppet : SlotFailures {
   bp_device_api api = {};
   bp_import_api import = {};
   bp_native_api native = {};
+  bp_peer_api peer = {};
+  bp_external_api external = {};
   bp_host host = {};  // logs to `log`
 };
 

@@ -134,6 +134,8 @@ TEST(Layers, TakeEverySlotWhenOnAndLeaveEmptyOnesEmpty) {
 #define BP_SPLICED_plugin(slot)
 #define BP_SPLICED_import(slot)
 #define BP_SPLICED_native(slot)
+#define BP_SPLICED_peer(slot)
+#define BP_SPLICED_external(slot)
 #define BP_SLOT(owner, name, statuses) BP_SPLICED_##owner(name);
 #include "layers/slots.def"
 #undef BP_SLOT

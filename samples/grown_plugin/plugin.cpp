@@ -83,6 +83,7 @@ class Card : public HostDevice {
   }
   Result<Buffer*> import_memory(const bp_import_desc&, uint32_t&) = delete;
   Result<Buffer*> wrap_memory(const bp_native_handle&, uint32_t&) = delete;
+  std::span<const ExternalType> external_types() const = delete;
 
  private:
   static Status no_shared_memory() { return unsupported("the card has no SHARED memory; use DEVICE or HOST"); }

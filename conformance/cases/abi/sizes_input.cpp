@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cases/abi/cases.hpp"
+#include "cases/runtime/external.hpp"
 #include "cases/runtime/native.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/health_check.hpp"
@@ -190,6 +191,53 @@ InputRole wrap_role(std::string_view name, bool of_stream) {
           }};
 }
 
+constexpr std::string_view kBufferImport = "buffer_import", kSemaphoreImport = "semaphore_import";
+
+// Returns the InputRole of the handle that buffer_import of bp.external receives.
+InputRole memory_import_role() {
+  return {std::string(kBufferImport), BP_EXTERNAL_HANDLE_MIN_SIZE, sizeof(bp_external_handle), [](Context& context) {
+            Device& device = context.device();
+            const std::string type = type_with(context, BP_EXTERNAL_MEMORY_EXPORT | BP_EXTERNAL_MEMORY_IMPORT);
+            auto own =
+                std::make_shared<Exported>(export_of(context, external_buffer(context, device, type, 4096), type));
+            const auto slot = external_of(context, device).buffer_import;
+            return Trial{bytes_of(own->handle), [&device, slot, own](void* bytes, bp_error* error) {
+                           bp_buffer* made = nullptr;
+                           uint32_t kind = 0;
+                           const auto* given = static_cast<const bp_external_handle*>(bytes);
+                           return ended(device, slot(device.get(), given, &kind, &made, error), made,
+                                        device->buffer_destroy);
+                         }};
+          }};
+}
+// Returns the InputRole of the handle that semaphore_import of bp.external receives.
+InputRole semaphore_import_role() {
+  return {std::string(kSemaphoreImport), BP_EXTERNAL_HANDLE_MIN_SIZE, sizeof(bp_external_handle), [](Context& context) {
+            Device& device = context.device();
+            auto own = std::make_shared<Exported>(semaphore_on(context, device).exported(semaphore_type(context)));
+            const bp_external_api table = external_of(context, device);
+            return Trial{bytes_of(own->handle), [&device, table, own](void* bytes, bp_error* error) {
+                           bp_semaphore* made = nullptr;
+                           const auto* given = static_cast<const bp_external_handle*>(bytes);
+                           return ended(device, table.semaphore_import(device.get(), given, &made, error), made,
+                                        table.semaphore_destroy);
+                         }};
+          }};
+}
+
+// The extension of a role's cases, and the version that introduced the role's struct.
+struct RoleOrigin {
+  std::string_view extension = {};
+  uint32_t since = BP_VERSION(0, 2);
+};
+RoleOrigin origin_of(const InputRole& role) {
+  if (role.name == kStreamWrap || role.name == kBufferWrap) return {kNativeExtension, kNativeSince};
+  if (role.name == kBufferImport) return {kExternalExtension, kExternalSince};
+  if (role.name == kSemaphoreImport) return {kSemaphoreExtension, kExternalSince};
+  if (role.name == "import_memory") return {"IMPORT"};
+  return {};
+}
+
 OpDesc& neg() {
   static OpDesc desc = elementwise(BP_OP_NEG, BP_F32, 8);
   return desc;
@@ -269,14 +317,12 @@ void add_input(Catalogue& catalogue, const InputRole& role, const Variant& varia
     cites.push_back(size < role.minimum ? "BP-SIZE-007" : "BP-SIZE-003");
     cites.push_back("BP-SIZE-008");
   }
-  const bool native = role.name == kStreamWrap || role.name == kBufferWrap;
+  const RoleOrigin origin = origin_of(role);
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
-                       .extension = native                                           ? kNativeExtension
-                                    : role.name == std::string_view("import_memory") ? "IMPORT"
-                                                                                     : "",
+                       .extension = origin.extension,
                        .requirements = std::move(cites),
                        .run = [role, variant](Context& context) { run_input(context, role, variant); },
-                       .since = native ? kNativeSince : BP_VERSION(0, 2)});
+                       .since = origin.since});
 }
 
 // ---- Sizes of attribute structs, which plan_create receives
@@ -416,6 +462,8 @@ void add_input_size_cases(Catalogue& catalogue) {
   roles.push_back(import_role());
   roles.push_back(wrap_role(kStreamWrap, true));
   roles.push_back(wrap_role(kBufferWrap, false));
+  roles.push_back(memory_import_role());
+  roles.push_back(semaphore_import_role());
   add_plan_roles(roles);
   for (const InputRole& role : roles) {
     for (const Variant& variant : kIllegalSizes) add_input(catalogue, role, variant);

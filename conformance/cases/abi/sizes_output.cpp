@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cases/abi/cases.hpp"
+#include "cases/runtime/external.hpp"
 #include "cases/runtime/native.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/guarded.hpp"
@@ -131,6 +132,13 @@ std::vector<OutputRole> roles() {
                    };
                  },
                  kNativeExtension, kNativeSince});
+  all.push_back({"external_type", BP_EXTERNAL_TYPE_MIN_SIZE, sizeof(bp_external_type),
+                 without_object([](Context& context, void* bytes, bp_error* error) {
+                   Device& device = context.device();
+                   return external_of(context, device)
+                       .external_type(device.get(), 0, static_cast<bp_external_type*>(bytes), error);
+                 }),
+                 kExternalExtension, kExternalSince});
   return all;
 }
 

@@ -93,6 +93,11 @@ void tables_are_whole(Context& context) {
   const void* native = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_NATIVE, 1);
   if (native != nullptr)
     is_as_long_as_its_version(context, "bp_native_api", *static_cast<const bp_native_api*>(native));
+  const void* peer = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_PEER, 1);
+  if (peer != nullptr) is_as_long_as_its_version(context, "bp_peer_api", *static_cast<const bp_peer_api*>(peer));
+  const void* external = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_EXTERNAL, 1);
+  if (external != nullptr)
+    is_as_long_as_its_version(context, "bp_external_api", *static_cast<const bp_external_api*>(external));
 }
 
 void null_interface_slot(Context& context) {

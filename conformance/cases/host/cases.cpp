@@ -12,6 +12,8 @@ void add_host_cases(Catalogue& catalogue) {
   add_host_refusal_cases(catalogue);
   add_host_sharing_cases(catalogue);
   add_host_native_cases(catalogue);
+  add_host_peer_cases(catalogue);
+  add_host_external_cases(catalogue);
   add_host_order_cases(catalogue);
   add_host_model_cases(catalogue);
   add_host_gradient_cases(catalogue);

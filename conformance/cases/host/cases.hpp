@@ -12,6 +12,8 @@ void add_host_memory_cases(Catalogue& catalogue);
 void add_host_refusal_cases(Catalogue& catalogue);
 void add_host_sharing_cases(Catalogue& catalogue);
 void add_host_native_cases(Catalogue& catalogue);
+void add_host_peer_cases(Catalogue& catalogue);
+void add_host_external_cases(Catalogue& catalogue);
 void add_host_order_cases(Catalogue& catalogue);
 void add_host_model_cases(Catalogue& catalogue);
 void add_host_gradient_cases(Catalogue& catalogue);

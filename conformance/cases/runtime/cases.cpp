@@ -28,6 +28,8 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_leak_cases(catalogue);
   add_import_cases(catalogue);
   add_native_cases(catalogue);
+  add_peer_cases(catalogue);
+  add_external_cases(catalogue);
   add_thread_state_cases(catalogue);
   add_process_cases(catalogue);
 }

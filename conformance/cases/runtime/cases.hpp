@@ -29,6 +29,9 @@ void add_neighbour_cases(Catalogue& catalogue);
 void add_import_cases(Catalogue& catalogue);
 void add_native_cases(Catalogue& catalogue);
 void add_native_wrap_cases(Catalogue& catalogue);
+void add_peer_cases(Catalogue& catalogue);
+void add_external_cases(Catalogue& catalogue);
+void add_external_semaphore_cases(Catalogue& catalogue);
 void add_stale_cases(Catalogue& catalogue);
 void add_thread_state_cases(Catalogue& catalogue);
 

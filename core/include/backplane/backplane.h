@@ -46,6 +46,7 @@ typedef struct bph_device bph_device;
 typedef struct bph_stream bph_stream;
 typedef struct bph_event bph_event;
 typedef struct bph_buffer bph_buffer;
+typedef struct bph_semaphore bph_semaphore;
 
 /* ---- This library ---------------------------------------------------------------------------- */
 
@@ -260,6 +261,18 @@ BPH_API bp_status bph_device_get_interface(bph_device* device, const char* name,
  * Since: 0.3. */
 BPH_API bp_status bph_device_get_native(bph_device* device, uint32_t index, bp_native_handle* out, bp_error* error);
 
+/* Returns the uses that `device` has for the objects of `peer`, a mask of BP_PEER_* (peer.h). The
+ * result is 0 if the plugins or the registries of both devices differ, or if the plugin has no
+ * bp.peer. bph_copy_across and bph_stream_wait_event state which uses they need.
+ * Errors: INVALID_ARGUMENT if both devices are the same.
+ * Since:  0.3. */
+BPH_API bp_status bph_device_query_peer(bph_device* device, bph_device* peer, uint32_t* out, bp_error* error);
+
+/* Returns type number `index` of the handles that the device exports or imports (external.h).
+ * Errors: UNSUPPORTED past the last type, and if the plugin has no bp.external.
+ * Since:  0.3. */
+BPH_API bp_status bph_device_external_type(bph_device* device, uint32_t index, bp_external_type* out, bp_error* error);
+
 /* Counters since the device was opened. Role: output. */
 typedef struct bph_stats {
   uint32_t struct_size;
@@ -288,6 +301,8 @@ typedef struct bph_stats {
   uint64_t decomposed_executions; /* composites that ran as primitives */
   uint64_t plans_specialized;     /* plans for a recurring size; also counted in plans_created */
   uint64_t plugin_faults;         /* valid descriptors that plan_create refused as invalid */
+  uint64_t peer_copies;           /* copies from another device through bp.peer; since 0.3 */
+  uint64_t peer_bytes;            /* since 0.3 */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 
@@ -397,6 +412,35 @@ BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, 
  *         bytes.
  * Since:  0.3. */
 BPH_API bp_status bph_buffer_get_native(bph_buffer* buffer, bp_native_handle* out, bp_error* error);
+
+/* Creates a buffer that bph_buffer_export can export as `type` (external.h). The memory does not
+ * come from core's cache. `desc->bytes` is at least 1, and `desc->flags` is 0.
+ * Errors: UNSUPPORTED if the plugin does not export memory of this kind as `type`;
+ *         INVALID_ARGUMENT; OUT_OF_MEMORY.
+ * Since:  0.3. */
+BPH_API bp_status bph_buffer_create_external(bph_device* device, const bph_buffer_desc* desc, const char* type,
+                                             bph_buffer** out, bp_error* error);
+/* Returns a handle of the buffer's memory. The caller owns and closes out->fd. The memory lives
+ * until the last descriptor and the last buffer over it end, in any process. Other devices and
+ * processes use the memory after a wait of the host, or after a semaphore.
+ * Errors: UNSUPPORTED if the plugin does not export the memory as `type`; INVALID_ARGUMENT for a
+ *         buffer of core's cache, which shares its memory with other buffers; OUT_OF_MEMORY.
+ * Since:  0.3. */
+BPH_API bp_status bph_buffer_export(bph_buffer* buffer, const char* type, bp_external_handle* out, bp_error* error);
+/* Creates a buffer over the memory of a handle. The caller keeps handle->fd, and may close it after
+ * the call. `stream` has the meaning of bph_buffer_desc.stream.
+ * Errors: UNSUPPORTED for a type, a device or an offset that the plugin does not import;
+ *         INVALID_ARGUMENT for a wrong handle, and for bytes beyond the memory; OUT_OF_MEMORY.
+ * Since:  0.3. */
+BPH_API bp_status bph_buffer_import_external(bph_device* device, const bp_external_handle* handle, bph_stream* stream,
+                                             bph_buffer** out, bp_error* error);
+/* Creates a buffer of `device` over the memory of `buffer`, which belongs to another device. The
+ * new buffer keeps `buffer` alive. The caller orders the work of both devices.
+ * Errors: UNSUPPORTED if the plugin does not map the memory (BP_PEER_OPERAND); INVALID_ARGUMENT for
+ *         a buffer of the same device or of core's cache; OUT_OF_MEMORY.
+ * Since:  0.3. */
+BPH_API bp_status bph_buffer_map_peer(bph_device* device, bph_buffer* buffer, bph_stream* stream, bph_buffer** out,
+                                      bp_error* error);
 /* Finds the living buffer whose address range contains `address`, on any device, and the offset in
  * that buffer. Finds only imported buffers, and buffers whose address bph_buffer_get_info or
  * bph_buffer_map returned. Both returned handles are borrowed from their owners. Any thread may
@@ -499,7 +543,8 @@ BPH_API bp_status bph_event_record(bph_event* event, bph_stream* stream, bp_erro
 /* Waits on the host until the event, as last recorded, has completed. Errors: TIMEOUT;
  * EXECUTION_FAILED; DEVICE_LOST. */
 BPH_API bp_status bph_event_wait(bph_event* event, uint64_t timeout_ns, bp_error* error);
-/* Makes later work of `stream` wait until `event`, as last recorded, has completed. */
+/* Makes later work of `stream` wait until `event`, as last recorded, has completed. Since 0.3, the
+ * event may belong to another device for which bph_device_query_peer returns BP_PEER_WAIT. */
 BPH_API bp_status bph_stream_wait_event(bph_stream* stream, bph_event* event, bp_error* error);
 /* Returns the device time from `begin` to `end` in nanoseconds. Errors: NOT_READY; INVALID_ARGUMENT
  * for events without timing; UNSUPPORTED. */
@@ -525,6 +570,39 @@ BPH_API bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_e
  *         such handle; EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.3. */
 BPH_API bp_status bph_event_get_native(bph_event* event, bp_native_handle* out, bp_error* error);
+
+/* Creates a semaphore with the value `value`, which bph_semaphore_export can export as `type`
+ * (external.h).
+ * Errors: UNSUPPORTED if the plugin has no such semaphores; OUT_OF_MEMORY.
+ * Since:  0.3. */
+BPH_API bp_status bph_semaphore_create(bph_device* device, const char* type, uint64_t value, bph_semaphore** out,
+                                       bp_error* error);
+/* Creates a semaphore of the device that is the semaphore of a handle. The caller keeps handle->fd.
+ * Errors: UNSUPPORTED for a type or a device that the plugin does not import; INVALID_ARGUMENT for
+ *         a wrong handle; OUT_OF_MEMORY.
+ * Since:  0.3. */
+BPH_API bp_status bph_semaphore_import(bph_device* device, const bp_external_handle* handle, bph_semaphore** out,
+                                       bp_error* error);
+/* Returns a handle of the semaphore. The caller owns and closes out->fd.
+ * Errors: UNSUPPORTED if the plugin does not export the semaphore as `type`; OUT_OF_MEMORY.
+ * Since:  0.3. */
+BPH_API bp_status bph_semaphore_export(bph_semaphore* semaphore, const char* type, bp_external_handle* out,
+                                       bp_error* error);
+/* Releases the caller's reference. Streams that signal the semaphore or wait for it keep it until
+ * they end. */
+BPH_API void bph_semaphore_release(bph_semaphore* semaphore);
+/* Raises the semaphore to `value` after all earlier work of `stream`, or at once if `stream` is
+ * null. If the stream fails first, the semaphore is not raised.
+ * Errors: INVALID_ARGUMENT for a stream of another device; UNSUPPORTED for a null stream if the
+ *         plugin cannot raise the semaphore from the host; EXECUTION_FAILED; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_semaphore_signal(bph_semaphore* semaphore, bph_stream* stream, uint64_t value, bp_error* error);
+/* Makes later work of `stream` wait until the semaphore has reached `value`. The wait may come
+ * before the signal.
+ * Errors: INVALID_ARGUMENT for a stream of another device; UNSUPPORTED; EXECUTION_FAILED;
+ *         DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_semaphore_wait(bph_semaphore* semaphore, bph_stream* stream, uint64_t value, bp_error* error);
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
@@ -563,9 +641,12 @@ BPH_API bp_status bph_copy_out(bph_stream* stream, void* dst, bph_buffer* src, u
                                uint32_t flags, bp_error* error);
 /* Copies between buffers of two streams, whose devices and plugins may differ. The copy follows all
  * earlier work of both streams and precedes their later work. On one device, events order the copy
- * without a wait. Between devices the copy goes through host memory, and the host waits for
- * src_stream. The stats of the target device count the copy as staged. The host also waits for
- * dst_stream if dst is HOST or the copy exceeds 4 MiB. `flags` must be 0.
+ * without a wait. Since 0.3, the same is true between two devices if bph_device_query_peer returns
+ * BP_PEER_COPY and BP_PEER_WAIT for the target device and its peer, and BP_PEER_WAIT in the other
+ * direction; bph_stats.peer_copies of the target device counts the copy. Otherwise the copy goes
+ * through host memory, and the host waits for src_stream. The stats of the target device count the
+ * copy as staged. The host also waits for dst_stream if dst is HOST or the copy exceeds 4 MiB.
+ * `flags` must be 0.
  * Errors: the errors of bph_copy; INVALID_ARGUMENT if both streams are the same.
  * Since:  0.2. */
 BPH_API bp_status bph_copy_across(bph_stream* dst_stream, bph_buffer* dst, uint64_t dst_offset, bph_stream* src_stream,

@@ -160,6 +160,8 @@ bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error) 
     stats.workspace_bytes = read(target.counters.workspace_bytes);
     stats.decomposed_executions = read(target.counters.decomposed_executions);
     stats.plugin_faults = read(target.counters.plugin_faults);
+    stats.peer_copies = read(target.counters.peer_copies);
+    stats.peer_bytes = read(target.counters.peer_bytes);
     write_output(out, stats, "bph_device_stats", "bph_stats");
   });
 }

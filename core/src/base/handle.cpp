@@ -48,6 +48,8 @@ const char* handle_type_name(HandleType type) noexcept {
       return "event";
     case HandleType::buffer:
       return "buffer";
+    case HandleType::semaphore:
+      return "semaphore";
   }
   return "object";
 }

@@ -23,7 +23,8 @@ enum class HandleType : uint8_t {
   device = 0xA3,
   stream = 0xA4,
   event = 0xA5,
-  buffer = 0xA6
+  buffer = 0xA6,
+  semaphore = 0xA8
 };
 
 const char* handle_type_name(HandleType type) noexcept;

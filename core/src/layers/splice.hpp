@@ -26,12 +26,22 @@ Function slot_below(const WrappedPlugin& own, bp_device* inner, Function Table::
   }
 }
 
+// Returns the argument that the plugin receives. Devices are the only handles that layers replace.
+template <class Argument>
+Argument argument_below(Argument argument) {
+  if constexpr (std::is_same_v<Argument, bp_device*>) {
+    return argument == nullptr ? nullptr : reinterpret_cast<WrappedDevice*>(argument)->inner;
+  } else {
+    return argument;
+  }
+}
+
 // Calls the slot that a layer's slot wraps. Returns UNSUPPORTED if the plugin lacks the slot.
 template <class Function, class Table, class... Args>
 bp_status call_below(const WrappedPlugin& own, bp_device* inner, Slot slot, Function Table::*member, bp_error* error,
                      Args... args) {
   const Function function = slot_below(own, inner, member);
-  if (function != nullptr) return function(inner, args...);
+  if (function != nullptr) return function(inner, argument_below(args)...);
   return Error(BP_UNSUPPORTED, "{:.64}: the device has no slot {}", own.table.name, slot_name(slot)).write(error);
 }
 
@@ -50,6 +60,7 @@ void splice_device(WrappedPlugin& own) {
 #define BP_SPLICE_device(name) splice_slot(api.name, has.name, &Shim<Slot::name, &bp_device_api::name>::call);
 #define BP_SLOT(owner, name, statuses) BP_SPLICE_##owner(name)
 #define BP_INTERFACE_SLOT(owner, name, statuses) own.owner.name = &Shim<Slot::name, &bp_##owner##_api::name>::call;
+#define BP_INTERFACE_DESTROY(owner, name) own.owner.name = &Destroy<&bp_##owner##_api::name>::call;
 #include "layers/slots.def"
 #undef BP_SLOT
 #undef BP_SPLICE_plugin

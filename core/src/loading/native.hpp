@@ -4,8 +4,7 @@
 
 #include <type_traits>
 
-#include "loading/device.hpp"
-#include "loading/interfaces.hpp"
+#include "loading/interface_slot.hpp"
 #include "loading/plugin_call.hpp"
 
 namespace backplane::core {
@@ -14,10 +13,7 @@ namespace backplane::core {
 // host API's function, and `slot` is the name of the slot.
 template <class Function>
 Function native_slot(const Device& device, const char* function, const char* slot, Function bp_native_api::*member) {
-  const Plugin& plugin = *device.plugin;
-  const void* table = plugin.get_interface(device.handle, BP_INTERFACE_NATIVE, 1);
-  const Function found = known_interface<bp_native_api>(table, plugin.instance->abi_version).*member;
-  if (found != nullptr) return found;
+  if (const Function found = interface_of<bp_native_api>(device).*member; found != nullptr) return found;
   throw Error(BP_UNSUPPORTED, "{}: {} has no {} (interface {}); use copies and events of this library instead",
               function, device.name, slot, BP_INTERFACE_NATIVE);
 }

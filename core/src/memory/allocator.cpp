@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "loading/native.hpp"
+#include "loading/peer.hpp"
 #include "memory/allocator_state.hpp"
 
 namespace backplane::core {
@@ -240,13 +241,15 @@ Block& Allocator::empty_block() {
   return block;
 }
 
-Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream) {
+template <class Create>
+Block& Allocator::raw(const char* slot, uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream,
+                      const Create& create_buffer) {
   State& state = *state_;
   state.require_offered(kind, bytes);
   poll_pending();
   Block& block = state.fresh_block();
   bp_error error = fresh_error();
-  const auto create = [&] { return state.create_raw(kind, bytes, alignment, &block.plugin_buffer, &error); };
+  const auto create = [&] { return create_buffer(&block.plugin_buffer, &error); };
   bp_status status = create();
   if (status == BP_OUT_OF_MEMORY) {
     state.reclaim();
@@ -264,7 +267,7 @@ Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, S
   if (status != BP_OK) {
     state.recycle_block(block);
     if (status == BP_OUT_OF_MEMORY) state.exhausted(kind, bytes, error);
-    throw plugin_failure(state.device, "buffer_create", status, error);
+    throw plugin_failure(state.device, slot, status, error);
   }
   block.source = Block::Source::raw;
   block.device = &state.device;
@@ -277,6 +280,27 @@ Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, S
   const std::lock_guard guard(state.lock);
   state.count(block, true, false);
   return block;
+}
+
+Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream) {
+  return raw("buffer_create", kind, bytes, alignment, stream,
+             [&](bp_buffer** out, bp_error* error) { return state_->create_raw(kind, bytes, alignment, out, error); });
+}
+
+Block& Allocator::external_block(const bph_buffer_desc& given, const char* type, Stream* stream,
+                                 decltype(bp_external_api::buffer_create_external) create) {
+  const Device& device = state_->device;
+  const bp_buffer_desc desc = {sizeof(desc), given.kind, given.bytes,
+                               given.alignment <= device.info.alignment ? 0 : given.alignment};
+  return raw("buffer_create_external", given.kind, given.bytes, given.alignment, stream,
+             [&](bp_buffer** out, bp_error* error) {
+               *error = fresh_error();
+               *out = nullptr;
+               const bp_status status = create(device.handle, &desc, type, out, error);
+               if (status != BP_OK || *out != nullptr) return status;
+               Error(BP_INTERNAL, "it returned OK with a null buffer, which is nonconforming").write(error);
+               return bp_status{BP_INTERNAL};
+             });
 }
 
 template <class Create>
@@ -314,8 +338,7 @@ Block& Allocator::adopt(const char* slot, uint64_t start, uint64_t bytes, bool h
 
 Block& Allocator::import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out) {
   const Device& device = state_->device;
-  const auto table = known_interface<bp_import_api>(device.plugin->get_interface(device.handle, BP_INTERFACE_IMPORT, 1),
-                                                    device.plugin->instance->abi_version);
+  const auto table = interface_of<bp_import_api>(device);
   if (table.import_memory == nullptr) {
     throw Error(BP_UNSUPPORTED,
                 "bph_buffer_import: {} takes no foreign memory (no interface {}); create a buffer and copy into it",
@@ -342,6 +365,23 @@ Block& Allocator::wrap_block(const bp_native_handle& native) {
                {device.info.memory_kinds, "a kind of bp_device_info"},
                [&](bp_device* handle, uint32_t* kind, bp_buffer** out, bp_error* error) {
                  return wrap(handle, &native, kind, out, error);
+               });
+}
+
+Block& Allocator::import_external(const bp_external_handle& handle, decltype(bp_external_api::buffer_import) slot) {
+  const bp_device_info& info = state_->device.info;
+  return adopt("buffer_import", info.alignment + handle.offset, handle.bytes, true,
+               {info.memory_kinds, "a kind of bp_device_info"},
+               [&](bp_device* device, uint32_t* kind, bp_buffer** out, bp_error* error) {
+                 return slot(device, &handle, kind, out, error);
+               });
+}
+
+Block& Allocator::map_peer(const Buffer& source, const PeerAccess& access) {
+  return adopt("peer_map", uint64_t{1} << source.alignment_log2, source.bytes, true,
+               {state_->device.info.memory_kinds, "a kind of bp_device_info"},
+               [&](bp_device* device, uint32_t* kind, bp_buffer** out, bp_error* error) {
+                 return access.slots.peer_map(device, source.device->handle, source.plugin_buffer, kind, out, error);
                });
 }
 

@@ -25,6 +25,7 @@ class Stream;
 class Timeline;
 struct Block;  // private to the allocator, as are EndingStream and Pool
 struct EndingStream;
+struct PeerAccess;
 struct Pool;
 
 // Maximum alignment in bytes that a caller may request or a device may have.
@@ -86,6 +87,13 @@ class Allocator {
   Block& import_block(const bph_import_desc& desc);
   // Makes a block over native memory. `native` has been checked, except for its type and value.
   Block& wrap_block(const bp_native_handle& native);
+  // Makes a block with memory that `create`, the slot buffer_create_external, exports as `type`.
+  Block& external_block(const bph_buffer_desc& desc, const char* type, Stream* stream,
+                        decltype(bp_external_api::buffer_create_external) create);
+  // Makes a block over the memory of a handle with `slot`, the slot buffer_import. handle.bytes is not 0.
+  Block& import_external(const bp_external_handle& handle, decltype(bp_external_api::buffer_import) slot);
+  // Makes a block over the memory of another device's buffer. The caller keeps that buffer alive.
+  Block& map_peer(const Buffer& source, const PeerAccess& access);
   // Imports host memory for one copy on `stream`. release_block frees the block in stream order.
   // Returns null if the plugin refuses the import.
   Block* import_for_copy(void* address, uint64_t bytes, Stream& stream);
@@ -122,6 +130,10 @@ class Allocator {
   template <class Create>
   Block& adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, Kinds kinds, const Create& create);
   Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);
+  // Creates a plugin buffer with `create(bp_buffer**, bp_error*)`, the slot `slot`, and makes a block
+  // for it. Frees cached memory and tries again if memory is exhausted.
+  template <class Create>
+  Block& raw(const char* slot, uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, const Create& create);
 
   std::unique_ptr<State> state_;
   std::atomic<uint32_t> pending_{0};  // number of waiting blocks and streams

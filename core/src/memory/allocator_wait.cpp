@@ -90,6 +90,7 @@ void Allocator::State::poll_timelines() noexcept {
 void Allocator::State::finish_stream(EndingStream* ended) noexcept {
   const std::unique_ptr<EndingStream> stream(ended);
   if (stream->handle != nullptr) device.api->stream_destroy(device.handle, stream->handle);
+  stream->semaphores.clear();
   stream->timeline->complete(stream->timeline->point());
   stream->timeline->destroy_markers(device);
   const std::unique_ptr<Pool> pool(stream->pool);

@@ -6,7 +6,8 @@
 #include <bit>
 
 #include "base/structs.hpp"
-#include "loading/device.hpp"
+#include "loading/external.hpp"
+#include "loading/peer.hpp"
 #include "loading/plugin_call.hpp"
 #include "memory/allocator.hpp"
 #include "memory/pool.hpp"
@@ -71,6 +72,33 @@ Block& wrapped_block(Device& device, const bp_native_handle& given) {
   return device.allocator.wrap_block(native);
 }
 
+// Makes a buffer of a block over memory that this library did not allocate. Calls the block's
+// release callback with `context` when the memory is no longer used.
+Buffer& over(Device& device, Block& block, Stream* stream, void (*release)(void*) = nullptr, void* context = nullptr) {
+  Buffer& buffer = with_handle(device, block);
+  block.any_stream = stream == nullptr;
+  if (stream != nullptr) block.user = stream->timeline;
+  try {
+    (void)device.allocator.address_of(block);
+  } catch (...) {
+    Buffer::end(buffer, buffer.public_handle);
+    throw;
+  }
+  block.release = release;
+  block.context = context;
+  return buffer;
+}
+
+// Throws unless the buffer is a whole buffer of the plugin.
+void require_own_memory(const char* function, const Block& block) {
+  if (block.source == Block::Source::raw || block.source == Block::Source::imported) return;
+  throw Error(
+      BP_INVALID_ARGUMENT,
+      "{}: the memory of this buffer of {} bytes comes from a cache and belongs to other buffers too; create the "
+      "buffer with BPH_BUFFER_RAW or bph_buffer_create_external",
+      function, block.bytes);
+}
+
 }  // namespace
 
 Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stream) {
@@ -115,18 +143,67 @@ Buffer& Buffer::import(Device& device, const bph_import_desc& desc, Stream* stre
   }
   require_same_device(function, device, stream);
   Block& block = wraps ? wrapped_block(device, *desc.native) : imported_block(device, desc);
-  Buffer& buffer = with_handle(device, block);
-  block.any_stream = stream == nullptr;
-  if (stream != nullptr) block.user = stream->timeline;
+  return over(device, block, stream, desc.release, desc.context);
+}
+
+Buffer& Buffer::create_external(Device& device, const bph_buffer_desc& desc, const char* type, Stream* stream) {
+  constexpr const char* function = "bph_buffer_create_external";
+  if ((desc.flags | desc.reserved) != 0) {
+    throw Error(BP_UNSUPPORTED, "{}: flags {:#x} or reserved {:#x} has unknown bits; pass 0", function, desc.flags,
+                desc.reserved);
+  }
+  if (desc.alignment != 0 && (!std::has_single_bit(desc.alignment) || desc.alignment > kMaxAlignment)) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: alignment {} is not a power of two up to {}; 0 is the device's own", function,
+                desc.alignment, kMaxAlignment);
+  }
+  if (desc.bytes == 0) throw Error(BP_INVALID_ARGUMENT, "{}: 0 bytes are no memory; request at least 1", function);
+  require_same_device(function, device, stream);
+  const auto create =
+      external_slot(device, function, "buffer_create_external", &bp_external_api::buffer_create_external);
+  return with_handle(device, device.allocator.external_block(desc, type, stream, create));
+}
+
+Buffer& Buffer::import_external(Device& device, const bp_external_handle& handle, Stream* stream) {
+  constexpr const char* function = "bph_buffer_import_external";
+  if (handle.bytes == 0) throw Error(BP_INVALID_ARGUMENT, "{}: handle.bytes is 0; state at least 1", function);
+  require_same_device(function, device, stream);
+  const auto import = external_slot(device, function, "buffer_import", &bp_external_api::buffer_import);
+  return over(device, device.allocator.import_external(handle, import), stream);
+}
+
+Buffer& Buffer::map_peer(Device& device, Buffer& source, Stream* stream) {
+  constexpr const char* function = "bph_buffer_map_peer";
+  if (source.device == &device) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: the buffer already belongs to {}; use it as it is", function, device.name);
+  }
+  require_own_memory(function, block_of(source));
+  require_same_device(function, device, stream);
+  const PeerAccess access = peer_access(device, *source.device);
+  if (!access.has(BP_PEER_OPERAND)) {
+    throw Error(BP_UNSUPPORTED, "{}: {} cannot use memory of {} (BP_PEER_OPERAND); copy with bph_copy_across", function,
+                device.name, source.device->name);
+  }
+  enable_peer(access, device, *source.device);
+  Block& block = device.allocator.map_peer(source, access);
+  source.hold();
   try {
-    (void)device.allocator.address_of(block);
+    return over(
+        device, block, stream, [](void* held) { static_cast<Buffer*>(held)->end_hold(); }, &source);
   } catch (...) {
-    end(buffer, buffer.public_handle);
+    source.end_hold();
     throw;
   }
-  block.release = desc.release;
-  block.context = desc.context;
-  return buffer;
+}
+
+bp_external_handle Buffer::exported(const char* type) {
+  constexpr const char* function = "bph_buffer_export";
+  require_own_memory(function, block_of(*this));
+  const auto slot = external_slot(*device, function, "buffer_export", &bp_external_api::buffer_export);
+  bp_external_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  bp_error error = fresh_error();
+  check(*device, "buffer_export", slot(device->handle, plugin_buffer, type, &handle, &error), error);
+  return handle;
 }
 
 void Buffer::end(Buffer& buffer, uint64_t handle) noexcept {

@@ -31,6 +31,13 @@ class Buffer {
   static Buffer& create(Device& device, const bph_buffer_desc& desc, Stream* stream);
   // `desc` is the caller's descriptor. Throws the errors that bph_buffer_import returns.
   static Buffer& import(Device& device, const bph_import_desc& desc, Stream* stream);
+  // Implement bph_buffer_create_external, bph_buffer_import_external and bph_buffer_map_peer, and
+  // throw the errors of these functions.
+  static Buffer& create_external(Device& device, const bph_buffer_desc& desc, const char* type, Stream* stream);
+  static Buffer& import_external(Device& device, const bp_external_handle& handle, Stream* stream);
+  static Buffer& map_peer(Device& device, Buffer& source, Stream* stream);
+  // Implements bph_buffer_export, and throws that function's errors.
+  bp_external_handle exported(const char* type);
   // Releases `buffer`, unless another call has already released `handle`.
   static void end(Buffer& buffer, uint64_t handle) noexcept;
 

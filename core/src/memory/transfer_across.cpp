@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two streams. Events order a copy on one device. A copy between two devices goes
-// through host memory.
+// Copies between two streams. Events order a copy on one device, and a copy between two devices that
+// are peers. Any other copy between two devices goes through host memory.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "loading/peer.hpp"
 #include "loading/plugin_call.hpp"
 #include "memory/transfer.hpp"
 #include "memory/transfer_enqueue.hpp"
@@ -42,6 +43,13 @@ class OwnEvent {
     check_enqueue(stream, "stream_wait_event",
                   stream.api->stream_wait_event(device_.handle, stream.handle, event_, &error), error);
   }
+  // Makes a stream of another device wait.
+  void make_peer_wait(Stream& stream, const PeerAccess& access) {
+    bp_error error = fresh_error();
+    const bp_status status =
+        access.slots.peer_wait_event(stream.device_handle, stream.handle, device_.handle, event_, &error);
+    check_enqueue(stream, "peer_wait_event", status, error);
+  }
 
  private:
   Device& device_;
@@ -70,6 +78,53 @@ void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_str
   }
   const StreamLock lock(src_stream, kFunction);
   after.make_wait(src_stream);
+}
+
+// The access of two devices to each other. `forth` is the access of the target device.
+struct Peers {
+  PeerAccess forth, back;
+  bool can_copy() const noexcept { return forth.has(BP_PEER_COPY | BP_PEER_WAIT) && back.has(BP_PEER_WAIT); }
+};
+Peers peers_of(const Device& dst, const Device& src) {
+  Peers peers;
+  peers.forth = peer_access(dst, src);
+  if (peers.forth.uses != 0) peers.back = peer_access(src, dst);
+  return peers;
+}
+
+void between_peers(const Peers& peers, Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_stream, Buffer& src,
+                   uint64_t from, uint64_t bytes) {
+  Device& target = *dst_stream.device;
+  Device& source = *src_stream.device;
+  enable_peer(peers.forth, target, source);
+  enable_peer(peers.back, source, target);
+  // Locks and unlocks dst_stream, so that an illegal call throws before anything is enqueued.
+  { const StreamLock check(dst_stream, kFunction); }
+  OwnEvent before(source), after(target);
+  src.record_foreign(dst_stream);
+  dst.record(dst_stream);
+  {
+    const StreamLock lock(src_stream, kFunction);
+    src_stream.begin_call();
+    before.record(src_stream);
+  }
+  {
+    const StreamLock lock(dst_stream, kFunction);
+    dst_stream.begin_call();
+    before.make_peer_wait(dst_stream, peers.forth);
+    bp_error error = fresh_error();
+    const bp_status status =
+        peers.forth.slots.peer_copy(target.handle, dst_stream.handle, target.handle, dst.plugin_buffer, to,
+                                    source.handle, src.plugin_buffer, from, bytes, &error);
+    check_enqueue(dst_stream, "peer_copy", status, error);
+    after.record(dst_stream);
+  }
+  {
+    const StreamLock lock(src_stream, kFunction);
+    after.make_peer_wait(src_stream, peers.back);
+  }
+  target.counters.peer_copies.fetch_add(1, std::memory_order_relaxed);
+  target.counters.peer_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 // Reads `src` into host memory in chunks, and enqueues the copy of each chunk to `dst` before
@@ -119,12 +174,15 @@ void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& s
   require_inside(kFunction, "src", src, src_offset, bytes);
   if (bytes == 0) return;
   if (dst.kind == BP_MEMORY_HOST && src.kind == BP_MEMORY_HOST) both_host(kFunction, bytes);
+  const uint64_t to = dst.plugin_offset + dst_offset, from = src.plugin_offset + src_offset;
   if (dst.device == src.device) {
-    const uint64_t to = dst.plugin_offset + dst_offset, from = src.plugin_offset + src_offset;
     if (dst.plugin_buffer == src.plugin_buffer && to < from + bytes && from < to + bytes) {
       overlap(kFunction, bytes, src_offset, dst_offset);
     }
     return on_one_device(dst_stream, dst, to, src_stream, src, from, bytes);
+  }
+  if (const Peers peers = peers_of(*dst.device, *src.device); peers.can_copy()) {
+    return between_peers(peers, dst_stream, dst, to, src_stream, src, from, bytes);
   }
   if (dst.kind == BP_MEMORY_HOST) {
     char* const address = static_cast<char*>(dst.map()) + dst_offset;

@@ -4,7 +4,10 @@
 
 #include <backplane/backplane.h>
 
+#include <vector>
+
 #include "base/ref.hpp"
+#include "streams/semaphore.hpp"
 #include "streams/timeline.hpp"
 
 namespace backplane::core {
@@ -18,6 +21,7 @@ struct EndingStream {
   EndingStream* next = nullptr;
   void (*release)(void*) = nullptr;  // callback of a native stream; its argument is `context`
   void* context = nullptr;
+  std::vector<Ref<PluginSemaphore>> semaphores;  // the semaphores that the stream's work uses
 };
 
 }  // namespace backplane::core

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "loading/peer.hpp"
 #include "loading/plugin_call.hpp"
 
 namespace backplane::core {
@@ -81,6 +82,10 @@ bp_status Event::try_wait(uint64_t timeout_ns) {
 }
 
 void Event::make_wait(Stream& stream) {
+  if (device.get() != stream.device.get()) {
+    const PeerAccess access = peer_access(*stream.device, *device);
+    if (access.has(BP_PEER_WAIT)) return make_peer_wait(stream, access);
+  }
   require_same_device("bph_stream_wait_event", "event", *device, "stream", *stream.device);
   const StreamLock stream_lock(stream, "bph_stream_wait_event");
   stream.begin_call();
@@ -88,6 +93,17 @@ void Event::make_wait(Stream& stream) {
   const bp_status status = device->api->stream_wait_event(device->handle, stream.handle, handle, &error);
   stream.count_enqueue(status);
   check(*device, "stream_wait_event", status, error);
+}
+
+void Event::make_peer_wait(Stream& stream, const PeerAccess& access) {
+  const Device& waiting = *stream.device;
+  enable_peer(access, waiting, *device);
+  const StreamLock stream_lock(stream, "bph_stream_wait_event");
+  stream.begin_call();
+  bp_error error = fresh_error();
+  const bp_status status = access.slots.peer_wait_event(waiting.handle, stream.handle, device->handle, handle, &error);
+  stream.count_enqueue(status);
+  check(waiting, "peer_wait_event", status, error);
 }
 
 bp_status Event::elapsed(Event& begin, Event& end, int64_t* out_ns) {

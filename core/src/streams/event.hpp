@@ -16,6 +16,8 @@
 
 namespace backplane::core {
 
+struct PeerAccess;
+
 class Event final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::event;
@@ -30,6 +32,7 @@ class Event final : public Object {
   void record(Stream& stream);
   // Returns OK or TIMEOUT. Throws EXECUTION_FAILED and DEVICE_LOST.
   bp_status try_wait(uint64_t timeout_ns);
+  // `stream` may belong to a device that has BP_PEER_WAIT for the event's device.
   void make_wait(Stream& stream);
   // Returns OK or NOT_READY. Throws on any other status.
   static bp_status elapsed(Event& begin, Event& end, int64_t* out_ns);
@@ -38,6 +41,7 @@ class Event final : public Object {
 
  private:
   Event() = default;
+  void make_peer_wait(Stream& stream, const PeerAccess& access);
 
   SpinLock lock_;
   // Number of record() calls that have begun, plus the number that have returned. An odd value

@@ -76,6 +76,12 @@ bp_native_handle Stream::native() {
   return native_handle(*device, function, "stream_native", &bp_native_api::stream_native, handle);
 }
 
+void Stream::keep(const Ref<PluginSemaphore>& semaphore) {
+  auto& kept = ending_->semaphores;
+  const auto same = [&](const Ref<PluginSemaphore>& each) { return each.get() == semaphore.get(); };
+  if (std::none_of(kept.begin(), kept.end(), same)) kept.push_back(semaphore);
+}
+
 void Stream::enqueue(Enqueue callback, void* context) {
   const StreamLock lock(*this, "bph_stream_enqueue");
   begin_call();

@@ -26,6 +26,7 @@
 namespace backplane::core {
 
 struct EndingStream;
+class PluginSemaphore;
 
 // A plugin event that is recorded after all enqueued work of a stream. Callers wait for the event
 // without holding the stream's lock.
@@ -105,6 +106,8 @@ class Stream final : public Object {
   void enqueue(Enqueue callback, void* context);
   // Implements bph_stream_get_native, and throws that function's errors.
   bp_native_handle native();
+  // Keeps the semaphore until the stream's work has completed. The caller holds the stream's lock.
+  void keep(const Ref<PluginSemaphore>& semaphore);
   // Returns false on a thread that is inside an enqueue callback of this stream.
   bool may_wait() const noexcept;
 

@@ -196,7 +196,7 @@ struct Shim<slot, member> {
 // Forwards calls to the destroy slots unchanged.
 template <auto member>
 struct Pass;
-template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
+template <class Table, class Handle, void (*Table::*member)(bp_device*, Handle*)>
 struct Pass<member> {
   static void call(bp_device* handle, Handle* object) {
     FaultDevice& device = of(handle);
@@ -205,7 +205,7 @@ struct Pass<member> {
       const std::lock_guard lock(device.mutex);
       device.streams.erase(object);
     }
-    (device.owner.next.*member)(device.inner, object);
+    if (const auto slot = slot_below(device.owner, device.inner, member); slot != nullptr) slot(device.inner, object);
   }
 };
 

@@ -46,6 +46,7 @@ struct TraceDevice : WrappedDevice {
   void forget(const bp_stream* stream);
   void forget(const bp_event* event);
   void forget(const bp_plan* plan);
+  void forget(const bp_semaphore*) {}  // the trace keeps no state of semaphores
 
  private:
   void name_track(Track track, const std::string& name);

@@ -30,6 +30,7 @@ constexpr const char* category_of(Slot slot) {
     case Slot::copy:
     case Slot::copy_in:
     case Slot::copy_out:
+    case Slot::peer_copy:
       return "copy";
     case Slot::buffer_create:
     case Slot::buffer_map:
@@ -38,6 +39,10 @@ constexpr const char* category_of(Slot slot) {
     case Slot::import_memory:
     case Slot::buffer_native:
     case Slot::buffer_wrap:
+    case Slot::peer_map:
+    case Slot::buffer_create_external:
+    case Slot::buffer_export:
+    case Slot::buffer_import:
       return "memory";
     default:
       return "order";
@@ -86,6 +91,24 @@ void add_request(At<Slot::buffer_wrap>, TraceEvent& event, const bp_native_handl
                  bp_error*) {
   event.arg("bytes", native->bytes);
 }
+void add_request(At<Slot::buffer_create_external>, TraceEvent& event, const bp_buffer_desc* desc, const char*,
+                 bp_buffer**, bp_error*) {
+  event.arg("kind", uint64_t{desc->kind}).arg("bytes", desc->bytes);
+}
+void add_request(At<Slot::buffer_import>, TraceEvent& event, const bp_external_handle* handle, uint32_t*, bp_buffer**,
+                 bp_error*) {
+  event.arg("bytes", handle->bytes);
+}
+void add_request(At<Slot::peer_copy>, TraceEvent& event, bp_stream*, bp_device*, bp_buffer*, uint64_t, bp_device*,
+                 bp_buffer*, uint64_t, uint64_t bytes, bp_error*) {
+  event.arg("bytes", bytes);
+}
+void add_request(At<Slot::semaphore_signal>, TraceEvent& event, bp_stream*, bp_semaphore*, uint64_t value, bp_error*) {
+  event.arg("value", value);
+}
+void add_request(At<Slot::semaphore_wait>, TraceEvent& event, bp_stream*, bp_semaphore*, uint64_t value, bp_error*) {
+  event.arg("value", value);
+}
 void add_request(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t,
                  uint64_t bytes, bp_error*) {
   event.arg("bytes", bytes);
@@ -122,6 +145,11 @@ void add_result(At<Slot::buffer_create>, TraceEvent&, TraceDevice& device, Track
   device.add_buffer(*out, desc->kind, desc->bytes);
 }
 
+void add_result(At<Slot::buffer_create_external>, TraceEvent&, TraceDevice& device, Track, double,
+                const bp_buffer_desc* desc, const char*, bp_buffer** out, bp_error*) {
+  device.add_buffer(*out, desc->kind, desc->bytes);
+}
+
 void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device, Track, double, const bp_stream_desc*,
                 bp_stream** out, bp_error*) {
   event.arg("stream", uint64_t{device.stream_track(*out).line});
@@ -151,6 +179,11 @@ void add_result(At<Slot::event_record>, TraceEvent&, TraceDevice& device, Track 
 void add_result(At<Slot::stream_wait_event>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_stream*,
                 bp_event* event, bp_error*) {
   arrive(device, track, begin, event);
+}
+void add_result(At<Slot::peer_wait_event>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_stream*,
+                bp_device* peer, bp_event* event, bp_error*) {
+  const uint64_t flow = of(peer).record_of(event);
+  if (flow != 0) arrow('t', device, track, begin, flow);
 }
 void add_result(At<Slot::event_wait>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
                 uint64_t, bp_error*) {
@@ -210,10 +243,11 @@ constexpr const char* destroy_of(const bp_buffer*) { return "buffer_destroy"; }
 constexpr const char* destroy_of(const bp_stream*) { return "stream_destroy"; }
 constexpr const char* destroy_of(const bp_event*) { return "event_destroy"; }
 constexpr const char* destroy_of(const bp_plan*) { return "plan_destroy"; }
+constexpr const char* destroy_of(const bp_semaphore*) { return "semaphore_destroy"; }
 
 template <auto member>
 struct Destroy;
-template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
+template <class Table, class Handle, void (*Table::*member)(bp_device*, Handle*)>
 struct Destroy<member> {
   static void call(bp_device* handle, Handle* object) {
     TraceDevice& device = of(handle);
@@ -225,7 +259,7 @@ struct Destroy<member> {
       device.owner.file.lose_one();
     }
     const double begin = device.owner.file.now();
-    (device.owner.next.*member)(device.inner, object);
+    if (const auto slot = slot_below(device.owner, device.inner, member); slot != nullptr) slot(device.inner, object);
     try {
       TraceEvent event('X', destroy_of(object), device.thread_track());
       device.owner.add(event.category("life").span(begin, device.owner.file.now()));

@@ -72,6 +72,7 @@ inline const char* noun_of(const bp_buffer*) { return "buffer"; }
 inline const char* noun_of(const bp_stream*) { return "stream"; }
 inline const char* noun_of(const bp_event*) { return "event"; }
 inline const char* noun_of(const bp_plan*) { return "plan"; }
+inline const char* noun_of(const bp_semaphore*) { return "semaphore"; }
 
 class Call {
  public:
@@ -222,10 +223,14 @@ Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
   return outcome;
 }
 
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_buffer* made) { next.buffer_destroy(inner, made); }
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made) { next.stream_destroy(inner, made); }
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
-inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
+inline void destroy(const Call& call, bp_buffer* made) { call.next().buffer_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_stream* made) { call.next().stream_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_event* made) { call.next().event_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_plan* made) { call.next().plan_destroy(call.inner(), made); }
+inline void destroy(const Call& call, bp_semaphore* made) {
+  const auto table = call.device().owner.inner_interface<bp_external_api>(call.inner());
+  if (table.semaphore_destroy != nullptr) table.semaphore_destroy(call.inner(), made);
+}
 
 // Registers the object that a create slot made. If `outcome` has a defect, or if there is no memory
 // to register the object, returns null and destroys the object. Does not destroy an object whose
@@ -254,7 +259,7 @@ Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
       }
     }
   }
-  if (!known) destroy(call.next(), call.inner(), made);
+  if (!known) destroy(call, made);
   return nullptr;
 }
 

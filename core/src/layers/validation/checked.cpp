@@ -10,12 +10,17 @@
 
 namespace backplane::core::layers {
 
+namespace {
+std::atomic<uint64_t> devices_made{0};
+}  // namespace
+
 CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t index, const bp_device_info& about)
     : WrappedDevice{wrapped},
       owner(plugin),
       next(plugin.next),
       info(about),
       name(fmt::format("{}:{}", plugin.name, index)),
+      serial(devices_made.fetch_add(1, std::memory_order_relaxed)),
       ledger((about.capabilities & BP_CAP_SYNCHRONOUS) != 0) {}
 
 CheckedPlugin::CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by)

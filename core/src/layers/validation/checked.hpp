@@ -48,6 +48,11 @@ struct CheckedEvent {
   bool recording() const noexcept { return (records & 1) != 0; }
 };
 
+struct CheckedSemaphore {
+  Clock uses;
+  uint32_t calls = 0;
+};
+
 // A plan, with a copy of the descriptor for which it was made.
 struct CheckedPlan {
   bp_op_desc desc = {};
@@ -99,6 +104,7 @@ struct CheckedDevice : WrappedDevice {
   const bp_device_info info;
   const std::string name;  // "plugin:index"
   const pid_t process = getpid();
+  const uint64_t serial;  // no other device of the process has this number
   std::atomic<uint32_t> calls{0};
 
   std::mutex mutex;  // guards all members below; never held during a plugin call
@@ -107,11 +113,14 @@ struct CheckedDevice : WrappedDevice {
   Objects<bp_stream, CheckedStream> streams;
   Objects<bp_event, CheckedEvent> events;
   Objects<bp_plan, CheckedPlan> plans;
+  Objects<bp_semaphore, CheckedSemaphore> semaphores;
+  std::vector<uint64_t> enabled;  // the serial numbers of peers that peer_enable enabled
 
   Objects<bp_buffer, CheckedBuffer>& of(const bp_buffer*) { return buffers; }
   Objects<bp_stream, CheckedStream>& of(const bp_stream*) { return streams; }
   Objects<bp_event, CheckedEvent>& of(const bp_event*) { return events; }
   Objects<bp_plan, CheckedPlan>& of(const bp_plan*) { return plans; }
+  Objects<bp_semaphore, CheckedSemaphore>& of(const bp_semaphore*) { return semaphores; }
 };
 
 struct CheckedPlugin : WrappedPlugin {

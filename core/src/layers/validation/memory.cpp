@@ -36,21 +36,12 @@ bp_status buffer_create(bp_device* handle, const bp_buffer_desc* desc, bp_buffer
   if (out != nullptr) *out = nullptr;
   return checked(handle, Slot::buffer_create, error, [&](Call& call) {
     call.need(out, "out");
-    const bp_buffer_desc known = call.input(desc, BP_BUFFER_DESC_MIN_SIZE, "bp_buffer_desc");
-    check_kind(call, known.kind);
-    if (known.bytes == 0 || (known.alignment != 0 && !std::has_single_bit(known.alignment))) {
-      call.refuse(rule::kBufferSize, "{} bytes aligned to {} are requested; request at least 1, and a power of two",
-                  known.bytes, known.alignment);
-    }
+    CheckedBuffer state = described_buffer(call, desc);
     bp_buffer* made = nullptr;
     Outcome outcome = create(call, Slot::buffer_create, &made,
                              [&](const bp_device_api& next, bp_device* inner, bp_buffer** created, bp_error* record) {
                                return next.buffer_create(inner, desc, created, record);
                              });
-    CheckedBuffer state;
-    state.kind = known.kind;
-    state.bytes = known.bytes;
-    state.alignment = known.alignment != 0 ? known.alignment : std::max<uint64_t>(call.device().info.alignment, 1);
     *out = keep(call, outcome, made, std::move(state));
     return outcome.write(error);
   });
@@ -186,14 +177,6 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
   });
 }
 
-// Refuses a range that is not inside the buffer.
-void check_range(const Call& call, const CheckedBuffer& buffer, const char* role, uint64_t offset, uint64_t bytes) {
-  if (offset > buffer.bytes || bytes > buffer.bytes - offset) {
-    call.refuse(rule::kCopyBounds, "{} bytes at offset {} of the {} go beyond its {} bytes; copy less, or elsewhere",
-                bytes, offset, role, buffer.bytes);
-  }
-}
-
 // Implements the common part of all copy slots. `buffers` are the checked buffers that the copy
 // uses.
 template <class Forward>
@@ -221,9 +204,7 @@ bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t ds
         call.refuse(rule::kCopyOverlap, "{} bytes from offset {} to offset {} of one buffer overlap; copy in two steps",
                     bytes, src_offset, dst_offset);
       }
-      if (to.kind == BP_MEMORY_HOST && from.kind == BP_MEMORY_HOST) {
-        call.refuse(rule::kCopyHost, "both buffers are in HOST memory; copy there with memcpy, after a wait");
-      }
+      check_kinds(call, to, from);
       line = &call.occupy_stream(stream);
       buffers = {&to, &from};
       occupy_buffers(call, buffers);
@@ -274,6 +255,33 @@ bp_status copy_out(bp_device* handle, bp_stream* stream, void* dst, bp_buffer* s
 }
 
 }  // namespace
+
+CheckedBuffer described_buffer(const Call& call, const bp_buffer_desc* desc) {
+  const bp_buffer_desc known = call.input(desc, BP_BUFFER_DESC_MIN_SIZE, "bp_buffer_desc");
+  check_kind(call, known.kind);
+  if (known.bytes == 0 || (known.alignment != 0 && !std::has_single_bit(known.alignment))) {
+    call.refuse(rule::kBufferSize, "{} bytes aligned to {} are requested; request at least 1, and a power of two",
+                known.bytes, known.alignment);
+  }
+  CheckedBuffer state;
+  state.kind = known.kind;
+  state.bytes = known.bytes;
+  state.alignment = known.alignment != 0 ? known.alignment : std::max<uint64_t>(call.device().info.alignment, 1);
+  return state;
+}
+
+void check_range(const Call& call, const CheckedBuffer& buffer, const char* role, uint64_t offset, uint64_t bytes) {
+  if (offset > buffer.bytes || bytes > buffer.bytes - offset) {
+    call.refuse(rule::kCopyBounds, "{} bytes at offset {} of the {} go beyond its {} bytes; copy less, or elsewhere",
+                bytes, offset, role, buffer.bytes);
+  }
+}
+
+void check_kinds(const Call& call, const CheckedBuffer& to, const CheckedBuffer& from) {
+  if (to.kind == BP_MEMORY_HOST && from.kind == BP_MEMORY_HOST) {
+    call.refuse(rule::kCopyHost, "both buffers are in HOST memory; copy there with memcpy, after a wait");
+  }
+}
 
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers) {
   for (CheckedBuffer* buffer : buffers) {

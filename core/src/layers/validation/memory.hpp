@@ -8,6 +8,13 @@ namespace backplane::core::layers {
 
 void splice_memory(CheckedPlugin& plugin);
 
+// Returns the state of a buffer that `desc` describes. Refuses an illegal descriptor.
+CheckedBuffer described_buffer(const Call& call, const bp_buffer_desc* desc);
+// Refuses a range that is not inside the buffer. `role` is "destination" or "source".
+void check_range(const Call& call, const CheckedBuffer& buffer, const char* role, uint64_t offset, uint64_t bytes);
+// Refuses a copy from HOST to HOST memory.
+void check_kinds(const Call& call, const CheckedBuffer& to, const CheckedBuffer& from);
+
 // Marks the buffers as in use until the call ends, and reserves memory for use_buffers. The caller
 // holds the device's mutex.
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);

@@ -2,8 +2,10 @@
 // Implements the plugin table of the layer `validation`, and opens and closes devices.
 #include "layers/validation/validation.hpp"
 
+#include "layers/validation/external.hpp"
 #include "layers/validation/memory.hpp"
 #include "layers/validation/native.hpp"
+#include "layers/validation/peer.hpp"
 #include "layers/validation/plans.hpp"
 #include "layers/validation/streams.hpp"
 
@@ -130,10 +132,13 @@ void close(bp_device* handle) {
     }
     {
       const std::lock_guard lock(device.mutex);
-      if (device.buffers.size() + device.streams.size() + device.events.size() + device.plans.size() != 0) {
+      if (device.buffers.size() + device.streams.size() + device.events.size() + device.plans.size() +
+              device.semaphores.size() !=
+          0) {
         call.refuse(rule::kCloseLast,
-                    "{} buffers, {} streams, {} events and {} plans are alive; destroy them, then close",
-                    device.buffers.size(), device.streams.size(), device.events.size(), device.plans.size());
+                    "{} buffers, {} streams, {} events, {} plans and {} semaphores are alive; destroy them, then close",
+                    device.buffers.size(), device.streams.size(), device.events.size(), device.plans.size(),
+                    device.semaphores.size());
       }
     }
     LiveDevices::instance().remove(handle);
@@ -194,6 +199,8 @@ const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object*
   splice_streams(*made);
   splice_plans(*made);
   splice_native(*made);
+  splice_peer(*made);
+  splice_external(*made);
   LiveDevices::instance().add(made.get());
   return &made.release()->table;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C table of a device's slots, implemented by a C++ device class. The class must have the types
 // Buffer, Stream, Event and Plan, and the methods of HostDevice (host_device.hpp). The methods
-// copy_in, copy_out, address, workspace, import_memory and the methods of native_table.hpp are
-// optional.
+// copy_in, copy_out, address, workspace, import_memory and the methods of native_table.hpp,
+// peer_table.hpp and external_table.hpp are optional.
 #pragma once
 
+#include <backplane/kit/external_table.hpp>
 #include <backplane/kit/native_table.hpp>
+#include <backplane/kit/peer_table.hpp>
 
 namespace backplane::kit {
 
@@ -247,6 +249,12 @@ class DeviceTable : DeviceSlots<Device> {
     }
     if constexpr (NativeTable<Device>::kAny) {
       if (std::string_view(name) == BP_INTERFACE_NATIVE && version == 1) return &NativeTable<Device>::table;
+    }
+    if constexpr (kHasPeers<Device>) {
+      if (std::string_view(name) == BP_INTERFACE_PEER && version == 1) return &PeerTable<Device>::table;
+    }
+    if constexpr (kHasExternal<Device>) {
+      if (std::string_view(name) == BP_INTERFACE_EXTERNAL && version == 1) return &ExternalTable<Device>::table;
     }
     return nullptr;
   }

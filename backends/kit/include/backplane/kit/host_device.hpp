@@ -3,10 +3,12 @@
 #pragma once
 
 #include <backplane/kit/device_checks.hpp>
+#include <backplane/kit/external.hpp>
 #include <backplane/kit/host_memory.hpp>
 #include <backplane/kit/host_stream.hpp>
 #include <backplane/kit/native.hpp>
 #include <map>
+#include <span>
 
 namespace backplane::kit {
 
@@ -74,6 +76,74 @@ class HostDevice {
     handle.offset = record.point;
     return handle;
   }
+  // Types of external handles of memory and of semaphores. Both are descriptors of memfd_create, and
+  // any device of this class imports them.
+  static constexpr std::string_view kFileType = "memfd";
+  static constexpr std::string_view kSemaphoreType = "backplane.semaphore_memfd";
+  static constexpr ExternalType kExternalTypes[] = {
+      {kFileType, BP_EXTERNAL_MEMORY_EXPORT | BP_EXTERNAL_MEMORY_IMPORT},
+      {kSemaphoreType, BP_EXTERNAL_SEMAPHORE_EXPORT | BP_EXTERNAL_SEMAPHORE_IMPORT}};
+  using Semaphore = std::shared_ptr<HostSemaphore>;  // tasks in a queue share the semaphore
+
+  std::span<const ExternalType> external_types() const { return kExternalTypes; }
+  Result<Buffer*> create_external(const bp_buffer_desc& desc, std::string_view type) {
+    if (Status status = check_external_type(type, kFileType); !status.ok()) return status;
+    return memory_.create_external(desc);
+  }
+  Result<bp_external_handle> export_memory(const Buffer& buffer, std::string_view type) const {
+    if (Status status = check_external_type(type, kFileType); !status.ok()) return status;
+    if (buffer.file == nullptr) {
+      return unsupported("buffer_export: the buffer was not created for export; use buffer_create_external");
+    }
+    auto fd = buffer.file->duplicate("buffer_export");
+    if (!fd.ok()) return fd.status();
+    bp_external_handle handle = external_handle(kFileType, fd.value());
+    handle.offset = buffer.file->offset();
+    handle.bytes = buffer.span.bytes;
+    handle.object_bytes = buffer.file->file_bytes();
+    return handle;
+  }
+  Result<Buffer*> import_external(const bp_external_handle& handle, uint32_t& kind) {
+    if (Status status = check_external_handle(handle, kFileType, kNoUuid); !status.ok()) return status;
+    kind = BP_MEMORY_SHARED;
+    return memory_.open_external(handle, kind);
+  }
+  Result<Semaphore*> create_semaphore(std::string_view type, uint64_t value) {
+    if (Status status = check_external_type(type, kSemaphoreType); !status.ok()) return status;
+    return owned(HostSemaphore::create(value));
+  }
+  Result<bp_external_handle> export_semaphore(const Semaphore& semaphore, std::string_view type) const {
+    if (Status status = check_external_type(type, kSemaphoreType); !status.ok()) return status;
+    auto fd = semaphore->file().duplicate("semaphore_export");
+    if (!fd.ok()) return fd.status();
+    return external_handle(kSemaphoreType, fd.value());
+  }
+  Result<Semaphore*> import_semaphore(const bp_external_handle& handle) {
+    if (Status status = check_external_handle(handle, kSemaphoreType, kNoUuid); !status.ok()) return status;
+    return owned(HostSemaphore::open(handle));
+  }
+  Status signal(Stream* stream, const Semaphore& semaphore, uint64_t value) {
+    if (stream != nullptr) return enqueue_semaphore(*stream, HostTask::Kind::kSignal, semaphore, value);
+    semaphore->raise(value);
+    return {};
+  }
+  Status wait(Stream& stream, const Semaphore& semaphore, uint64_t value) {
+    return enqueue_semaphore(stream, HostTask::Kind::kWaitSemaphore, semaphore, value);
+  }
+  void destroy(Semaphore* semaphore) { delete semaphore; }
+
+  // All devices of a plugin use the memory of the process.
+  Result<uint32_t> peer_uses(HostDevice&) { return uint32_t{BP_PEER_COPY | BP_PEER_OPERAND | BP_PEER_WAIT}; }
+  Status peer_copy(Stream& stream, HostDevice&, Buffer& dst, uint64_t dst_offset, HostDevice&, const Buffer& src,
+                   uint64_t src_offset, uint64_t bytes) {
+    return copy(stream, dst, dst_offset, src, src_offset, bytes);
+  }
+  Result<Buffer*> map_peer(HostDevice&, const Buffer& buffer, uint32_t& kind) {
+    kind = buffer.kind;
+    return memory_.import(buffer.span.address, buffer.span.bytes, kind);
+  }
+  Status wait_peer_event(Stream& stream, HostDevice&, const Event& event) { return wait_event(stream, event); }
+
   Result<void*> map(const Buffer& buffer) const {
     if (buffer.kind == BP_MEMORY_DEVICE) return no_host_address();
     return static_cast<void*>(buffer.span.address);
@@ -162,6 +232,17 @@ class HostDevice {
   }
 
  private:
+  static Result<Semaphore*> owned(Result<Semaphore> made) {
+    if (!made.ok()) return made.status();
+    return new Semaphore(std::move(made.value()));
+  }
+  static Status enqueue_semaphore(Stream& stream, HostTask::Kind kind, const Semaphore& semaphore, uint64_t value) {
+    return stream.enqueue(kind, [&](HostTask& task) {
+      task.semaphore = semaphore;
+      task.value = value;
+      return Status{};
+    });
+  }
   static Status enqueue_copy(Stream& stream, void* dst, const void* src, uint64_t bytes) {
     Status status = check_host_pointer(dst == nullptr ? dst : src, bytes);
     const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
@@ -175,6 +256,8 @@ class HostDevice {
       return Status{};
     });
   }
+
+  static constexpr uint8_t kNoUuid[16] = {};
 
   const Kernels& kernels_;
   HostMemory memory_;

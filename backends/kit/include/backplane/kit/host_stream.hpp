@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <backplane/kit/call.hpp>
+#include <backplane/kit/host_semaphore.hpp>
 #include <backplane/kit/timeline.hpp>
 #include <cfenv>
 #include <functional>
@@ -23,7 +24,7 @@ struct Stamp {
 };
 
 struct HostTask {
-  enum class Kind { kCall, kCopy, kWait, kStamp };
+  enum class Kind { kCall, kCopy, kWait, kStamp, kSignal, kWaitSemaphore };
 
   Kind kind = Kind::kCall;
   Kernel kernel = nullptr;
@@ -34,6 +35,8 @@ struct HostTask {
   std::shared_ptr<Timeline> other;  // kWait waits until `other` reaches `point`
   uint64_t point = 0;
   std::shared_ptr<Stamp> stamp;
+  std::shared_ptr<HostSemaphore> semaphore;  // kSignal raises it to `value`, and kWaitSemaphore waits for `value`
+  uint64_t value = 0;
 };
 
 class HostQueue {
@@ -105,6 +108,7 @@ class HostQueue {
       if (!timeline_->failed()) run(task, head + 1);
       task.other.reset();
       task.stamp.reset();
+      task.semaphore.reset();
       task.call.state.reset();
       timeline_->advance(head + 1);
     }
@@ -142,6 +146,17 @@ class HostQueue {
       case HostTask::Kind::kStamp:
         task.stamp->ns.store(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(),
                              std::memory_order_relaxed);
+        return;
+      case HostTask::Kind::kSignal:
+        task.semaphore->raise(task.value);
+        return;
+      case HostTask::Kind::kWaitSemaphore:
+        if (!task.semaphore->wait(task.value, stop_)) {
+          timeline_->fail(point,
+                          Status(BP_EXECUTION_FAILED,
+                                 "the stream was destroyed before a semaphore reached its value; signal it, wait "
+                                 "for the stream, and then destroy the stream"));
+        }
         return;
     }
   }

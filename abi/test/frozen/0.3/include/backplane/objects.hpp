@@ -75,10 +75,10 @@ bool poll(Function function, Arguments... arguments) {
   }
 }
 
-// Calls a function that is newer than BP_ABI_VERSION_OLDEST. Throws UNSUPPORTED if the loaded
+// Returns a function that is newer than BP_ABI_VERSION_OLDEST. Throws UNSUPPORTED if the loaded
 // library lacks the function. `Function` is the type of the C function `name`.
-template <class Function, class... Arguments>
-void call_later(const char* name, Arguments... arguments) {
+template <class Function>
+Function* later(const char* name) {
   void* const found = dlsym(RTLD_DEFAULT, name);
   if (found == nullptr) {
     throw Error(BP_UNSUPPORTED, std::string(name) + ": libbackplane " + bph_version() +
@@ -86,7 +86,11 @@ void call_later(const char* name, Arguments... arguments) {
   }
   Function* function = nullptr;
   std::memcpy(&function, &found, sizeof(function));
-  call(function, arguments...);
+  return function;
+}
+template <class Function, class... Arguments>
+void call_later(const char* name, Arguments... arguments) {
+  call(later<Function>(name), arguments...);
 }
 
 // Returns a struct whose size is set and whose other fields are zero.
@@ -120,11 +124,9 @@ class Buffer {
   }
   // Imports memory that the caller owns; see bph_buffer_import.
   static Buffer import(bph_device* device, const bph_import_desc& desc) {
-    Buffer buffer;
     bph_buffer* handle = nullptr;
     detail::call(bph_buffer_import, device, &desc, &handle);
-    buffer.handle_.reset(handle);
-    return buffer;
+    return adopt(handle);
   }
   // Imports host memory. Calls `release` when the memory is no longer used, unless this function
   // throws.
@@ -150,7 +152,34 @@ class Buffer {
     return import(device, desc);
   }
 
+  // Creates a buffer that export_as can export as `type`; see bph_buffer_create_external.
+  static Buffer create_external(bph_device* device, const bph_buffer_desc& desc, const char* type) {
+    bph_buffer* handle = nullptr;
+    detail::call_later<decltype(bph_buffer_create_external)>("bph_buffer_create_external", device, &desc, type,
+                                                             &handle);
+    return adopt(handle);
+  }
+  // Creates a buffer over the memory of a handle; see bph_buffer_import_external.
+  static Buffer import_external(bph_device* device, const bp_external_handle& external, bph_stream* stream = nullptr) {
+    bph_buffer* handle = nullptr;
+    detail::call_later<decltype(bph_buffer_import_external)>("bph_buffer_import_external", device, &external, stream,
+                                                             &handle);
+    return adopt(handle);
+  }
+  // Creates a buffer of `device` over memory of another device; see bph_buffer_map_peer.
+  static Buffer map_peer(bph_device* device, const Buffer& source, bph_stream* stream = nullptr) {
+    bph_buffer* handle = nullptr;
+    detail::call_later<decltype(bph_buffer_map_peer)>("bph_buffer_map_peer", device, source.get(), stream, &handle);
+    return adopt(handle);
+  }
+
   bph_buffer* get() const noexcept { return handle_.get(); }
+  // Returns a handle of the memory, whose descriptor the caller closes; see bph_buffer_export.
+  bp_external_handle export_as(const char* type) const {
+    auto handle = detail::sized<bp_external_handle>();
+    detail::call_later<decltype(bph_buffer_export)>("bph_buffer_export", get(), type, &handle);
+    return handle;
+  }
   // Returns the host address of HOST or SHARED memory.
   void* map() const {
     void* address = nullptr;
@@ -171,6 +200,12 @@ class Buffer {
   inline void record(const Stream& stream) const;
 
  private:
+  static Buffer adopt(bph_buffer* handle) noexcept {
+    Buffer buffer;
+    buffer.handle_.reset(handle);
+    return buffer;
+  }
+
   std::unique_ptr<bph_buffer, detail::Release<bph_buffer_release>> handle_;
 };
 
@@ -205,6 +240,19 @@ class Device {
     auto handle = detail::sized<bp_native_handle>();
     detail::call_later<decltype(bph_device_get_native)>("bph_device_get_native", get(), index, &handle);
     return handle;
+  }
+  // Returns the uses BP_PEER_* that this device has for the peer's objects; see
+  // bph_device_query_peer.
+  uint32_t query_peer(const Device& peer) const {
+    uint32_t uses = 0;
+    detail::call_later<decltype(bph_device_query_peer)>("bph_device_query_peer", get(), peer.get(), &uses);
+    return uses;
+  }
+  // Returns type number `index` of external handles; see bph_device_external_type.
+  bp_external_type external_type(uint32_t index = 0) const {
+    auto type = detail::sized<bp_external_type>();
+    detail::call_later<decltype(bph_device_external_type)>("bph_device_external_type", get(), index, &type);
+    return type;
   }
   bph_stats stats() const {
     auto stats = detail::sized<bph_stats>();
@@ -347,6 +395,55 @@ class Stream {
 
 inline void Buffer::record(const Stream& stream) const { detail::call(bph_buffer_record, get(), stream.get()); }
 inline void Event::record(const Stream& stream) const { detail::call(bph_event_record, get(), stream.get()); }
+
+// A counter that streams of several devices and processes advance and wait for.
+class Semaphore {
+ public:
+  Semaphore() noexcept = default;
+  // Creates a semaphore that export_as can export as `type`; see bph_semaphore_create.
+  Semaphore(bph_device* device, const char* type, uint64_t value = 0) {
+    bph_semaphore* handle = nullptr;
+    detail::call_later<decltype(bph_semaphore_create)>("bph_semaphore_create", device, type, value, &handle);
+    handle_.reset(handle);
+  }
+  // Creates a semaphore that is the semaphore of a handle; see bph_semaphore_import.
+  static Semaphore import_external(bph_device* device, const bp_external_handle& external) {
+    Semaphore semaphore;
+    bph_semaphore* handle = nullptr;
+    detail::call_later<decltype(bph_semaphore_import)>("bph_semaphore_import", device, &external, &handle);
+    semaphore.handle_.reset(handle);
+    return semaphore;
+  }
+
+  bph_semaphore* get() const noexcept { return handle_.get(); }
+  // Returns a handle, whose descriptor the caller closes; see bph_semaphore_export.
+  bp_external_handle export_as(const char* type) const {
+    auto handle = detail::sized<bp_external_handle>();
+    detail::call_later<decltype(bph_semaphore_export)>("bph_semaphore_export", get(), type, &handle);
+    return handle;
+  }
+  // Raises the semaphore after all earlier work of the stream.
+  void signal(const Stream& stream, uint64_t value) const { signal(stream.get(), value); }
+  // Raises the semaphore at once.
+  void signal(uint64_t value) const { signal(static_cast<bph_stream*>(nullptr), value); }
+  // Makes later work of the stream wait until the semaphore has reached `value`.
+  void wait(const Stream& stream, uint64_t value) const {
+    detail::call_later<decltype(bph_semaphore_wait)>("bph_semaphore_wait", get(), stream.get(), value);
+  }
+
+ private:
+  struct End {
+    void operator()(bph_semaphore* handle) const noexcept {
+      // The library that created the semaphore has this function.
+      detail::later<decltype(bph_semaphore_release)>("bph_semaphore_release")(handle);
+    }
+  };
+  void signal(bph_stream* stream, uint64_t value) const {
+    detail::call_later<decltype(bph_semaphore_signal)>("bph_semaphore_signal", get(), stream, value);
+  }
+
+  std::unique_ptr<bph_semaphore, End> handle_;
+};
 
 class Plugin {
  public:

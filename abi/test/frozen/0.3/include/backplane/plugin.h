@@ -5,7 +5,9 @@
 #define BACKPLANE_PLUGIN_H
 
 #include "device.h"
+#include "external.h"
 #include "native.h"
+#include "peer.h"
 
 /* The host's table. Role: table; outlives the plugin instance. Some parts of the ABI are the same
  * in every major version. A host and a plugin of different major versions can therefore detect the
@@ -170,8 +172,10 @@ typedef struct bp_import_api {
 BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 
 /* "bp.native" version 1, per device, is in native.h. */
+/* "bp.peer" version 1, per device, is in peer.h. */
+/* "bp.external" version 1, per device, is in external.h. */
 
-/* Names that are reserved for later interfaces: bp.graph bp.peer bp.collective bp.external
+/* Names that are reserved for later interfaces: bp.graph bp.collective
  * bp.kernel bp.subgraph bp.callback bp.progress bp.pool bp.pack, and the host's
  * bp.host.parallel. */
 

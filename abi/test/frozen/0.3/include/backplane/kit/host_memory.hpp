@@ -7,6 +7,7 @@
 #include <atomic>
 #include <backplane/kit/device_checks.hpp>
 #include <backplane/kit/plan.hpp>
+#include <backplane/kit/shared_file.hpp>
 #include <memory>
 
 namespace backplane::kit {
@@ -14,7 +15,9 @@ namespace backplane::kit {
 struct HostBuffer {
   Span span;
   uint32_t kind = BP_MEMORY_DEVICE;
-  std::size_t alignment = 0;  // 0 for imported memory
+  std::size_t alignment = 0;           // 0 for imported and for external memory
+  std::shared_ptr<SharedFile> file{};  // the file of external memory
+  bool created = false;                // whether this buffer created the file, whose bytes then count as used
 };
 
 class HostMemory {
@@ -41,17 +44,14 @@ class HostMemory {
     const uint64_t alignment = desc.alignment == 0 ? kAlignment : desc.alignment;
     if (Status status = check_buffer(desc, alignment, kKinds, kMaxAlignment); !status.ok()) return status;
     auto buffer = std::make_unique<HostBuffer>();
-    if (!take(desc.bytes)) {
-      return out_of_memory("buffer_create: ", desc.bytes, " bytes requested, ", used_.load(), " of ", limit_,
-                           " are in use; free buffers, or trim the allocator, and try again");
-    }
+    if (!take(desc.bytes)) return exhausted("buffer_create", desc.bytes);
     const auto align = std::max<std::size_t>(alignment, alignof(std::max_align_t));
     void* memory = ::operator new(desc.bytes, std::align_val_t{align}, std::nothrow);
     if (memory == nullptr) {
       give(desc.bytes);
       return out_of_memory("buffer_create: the system refuses ", desc.bytes, " bytes");
     }
-    *buffer = {{static_cast<std::byte*>(memory), desc.bytes}, desc.kind, align};
+    *buffer = {{static_cast<std::byte*>(memory), desc.bytes}, desc.kind, align, nullptr, false};
     return buffer.release();
   }
 
@@ -59,10 +59,39 @@ class HostMemory {
     if (reinterpret_cast<uintptr_t>(address) % alignof(uint64_t) != 0) {
       return unsupported("the address of the memory is not aligned to ", alignof(uint64_t), " bytes; copy instead");
     }
-    return new HostBuffer{{static_cast<std::byte*>(address), bytes}, kind, 0};
+    return new HostBuffer{{static_cast<std::byte*>(address), bytes}, kind, 0, nullptr, false};
+  }
+
+  // Creates memory in a shared file.
+  Result<HostBuffer*> create_external(const bp_buffer_desc& desc) {
+    const uint64_t alignment = desc.alignment == 0 ? kAlignment : desc.alignment;
+    const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    if (Status status = check_buffer(desc, alignment, kKinds, page); !status.ok()) return status;
+    auto buffer = std::make_unique<HostBuffer>();
+    if (!take(desc.bytes)) return exhausted("buffer_create_external", desc.bytes);
+    auto file = SharedFile::create("buffer_create_external", desc.bytes);
+    if (!file.ok()) {
+      give(desc.bytes);
+      return file.status();
+    }
+    std::byte* const address = file.value()->address();
+    *buffer = {{address, desc.bytes}, desc.kind, 0, std::move(file.value()), true};
+    return buffer.release();
+  }
+  // Creates a buffer over a shared file.
+  Result<HostBuffer*> open_external(const bp_external_handle& handle, uint32_t kind) {
+    if (handle.offset % alignof(uint64_t) != 0) {
+      return unsupported("buffer_import: the offset ", handle.offset, " is not aligned to ", alignof(uint64_t),
+                         " bytes");
+    }
+    auto file = SharedFile::open("buffer_import", handle.fd, handle.offset, handle.bytes);
+    if (!file.ok()) return file.status();
+    std::byte* const address = file.value()->address();
+    return new HostBuffer{{address, handle.bytes}, kind, 0, std::move(file.value()), false};
   }
 
   void destroy(HostBuffer* buffer) {
+    if (buffer->created) give(buffer->span.bytes);
     if (buffer->alignment != 0) {
       ::operator delete(buffer->span.address, std::align_val_t{buffer->alignment});
       give(buffer->span.bytes);
@@ -71,6 +100,10 @@ class HostMemory {
   }
 
  private:
+  Status exhausted(const char* slot, uint64_t bytes) const {
+    return out_of_memory(slot, ": ", bytes, " bytes requested, ", used_.load(), " of ", limit_,
+                         " are in use; free buffers, or trim the allocator, and try again");
+  }
   bool take(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {

@@ -41,6 +41,14 @@ template <>
 struct TableGrowth<bp_native_api> {
   static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 56}};
 };
+template <>
+struct TableGrowth<bp_peer_api> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 48}};
+};
+template <>
+struct TableGrowth<bp_external_api> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 88}};
+};
 
 // Returns the size in bytes of a table that was built for `version`, or 0 if the table did not
 // exist then.

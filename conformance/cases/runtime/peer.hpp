@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two open devices that use each other's objects through bp.peer.
+#pragma once
+
+#include "harness/context.hpp"
+
+namespace backplane::conformance {
+
+inline constexpr const char* kPeerExtension = "PEER";
+inline constexpr uint32_t kPeerSince = BP_VERSION(0, 3);
+
+// Returns the slots of bp.peer. Ends the case as not claimed if the device lacks the interface.
+bp_peer_api peer_of(Context& context, Device& device);
+
+// The case's device and a peer. The peer is another device of the plugin, or the same device opened
+// another time if there is only one.
+struct Peers {
+  // Ends the case as not claimed if a direction lacks one of `uses`. Enables both directions.
+  Peers(Context& given, uint32_t uses);
+  // Returns the uses that peer_query gives.
+  uint32_t query(Device& device, Device& of) const;
+  Context& context;
+  Device& own;
+  Device far;
+  bp_peer_api table;
+};
+
+}  // namespace backplane::conformance

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The uses that a device has for the objects of another device (bp.peer).
+#pragma once
+
+#include "loading/interface_slot.hpp"
+
+namespace backplane::core {
+
+// The slots of bp.peer of a device, and the uses BP_PEER_* of one peer. All slots are null if there
+// are no uses.
+struct PeerAccess {
+  bp_peer_api slots = {};
+  uint32_t uses = 0;
+
+  bool has(uint32_t use) const noexcept { return (uses & use) == use; }
+};
+
+// Returns the uses that `device` has for `peer`, which is another device. Devices of different
+// plugins, or of plugins that different registries loaded, have no uses.
+PeerAccess peer_access(const Device& device, const Device& peer);
+// Enables the uses of `access`, which peer_access returned for the same devices.
+void enable_peer(const PeerAccess& access, const Device& device, const Device& peer);
+
+}  // namespace backplane::core
