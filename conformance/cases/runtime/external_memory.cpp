@@ -451,22 +451,23 @@ void add_external_cases(Catalogue& catalogue) {
     handle.object_bytes = UINT64_MAX;
     handle.bytes = UINT64_MAX - handle.offset;
   });
-  const auto add_number = [&](const char* what, int64_t fd) {
+  const auto add_number = [&](const char* what, SpoilExternal spoil) {
     add(fmt::format("import_refuses.{}", what), {"BP-EXT-008"}, [=](Context& context) {
       const std::string type = type_with(context, kBothWays);
       const Buffer own = external_buffer(context, context.device(), type, kSharedBytes);
       const Exported exported = export_of(context, own, type);
       need_descriptor(context, exported);
       bp_external_handle handle = exported.handle;
-      handle.fd = fd;
+      spoil(handle);
       const Wrapped<Buffer> imported = try_import(context, context.device(), &handle);
       expect_status(imported.status, imported.error, "buffer_import", {BP_INVALID_ARGUMENT});
     });
   };
-  add_number("descriptor_minus_1", -1);
-  add_number("closed_descriptor", 1'000'000);
-  add_number("descriptor_of_33_bits", (int64_t{1} << 32) + 1);
-  add_number("least_descriptor", INT64_MIN);
+  add_number("descriptor_minus_1", [](bp_external_handle& handle) { handle.fd = -1; });
+  add_number("closed_descriptor", [](bp_external_handle& handle) { handle.fd = 1'000'000; });
+  // The lower 32 bits are an open descriptor of the right type.
+  add_number("descriptor_of_33_bits", [](bp_external_handle& handle) { handle.fd += int64_t{1} << 32; });
+  add_number("least_descriptor", [](bp_external_handle& handle) { handle.fd = INT64_MIN; });
   const auto add_file = [&](const char* what, OpenFile open) {
     add(fmt::format("import_refuses.{}", what), {"BP-EXT-008"},
         [=](Context& context) { import_refuses_file(context, open, {BP_INVALID_ARGUMENT}); });
