@@ -77,7 +77,7 @@ Ref<Graph> Recorder::end(Stream& stream) {
                 own ? "this stream joined the recording of another stream" : "the stream records no graph");
   }
   own->detach_all();
-  const Ref<Graph> graph = std::exchange(own->graph_, {});
+  Ref<Graph> graph = std::exchange(own->graph_, {});
   own->check_joined();
   own->graph_ = graph;
   struct Clear {
