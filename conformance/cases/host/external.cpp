@@ -35,9 +35,9 @@ std::string memory_type(Context& context) {
 }
 
 // Shares memory between two registries, as two plugins would.
-void host_shares_memory(Context& context) {
+void host_shares_memory(Context& context, const char* layers) {
   const std::string type = memory_type(context);
-  const HostSide side(context), far(context);
+  const HostSide side(context, layers), far(context, layers);
   const Bytes data = noise(context, kHostExternalBytes), back = noise(context, kHostExternalBytes);
   auto own = std::make_unique<backplane::Buffer>(
       backplane::Buffer::create_external(side.device.get(), external_desc(side.stream), type.c_str()));
@@ -129,9 +129,9 @@ void host_refuses_external(Context& context) {
 }
 
 // A semaphore orders the streams of two registries. Streams keep a semaphore that was released.
-void host_signals(Context& context) {
+void host_signals(Context& context, const char* layers) {
   const std::string type = semaphore_type(context), shared_type = memory_type(context);
-  const HostSide side(context), far(context);
+  const HostSide side(context, layers), far(context, layers);
   auto own = std::make_unique<backplane::Semaphore>(side.device.get(), type.c_str());
   const Exported exported(own->export_as(type.c_str()));
   auto twin =
@@ -188,7 +188,7 @@ void host_refuses_semaphores(Context& context) {
 }  // namespace
 
 void add_host_external_cases(Catalogue& catalogue) {
-  const auto add = [&](const char* what, std::string_view requirement, void (*run)(Context&),
+  const auto add = [&](const char* what, std::string_view requirement, const std::function<void(Context&)>& run,
                        const char* extension = kExternalExtension) {
     add_case(catalogue, fmt::format("host.external.{}", what), {requirement},
              not_claimed_where_declined([run](Context& context) {
@@ -198,10 +198,15 @@ void add_host_external_cases(Catalogue& catalogue) {
              extension);
     catalogue.back().since = kExternalSince;
   };
-  add("shares_memory", "BP-USE-047", host_shares_memory);
+  add("shares_memory", "BP-USE-047", [](Context& context) { host_shares_memory(context, ""); });
+  add("shares_memory.checked", "BP-USE-047", [](Context& context) { host_shares_memory(context, "validation"); });
   add("types", "BP-USE-047", host_types);
   add("refuses_memory", "BP-USE-048", host_refuses_external);
-  add("signals", "BP-USE-049", host_signals, kSemaphoreExtension);
+  add(
+      "signals", "BP-USE-049", [](Context& context) { host_signals(context, ""); }, kSemaphoreExtension);
+  add(
+      "signals.checked", "BP-USE-049", [](Context& context) { host_signals(context, "validation"); },
+      kSemaphoreExtension);
   add("refuses_semaphores", "BP-USE-048", host_refuses_semaphores, kSemaphoreExtension);
 }
 

@@ -15,7 +15,8 @@ constexpr uint64_t kHostPeerBytes = 65536;
 
 // The device of a HostSide, and another device of the same plugin and registry.
 struct HostPeers {
-  explicit HostPeers(Context& context) : side(context), far(side.plugin.open(other_index(context))), far_stream(far) {}
+  explicit HostPeers(Context& context, const char* layers = "")
+      : side(context, layers), far(side.plugin.open(other_index(context))), far_stream(far) {}
   HostSide side;
   backplane::Device far;
   backplane::Stream far_stream;
@@ -45,8 +46,8 @@ void across(const backplane::Stream& to_stream, const backplane::Buffer& to, con
 }
 
 // The counters of the target device say which way a copy went, and query_peer says so before.
-void counts_each_way(Context& context, bool one_registry) {
-  HostPeers peers(context);
+void counts_each_way(Context& context, bool one_registry, const char* layers = "") {
+  HostPeers peers(context, layers);
   const HostSide stranger(context);
   const backplane::Device& far = one_registry ? peers.far : stranger.device;
   const backplane::Stream& far_stream = one_registry ? peers.far_stream : stranger.stream;
@@ -71,8 +72,8 @@ void counts_each_way(Context& context, bool one_registry) {
   }
 }
 
-void host_waits_for_peer_events(Context& context) {
-  HostPeers peers(context);
+void host_waits_for_peer_events(Context& context, const char* layers) {
+  HostPeers peers(context, layers);
   const backplane::Event event(peers.far);
   const backplane::Buffer from = raw_buffer(peers.far, peers.far_stream),
                           to = raw_buffer(peers.side.device, peers.side.stream);
@@ -93,8 +94,8 @@ void host_waits_for_peer_events(Context& context) {
 }
 
 // A mapped buffer keeps the memory of its source, even after the source and its device are released.
-void maps_and_keeps(Context& context) {
-  HostPeers peers(context);
+void maps_and_keeps(Context& context, const char* layers) {
+  HostPeers peers(context, layers);
   const bool maps = (peers.side.device.query_peer(peers.far) & BP_PEER_OPERAND) != 0;
   const Bytes data = noise(context, kHostPeerBytes), back = noise(context, kHostPeerBytes);
   const auto map = [&](const backplane::Buffer& source) {
@@ -151,8 +152,12 @@ void add_host_peer_cases(Catalogue& catalogue) {
   };
   add("counts_each_way.one_registry", "BP-USE-044", [](Context& context) { counts_each_way(context, true); });
   add("counts_each_way.two_registries", "BP-USE-044", [](Context& context) { counts_each_way(context, false); });
-  add("waits_for_events", "BP-USE-045", host_waits_for_peer_events);
-  add("maps_and_keeps", "BP-USE-046", maps_and_keeps);
+  add("counts_each_way.checked", "BP-USE-044", [](Context& context) { counts_each_way(context, true, "validation"); });
+  add("waits_for_events", "BP-USE-045", [](Context& context) { host_waits_for_peer_events(context, ""); });
+  add("waits_for_events.checked", "BP-USE-045",
+      [](Context& context) { host_waits_for_peer_events(context, "validation"); });
+  add("maps_and_keeps", "BP-USE-046", [](Context& context) { maps_and_keeps(context, ""); });
+  add("maps_and_keeps.checked", "BP-USE-046", [](Context& context) { maps_and_keeps(context, "validation"); });
   add("refuses_one_device", "BP-USE-044", refuses_one_device);
 }
 
