@@ -102,6 +102,17 @@ Call& Call::in(const at::Scalar& number, at::ScalarType type, at::IntArrayRef sh
   return *this;
 }
 
+Call& Call::in_flipped(const at::Tensor& tensor, uint32_t mask) {
+  in(tensor);
+  bph_tensor& view = inputs_[call_.input_count - 1];
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if ((mask >> dim & 1u) == 0 || tensor.numel() == 0) continue;
+    view.offset += static_cast<uint64_t>((tensor.size(dim) - 1) * tensor.stride(dim)) * tensor.itemsize();
+    view.strides[dim] = -tensor.stride(dim);
+  }
+  return *this;
+}
+
 Call& Call::in_optional(const at::Tensor& tensor) {
   if (tensor.defined()) return in(tensor);
   next_input();

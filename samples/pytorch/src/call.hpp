@@ -30,6 +30,8 @@ class Call {
   Call& in(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef shape);
   // Adds a view of `shape` whose elements all have the value `number`.
   Call& in(const at::Scalar& number, at::ScalarType type, at::IntArrayRef shape);
+  // Reverses the order of the elements in the dimensions of `mask`, without a copy.
+  Call& in_flipped(const at::Tensor& tensor, uint32_t mask);
   // Adds the tensor, or an absent operand if the tensor is undefined.
   Call& in_optional(const at::Tensor& tensor);
   Call& out(const at::Tensor& tensor);

@@ -159,12 +159,56 @@ at::Tensor rsub_tensor(const at::Tensor& self, const at::Tensor& other, const at
   return at::sub(other, self, alpha);
 }
 
+// Returns where the remainder of a / b has another sign than b, so that floor and trunc differ.
+at::Tensor remainder_needs_wrap(const at::Tensor& remainder, const at::Tensor& b) {
+  return at::lt(remainder, 0).logical_xor_(at::lt(b, 0)).logical_and_(at::ne(remainder, 0));
+}
+
+// Writes the floor of a / b. For integers only: whole results of floats depend on how the quotient
+// is rounded. Unlike PyTorch on the CPU, a zero divisor is no error, and gives `a`.
+void write_floor_division(at::ScalarType type, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
+  write_elementwise(BP_OP_REM, type, remainder, {a, b});
+  const at::Tensor wraps = remainder_needs_wrap(remainder, b);
+  write_elementwise(BP_OP_DIV, type, remainder, {a, b});
+  write_elementwise(BP_OP_SUB, type, out, {remainder, wraps});
+}
+
 at::Tensor& div_mode_out(const at::Tensor& self, const at::Tensor& other, std::optional<std::string_view> mode,
                          at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, other);
   if (!mode.has_value()) return binary_float_out<BP_OP_DIV>(self, other, out);
-  // Whole results of floats depend on how the quotient is rounded, and a zero divisor is an error
-  // for integers.
-  return OnCpu<at::_ops::div_out_mode>::call(self, other, mode, out);
+  if (!at::isIntegralType(type, false)) return OnCpu<at::_ops::div_out_mode>::call(self, other, mode, out);
+  if (*mode == "floor") {
+    write_floor_division(type, out, self, other);
+  } else {
+    write_elementwise(BP_OP_DIV, type, out, {self, other});
+  }
+  return out;
+}
+
+at::Tensor floor_divide(const at::Tensor& self, const at::Tensor& other) { return at::div(self, other, "floor"); }
+
+at::Tensor& remainder_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, other);
+  if (!at::isIntegralType(type, false)) return OnCpu<at::_ops::remainder_Tensor_out>::call(self, other, out);
+  const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
+  write_elementwise(BP_OP_REM, type, remainder, {self, other});
+  const at::Tensor wrapped = at::add(remainder, other);
+  write_select(out, remainder_needs_wrap(remainder, other), wrapped, remainder);
+  return out;
+}
+
+at::Tensor& sign_out(const at::Tensor& self, at::Tensor& out) {
+  const at::Tensor positive = as_type(at::gt(self, 0), out.scalar_type());
+  write_elementwise(BP_OP_SUB, out.scalar_type(), out, {positive, at::lt(self, 0)});
+  return out;
+}
+
+at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
+  at::Tensor out = at::empty_like(self);
+  Call(BP_OP_COPY, out).in_flipped(self, dims.empty() ? 0 : axes_mask(dims, self.dim())).out(out).run();
+  return out;
 }
 
 at::Tensor& reciprocal_out(const at::Tensor& self, at::Tensor& out) {
@@ -189,6 +233,14 @@ at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
 at::Tensor isnan(const at::Tensor& self) {
   at::Tensor out = at::empty_like(self, self.options().dtype(at::kBool));
   write_compare(BP_COMPARE_NE, self.scalar_type(), out, self, self);
+  return out;
+}
+
+template <bool negative>
+at::Tensor& is_infinity_out(const at::Tensor& self, at::Tensor& out) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!at::isFloatingType(self.scalar_type())) return out.zero_();
+  write_compare(BP_COMPARE_EQ, self.scalar_type(), out, self, number(negative ? -kInfinity : kInfinity));
   return out;
 }
 
@@ -346,9 +398,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"erf.out", unary_float_out<BP_OP_ERF>>();
   family.add<"sigmoid.out", unary_float_out<BP_OP_SIGMOID>>();
   family.add<"silu.out", unary_float_out<BP_OP_SILU>>();
+  family.add<"sign.out", sign_out>();
+  family.add<"sgn.out", sign_out>();
   family.add<"reciprocal.out", reciprocal_out>();
   family.add<"logical_not.out", logical_not_out>();
   family.add<"isnan", isnan>();
+  family.add<"isneginf.out", is_infinity_out<true>>();
+  family.add<"isposinf.out", is_infinity_out<false>>();
 
   family.add<"add.out", scaled_out<BP_OP_ADD>>();
   family.add<"sub.out", scaled_out<BP_OP_SUB>>();
@@ -356,6 +412,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"mul.out", binary_out<BP_OP_MUL>>();
   family.add<"div.out", binary_float_out<BP_OP_DIV>>();
   family.add<"div.out_mode", div_mode_out>();
+  family.add<"floor_divide", floor_divide>();
+  family.add<"remainder.Tensor_out", remainder_out>();
   family.add<"maximum.out", binary_out<BP_OP_MAX>>();
   family.add<"minimum.out", binary_out<BP_OP_MIN>>();
   family.add<"bitwise_and.Tensor_out", binary_out<BP_OP_AND>>();
@@ -398,6 +456,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"fill_.Scalar", fill_scalar>();
   family.add<"fill_.Tensor", fill_tensor>();
   family.add<"zero_", zero>();
+  family.add<"flip", flip>();
   family.add<"arange.start_out", arange_out>();
   family.add<"tril.out", triangle_out<BP_COMPARE_LE>>();
   family.add<"triu.out", triangle_out<BP_COMPARE_GE>>();

@@ -99,31 +99,6 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t dim, const at::Tensor&
   return out;
 }
 
-// Returns the index with negative entries counted from the end.
-at::Tensor wrapped(const at::Tensor& index, int64_t extent) {
-  const at::Tensor positions = as_type(index, at::kLong);
-  return at::where(at::lt(positions, 0), at::add(positions, extent), positions);
-}
-
-// x[.., index, ..] with one index of integers. Masks and several indices run on the CPU.
-at::Tensor& index_tensor_out(const at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices,
-                             at::Tensor& out) {
-  int64_t dim = -1, given = 0;
-  at::Tensor index;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    const std::optional<at::Tensor> each = indices.get(i);
-    if (!each || !each->defined()) continue;
-    ++given;
-    dim = static_cast<int64_t>(i);
-    index = *each;
-  }
-  const bool whole_numbers = given == 1 && index.scalar_type() != at::kBool && index.scalar_type() != at::kByte;
-  if (!whole_numbers) return OnCpu<at::_ops::index_Tensor_out>::call(self, indices, out);
-  const at::Tensor positions = index.to(self.device()).reshape({-1});
-  out.copy_(select_rows(self, dim, wrapped(positions, self.size(dim))).view(out.sizes()));
-  return out;
-}
-
 at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, int64_t, bool, bool sparse) {
   TORCH_CHECK_NOT_IMPLEMENTED(!sparse, message_prefix(), "sparse gradients are not supported; pass sparse=False");
   c10::DimVector shape(indices.sizes());
@@ -164,7 +139,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"scatter_add.out", scatter_add_out>();
   family.add<"index_select", select_rows>();
   family.add<"index_add.out", index_add_out>();
-  family.add<"index.Tensor_out", index_tensor_out>();
   family.add<"embedding", embedding>();
   family.add<"embedding_dense_backward", embedding_dense_backward>();
   family.add<"cat.out", cat_out>();

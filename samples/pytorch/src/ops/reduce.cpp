@@ -105,7 +105,7 @@ at::Tensor& index_of_extremum_out(const at::Tensor& self, std::optional<int64_t>
   if (dim) {
     write_index<op>(out, self, *dim);
   } else {
-    write_index<op>(out.view({}), self.flatten(), 0);
+    write_index<op>(out.view(at::IntArrayRef()), self.flatten(), 0);
   }
   return out;
 }
@@ -162,6 +162,11 @@ at::Tensor std_correction(const at::Tensor& self, at::OptionalIntArrayRef dims,
   return variance(self, dims, correction, keepdim).sqrt_();
 }
 
+std::tuple<at::Tensor, at::Tensor> variance_and_mean(const at::Tensor& self, at::OptionalIntArrayRef dims,
+                                                     const std::optional<at::Scalar>& correction, bool keepdim) {
+  return {variance(self, dims, correction, keepdim), at::mean(self, dims, keepdim)};
+}
+
 at::Tensor& vector_norm_out(const at::Tensor& self, const at::Scalar& order, at::OptionalIntArrayRef dims, bool keepdim,
                             std::optional<at::ScalarType> dtype, at::Tensor& out) {
   const double p = order.toDouble();
@@ -195,6 +200,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"all.all_out", truth_all_out<BP_OP_REDUCE_MIN>>();
   family.add<"cumsum.out", cumsum_out>();
   family.add<"var.correction", variance>();
+  family.add<"var_mean.correction", variance_and_mean>();
   family.add<"std.correction", std_correction>();
   family.add<"linalg_vector_norm.out", vector_norm_out>();
 }
