@@ -36,6 +36,13 @@ def set_device(device):
     torch.accelerator.set_device_index(index_of(device))
 
 
+class device(torch.accelerator.device_index):
+    """Makes a device the current device within a `with` statement."""
+
+    def __init__(self, device):
+        super().__init__(index_of(device))
+
+
 def synchronize(device=None):
     torch.accelerator.synchronize(index_of(device))
 

@@ -94,12 +94,21 @@ c10::DeviceAllocator& allocator() {
   return *only;
 }
 
-bph_buffer* buffer_of(const c10::Storage& storage) {
+Memory memory_of(const c10::Storage& storage) {
   const c10::DataPtr& data = storage.data_ptr();
-  if (data.get_context() == nullptr) return nullptr;
-  if (data.get_deleter() != &release) [[unlikely]]
-    raise(BP_UNSUPPORTED, "the tensor's memory was not allocated by backplane_torch; copy the tensor with .clone()");
-  return static_cast<bph_buffer*>(data.get_context());
+  if (data.get() == nullptr) return {};
+  if (data.get_deleter() == &release) [[likely]]
+    return {static_cast<bph_buffer*>(data.get_context()), 0};
+  bph_device* device = nullptr;
+  Memory memory;
+  call(bph_buffer_from_address, reinterpret_cast<uint64_t>(data.get()), &device, &memory.buffer, &memory.offset);
+  return memory;
+}
+
+Memory memory_of(const at::TensorBase& tensor) {
+  Memory memory = memory_of(tensor.storage());
+  memory.offset += static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
+  return memory;
 }
 
 }  // namespace backplane_torch

@@ -3,6 +3,7 @@
 // buffer's address, which the host must not read.
 #pragma once
 
+#include <ATen/core/TensorBase.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include "errors.hpp"
@@ -10,8 +11,15 @@
 namespace backplane_torch {
 
 c10::DeviceAllocator& allocator();
-// Returns the buffer of a storage, borrowed; null if the storage has no bytes. Raises for memory
-// that the allocator did not allocate.
-bph_buffer* buffer_of(const c10::Storage& storage);
+// The buffer that contains a storage, borrowed, and the storage's place in the buffer.
+struct Memory {
+  bph_buffer* buffer = nullptr;  // null if the storage has no bytes
+  uint64_t offset = 0;
+};
+// Finds memory of the allocator without a search, and other memory by its address. Raises for an
+// address that is in no buffer.
+Memory memory_of(const c10::Storage& storage);
+// The same for the tensor's first element.
+Memory memory_of(const at::TensorBase& tensor);
 
 }  // namespace backplane_torch

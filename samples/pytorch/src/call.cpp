@@ -66,8 +66,11 @@ void Call::fill_view(bph_tensor& view, const at::Tensor& tensor, const char* rol
               " dimensions, and Backplane has at most ", BP_MAX_RANK, "; merge dimensions with .flatten()");
   view.dtype = require_dtype(tensor.scalar_type());
   view.rank = static_cast<uint8_t>(tensor.dim());
-  view.buffer = tensor.numel() == 0 ? nullptr : buffer_of(tensor.storage());
-  view.offset = static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
+  if (tensor.numel() > 0) {
+    const Memory memory = memory_of(tensor);
+    view.buffer = memory.buffer;
+    view.offset = memory.offset;
+  }
   std::copy(tensor.sizes().begin(), tensor.sizes().end(), view.shape);
   std::copy(tensor.strides().begin(), tensor.strides().end(), view.strides);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy.hpp"
 
-#include <ATen/core/CachingHostAllocator.h>
-
 #include "allocator.hpp"
 #include "call.hpp"
 #include "devices.hpp"
@@ -10,10 +8,6 @@
 
 namespace backplane_torch {
 namespace {
-
-uint64_t byte_offset(const at::Tensor& tensor) {
-  return static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
-}
 
 bph_stream* stream_for(const at::Tensor& tensor) { return current_stream_handle(tensor.device().index()); }
 
@@ -23,17 +17,22 @@ bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
          a.is_non_overlapping_and_dense();
 }
 
+// Copies between pinned memory and a device without waiting. Returns false if the copy must block,
+// or if the host's memory is pageable.
+bool copied_pinned(const at::Tensor& host, bool non_blocking, const at::Tensor& on, bool to_host) {
+  if (!non_blocking || !host.is_pinned()) return false;
+  const Memory pinned = memory_of(host), device = memory_of(on);
+  const Memory &to = to_host ? pinned : device, &from = to_host ? device : pinned;
+  call(bph_copy, stream_for(on), to.buffer, to.offset, from.buffer, from.offset, uint64_t{host.nbytes()}, 0u);
+  return true;
+}
+
 void copy_from_cpu(const at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   if (same_dense_layout(to, from)) {
-    // The source of a blocking copy, and of a copy from pageable memory, may change after the call.
-    const bool borrowed = non_blocking && from.is_pinned();
-    call(bph_copy_in, stream_for(to), buffer_of(to.storage()), byte_offset(to), from.const_data_ptr(),
-         uint64_t{to.nbytes()}, borrowed ? 0u : BPH_COPY_SOURCE_FREE);
-    if (borrowed)
-      at::getHostAllocator(at::kPrivateUse1)
-          ->record_event(from.mutable_data_ptr(), from.storage().data_ptr().get_context(),
-                         current_stream(to.device().index()));
-    return;
+    if (copied_pinned(from, non_blocking, to, false)) return;
+    const Memory memory = memory_of(to);
+    return call(bph_copy_in, stream_for(to), memory.buffer, memory.offset, from.const_data_ptr(), uint64_t{to.nbytes()},
+                BPH_COPY_SOURCE_FREE);
   }
   const at::Tensor dense = from.to(to.scalar_type()).expand(to.sizes()).contiguous();
   if (to.is_contiguous()) return copy_from_cpu(to, dense, false);
@@ -44,14 +43,10 @@ void copy_from_cpu(const at::Tensor& to, const at::Tensor& from, bool non_blocki
 
 void copy_to_cpu(const at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   if (same_dense_layout(to, from)) {
-    const bool enqueued = non_blocking && to.is_pinned();
-    call(bph_copy_out, stream_for(from), to.mutable_data_ptr(), buffer_of(from.storage()), byte_offset(from),
-         uint64_t{from.nbytes()}, enqueued ? BPH_COPY_ENQUEUE : 0u);
-    if (enqueued)
-      at::getHostAllocator(at::kPrivateUse1)
-          ->record_event(to.mutable_data_ptr(), to.storage().data_ptr().get_context(),
-                         current_stream(from.device().index()));
-    return;
+    if (copied_pinned(to, non_blocking, from, true)) return;
+    const Memory memory = memory_of(from);
+    return call(bph_copy_out, stream_for(from), to.mutable_data_ptr(), memory.buffer, memory.offset,
+                uint64_t{from.nbytes()}, 0u);
   }
   const at::Tensor dense = from.contiguous();
   const at::Tensor staged = at::empty(from.sizes(), dense.options().device(at::kCPU));
@@ -61,8 +56,9 @@ void copy_to_cpu(const at::Tensor& to, const at::Tensor& from, bool non_blocking
 
 void copy_across(const at::Tensor& to, const at::Tensor& from) {
   if (same_dense_layout(to, from)) {
-    return call(bph_copy_across, stream_for(to), buffer_of(to.storage()), byte_offset(to), stream_for(from),
-                buffer_of(from.storage()), byte_offset(from), uint64_t{to.nbytes()}, 0u);
+    const Memory target = memory_of(to), source = memory_of(from);
+    return call(bph_copy_across, stream_for(to), target.buffer, target.offset, stream_for(from), source.buffer,
+                source.offset, uint64_t{to.nbytes()}, 0u);
   }
   const at::Tensor dense = as_type(from, to.scalar_type()).contiguous();
   const at::Tensor staged = at::empty(dense.sizes(), to.options().memory_format(at::MemoryFormat::Contiguous));
@@ -92,7 +88,8 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 // Reads the only element. Waits for the stream.
 at::Scalar local_scalar(const at::Tensor& self) {
   const at::Tensor value = at::empty({}, self.options().device(at::kCPU));
-  call(bph_copy_out, stream_for(self), value.mutable_data_ptr(), buffer_of(self.storage()), byte_offset(self),
+  const Memory memory = memory_of(self);
+  call(bph_copy_out, stream_for(self), value.mutable_data_ptr(), memory.buffer, memory.offset,
        uint64_t{self.itemsize()}, 0u);
   return value.item();
 }
@@ -109,8 +106,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 void copy_on_device(const at::Tensor& to, const at::Tensor& from) {
   if (to.is_same(from) || to.numel() == 0) return;
   if (same_dense_layout(to, from) && dtype_of(to.scalar_type()) == 0) {  // the bytes of any dtype
-    return call(bph_copy, stream_for(to), buffer_of(to.storage()), byte_offset(to), buffer_of(from.storage()),
-                byte_offset(from), uint64_t{to.nbytes()}, 0u);
+    const Memory target = memory_of(to), source = memory_of(from);
+    return call(bph_copy, stream_for(to), target.buffer, target.offset, source.buffer, source.offset,
+                uint64_t{to.nbytes()}, 0u);
   }
   const bool same_type = to.scalar_type() == from.scalar_type();
   Call(same_type ? BP_OP_COPY : BP_OP_CAST, to).in(from, to.sizes()).out(to).run();

@@ -6,6 +6,7 @@
 #include "allocator.hpp"
 #include "devices.hpp"
 #include "generator.hpp"
+#include "pinned.hpp"
 
 namespace backplane_torch {
 namespace {
@@ -43,12 +44,15 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     }
     raise(BP_INVALID_ARGUMENT, "the address belongs to a device that backplane_torch did not open");
   }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
+  at::Allocator* getPinnedMemoryAllocator() const override { return &pinned_allocator(); }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     const c10::DeviceGuard guard(storage.device());
     c10::DataPtr data = allocator().allocate(bytes);
     if (const size_t kept = std::min(bytes, storage.nbytes()); kept > 0) {
+      const Memory from = memory_of(storage);
       call(bph_copy, current_stream_handle(storage.device().index()), static_cast<bph_buffer*>(data.get_context()),
-           uint64_t{0}, buffer_of(storage), uint64_t{0}, uint64_t{kept}, 0u);
+           uint64_t{0}, from.buffer, from.offset, uint64_t{kept}, 0u);
     }
     storage.set_data_ptr_noswap(std::move(data));
     storage.set_nbytes(bytes);
@@ -59,6 +63,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 [[maybe_unused]] const bool registered = [] {
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   c10::SetAllocator(c10::DeviceType::PrivateUse1, &allocator());
+  at::setHostAllocator(c10::DeviceType::PrivateUse1, &pinned_allocator());
   return true;
 }();
 

@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/InferSize.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
-#include <ATen/ops/resize_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
@@ -58,9 +58,22 @@ at::Tensor unfold(const at::Tensor& self, int64_t dim, int64_t size, int64_t ste
   return at::native::unfold(self, dim, size, step);
 }
 
-const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
+// Enlarges the storage to the elements of the tensor. Keeps the contents.
+void grow_storage(const at::Tensor& self) {
   const c10::DeviceGuard guard(self.device());
-  return at::native::resize_(self, size, format);
+  const size_t bytes = at::detail::computeStorageNbytes(self.sizes(), self.strides(), self.itemsize(),
+                                                        static_cast<size_t>(self.storage_offset()));
+  if (self.numel() > 0 && bytes > self.storage().nbytes())
+    at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(self.storage(), bytes);
+}
+
+const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
+  if (self.sizes() != size) {
+    self.unsafeGetTensorImpl()->set_sizes_contiguous(size);
+    grow_storage(self);
+  }
+  if (format) self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+  return self;
 }
 
 at::Tensor& set_source_storage(at::Tensor& self, at::Storage source) {
@@ -70,16 +83,24 @@ at::Tensor& set_source_storage(at::Tensor& self, at::Storage source) {
 
 at::Tensor& set_source_storage_offset(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef size,
                                       at::IntArrayRef stride) {
-  const c10::DeviceGuard guard(self.device());
   at::native::checkSetStorage(self, std::move(source), offset, size, stride);
-  self.unsafeGetTensorImpl()->set_storage_offset(offset);
-  at::native::resize_impl_cpu_(self.unsafeGetTensorImpl(), size,
-                               stride.data() != nullptr ? std::optional<at::IntArrayRef>(stride) : std::nullopt);
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  impl->set_storage_offset(offset);
+  if (stride.data() != nullptr) {
+    impl->set_sizes_and_strides(size, stride);
+  } else {
+    impl->set_sizes_contiguous(size);
+  }
+  grow_storage(self);
   return self;
 }
 
 at::Tensor& set_source_tensor(at::Tensor& self, const at::Tensor& source) {
   return at::native::set_tensor_(self, source);
+}
+
+void record_stream(at::Tensor& self, c10::Stream stream) {
+  allocator().recordStream(self.storage().data_ptr(), stream);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -94,6 +115,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"set_.source_Storage", set_source_storage>();
   family.add<"set_.source_Storage_storage_offset", set_source_storage_offset>();
   family.add<"set_.source_Tensor", set_source_tensor>();
+  family.add<"record_stream", record_stream>();
 }
 
 }  // namespace

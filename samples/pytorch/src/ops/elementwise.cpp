@@ -367,6 +367,20 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
   return out;
 }
 
+at::Tensor rolled(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef dims) {
+  if (dims.empty()) return rolled(self.flatten(), shifts, 0).view(self.sizes());
+  TORCH_CHECK(shifts.size() == dims.size(), message_prefix(), shifts.size(), " shifts for ", dims.size(),
+              " dimensions; give one shift for each dimension");
+  at::Tensor out = self;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t extent = out.size(dims[i]);
+    if (extent == 0) continue;
+    const int64_t head = (shifts[i] % extent + extent) % extent;  // elements that move to the front
+    out = at::cat({out.narrow(dims[i], extent - head, head), out.narrow(dims[i], 0, extent - head)}, dims[i]);
+  }
+  return out.is_same(self) ? self.clone() : out;
+}
+
 template <uint32_t op>
 at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& out) {
   const int64_t rows = self.size(-2), columns = self.size(-1);
@@ -457,6 +471,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"fill_.Tensor", fill_tensor>();
   family.add<"zero_", zero>();
   family.add<"flip", flip>();
+  family.add<"roll", rolled>();
   family.add<"arange.start_out", arange_out>();
   family.add<"tril.out", triangle_out<BP_COMPARE_LE>>();
   family.add<"triu.out", triangle_out<BP_COMPARE_GE>>();
