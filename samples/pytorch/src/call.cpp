@@ -149,7 +149,12 @@ void Call::run() {
   call_.inputs = inputs_.data();
   call_.outputs = outputs_.data();
   call_.scalars = scalars_.data();
-  call(bph_execute, current_stream_handle(device_.index()), const_cast<const bph_call*>(&call_));
+  try {
+    backplane::detail::call(bph_execute, current_stream_handle(device_.index()), &std::as_const(call_));
+  } catch (const backplane::Error& error) {
+    raise(error.status(), std::string(error.what()) + "; the call runs on " + device_.str() + ", which is " +
+                              device_name(device_.index()));
+  }
 }
 
 uint32_t axes_mask(at::OptionalIntArrayRef dims, int64_t rank) {

@@ -119,8 +119,7 @@ tap.check("four threads run forward and backward", not faults, faults)
 # Counters.
 backplane_torch.reset_fallbacks()
 torch.special.i0(torch.ones(3, device=device))
-tap.check("a fallback is counted", backplane_torch.fallbacks() == {"aten::special_i0.out": 1} or sum(backplane_torch.fallbacks().values()) == 1,
-          backplane_torch.fallbacks())
+tap.check("a fallback is counted", backplane_torch.fallbacks() == {"aten::i0.out": 1}, backplane_torch.fallbacks())
 before = backplane_torch.device_stats(device)["executions"]
 torch.ones(3, device=device) + 1
 tap.check("executions are counted", backplane_torch.device_stats(device)["executions"] == before + 2, "")
@@ -141,7 +140,7 @@ check_error("pinned memory of a device", RuntimeError, lambda: torch.empty(3, de
 check_error("a device that does not exist", RuntimeError, lambda: torch.empty(3, device="backplane:99"), "backplane:99", sys.argv[1])
 check_error("a name that does not exist", ValueError, lambda: backplane_torch.device("missing"), "missing:0", sys.argv[1])
 backplane_torch.forbid_fallbacks()
-check_error("a forbidden fallback", NotImplementedError, lambda: torch.special.i0(torch.ones(3, device=device)), "special_i0", "forbid_fallbacks")
+check_error("a forbidden fallback", NotImplementedError, lambda: torch.special.i0(torch.ones(3, device=device)), "aten::i0", "forbid_fallbacks")
 backplane_torch.forbid_fallbacks(False)
 check_error("more memory than there is", torch.OutOfMemoryError, lambda: torch.empty(1 << 50, device=device), "OUT_OF_MEMORY")
 tap.check("the device works after errors", (torch.ones(3, device=device) + 1).tolist() == [2, 2, 2], "")
