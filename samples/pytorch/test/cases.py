@@ -105,6 +105,8 @@ cases = [
     ("losses", lambda m: [F.cross_entropy(m.f(4, 5), m.i(4, high=5)), F.cross_entropy(m.f(4, 5), m.i(4, high=5), reduction="none"),
                           F.cross_entropy(m.f(4, 5), m.i(4, high=5), weight=m.f(5).abs(), reduction="sum", ignore_index=2), F.mse_loss(m.f(4), m.f(4)),
                           F.cross_entropy(m.f(4, 5), m.i(4, high=5), label_smoothing=0.1), F.binary_cross_entropy_with_logits(m.f(4), (m.f(4) > 0).float())]),
+    ("an ignored target with an infinite loss", lambda m: F.nll_loss(torch.tensor([[0.0, float("-inf")], [-1.0, -2.0]]).to(m.device),
+                                                                    torch.tensor([1, 0]).to(m.device), ignore_index=1)),
     ("a tensor of int16 is copied", lambda m: torch.arange(6, dtype=torch.int16).to(m.device)),
     ("a tensor of complex numbers is copied", lambda m: torch.ones(3, dtype=torch.complex64).to(m.device)),
 ]

@@ -25,7 +25,8 @@ std::tuple<at::Tensor&, at::Tensor&> nll_loss_out(const at::Tensor& self, const 
   const at::Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
   const at::Tensor rows = target.dim() == 0 ? target.unsqueeze(0) : target;
   const at::Tensor weights = weights_of(x, rows, weight, ignore_index);
-  const at::Tensor losses = at::gather(x, 1, rows.unsqueeze(1)).mul_(weights).neg_().squeeze(1);
+  at::Tensor losses = at::gather(x, 1, rows.unsqueeze(1)).mul_(weights).neg_().squeeze(1);
+  losses.masked_fill_(at::eq(rows, ignore_index), 0);  // an infinite loss times the weight 0 is NaN
   if (reduction == at::Reduction::None) {
     output.copy_(losses.view(output.sizes()));
     total_weight.zero_();
