@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs missing Debian packages. tools/test and tools/quickstart source this file.
+# Installs missing Debian packages, and PyTorch. tools/test and tools/quickstart source this file.
 
 packages_build=(g++ meson ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libxxhash-dev
   zlib1g-dev libdnnl-dev libhwy-dev libvulkan-dev glslc ocl-icd-opencl-dev libze-dev clang-15 llvm-spirv-15 spirv-tools)
@@ -26,4 +26,13 @@ install_packages() {
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
     </dev/null >/dev/null
+}
+
+# have_pytorch: installs PyTorch with pip in an environment of its own, unless an earlier run has
+# installed PyTorch. The bridge in samples/pytorch is built and tested with this environment.
+have_pytorch() {
+  [ -f build/pytorch-prefix/complete ] || {
+    python3 -m venv build/pytorch-prefix &&
+      build/pytorch-prefix/bin/pip install --quiet torch==2.13.0 numpy setuptools wheel ninja && touch build/pytorch-prefix/complete
+  } >build/pytorch-prefix.log 2>&1
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of tensors. The context of a tensor's DataPtr is a bph_buffer, and the address is the
+// buffer's address, which the host must not read.
+#pragma once
+
+#include <ATen/core/TensorBase.h>
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include "errors.hpp"
+
+namespace backplane_torch {
+
+c10::DeviceAllocator& allocator();
+// The buffer that contains a storage, borrowed, and the storage's place in the buffer.
+struct Memory {
+  bph_buffer* buffer = nullptr;  // null if the storage has no bytes
+  uint64_t offset = 0;
+};
+// Finds memory of the allocator without a search, and other memory by its address. Raises for an
+// address that is in no buffer.
+Memory memory_of(const c10::Storage& storage);
+// The same for the tensor's first element.
+Memory memory_of(const at::TensorBase& tensor);
+
+}  // namespace backplane_torch

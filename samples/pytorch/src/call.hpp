@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converts ATen tensors to views of the host API, and executes an operator on them.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <array>
+
+#include "errors.hpp"
+
+namespace backplane_torch {
+
+// Returns the dtype's number, or 0 for a dtype that Backplane does not have.
+uint16_t dtype_of(at::ScalarType type) noexcept;
+// The same, but raises instead of returning 0.
+uint16_t require_dtype(at::ScalarType type);
+
+// One call of an operator, on the current stream of the device of `on`. Operands are added in the
+// operator's order:
+//
+//   Call(BP_OP_ADD, out).in(a, out.sizes()).in(b, out.sizes()).out(out).run();
+class Call {
+ public:
+  Call(uint32_t op, const at::Tensor& on);
+
+  Call& in(const at::Tensor& tensor);
+  // Broadcasts the tensor to `shape` without a copy.
+  Call& in(const at::Tensor& tensor, at::IntArrayRef shape);
+  // Adds a number of the CPU as an immediate, and converts any other tensor to `type`.
+  Call& in(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef shape);
+  // Adds a view of `shape` whose elements all have the value `number`.
+  Call& in(const at::Scalar& number, at::ScalarType type, at::IntArrayRef shape);
+  // Reverses the order of the elements in the dimensions of `mask`, without a copy.
+  Call& in_flipped(const at::Tensor& tensor, uint32_t mask);
+  // Adds the tensor, or an absent operand if the tensor is undefined.
+  Call& in_optional(const at::Tensor& tensor);
+  Call& out(const at::Tensor& tensor);
+  Call& out_optional(const at::Tensor& tensor);
+  // Adds a scalar of the dtype `dtype` (BP_*).
+  Call& scalar(uint16_t dtype, const at::Scalar& number);
+  Call& scalar_bits(uint64_t bits);
+  // The attributes are borrowed until `run`.
+  template <class Attributes>
+  Call& attributes(const Attributes& value) {
+    call_.attributes = &value;
+    return *this;
+  }
+  // Enqueues the call.
+  void run();
+
+ private:
+  bph_tensor& next_input();
+  bph_tensor& next_output();
+  void fill_view(bph_tensor& view, const at::Tensor& tensor, const char* role, uint32_t position) const;
+
+  c10::Device device_;
+  bph_call call_;
+  std::array<bph_tensor, 8> inputs_;
+  std::array<bph_tensor, 5> outputs_;
+  std::array<uint64_t, 3> scalars_{};
+  c10::SmallVector<at::Tensor, 3> converted_;  // keeps buffers alive until `run`
+};
+
+// Returns the operator's attributes with the size set and all other fields zero.
+template <uint32_t op>
+typename backplane::OpRow<op>::Attributes attributes() {
+  return backplane::attributes<op>();
+}
+
+// Returns the mask of dimensions `dims`; all dimensions if there are none. Negative dimensions count
+// from the end.
+uint32_t axes_mask(at::OptionalIntArrayRef dims, int64_t rank);
+// Returns `dim`, counted from 0.
+uint32_t axis(int64_t dim, int64_t rank);
+
+// Calls `body(output)` with an output of dtype `type`, and then converts the result to `out` if
+// their dtypes differ.
+template <class Body>
+void with_output(const at::Tensor& out, at::ScalarType type, const Body& body);
+
+// Returns the tensor, or a copy of another dtype.
+at::Tensor as_type(const at::Tensor& tensor, at::ScalarType type);
+// Returns whether the tensor is a number that PyTorch keeps on the CPU: a Python number, or a CPU
+// tensor without dimensions.
+inline bool is_number(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.dim() == 0; }
+
+template <class Body>
+void with_output(const at::Tensor& out, at::ScalarType type, const Body& body) {
+  if (out.scalar_type() == type) return body(out);
+  const at::Tensor result = at::empty_like(out, out.options().dtype(type));
+  body(result);
+  Call(BP_OP_CAST, out).in(result).out(out).run();
+}
+
+}  // namespace backplane_torch

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "copy.hpp"
+
+#include "allocator.hpp"
+#include "call.hpp"
+#include "devices.hpp"
+#include "overloads.hpp"
+
+namespace backplane_torch {
+namespace {
+
+bph_stream* stream_for(const at::Tensor& tensor) { return current_stream_handle(tensor.device().index()); }
+
+// Returns whether the elements of both tensors have the same order in memory, without gaps.
+bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.is_non_overlapping_and_dense();
+}
+
+// Copies between pinned memory and a device without waiting. Returns false if the copy must block,
+// or if the host's memory is pageable.
+bool copied_pinned(const at::Tensor& host, bool non_blocking, const at::Tensor& on, bool to_host) {
+  if (!non_blocking || !host.is_pinned()) return false;
+  const Memory pinned = memory_of(host), device = memory_of(on);
+  const Memory &to = to_host ? pinned : device, &from = to_host ? device : pinned;
+  call(bph_copy, stream_for(on), to.buffer, to.offset, from.buffer, from.offset, uint64_t{host.nbytes()}, 0u);
+  return true;
+}
+
+void copy_from_cpu(const at::Tensor& to, const at::Tensor& from, bool non_blocking) {
+  if (same_dense_layout(to, from)) {
+    if (copied_pinned(from, non_blocking, to, false)) return;
+    const Memory memory = memory_of(to);
+    return call(bph_copy_in, stream_for(to), memory.buffer, memory.offset, from.const_data_ptr(), uint64_t{to.nbytes()},
+                BPH_COPY_SOURCE_FREE);
+  }
+  const at::Tensor dense = from.to(to.scalar_type()).expand(to.sizes()).contiguous();
+  if (to.is_contiguous()) return copy_from_cpu(to, dense, false);
+  const at::Tensor staged = at::empty(to.sizes(), to.options().memory_format(at::MemoryFormat::Contiguous));
+  copy_from_cpu(staged, dense, false);
+  copy_on_device(to, staged);
+}
+
+void copy_to_cpu(const at::Tensor& to, const at::Tensor& from, bool non_blocking) {
+  if (same_dense_layout(to, from)) {
+    if (copied_pinned(to, non_blocking, from, true)) return;
+    const Memory memory = memory_of(from);
+    return call(bph_copy_out, stream_for(from), to.mutable_data_ptr(), memory.buffer, memory.offset,
+                uint64_t{from.nbytes()}, 0u);
+  }
+  const at::Tensor dense = from.contiguous();
+  const at::Tensor staged = at::empty(from.sizes(), dense.options().device(at::kCPU));
+  copy_to_cpu(staged, dense, false);
+  to.copy_(staged);
+}
+
+void copy_across(const at::Tensor& to, const at::Tensor& from) {
+  if (same_dense_layout(to, from)) {
+    const Memory target = memory_of(to), source = memory_of(from);
+    return call(bph_copy_across, stream_for(to), target.buffer, target.offset, stream_for(from), source.buffer,
+                source.offset, uint64_t{to.nbytes()}, 0u);
+  }
+  const at::Tensor dense = as_type(from, to.scalar_type()).contiguous();
+  const at::Tensor staged = at::empty(dense.sizes(), to.options().memory_format(at::MemoryFormat::Contiguous));
+  copy_across(staged, dense);
+  copy_on_device(to, staged);
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  if (dst.numel() == 0) return dst;
+  if (self.is_cpu()) {
+    copy_from_cpu(dst, self, non_blocking);
+  } else if (dst.is_cpu()) {
+    copy_to_cpu(dst, self.expand(dst.sizes()), non_blocking);
+  } else if (self.device() == dst.device()) {
+    copy_on_device(dst, self);
+  } else {
+    copy_across(dst, self.expand(dst.sizes()));
+  }
+  return dst;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  dst.resize_(self.sizes());
+  return copy_from(self, dst, false);
+}
+
+// Reads the only element. Waits for the stream.
+at::Scalar local_scalar(const at::Tensor& self) {
+  const at::Tensor value = at::empty({}, self.options().device(at::kCPU));
+  const Memory memory = memory_of(self);
+  call(bph_copy_out, stream_for(self), value.mutable_data_ptr(), memory.buffer, memory.offset,
+       uint64_t{self.itemsize()}, 0u);
+  return value.item();
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  Family family(library, "copy");
+  family.add<"_copy_from", copy_from>();
+  family.add<"_copy_from_and_resize", copy_from_and_resize>();
+  family.add<"_local_scalar_dense", local_scalar>();
+}
+
+}  // namespace
+
+void copy_on_device(const at::Tensor& to, const at::Tensor& from) {
+  if (to.is_same(from) || to.numel() == 0) return;
+  if (same_dense_layout(to, from) && dtype_of(to.scalar_type()) == 0) {  // the bytes of any dtype
+    const Memory target = memory_of(to), source = memory_of(from);
+    return call(bph_copy, stream_for(to), target.buffer, target.offset, source.buffer, source.offset,
+                uint64_t{to.nbytes()}, 0u);
+  }
+  const bool same_type = to.scalar_type() == from.scalar_type();
+  Call(same_type ? BP_OP_COPY : BP_OP_CAST, to).in(from, to.sizes()).out(to).run();
+}
+
+}  // namespace backplane_torch

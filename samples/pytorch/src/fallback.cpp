@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fallback.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "errors.hpp"
+
+namespace backplane_torch {
+namespace {
+
+struct Fallbacks {
+  std::mutex mutex;
+  std::map<std::string, int64_t> counts;
+  std::set<std::string> warned;  // a reset of the counts does not repeat warnings
+  bool forbidden = false;
+};
+
+Fallbacks& fallbacks() {
+  static auto* const all = new Fallbacks;
+  return *all;
+}
+
+// Counts the fallback. Returns whether it is the first one of this operator.
+bool count(const std::string& name) {
+  Fallbacks& all = fallbacks();
+  const std::lock_guard lock(all.mutex);
+  if (all.forbidden) {
+    raise(BP_UNSUPPORTED, name +
+                              " has no kernel for Backplane, and forbid_fallbacks(True) is in effect; move the "
+                              "tensors to the CPU, or permit fallbacks");
+  }
+  ++all.counts[name];
+  return all.warned.insert(name).second;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int64_t>> fallback_counts() {
+  Fallbacks& all = fallbacks();
+  const std::lock_guard lock(all.mutex);
+  return {all.counts.begin(), all.counts.end()};
+}
+
+void reset_fallback_counts() {
+  Fallbacks& all = fallbacks();
+  const std::lock_guard lock(all.mutex);
+  all.counts.clear();
+}
+
+void forbid_fallbacks(bool forbidden) {
+  Fallbacks& all = fallbacks();
+  const std::lock_guard lock(all.mutex);
+  all.forbidden = forbidden;
+}
+
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string name = toString(op.schema().operator_name());
+  if (count(name)) {
+    TORCH_WARN("backplane: ", name,
+               " has no kernel for Backplane and runs on the CPU, with copies of its tensors. "
+               "backplane_torch.fallbacks() counts these calls.");
+  }
+  at::native::cpu_fallback(op, stack);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+}
+
+}  // namespace backplane_torch

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions with 1, 2 or 3 spatial dimensions.
+#include "../call.hpp"
+#include "../overloads.hpp"
+
+namespace backplane_torch {
+namespace {
+
+using ConvAttributes = bp_conv_attributes;
+
+struct Geometry {
+  at::IntArrayRef stride, padding, dilation;
+};
+
+ConvAttributes conv_attributes(const at::Tensor& weight, const Geometry& geometry, int64_t groups) {
+  const auto rank = static_cast<size_t>(weight.dim() - 2);
+  TORCH_CHECK_NOT_IMPLEMENTED(rank >= 1 && rank <= 3, message_prefix(), "the weight has ", weight.dim(),
+                              " dimensions; a convolution has 1 to 3 spatial dimensions");
+  auto attrs = attributes<BP_OP_CONV>();
+  attrs.spatial_rank = static_cast<uint32_t>(rank);
+  attrs.groups = static_cast<uint32_t>(groups);
+  // PyTorch passes either one number or a number for each dimension.
+  const auto at_dim = [](at::IntArrayRef values, size_t i) { return values.size() == 1 ? values[0] : values[i]; };
+  for (size_t i = 0; i < rank; ++i) {
+    attrs.stride[i] = at_dim(geometry.stride, i);
+    attrs.dilation[i] = at_dim(geometry.dilation, i);
+    attrs.pad_begin[i] = attrs.pad_end[i] = at_dim(geometry.padding, i);
+  }
+  return attrs;
+}
+
+c10::DimVector conv_shape(const at::Tensor& input, const at::Tensor& weight, const ConvAttributes& attrs,
+                          bool transposed, at::IntArrayRef output_padding) {
+  c10::DimVector shape{input.size(0), transposed ? weight.size(1) * attrs.groups : weight.size(0)};
+  for (uint32_t i = 0; i < attrs.spatial_rank; ++i) {
+    const int64_t kernel = attrs.dilation[i] * (weight.size(2 + i) - 1) + 1;
+    const int64_t padding = attrs.pad_begin[i] + attrs.pad_end[i], extent = input.size(2 + i);
+    const int64_t extra = output_padding.size() == 1 ? output_padding[0] : transposed ? output_padding[i] : 0;
+    shape.push_back(transposed ? (extent - 1) * attrs.stride[i] - padding + kernel + extra
+                               : (extent + padding - kernel) / attrs.stride[i] + 1);
+  }
+  return shape;
+}
+
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                       at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
+                       at::IntArrayRef output_padding, int64_t groups) {
+  const ConvAttributes attrs = conv_attributes(weight, {stride, padding, dilation}, groups);
+  at::Tensor out = at::empty(conv_shape(input, weight, attrs, transposed, output_padding), input.options());
+  Call call(transposed ? BP_OP_CONV_TRANSPOSE : BP_OP_CONV, out);
+  call.in(input).in(weight);
+  if (bias && bias->defined()) call.in(*bias);
+  call.attributes(attrs).out(out).run();
+  return out;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad, const at::Tensor& input,
+                                                                    const at::Tensor& weight, at::IntArrayRef stride,
+                                                                    at::IntArrayRef padding, at::IntArrayRef dilation,
+                                                                    bool transposed, at::IntArrayRef, int64_t groups,
+                                                                    std::array<bool, 3> wanted) {
+  const ConvAttributes attrs = conv_attributes(weight, {stride, padding, dilation}, groups);
+  at::Tensor grad_input, grad_weight, grad_bias;
+  if (wanted[0]) {
+    grad_input = at::empty(input.sizes(), input.options());
+    const uint32_t op = transposed ? BP_OP_CONV : BP_OP_CONV_BWD_INPUT;
+    Call(op, grad_input).in(grad).in(weight).attributes(attrs).out(grad_input).run();
+  }
+  if (wanted[1]) {
+    grad_weight = at::empty(weight.sizes(), weight.options());
+    Call(BP_OP_CONV_BWD_WEIGHT, grad_weight)
+        .in(transposed ? grad : input)
+        .in(transposed ? input : grad)
+        .attributes(attrs)
+        .out(grad_weight)
+        .run();
+  }
+  if (wanted[2]) {
+    c10::DimVector dims{0};
+    for (int64_t dim = 2; dim < grad.dim(); ++dim) dims.push_back(dim);
+    grad_bias = at::sum(grad, dims);
+  }
+  return {grad_input, grad_weight, grad_bias};
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  Family family(library, "conv");
+  family.add<"convolution_overrideable", convolution>();
+  family.add<"convolution_backward_overrideable", convolution_backward>();
+}
+
+}  // namespace
+}  // namespace backplane_torch

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise arithmetic, comparisons and selection.
+#include "elementwise.hpp"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/ScalarOps.h>
+
+#include <ATen/native/Resize.h>
+
+#include "../copy.hpp"
+#include "../fallback.hpp"
+#include "../overloads.hpp"
+
+namespace backplane_torch {
+
+void write_elementwise(uint32_t op, at::ScalarType type, const at::Tensor& out,
+                       std::initializer_list<at::Tensor> inputs) {
+  with_output(out, type, [&](const at::Tensor& to) {
+    Call call(op, to);
+    for (const at::Tensor& input : inputs) call.in(input, type, to.sizes());
+    call.out(to).run();
+  });
+}
+
+void write_compare(uint32_t predicate, at::ScalarType type, const at::Tensor& out, const at::Tensor& a,
+                   const at::Tensor& b) {
+  auto attrs = attributes<BP_OP_COMPARE>();
+  attrs.predicate = predicate;
+  with_output(out, at::kBool, [&](const at::Tensor& to) {
+    Call(BP_OP_COMPARE, to).in(a, type, to.sizes()).in(b, type, to.sizes()).attributes(attrs).out(to).run();
+  });
+}
+
+void write_select(const at::Tensor& out, const at::Tensor& condition, const at::Tensor& a, const at::Tensor& b) {
+  const at::ScalarType type = out.scalar_type();
+  Call(BP_OP_SELECT, out)
+      .in(condition, at::kBool, out.sizes())
+      .in(a, type, out.sizes())
+      .in(b, type, out.sizes())
+      .out(out)
+      .run();
+}
+
+void write_fill(const at::Tensor& out, const at::Scalar& value) {
+  const uint16_t dtype = require_dtype(out.scalar_type());
+  Call(BP_OP_FILL, out).out(out).scalar(dtype, value).run();
+}
+
+void write_iota(const at::Tensor& out, int64_t axis, const at::Scalar& start, const at::Scalar& step) {
+  const uint16_t dtype = require_dtype(out.scalar_type());
+  auto attrs = attributes<BP_OP_IOTA>();
+  attrs.axis = static_cast<uint32_t>(axis);
+  Call(BP_OP_IOTA, out).attributes(attrs).out(out).scalar(dtype, start).scalar(dtype, step).run();
+}
+
+at::Tensor number(const at::Scalar& value) { return c10::scalar_to_tensor(value); }
+
+namespace {
+
+// The operator for bool, which arithmetic operators do not accept.
+constexpr uint32_t for_bool(uint32_t op) {
+  switch (op) {
+    case BP_OP_ADD:
+    case BP_OP_MAX:
+      return BP_OP_OR;
+    case BP_OP_MUL:
+    case BP_OP_MIN:
+      return BP_OP_AND;
+    default:
+      return op;
+  }
+}
+
+// The dtype in which a function of floats computes.
+at::ScalarType float_type(at::ScalarType input, const at::Tensor& out) {
+  return at::isFloatingType(input) ? input : out.scalar_type();
+}
+
+template <uint32_t op>
+at::Tensor& unary_out(const at::Tensor& self, at::Tensor& out) {
+  write_elementwise(op, self.scalar_type(), out, {self});
+  return out;
+}
+
+// abs and the logical operators are not structured, so their output may have another shape.
+at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) {
+  at::native::resize_output(out, self.sizes());
+  write_elementwise(self.scalar_type() == at::kBool ? BP_OP_COPY : BP_OP_ABS, self.scalar_type(), out, {self});
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor& unary_float_out(const at::Tensor& self, at::Tensor& out) {
+  write_elementwise(op, float_type(self.scalar_type(), out), out, {self});
+  return out;
+}
+
+// floor and round leave integers unchanged.
+template <uint32_t op>
+at::Tensor& rounding_out(const at::Tensor& self, at::Tensor& out) {
+  write_elementwise(at::isFloatingType(self.scalar_type()) ? op : uint32_t{BP_OP_COPY}, self.scalar_type(), out,
+                    {self});
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor& binary_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, other);
+  write_elementwise(type == at::kBool ? for_bool(op) : op, type, out, {self, other});
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor& binary_float_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  write_elementwise(op, float_type(at::result_type(self, other), out), out, {self, other});
+  return out;
+}
+
+// Logical operators compare both operands with zero first.
+template <uint32_t op>
+at::Tensor& logical_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  at::native::resize_output(out, at::infer_size(self.sizes(), other.sizes()));
+  write_elementwise(op, at::kBool, out, {self, other});
+  return out;
+}
+
+template <uint32_t predicate>
+at::Tensor& compare_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  write_compare(predicate, at::result_type(self, other), out, self, other);
+  return out;
+}
+
+template <uint32_t predicate>
+at::Tensor& compare_scalar_out(const at::Tensor& self, const at::Scalar& other, at::Tensor& out) {
+  write_compare(predicate, at::result_type(self, other), out, self, number(other));
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor& scaled_out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, other);
+  if (alpha.equal(1)) {
+    write_elementwise(type == at::kBool ? for_bool(op) : op, type, out, {self, other});
+  } else if (is_number(other)) {
+    const at::Scalar factor = other.item();
+    const bool whole = factor.isIntegral(true) && alpha.isIntegral(true);
+    const at::Scalar scaled =
+        whole ? at::Scalar(factor.toLong() * alpha.toLong()) : at::Scalar(factor.toDouble() * alpha.toDouble());
+    write_elementwise(op, type, out, {self, number(scaled)});
+  } else {
+    const at::Tensor scaled = at::empty(other.sizes(), out.options().dtype(type));
+    write_elementwise(BP_OP_MUL, type, scaled, {other, number(alpha)});
+    write_elementwise(op, type, out, {self, scaled});
+  }
+  return out;
+}
+
+at::Tensor rsub_tensor(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+  return at::sub(other, self, alpha);
+}
+
+// Returns where the remainder of a / b has another sign than b, so that floor and trunc differ.
+at::Tensor remainder_needs_wrap(const at::Tensor& remainder, const at::Tensor& b) {
+  return at::lt(remainder, 0).logical_xor_(at::lt(b, 0)).logical_and_(at::ne(remainder, 0));
+}
+
+// Writes the floor of a / b. For integers only: whole results of floats depend on how the quotient
+// is rounded. Unlike PyTorch on the CPU, a zero divisor is no error, and gives `a`.
+void write_floor_division(at::ScalarType type, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
+  write_elementwise(BP_OP_REM, type, remainder, {a, b});
+  const at::Tensor wraps = remainder_needs_wrap(remainder, b);
+  write_elementwise(BP_OP_DIV, type, remainder, {a, b});
+  write_elementwise(BP_OP_SUB, type, out, {remainder, wraps});
+}
+
+at::Tensor& div_mode_out(const at::Tensor& self, const at::Tensor& other, std::optional<std::string_view> mode,
+                         at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, other);
+  if (!mode.has_value()) return binary_float_out<BP_OP_DIV>(self, other, out);
+  if (!at::isIntegralType(type, false)) return OnCpu<at::_ops::div_out_mode>::call(self, other, mode, out);
+  if (*mode == "floor") {
+    write_floor_division(type, out, self, other);
+  } else {
+    write_elementwise(BP_OP_DIV, type, out, {self, other});
+  }
+  return out;
+}
+
+at::Tensor floor_divide(const at::Tensor& self, const at::Tensor& other) { return at::div(self, other, "floor"); }
+
+at::Tensor& remainder_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, other);
+  if (!at::isIntegralType(type, false)) return OnCpu<at::_ops::remainder_Tensor_out>::call(self, other, out);
+  const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
+  write_elementwise(BP_OP_REM, type, remainder, {self, other});
+  const at::Tensor wrapped = at::add(remainder, other);
+  write_select(out, remainder_needs_wrap(remainder, other), wrapped, remainder);
+  return out;
+}
+
+at::Tensor& sign_out(const at::Tensor& self, at::Tensor& out) {
+  const at::Tensor positive = as_type(at::gt(self, 0), out.scalar_type());
+  write_elementwise(BP_OP_SUB, out.scalar_type(), out, {positive, at::lt(self, 0)});
+  return out;
+}
+
+at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
+  at::Tensor out = at::empty_like(self);
+  Call(BP_OP_COPY, out).in_flipped(self, dims.empty() ? 0 : axes_mask(dims, self.dim())).out(out).run();
+  return out;
+}
+
+at::Tensor& reciprocal_out(const at::Tensor& self, at::Tensor& out) {
+  write_elementwise(BP_OP_DIV, float_type(self.scalar_type(), out), out, {number(1.0), self});
+  return out;
+}
+
+at::Tensor& ceil_out(const at::Tensor& self, at::Tensor& out) {
+  if (!at::isFloatingType(self.scalar_type())) return rounding_out<BP_OP_FLOOR>(self, out);
+  write_elementwise(BP_OP_NEG, self.scalar_type(), out, {self});
+  write_elementwise(BP_OP_FLOOR, out.scalar_type(), out, {out});
+  write_elementwise(BP_OP_NEG, out.scalar_type(), out, {out});
+  return out;
+}
+
+at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
+  at::native::resize_output(out, self.sizes());
+  write_compare(BP_COMPARE_EQ, self.scalar_type(), out, self, number(0));
+  return out;
+}
+
+at::Tensor isnan(const at::Tensor& self) {
+  at::Tensor out = at::empty_like(self, self.options().dtype(at::kBool));
+  write_compare(BP_COMPARE_NE, self.scalar_type(), out, self, self);
+  return out;
+}
+
+template <bool negative>
+at::Tensor& is_infinity_out(const at::Tensor& self, at::Tensor& out) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!at::isFloatingType(self.scalar_type())) return out.zero_();
+  write_compare(BP_COMPARE_EQ, self.scalar_type(), out, self, number(negative ? -kInfinity : kInfinity));
+  return out;
+}
+
+at::Tensor& pow_tensor_out(const at::Tensor& self, const at::Tensor& exponent, at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, exponent);
+  if (!at::isFloatingType(type)) return OnCpu<at::_ops::pow_Tensor_Tensor_out>::call(self, exponent, out);
+  write_elementwise(BP_OP_POW, type, out, {self, exponent});
+  return out;
+}
+
+at::Tensor& pow_scalar_out(const at::Tensor& self, const at::Scalar& exponent, at::Tensor& out) {
+  const at::ScalarType type = at::result_type(self, exponent);
+  if (exponent.equal(2)) {
+    write_elementwise(BP_OP_MUL, type, out, {self, self});
+  } else if (!at::isFloatingType(type)) {
+    return OnCpu<at::_ops::pow_Tensor_Scalar_out>::call(self, exponent, out);
+  } else if (exponent.equal(0.5)) {
+    write_elementwise(BP_OP_SQRT, type, out, {self});
+  } else {
+    write_elementwise(BP_OP_POW, type, out, {self, number(exponent)});
+  }
+  return out;
+}
+
+at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& low,
+                      const std::optional<at::Scalar>& high, at::Tensor& out) {
+  const at::ScalarType type = out.scalar_type();
+  if (low) write_elementwise(BP_OP_MAX, type, out, {self, number(*low)});
+  if (high) write_elementwise(BP_OP_MIN, type, out, {low ? out : self, number(*high)});
+  return out;
+}
+
+at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Tensor>& low,
+                             const std::optional<at::Tensor>& high, at::Tensor& out) {
+  const bool has_low = low && low->defined(), has_high = high && high->defined();
+  if (has_low) write_elementwise(BP_OP_MAX, out.scalar_type(), out, {self, *low});
+  if (has_high) write_elementwise(BP_OP_MIN, out.scalar_type(), out, {has_low ? out : self, *high});
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor& clamp_one_out(const at::Tensor& self, const at::Scalar& limit, at::Tensor& out) {
+  write_elementwise(op, out.scalar_type(), out, {self, number(limit)});
+  return out;
+}
+
+at::Tensor relu(const at::Tensor& self) {
+  const at::Tensor out = at::empty_like(self);
+  write_elementwise(BP_OP_MAX, self.scalar_type(), out, {self, number(0)});
+  return out;
+}
+
+at::Tensor& relu_in_place(at::Tensor& self) {
+  write_elementwise(BP_OP_MAX, self.scalar_type(), self, {self, number(0)});
+  return self;
+}
+
+at::Tensor& addcmul_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& value,
+                        at::Tensor& out) {
+  const at::Tensor product = at::mul(a, b);
+  return at::add_out(out, self, product, value);
+}
+
+at::Tensor& addcdiv_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& value,
+                        at::Tensor& out) {
+  const at::Tensor quotient = at::div(a, b);
+  return at::add_out(out, self, quotient, value);
+}
+
+at::Tensor& lerp_scalar_out(const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight, at::Tensor& out) {
+  const at::Tensor difference = at::sub(end, self);
+  if (weight.toDouble() < 0.5) return at::add_out(out, self, difference, weight);
+  return at::sub_out(out, end, difference, 1.0 - weight.toDouble());
+}
+
+at::Tensor& lerp_tensor_out(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight, at::Tensor& out) {
+  const at::Tensor step = at::mul(at::sub(end, self), weight);
+  return at::add_out(out, self, step);
+}
+
+at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  write_select(out, condition, self, other);
+  return out;
+}
+
+at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
+  const auto shape = at::infer_size(at::infer_size(condition.sizes(), self.sizes()), other.sizes());
+  const at::Tensor out = at::empty(shape, condition.options().dtype(at::result_type(self, other)));
+  write_select(out, condition, self, other);
+  return out;
+}
+
+at::Tensor& masked_fill_scalar(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
+  write_select(self, mask, number(value), self);
+  return self;
+}
+
+at::Tensor& masked_fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, message_prefix(), "value has ", value.dim(),
+              " dimensions and must have none; use torch.where for tensors");
+  write_select(self, mask, value, self);
+  return self;
+}
+
+at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
+  write_fill(self, value);
+  return self;
+}
+
+at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
+  if (is_number(value)) return fill_scalar(self, value.item());
+  copy_on_device(self, value);
+  return self;
+}
+
+at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }
+
+at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
+  const double count = (end.toDouble() - start.toDouble()) / step.toDouble();
+  TORCH_CHECK(step.toDouble() != 0 && count >= 0, message_prefix(), "from ", start, " to ", end, " with step ", step,
+              " is no range; give the step the sign of the difference");
+  at::native::resize_output(out, {static_cast<int64_t>(std::ceil(count))});
+  write_iota(out, 0, start, step);
+  return out;
+}
+
+at::Tensor rolled(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef dims) {
+  if (dims.empty()) return rolled(self.flatten(), shifts, 0).view(self.sizes());
+  TORCH_CHECK(shifts.size() == dims.size(), message_prefix(), shifts.size(), " shifts for ", dims.size(),
+              " dimensions; give one shift for each dimension");
+  at::Tensor out = self;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t extent = out.size(dims[i]);
+    if (extent == 0) continue;
+    const int64_t head = (shifts[i] % extent + extent) % extent;  // elements that move to the front
+    out = at::cat({out.narrow(dims[i], extent - head, head), out.narrow(dims[i], 0, extent - head)}, dims[i]);
+  }
+  return out.is_same(self) ? self.clone() : out;
+}
+
+template <uint32_t op>
+at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& out) {
+  const int64_t rows = self.size(-2), columns = self.size(-1);
+  const auto options = self.options().dtype(at::kInt);
+  const at::Tensor row = at::empty({rows, 1}, options), column = at::empty({1, columns}, options);
+  write_iota(row, 0, diagonal, 1);
+  write_iota(column, 1, 0, 1);
+  const at::Tensor kept = at::empty({rows, columns}, self.options().dtype(at::kBool));
+  write_compare(op, at::kInt, kept, column, row);
+  write_select(out, kept, self, number(0));
+  return out;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  Family family(library, "elementwise");
+  family.add<"neg.out", unary_out<BP_OP_NEG>>();
+  family.add<"abs.out", abs_out>();
+  family.add<"bitwise_not.out", unary_out<BP_OP_BITNOT>>();
+  family.add<"floor.out", rounding_out<BP_OP_FLOOR>>();
+  family.add<"round.out", rounding_out<BP_OP_RINT>>();
+  family.add<"ceil.out", ceil_out>();
+  family.add<"sqrt.out", unary_float_out<BP_OP_SQRT>>();
+  family.add<"rsqrt.out", unary_float_out<BP_OP_RSQRT>>();
+  family.add<"exp.out", unary_float_out<BP_OP_EXP>>();
+  family.add<"log.out", unary_float_out<BP_OP_LOG>>();
+  family.add<"sin.out", unary_float_out<BP_OP_SIN>>();
+  family.add<"cos.out", unary_float_out<BP_OP_COS>>();
+  family.add<"tanh.out", unary_float_out<BP_OP_TANH>>();
+  family.add<"erf.out", unary_float_out<BP_OP_ERF>>();
+  family.add<"sigmoid.out", unary_float_out<BP_OP_SIGMOID>>();
+  family.add<"silu.out", unary_float_out<BP_OP_SILU>>();
+  family.add<"sign.out", sign_out>();
+  family.add<"sgn.out", sign_out>();
+  family.add<"reciprocal.out", reciprocal_out>();
+  family.add<"logical_not.out", logical_not_out>();
+  family.add<"isnan", isnan>();
+  family.add<"isneginf.out", is_infinity_out<true>>();
+  family.add<"isposinf.out", is_infinity_out<false>>();
+
+  family.add<"add.out", scaled_out<BP_OP_ADD>>();
+  family.add<"sub.out", scaled_out<BP_OP_SUB>>();
+  family.add<"rsub.Tensor", rsub_tensor>();
+  family.add<"mul.out", binary_out<BP_OP_MUL>>();
+  family.add<"div.out", binary_float_out<BP_OP_DIV>>();
+  family.add<"div.out_mode", div_mode_out>();
+  family.add<"floor_divide", floor_divide>();
+  family.add<"remainder.Tensor_out", remainder_out>();
+  family.add<"maximum.out", binary_out<BP_OP_MAX>>();
+  family.add<"minimum.out", binary_out<BP_OP_MIN>>();
+  family.add<"bitwise_and.Tensor_out", binary_out<BP_OP_AND>>();
+  family.add<"bitwise_or.Tensor_out", binary_out<BP_OP_OR>>();
+  family.add<"bitwise_xor.Tensor_out", binary_out<BP_OP_XOR>>();
+  family.add<"logical_and.out", logical_out<BP_OP_AND>>();
+  family.add<"logical_or.out", logical_out<BP_OP_OR>>();
+  family.add<"logical_xor.out", logical_out<BP_OP_XOR>>();
+  family.add<"pow.Tensor_Tensor_out", pow_tensor_out>();
+  family.add<"pow.Tensor_Scalar_out", pow_scalar_out>();
+
+  family.add<"eq.Tensor_out", compare_out<BP_COMPARE_EQ>>();
+  family.add<"ne.Tensor_out", compare_out<BP_COMPARE_NE>>();
+  family.add<"lt.Tensor_out", compare_out<BP_COMPARE_LT>>();
+  family.add<"le.Tensor_out", compare_out<BP_COMPARE_LE>>();
+  family.add<"gt.Tensor_out", compare_out<BP_COMPARE_GT>>();
+  family.add<"ge.Tensor_out", compare_out<BP_COMPARE_GE>>();
+  family.add<"eq.Scalar_out", compare_scalar_out<BP_COMPARE_EQ>>();
+  family.add<"ne.Scalar_out", compare_scalar_out<BP_COMPARE_NE>>();
+  family.add<"lt.Scalar_out", compare_scalar_out<BP_COMPARE_LT>>();
+  family.add<"le.Scalar_out", compare_scalar_out<BP_COMPARE_LE>>();
+  family.add<"gt.Scalar_out", compare_scalar_out<BP_COMPARE_GT>>();
+  family.add<"ge.Scalar_out", compare_scalar_out<BP_COMPARE_GE>>();
+
+  family.add<"clamp.out", clamp_out>();
+  family.add<"clamp.Tensor_out", clamp_tensor_out>();
+  family.add<"clamp_min.out", clamp_one_out<BP_OP_MAX>>();
+  family.add<"clamp_max.out", clamp_one_out<BP_OP_MIN>>();
+  family.add<"relu", relu>();
+  family.add<"relu_", relu_in_place>();
+  family.add<"addcmul.out", addcmul_out>();
+  family.add<"addcdiv.out", addcdiv_out>();
+  family.add<"lerp.Scalar_out", lerp_scalar_out>();
+  family.add<"lerp.Tensor_out", lerp_tensor_out>();
+  family.add<"where.self", where>();
+  family.add<"where.self_out", where_out>();
+  family.add<"masked_fill_.Scalar", masked_fill_scalar>();
+  family.add<"masked_fill_.Tensor", masked_fill_tensor>();
+
+  family.add<"fill_.Scalar", fill_scalar>();
+  family.add<"fill_.Tensor", fill_tensor>();
+  family.add<"zero_", zero>();
+  family.add<"flip", flip>();
+  family.add<"roll", rolled>();
+  family.add<"arange.start_out", arange_out>();
+  family.add<"tril.out", triangle_out<BP_COMPARE_LE>>();
+  family.add<"triu.out", triangle_out<BP_COMPARE_GE>>();
+}
+
+}  // namespace
+}  // namespace backplane_torch

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise calls that several families use.
+#pragma once
+
+#include "../call.hpp"
+
+namespace backplane_torch {
+
+// Executes an elementwise operator with inputs of dtype `type`, broadcast to the output's shape.
+void write_elementwise(uint32_t op, at::ScalarType type, const at::Tensor& out,
+                       std::initializer_list<at::Tensor> inputs);
+// out = a predicate b, where `predicate` is BP_COMPARE_*.
+void write_compare(uint32_t predicate, at::ScalarType type, const at::Tensor& out, const at::Tensor& a,
+                   const at::Tensor& b);
+// out = condition ? a : b
+void write_select(const at::Tensor& out, const at::Tensor& condition, const at::Tensor& a, const at::Tensor& b);
+void write_fill(const at::Tensor& out, const at::Scalar& value);
+// out = start + i * step along dimension `axis`
+void write_iota(const at::Tensor& out, int64_t axis, const at::Scalar& start, const at::Scalar& step);
+// Returns a number as a tensor of the CPU, which calls accept as an immediate.
+at::Tensor number(const at::Scalar& value);
+
+}  // namespace backplane_torch

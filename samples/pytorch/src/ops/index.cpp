@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather, scatter, lookup and concatenation. An index outside the range reads 0 and writes nothing.
+#include "../copy.hpp"
+#include "../fallback.hpp"
+#include "../overloads.hpp"
+#include "elementwise.hpp"
+
+namespace backplane_torch {
+namespace {
+
+// Returns the first elements of the tensor: as many as `shape` has, except along `kept`.
+at::Tensor narrowed(const at::Tensor& tensor, at::IntArrayRef shape, int64_t kept) {
+  at::Tensor part = tensor;
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (dim != kept && part.size(dim) != shape[static_cast<size_t>(dim)])
+      part = part.narrow(dim, 0, shape[static_cast<size_t>(dim)]);
+  }
+  return part;
+}
+
+void write_gather(const at::Tensor& out, const at::Tensor& x, const at::Tensor& index, int64_t dim) {
+  auto attrs = attributes<BP_OP_GATHER>();
+  attrs.axis = static_cast<uint32_t>(dim);
+  Call(BP_OP_GATHER, out).in(x).in(index).attributes(attrs).out(out).run();
+}
+
+void write_scatter(const at::Tensor& io, const at::Tensor& index, const at::Tensor& source, int64_t dim,
+                   uint32_t mode) {
+  auto attrs = attributes<BP_OP_SCATTER>();
+  attrs.axis = static_cast<uint32_t>(dim);
+  attrs.mode = mode;
+  Call(BP_OP_SCATTER, io).in(index).in(source).attributes(attrs).out(io).run();
+}
+
+at::Tensor with_one_dim(const at::Tensor& tensor) { return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor; }
+
+at::Tensor& gather_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, bool, at::Tensor& out) {
+  const at::Tensor x = with_one_dim(self), positions = with_one_dim(index);
+  const int64_t along = axis(dim, x.dim());
+  write_gather(with_one_dim(out), narrowed(x, positions.sizes(), along), positions, along);
+  return out;
+}
+
+void scatter_into(const at::Tensor& out, const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                  const at::Tensor& source, uint32_t mode) {
+  copy_on_device(out, self);
+  if (index.numel() == 0) return;
+  const at::Tensor io = with_one_dim(out), positions = with_one_dim(index);
+  const int64_t along = axis(dim, io.dim());
+  write_scatter(narrowed(io, positions.sizes(), along), positions,
+                narrowed(with_one_dim(source), positions.sizes(), -1), along, mode);
+}
+
+at::Tensor& scatter_src_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
+                            at::Tensor& out) {
+  scatter_into(out, self, dim, index, source, BP_SCATTER_SET);
+  return out;
+}
+
+at::Tensor& scatter_value_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Scalar& value,
+                              at::Tensor& out) {
+  const at::Tensor source = at::empty({}, self.options());
+  write_fill(source, value);
+  scatter_into(out, self, dim, index, source.expand(index.sizes()), BP_SCATTER_SET);
+  return out;
+}
+
+at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
+                            at::Tensor& out) {
+  scatter_into(out, self, dim, index, source, BP_SCATTER_ADD);
+  return out;
+}
+
+// Returns a view of the index vector with the shape of `like`, and with stride 0 except along `dim`.
+at::Tensor index_along(const at::Tensor& index, const at::Tensor& like, int64_t dim) {
+  c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
+  shape[static_cast<size_t>(dim)] = index.numel();
+  c10::DimVector full(like.sizes());
+  full[static_cast<size_t>(dim)] = index.numel();
+  return index.reshape(shape).expand(full);
+}
+
+at::Tensor select_rows(const at::Tensor& self, int64_t dim, const at::Tensor& index) {
+  const at::Tensor x = with_one_dim(self);
+  const int64_t along = axis(dim, x.dim());
+  const at::Tensor positions = index_along(index, x, along);
+  at::Tensor out = at::empty(positions.sizes(), self.options());
+  write_gather(out, x, positions, along);
+  return self.dim() == 0 ? out.squeeze(0) : out;
+}
+
+at::Tensor& index_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
+                          const at::Scalar& alpha, at::Tensor& out) {
+  copy_on_device(out, self);
+  const at::Tensor io = with_one_dim(out), added = with_one_dim(source);
+  const int64_t along = axis(dim, io.dim());
+  const at::Tensor scaled = alpha.equal(1) ? added : at::mul(added, alpha);
+  write_scatter(io, index_along(index, io, along), scaled, along, BP_SCATTER_ADD);
+  return out;
+}
+
+at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, int64_t, bool, bool sparse) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!sparse, message_prefix(), "sparse gradients are not supported; pass sparse=False");
+  c10::DimVector shape(indices.sizes());
+  shape.push_back(weight.size(1));
+  at::Tensor out = at::empty(shape, weight.options());
+  Call(BP_OP_EMBEDDING, out).in(weight).in(indices).out(out).run();
+  return out;
+}
+
+at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& indices, int64_t rows,
+                                    int64_t padding_index, bool scale_by_frequency) {
+  if (scale_by_frequency) {
+    return OnCpu<at::_ops::embedding_dense_backward>::call(grad, indices, rows, padding_index, scale_by_frequency);
+  }
+  const at::Tensor source = grad.reshape({indices.numel(), grad.size(-1)});
+  at::Tensor out = at::zeros({rows, grad.size(-1)}, grad.options());
+  write_scatter(out, indices.reshape({-1, 1}).expand_as(source), source, 0, BP_SCATTER_ADD);
+  if (padding_index >= 0 && padding_index < rows) out.select(0, padding_index).zero_();
+  return out;
+}
+
+at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& out) {
+  int64_t offset = 0;
+  for (const at::Tensor& part : tensors) {
+    if (part.dim() == 1 && part.numel() == 0) continue;  // PyTorch permits empty vectors among other shapes
+    const int64_t along = axis(dim, part.dim());
+    copy_on_device(out.narrow(along, offset, part.size(along)), part);
+    offset += part.size(along);
+  }
+  return out;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  Family family(library, "index");
+  family.add<"gather.out", gather_out>();
+  family.add<"scatter.src_out", scatter_src_out>();
+  family.add<"scatter.value_out", scatter_value_out>();
+  family.add<"scatter_add.out", scatter_add_out>();
+  family.add<"index_select", select_rows>();
+  family.add<"index_add.out", index_add_out>();
+  family.add<"embedding", embedding>();
+  family.add<"embedding_dense_backward", embedding_dense_backward>();
+  family.add<"cat.out", cat_out>();
+}
+
+}  // namespace
+}  // namespace backplane_torch

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions and scans.
+#include "../copy.hpp"
+#include "../fallback.hpp"
+#include "../overloads.hpp"
+#include "elementwise.hpp"
+
+namespace backplane_torch {
+namespace {
+
+bool is_half(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16; }
+
+// Returns `out` with extent 1 in the dimensions of `mask`, which PyTorch removed unless keepdim.
+at::Tensor with_kept_dims(const at::Tensor& out, uint32_t mask, int64_t rank) {
+  if (out.dim() == rank) return out;
+  at::Tensor kept = out;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if ((mask >> dim & 1u) != 0) kept = kept.unsqueeze(dim);
+  }
+  return kept;
+}
+
+template <uint32_t op>
+void reduce(const at::Tensor& out, const at::Tensor& x, uint32_t mask) {
+  auto attrs = attributes<op>();
+  attrs.axes = mask;
+  Call(op, out).in(x).attributes(attrs).out(with_kept_dims(out, mask, x.dim())).run();
+}
+
+// Returns the input of a sum or product whose result has dtype `to`.
+at::Tensor summand(const at::Tensor& x, at::ScalarType to) {
+  const at::ScalarType from = x.scalar_type();
+  const bool widened = (is_half(from) && to == at::kFloat) || (at::isIntegralType(from, false) && to == at::kLong);
+  return widened ? x : as_type(x, to);
+}
+
+template <uint32_t op>
+void sum_like(const at::Tensor& out, const at::Tensor& x, uint32_t mask) {
+  if (x.scalar_type() == at::kBool && out.scalar_type() == at::kLong && op == BP_OP_REDUCE_SUM)
+    return reduce<op>(out, x, mask);
+  reduce<op>(out, summand(x, out.scalar_type()), mask);
+}
+
+at::Tensor& sum_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool, std::optional<at::ScalarType>,
+                    at::Tensor& out) {
+  const uint32_t mask = axes_mask(dims, self.dim());
+  if (out.scalar_type() == at::kBool) {
+    reduce<BP_OP_REDUCE_MAX>(out, as_type(self, at::kBool), mask);
+  } else {
+    sum_like<BP_OP_REDUCE_SUM>(out, self, mask);
+  }
+  return out;
+}
+
+at::Tensor& prod_out(const at::Tensor& self, int64_t dim, bool, std::optional<at::ScalarType>, at::Tensor& out) {
+  sum_like<BP_OP_REDUCE_PROD>(out, self, 1u << axis(dim, self.dim()));
+  return out;
+}
+
+at::Tensor prod(const at::Tensor& self, std::optional<at::ScalarType> dtype) {
+  const at::ScalarType natural = at::isIntegralType(self.scalar_type(), true) ? at::kLong : self.scalar_type();
+  at::Tensor out = at::empty({}, self.options().dtype(dtype.value_or(natural)));
+  sum_like<BP_OP_REDUCE_PROD>(out, self, axes_mask(std::nullopt, self.dim()));
+  return out;
+}
+
+at::Tensor& mean_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool, std::optional<at::ScalarType>,
+                     at::Tensor& out) {
+  const uint32_t mask = axes_mask(dims, self.dim());
+  double count = 1;
+  for (int64_t dim = 0; dim < self.dim(); ++dim) {
+    if ((mask >> dim & 1u) != 0) count *= static_cast<double>(self.size(dim));
+  }
+  with_output(out, is_half(out.scalar_type()) ? at::kFloat : out.scalar_type(), [&](const at::Tensor& to) {
+    sum_like<BP_OP_REDUCE_SUM>(to, self, mask);
+    write_elementwise(BP_OP_DIV, to.scalar_type(), to, {to, number(count)});
+  });
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor& extremum_out(const at::Tensor& self, at::IntArrayRef dims, bool, at::Tensor& out) {
+  reduce<op>(out, self, axes_mask(dims, self.dim()));
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor extremum(const at::Tensor& self) {
+  TORCH_CHECK(self.numel() > 0, message_prefix(), "the input has no elements; give a dimension that is not empty");
+  at::Tensor out = at::empty({}, self.options());
+  reduce<op>(out, self, axes_mask(std::nullopt, self.dim()));
+  return out;
+}
+
+template <uint32_t op>
+void write_index(const at::Tensor& out, const at::Tensor& x, int64_t dim) {
+  if (x.dim() == 0) return write_fill(out, 0);
+  auto attrs = attributes<op>();
+  attrs.axis = axis(dim, x.dim());
+  Call(op, out).in(x).attributes(attrs).out(with_kept_dims(out, 1u << attrs.axis, x.dim())).run();
+}
+
+template <uint32_t op>
+at::Tensor& index_of_extremum_out(const at::Tensor& self, std::optional<int64_t> dim, bool, at::Tensor& out) {
+  if (dim) {
+    write_index<op>(out, self, *dim);
+  } else {
+    write_index<op>(out.view(at::IntArrayRef()), self.flatten(), 0);
+  }
+  return out;
+}
+
+template <uint32_t reduction, uint32_t index>
+std::tuple<at::Tensor&, at::Tensor&> extremum_with_index_out(const at::Tensor& self, int64_t dim, bool,
+                                                             at::Tensor& values, at::Tensor& indices) {
+  if (self.dim() == 0) {
+    copy_on_device(values, self);
+  } else {
+    reduce<reduction>(values, self, 1u << axis(dim, self.dim()));
+  }
+  write_index<index>(indices, self, dim);
+  return {values, indices};
+}
+
+// Writes whether any (or every) element is not zero.
+template <uint32_t op>
+void write_truth(const at::Tensor& out, const at::Tensor& self, uint32_t mask) {
+  with_output(out, at::kBool, [&](const at::Tensor& to) { reduce<op>(to, as_type(self, at::kBool), mask); });
+}
+
+template <uint32_t op>
+at::Tensor& truth_out(const at::Tensor& self, int64_t dim, bool, at::Tensor& out) {
+  write_truth<op>(out, self, self.dim() == 0 ? 0 : 1u << axis(dim, self.dim()));
+  return out;
+}
+
+template <uint32_t op>
+at::Tensor& truth_all_out(const at::Tensor& self, at::Tensor& out) {
+  write_truth<op>(out, self, axes_mask(std::nullopt, self.dim()));
+  return out;
+}
+
+at::Tensor& cumsum_out(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType>, at::Tensor& out) {
+  if (self.dim() == 0) return at::fill_(out, self);
+  auto attrs = attributes<BP_OP_CUMSUM>();
+  attrs.axis = axis(dim, self.dim());
+  const at::Tensor x = as_type(self, out.scalar_type());
+  Call(BP_OP_CUMSUM, out).in(x).attributes(attrs).out(out).run();
+  return out;
+}
+
+at::Tensor variance(const at::Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>& correction,
+                    bool keepdim) {
+  const at::Tensor centred = at::sub(self, at::mean(self, dims, true));
+  const at::Tensor sum = at::sum(centred.mul_(centred), dims, keepdim);
+  const double count = static_cast<double>(self.numel()) / static_cast<double>(std::max<int64_t>(sum.numel(), 1));
+  return at::div(sum, std::max(count - correction.value_or(1).toDouble(), 0.0));
+}
+
+at::Tensor std_correction(const at::Tensor& self, at::OptionalIntArrayRef dims,
+                          const std::optional<at::Scalar>& correction, bool keepdim) {
+  return variance(self, dims, correction, keepdim).sqrt_();
+}
+
+std::tuple<at::Tensor, at::Tensor> variance_and_mean(const at::Tensor& self, at::OptionalIntArrayRef dims,
+                                                     const std::optional<at::Scalar>& correction, bool keepdim) {
+  return {variance(self, dims, correction, keepdim), at::mean(self, dims, keepdim)};
+}
+
+at::Tensor& vector_norm_out(const at::Tensor& self, const at::Scalar& order, at::OptionalIntArrayRef dims, bool keepdim,
+                            std::optional<at::ScalarType> dtype, at::Tensor& out) {
+  const double p = order.toDouble();
+  const at::Tensor x = as_type(self, out.scalar_type());
+  if (p == 2) {
+    at::sum_out(out, at::mul(x, x), dims, keepdim);
+    return out.sqrt_();
+  }
+  if (p == 1) return at::sum_out(out, at::abs(x), dims, keepdim);
+  if (std::isinf(p) && p > 0) return at::amax_out(out, at::abs(x), dims.value_or(at::IntArrayRef{}), keepdim);
+  return OnCpu<at::_ops::linalg_vector_norm_out>::call(self, order, dims, keepdim, dtype, out);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  Family family(library, "reduce");
+  family.add<"sum.IntList_out", sum_out>();
+  family.add<"prod.int_out", prod_out>();
+  family.add<"prod", prod>();
+  family.add<"mean.out", mean_out>();
+  family.add<"amax.out", extremum_out<BP_OP_REDUCE_MAX>>();
+  family.add<"amin.out", extremum_out<BP_OP_REDUCE_MIN>>();
+  family.add<"max", extremum<BP_OP_REDUCE_MAX>>();
+  family.add<"min", extremum<BP_OP_REDUCE_MIN>>();
+  family.add<"argmax.out", index_of_extremum_out<BP_OP_ARGMAX>>();
+  family.add<"argmin.out", index_of_extremum_out<BP_OP_ARGMIN>>();
+  family.add<"max.dim_max", extremum_with_index_out<BP_OP_REDUCE_MAX, BP_OP_ARGMAX>>();
+  family.add<"min.dim_min", extremum_with_index_out<BP_OP_REDUCE_MIN, BP_OP_ARGMIN>>();
+  family.add<"any.out", truth_out<BP_OP_REDUCE_MAX>>();
+  family.add<"all.out", truth_out<BP_OP_REDUCE_MIN>>();
+  family.add<"any.all_out", truth_all_out<BP_OP_REDUCE_MAX>>();
+  family.add<"all.all_out", truth_all_out<BP_OP_REDUCE_MIN>>();
+  family.add<"cumsum.out", cumsum_out>();
+  family.add<"var.correction", variance>();
+  family.add<"var_mean.correction", variance_and_mean>();
+  family.add<"std.correction", std_correction>();
+  family.add<"linalg_vector_norm.out", vector_norm_out>();
+}
+
+}  // namespace
+}  // namespace backplane_torch

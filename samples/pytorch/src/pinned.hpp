@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pinned memory: HOST buffers of the current device. Every device can copy from and to them.
+#pragma once
+
+#include <ATen/core/CachingHostAllocator.h>
+
+namespace backplane_torch {
+
+at::HostAllocator& pinned_allocator();
+bool is_pinned(const void* address);
+
+}  // namespace backplane_torch

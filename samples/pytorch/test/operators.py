@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares operators on devices with the same operators on the CPU: operators.py DEVICE..."""
+import os
+import sys
+import warnings
+
+import torch
+
+import backplane_torch
+from cases import cases, gradients
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import tap
+
+# Overloads that run on the CPU on purpose. Every other fallback is a failure.
+on_cpu = {"aten::div.out_mode", "aten::pow.Tensor_Scalar_out", "aten::linalg_vector_norm.out", "aten::log_sigmoid_forward"}
+
+
+class Maker:
+    """Makes the same random tensors for each device."""
+
+    def __init__(self, device):
+        self.device = device
+        self.random = torch.Generator().manual_seed(7)
+
+    def f(self, *shape):
+        return torch.randn(shape, generator=self.random).to(self.device)
+
+    def i(self, *shape, high=9):
+        return torch.randint(0, high, shape, generator=self.random).to(self.device)
+
+
+def fault(expected, found, device):
+    """Returns the difference of two results, or an empty string."""
+    if isinstance(expected, (list, tuple)):
+        return "; ".join(filter(None, (fault(a, b, device) for a, b in zip(expected, found, strict=True))))
+    if found.device != device:
+        return f"the result is on {found.device}"
+    try:
+        torch.testing.assert_close(found.cpu(), expected, rtol=2e-5, atol=2e-5, equal_nan=True)
+    except AssertionError as error:
+        return str(error)
+    return "" if found.stride() == expected.stride() or not expected.is_contiguous() or expected.numel() == 0 else f"strides {found.stride()}, not {expected.stride()}"
+
+
+def gradient_results(device, function, shapes):
+    maker = Maker(device)
+    inputs = [maker.f(*shape).requires_grad_() for shape in shapes]
+    result = function(*inputs)
+    result.backward(maker.f(*result.shape))
+    return [result.detach(), *(each.grad for each in inputs)]
+
+
+def check(name, device, body):
+    try:
+        problem = fault(body(torch.device("cpu")), body(device), device)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    tap.check(name, not problem, problem)
+
+
+warnings.filterwarnings("ignore", message="backplane: ")
+for device_name in sys.argv[1:]:
+    device = backplane_torch.device(device_name)
+    for name, body in cases:
+        check(f"{device_name}: {name}", device, lambda on: body(Maker(on)))
+    for name, function, shapes in gradients:
+        check(f"{device_name}: gradients of {name}", device, lambda on: gradient_results(on, function, shapes))
+unexpected = set(backplane_torch.fallbacks()) - on_cpu
+tap.check("only the listed overloads run on the CPU", not unexpected, sorted(unexpected))
+tap.done()

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE DEVICE.
+The devices must differ."""
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+
+import torch
+import torch.nn.functional as F
+
+import backplane_torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import tap
+
+device, other = (backplane_torch.device(name) for name in sys.argv[1:])
+
+
+def message_of(kind, body):
+    """Returns the message of the exception that `body` raises, or a text that no check accepts."""
+    try:
+        body()
+    except kind as error:
+        return str(error)
+    except Exception as error:
+        return f"<{type(error).__name__}> {error}"
+    return "<no exception>"
+
+
+def check_error(name, kind, body, *parts):
+    message = message_of(kind, body)
+    tap.check(name, all(part in message for part in parts) and not message.startswith("<"), message)
+
+
+def program(text, **environment):
+    """Runs a program in a process of its own."""
+    run = subprocess.run([sys.executable, "-c", "import os, sys, torch, backplane_torch\n" + text], capture_output=True, text=True,
+                         env={**os.environ, **environment}, timeout=60, check=False)
+    return run.returncode, run.stdout.strip(), run.stderr
+
+
+# Devices and copies.
+names = backplane_torch.devices()
+tap.check("devices are sorted by name", names == sorted(names) and device.index == names.index(sys.argv[1]), names)
+tap.check("tensors are backplane tensors", torch.ones(2, device=device).is_backplane, "")
+x = torch.randn(5, 7)
+tap.check("copies between devices of two plugins", torch.equal(x.to(device).to(other)[:, ::2].to(device).cpu(), x[:, ::2]), "")
+tap.check("a tensor is printed", str(x[:1, :2].to(device)).startswith("tensor([["), "")
+tap.check("a tensor is pickled", torch.equal(pickle.loads(pickle.dumps(x.to(device))).cpu(), x), "")
+storage = torch.arange(4.0, device=device)
+storage.resize_(6)[4:] = 9
+tap.check("resize keeps the elements", storage.tolist() == [0, 1, 2, 3, 9, 9], storage)
+pinned = torch.arange(1000.0).pin_memory()
+copied = pinned.to(device, non_blocking=True)
+back = torch.empty(1000, pin_memory=True)
+back.copy_(copied + 1, non_blocking=True)
+torch.accelerator.synchronize(device)
+tap.check("copies of pinned memory do not wait", pinned.is_pinned() and torch.equal(back, pinned + 1) and not torch.ones(2).is_pinned(), "")
+base = torch.zeros(3, 4, device=device)
+base.t()[1].copy_(torch.arange(3.0))
+tap.check("a view shares the memory of its base", base[:, 1].tolist() == [0, 1, 2], base)
+
+# Streams and events. An event is recorded on a stream of the current device.
+torch.accelerator.set_device_index(device.index)
+stream, begin, end = torch.Stream(device=device), torch.Event(device=device, enable_timing=True), torch.Event(device=device, enable_timing=True)
+a = torch.randn(64, 64, device=device)
+begin.record()
+stream.wait_event(begin)
+with stream:
+    b = a @ a
+    a.record_stream(stream)
+    end.record(stream)
+end.synchronize()
+tap.check("work on a second stream", torch.allclose(b.cpu(), a.cpu() @ a.cpu(), atol=1e-4) and end.query(), "")
+tap.check("events measure time", begin.elapsed_time(end) >= 0, "")
+torch.accelerator.set_device_index(other.index)
+tap.check("the current device is used by default", torch.ones(1, device="backplane").device == other, "")
+torch.accelerator.set_device_index(device.index)
+torch.accelerator.synchronize()
+
+# Random numbers.
+torch.manual_seed(3)
+state = torch.backplane.get_rng_state(device)
+first = torch.randn(1001, device=device)
+torch.backplane.set_rng_state(state, device)
+tap.check("a state repeats random numbers", torch.equal(first.cpu(), torch.randn(1001, device=device).cpu()), "")
+torch.manual_seed(3)
+tap.check("plugins draw the same numbers", torch.allclose(first.cpu(), torch.randn(1001, device=other).cpu(), atol=1e-5), "")
+sample = torch.randn(20000, device=device)
+tap.check("randn has mean 0 and deviation 1", abs(sample.mean().item()) < 0.03 and abs(sample.std().item() - 1) < 0.03, "")
+uniform = torch.rand(20000, device=device)
+tap.check("rand is in [0, 1)", uniform.min().item() >= 0 and uniform.max().item() < 1 and abs(uniform.mean().item() - 0.5) < 0.02, "")
+kept = F.dropout(torch.ones(20000, device=device), 0.25)
+tap.check("dropout keeps and scales", abs(kept.mean().item() - 1) < 0.02 and set(kept.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}, "")
+
+# Threads share the default stream.
+layer, faults = torch.nn.Linear(16, 16).to(device), []
+
+
+def train():
+    try:
+        for _ in range(20):
+            layer(torch.ones(8, 16, device=device)).square().mean().backward()
+    except Exception as error:
+        faults.append(error)
+
+
+threads = [threading.Thread(target=train) for _ in range(4)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+tap.check("four threads run forward and backward", not faults, faults)
+
+# Counters.
+backplane_torch.reset_fallbacks()
+torch.special.i0(torch.ones(3, device=device))
+tap.check("a fallback is counted", backplane_torch.fallbacks() == {"aten::i0.out": 1}, backplane_torch.fallbacks())
+before = backplane_torch.device_stats(device)["executions"]
+torch.ones(3, device=device) + 1
+tap.check("executions are counted", backplane_torch.device_stats(device)["executions"] == before + 2, "")
+tap.check("memory is counted", torch.backplane.memory_allocated(device) > 0, "")
+
+# Errors: each message names the operator, the tensor and the remedy.
+short = torch.ones(3, dtype=torch.int16).to(device)
+check_error("a dtype without operators", NotImplementedError, lambda: short + 1, "aten::add.out", "Short", "convert the tensor")
+check_error("a matrix product of integers", NotImplementedError, lambda: torch.ones(2, 2, dtype=torch.int64, device=device) @ torch.ones(2, 2, dtype=torch.int64, device=device),
+            "aten::mm.out", "i64", sys.argv[1])
+check_error("the CPU and a device in one call", RuntimeError, lambda: torch.ones(3, device=device) + torch.ones(3), "cpu", str(device))
+check_error("the CPU and a device in one product", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(3, 2), "aten::mm", "cpu", f'.to("{device}")')
+check_error("two devices in one product", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(3, 2, device=other), str(other), str(device))
+check_error("nine dimensions", RuntimeError, lambda: torch.ones([1] * 9, device=device).exp(), "9 dimensions", "flatten")
+check_error("shapes that do not agree", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(2, 3, device=device), "2x3")
+check_error("a layout that is not strided", RuntimeError, lambda: torch.empty(3, device=device, layout=torch.sparse_coo))
+check_error("pinned memory of a device", RuntimeError, lambda: torch.empty(3, device=device, pin_memory=True), "pin")
+check_error("a device that does not exist", RuntimeError, lambda: torch.empty(3, device="backplane:99"), "backplane:99", sys.argv[1])
+check_error("a name that does not exist", ValueError, lambda: backplane_torch.device("missing"), "missing:0", sys.argv[1])
+backplane_torch.forbid_fallbacks()
+check_error("a forbidden fallback", NotImplementedError, lambda: torch.special.i0(torch.ones(3, device=device)), "aten::i0", "forbid_fallbacks")
+backplane_torch.forbid_fallbacks(False)
+check_error("more memory than there is", torch.OutOfMemoryError, lambda: torch.empty(1 << 50, device=device), "OUT_OF_MEMORY")
+tap.check("the device works after errors", (torch.ones(3, device=device) + 1).tolist() == [2, 2, 2], "")
+
+# Processes.
+with tempfile.TemporaryDirectory() as empty:
+    nowhere = {"BACKPLANE_PLUGIN_PATH": empty, "XDG_DATA_HOME": empty, "XDG_DATA_DIRS": empty, "HOME": empty}
+    code, out, err = program("print(torch.accelerator.device_count()); torch.ones(1, device='backplane:0')", **nowhere)
+    tap.check("no plugin", code == 1 and out == "0" and "BACKPLANE_PLUGIN_PATH" in err, f"{code} {out} {err}")
+    with open(os.path.join(empty, "broken.json"), "w", encoding="utf-8") as file:
+        file.write("{")
+    code, out, err = program("print(backplane_torch.unusable_plugins())", **nowhere)
+    tap.check("a plugin that cannot be loaded", code == 0 and "broken.json" in out, f"{code} {out} {err}")
+    code, out, err = program("import torch.utils.data\nprint(torch.ones(2).sum().item())", **nowhere)
+    tap.check("the CPU without plugins", (code, out) == (0, "2.0"), f"{code} {out} {err}")
+code, out, err = program(f"x = torch.ones(1000, 1000, device='{device}')\nfor _ in range(20): x = x @ x * 0.001\nkept = [x, None]; kept[1] = kept")
+tap.check("the process exits while work is pending", code == 0 and not err, f"{code} {err}")
+code, out, err = program(f"""
+x = torch.ones(3, device='{device}'); x.sum().item()
+child = os.fork()
+if child == 0:
+    try:
+        x + 1
+    except RuntimeError as error:
+        print("UNAVAILABLE" in str(error), flush=True)
+    del x
+    os._exit(0)
+print(os.waitpid(child, 0)[1], flush=True)
+print((x + 1).tolist())""")
+tap.check("a child of fork gets an exception", (code, out.split("\n")) == (0, ["True", "0", "[2.0, 2.0, 2.0]"]), f"{code} {out} {err}")
+tap.done()

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains networks on devices and on the CPU from one start, and compares them: training.py DEVICE..."""
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+
+import backplane_torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import tap
+
+tolerance = 1e-5
+
+
+class Block(torch.nn.Module):
+    """A GPT with one block: embeddings, causal attention, and a perceptron, each after a layer norm."""
+
+    def __init__(self, words=50, places=16, width=32, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.words, self.places = torch.nn.Embedding(words, width), torch.nn.Embedding(places, width)
+        self.norm1, self.norm2, self.norm3 = (torch.nn.LayerNorm(width) for _ in range(3))
+        self.projection, self.output = torch.nn.Linear(width, 3 * width, bias=False), torch.nn.Linear(width, width)
+        self.wide, self.narrow = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.head = torch.nn.Linear(width, words)
+
+    def forward(self, tokens):
+        batch, length = tokens.shape
+        x = self.words(tokens) + self.places(torch.arange(length, device=tokens.device))
+        q, k, v = self.projection(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        x = x + self.output(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        x = x + self.narrow(F.gelu(self.wide(self.norm2(x))))
+        return self.head(self.norm3(x)).flatten(0, 1)
+
+
+def perceptron():
+    return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 64), torch.nn.Tanh(), torch.nn.Linear(64, 10))
+
+
+def convolutions():
+    return torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3, padding=1, bias=False), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+                               torch.nn.Conv2d(8, 16, 3, stride=2, padding=1), torch.nn.GELU(), torch.nn.Flatten(), torch.nn.Linear(64, 10))
+
+
+# Adam divides by the root of the gradient's square, so it turns rounding of tiny gradients into
+# whole steps. The sizes of its steps keep the difference below the tolerance.
+optimizers = {
+    "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9),
+    "Adam": lambda parameters: torch.optim.Adam(parameters, lr=1e-4, eps=1e-4),
+    "AdamW, fused": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, eps=1e-4, fused=True),
+}
+networks = {
+    "perceptron": (perceptron, lambda random: (torch.randn(32, 64, generator=random), torch.randint(0, 10, (32,), generator=random)), optimizers),
+    "convolutions": (convolutions, lambda random: (torch.randn(16, 1, 8, 8, generator=random), torch.randint(0, 10, (16,), generator=random)), ["SGD"]),
+    "GPT block": (Block, lambda random: (torch.randint(0, 50, (4, 16), generator=random), torch.randint(0, 50, (64,), generator=random)), ["SGD", "AdamW, fused"]),
+}
+
+
+def train(device, make_network, make_data, make_optimizer, steps=12):
+    """Returns the losses and the final state of the network."""
+    torch.manual_seed(0)
+    network = make_network().to(device)
+    optimizer, random, losses = make_optimizer(network.parameters()), torch.Generator().manual_seed(5), []
+    for _ in range(steps):
+        inputs, targets = make_data(random)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(network(inputs.to(device)), targets.to(device))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.detach())
+    return [loss.item() for loss in losses], [each.cpu() for each in network.state_dict().values()]
+
+
+backplane_torch.forbid_fallbacks()
+for name, (make_network, make_data, chosen) in networks.items():
+    for optimizer in chosen:
+        arguments = (make_network, make_data, optimizers[optimizer])
+        losses, state = train("cpu", *arguments)
+        for device_name in sys.argv[1:]:
+            found, found_state = train(backplane_torch.device(device_name), *arguments)
+            of_loss = max(abs(a - b) for a, b in zip(losses, found))
+            of_state = max((a - b).abs().max().item() for a, b in zip(state, found_state))
+            tap.check(f"{device_name}: {name}, {optimizer}: the loss differs by {of_loss:.0e}, the state by {of_state:.0e}",
+                      of_loss < tolerance and of_state < tolerance and losses[0] != losses[-1], f"losses {losses} and {found}")
+tap.done()
