@@ -97,10 +97,14 @@ void* add_stream(Context& context) {
   return handle;
 }
 
+std::shared_ptr<Stream> find_stream(const void* handle) {
+  return find(
+      streams(), handle,
+      handle == nullptr ? "the default stream is used" : "a stream is used that was destroyed, or never existed");
+}
+
 std::shared_ptr<Stream> find_stream(const Call& call, const void* handle) {
-  auto out =
-      find(streams(), handle,
-           handle == nullptr ? "the default stream is used" : "a stream is used that was destroyed, or never existed");
+  auto out = find_stream(handle);
   if (out == nullptr || &out->context() == &call.context()) return out;
   (void)violate(Result::kInvalidHandle, "the stream has another context");
   return nullptr;

@@ -64,7 +64,8 @@ struct Event {
 
 // Each function that takes a handle reports a violation and returns null if the object does not exist.
 void* add_stream(Context& context);
-// The stream must have the context of the call.
+std::shared_ptr<Stream> find_stream(const void* handle);
+// Enqueue calls and waits use this function. The stream must have the context of the call.
 std::shared_ptr<Stream> find_stream(const Call& call, const void* handle);
 Result remove_stream(Call& call, const void* handle);
 void* add_event(Context& context, bool is_timed);
