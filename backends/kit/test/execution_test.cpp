@@ -122,7 +122,7 @@ TEST_F(KitTest, PresenceOfOperandsMatchesThePlan) {
   EXPECT_EQ(run(), BP_OK) << error.message;
   op.in[3] = view({4}), op.in[3].dtype = BP_I8;
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("of the plan absent"));
+  EXPECT_THAT(error.message, HasSubstr("the plan is for absent"));
   op.in[3] = op.in[4] = {};
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, HasSubstr("input 4 is absent"));

@@ -120,7 +120,7 @@ def recheck(suite, mutant, known):
     row = known[mutant["name"]]
     # If the machine is busy, one run may miss a defect that needs pending work, and several runs
     # may miss a race.
-    most = 8 if mutant["kind"] == "PROBABILISTIC" else 2
+    most = 8 if mutant["kind"] == "PROBABILISTIC" else 4
     runs = (suite.certify(mutant["name"], seed, [row["unit"]], timeout=limit_of(row["outcome"])) for seed in range(1, 1 + most))
     failures = next(filter(None, runs), None)
     return {**row, **mutant, "outcome": failures[0][1] if failures else "survived", "kills": int(bool(failures)), "runs": 1}
