@@ -148,7 +148,8 @@ kit::Result<simt::Buffer*> Context::wrap_memory(std::byte* address, uint64_t byt
   using Owner = AddressKind::Owner;
   const Scope scope(*this);
   if (!scope) return check(scope.status());
-  const AddressKind first = stack_.kind_of(address), last = stack_.kind_of(address + bytes - 1);
+  const AddressKind first = stack_.kind_of(address);
+  const AddressKind last = first.owner == Owner::kNone ? first : stack_.kind_of(address + bytes - 1);
   if (first.owner == Owner::kNone || last.owner != first.owner || last.ordinal != first.ordinal) {
     return kit::invalid_argument("buffer_wrap: the driver does not know the ", bytes,
                                  " bytes as one memory; state an allocation of the driver, or a part of it");
