@@ -40,6 +40,7 @@ class HostSemaphore {
 
   // Raises the counter to at least `value`.
   void raise(uint64_t value) {
+    raises_of_process_.fetch_add(1);
     uint64_t now = state().value.load();
     while (now < value && !state().value.compare_exchange_weak(now, value)) {
     }
@@ -52,7 +53,10 @@ class HostSemaphore {
   bool wait(uint64_t value, const std::atomic<bool>& stop) const {
     for (;;) {
       const uint32_t raises = state().raises.load();
-      if (reached(value)) return true;
+      if (reached(value)) {
+        (void)raises_of_process_.load();
+        return true;
+      }
       if (stop.load()) return false;
       const timespec pause = {0, 10'000'000};
       ::syscall(SYS_futex, &state().raises, FUTEX_WAIT, raises, &pause, nullptr, 0);
@@ -69,6 +73,10 @@ class HostSemaphore {
     uint32_t unused;
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(State) == 24);
+
+  // Semaphores of one file may have different addresses in a process. C++ orders threads only by
+  // accesses to one object, so each raise and each wait also accesses this object.
+  static inline std::atomic<uint64_t> raises_of_process_{0};
 
   State& state() const { return *reinterpret_cast<State*>(file_->address()); }
 
