@@ -10,7 +10,7 @@ namespace {
 
 constexpr const bp_external_api& kHonestExternal = ExternalTable<HostDevice>::table;
 
-// Returns the mutation that replaces the slot kSlot of bp.external with kRun.
+// An implementation of get_interface whose bp.external has kRun in the slot kSlot.
 template <auto kSlot, auto kRun>
 const void* changed_external(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static const bp_external_api table = [] {

@@ -107,7 +107,7 @@ void move_into_buffer(bp_graph*, Bindings& bindings) {
   }
 }
 
-// Launches without bindings use the ranges of the launch before.
+// A launch without bindings uses the ranges of the previous launch.
 bp_status keeps_bindings(bp_device* device, bp_stream* stream, bp_graph* graph, const bp_graph_binding* bindings,
                          uint32_t count, bp_error* error) {
   static std::mutex mutex;
@@ -123,7 +123,7 @@ bp_status keeps_bindings(bp_device* device, bp_stream* stream, bp_graph* graph, 
   }
   return kHonestGraph.graph_launch(device, stream, graph, used.data(), static_cast<uint32_t>(used.size()), error);
 }
-// Each launch but the first of a graph does nothing.
+// Every launch of a graph after the first does nothing.
 bp_status launches_once(bp_device* device, bp_stream* stream, bp_graph* graph, const bp_graph_binding* bindings,
                         uint32_t count, bp_error* error) {
   static std::mutex mutex;

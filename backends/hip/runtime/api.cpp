@@ -31,7 +31,7 @@ struct Library {
   void* handle = nullptr;
 };
 
-// Opens the first of the driver's library names that the system has.
+// Opens the driver's library by the first of its names that the system has.
 kit::Result<Library> open_library() {
   const char* setting = std::getenv(kDriverSetting);
   std::vector<std::string> names{"libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};

@@ -98,9 +98,9 @@ SIMT_FN void select_all(Pointer values, Pointer indices, Pointer x, const NestPa
   }
 }
 
-// One group processes a slice. Each thread keeps the first of its elements that are not selected
-// yet. In each of k rounds, the group selects the first of these elements. The thread of the
-// selected element then searches its part of the slice again. The loops omit the axis.
+// One group processes a slice. Each thread keeps a candidate: its best element that is not selected
+// yet, in the order of the result. In each of k rounds, the group selects the best candidate. The
+// candidate's thread then searches its part of the slice again. The loops omit the axis.
 SIMT_KERNEL(topk_select)(Pointer values, Pointer indices, Pointer x, NestParams p) {
   SIMT_SHARED(Candidate, parts, 2 * SIMT_MAX_SUBGROUPS);
   if (p.extra[2] == 1) {

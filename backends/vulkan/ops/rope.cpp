@@ -18,8 +18,8 @@ constexpr uint32_t kTable = BACKPLANE_ROPE_TABLE;
 
 struct RopeParams {
   Params base;
-  uint32_t steps[kTable];  // integer parts of frequency / (2 pi), in units of 2^-32 revolutions
-  float rests[kTable];     // fractional parts of frequency / (2 pi), in units of 2^-32 revolutions
+  uint32_t steps[kTable];  // frequency / (2 pi), without whole revolutions, times 2^32, rounded down
+  float rests[kTable];     // the fraction that `steps` drops
 };
 static_assert(offsetof(RopeParams, steps) == BACKPLANE_PARAMS_BYTES);
 

@@ -8,7 +8,7 @@
 #define BACKPLANE_REDUCTION_REGISTERS 8 /* maximum number of elements of a row that a thread keeps in registers */
 #define BACKPLANE_VEC4_TILE 8           /* threads per vec4 row on a CPU; a CPU vector holds 8 threads */
 #define BACKPLANE_TOPK_MAX 512          /* maximum k of topk */
-#define BACKPLANE_PARTIAL_BYTES 16      /* size of the partial results of a row's split in bytes */
+#define BACKPLANE_PARTIAL_BYTES 16      /* size in bytes of the partial results of one split of a row */
 #define BACKPLANE_THREAD_TILE_M 8       /* rows of GEMM outputs per thread */
 #define BACKPLANE_THREAD_TILE_N 4       /* columns of GEMM outputs per thread */
 #define BACKPLANE_GROUP_TILE_M 64       /* rows of GEMM outputs per workgroup */

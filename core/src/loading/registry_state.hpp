@@ -47,7 +47,7 @@ struct Registry::State {
   void* log_context = nullptr;
   std::vector<Layer> layers;
   std::shared_ptr<const layers::FaultSchedule> faults;  // null without the layer `fault`
-  // Null without the layer `trace`. The trace file exists until the process ends.
+  // Null without the layer `trace`. The object exists until the process ends.
   layers::TraceFile* trace_file = nullptr;
   Config config;
   std::vector<Place> search_paths;

@@ -344,8 +344,8 @@ rlim_t address_space() {
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Limits the address space so that at most one of the threads can start. A thread that has started
-// must still end.
+// Limits the address space so that none or one of the contestant's threads can start. The constructor
+// throws, after it has joined the thread that has started.
 TEST(Contestants, ACopyWithTooFewThreadsReportsThem) {
   constexpr size_t kStack = size_t{1} << 30;
   pthread_attr_t before, large;

@@ -164,8 +164,8 @@ at::Tensor remainder_needs_wrap(const at::Tensor& remainder, const at::Tensor& b
   return at::lt(remainder, 0).logical_xor_(at::lt(b, 0)).logical_and_(at::ne(remainder, 0));
 }
 
-// Writes the floor of a / b. For integers only: whole results of floats depend on how the quotient
-// is rounded. Unlike PyTorch on the CPU, a zero divisor is no error, and gives `a`.
+// Writes the floor of a / b. Integers only, because the floor of a float quotient depends on how the
+// quotient is rounded. A zero divisor gives `a`, whereas PyTorch on the CPU raises an error.
 void write_floor_division(at::ScalarType type, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
   write_elementwise(BP_OP_REM, type, remainder, {a, b});

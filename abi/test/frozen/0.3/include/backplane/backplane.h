@@ -456,7 +456,7 @@ BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_dev
 
 #define BPH_STREAM_SHARED 1u   /* several threads may use the stream; each call locks it */
 #define BPH_STREAM_EXTERNAL 2u /* other code may enqueue on plugin_stream */
-/* The stream enqueues on bph_stream_desc.native, and also has EXTERNAL. Since: 0.3. */
+/* The stream enqueues on bph_stream_desc.native. The flag implies EXTERNAL. Since: 0.3. */
 #define BPH_STREAM_NATIVE 4u
 
 /* Parameters of bph_stream_create. Role: input; a null pointer means all defaults. */
