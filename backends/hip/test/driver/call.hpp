@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the HIP test driver. The folder gpu_host/test_driver implements them, and lists environment variables. HIP
-// adds these variables:
-//   TEST_DRIVER_ARCHITECTURE  architecture of the devices, gfx90a by default; gfx9 has 64 lanes, others have 32
-//   TEST_DRIVER_CALLER        device that each thread has selected before the plugin's first call, 0 by default; with
-//                             `all`, threads have selected all devices in turn, beginning with device 1
+// Calls of the HIP test driver. The folder gpu_host/test_driver implements the calls and lists the environment
+// variables of all test drivers. HIP's test driver adds these variables:
+//   TEST_DRIVER_ARCHITECTURE  architecture of the devices; gfx90a by default. Architectures that begin with gfx9 have
+//                             64 lanes, and all others have 32
+//   TEST_DRIVER_CALLER        the device that each thread has selected before its first call; 0 by default. With
+//                             `all`, successive threads have selected successive devices, beginning with device 1
 #pragma once
 
 #include "gpu_host/test_driver/driver.hpp"
