@@ -3,20 +3,38 @@
 """Adds up the results of tools/test: summary.py REPORT.
 
 Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`. Prints one line per pass, and
-then the failures. The last line is `N passed, N failed[, N skipped]`. Exits with status 1 if there is a failure."""
+then each failure with the first lines of its reason. The last line is `N passed, N failed[, N skipped]`. Exits with
+status 1 if there is a failure."""
 import sys
 import xml.etree.ElementTree as ElementTree
 
+REASON_LINES, REASON_WIDTH = 12, 240
+
+
+def reason_of(suite, case):
+    """Returns the reason of a failed case. A GoogleTest executable writes it into the case. A script of tap.py writes
+    comments after the line of the check, and Meson stores them in the output of the whole script."""
+    text = "".join(case.findtext(kind) or "" for kind in ("failure", "error"))
+    output = (suite.findtext("system-out") or "").splitlines()
+    line = f"not ok {case.get('name')}"
+    for comment in output[output.index(line) + 1:] if line in output else []:
+        if not comment.startswith("#"):
+            break
+        text += f"\n{comment[1:].strip()}"
+    lines = [one.strip() for one in text.splitlines() if one.strip()]
+    return lines or (case.findtext("system-err") or suite.findtext("system-err") or "").splitlines()[-REASON_LINES:]
+
 
 def count_junit(path):
-    """Returns [passed, failed, skipped] and the names of failed cases. Counts the cases of a GoogleTest executable, not
-    the executable."""
+    """Returns [passed, failed, skipped] and the names of failed cases with their reasons. Counts the cases of a
+    GoogleTest executable, not the executable."""
     counts, failures = [0, 0, 0], []
     for suite in ElementTree.parse(path).getroot().iter("testsuite"):
         for case in suite.findall("testcase"):
             if case.find("failure") is not None or case.find("error") is not None:
                 counts[1] += 1
-                failures.append(f"{suite.get('name')}: {case.get('name')}")
+                reason = [f"    {line[:REASON_WIDTH]}" for line in reason_of(suite, case)[:REASON_LINES]]
+                failures.append("\n".join([f"{suite.get('name')}: {case.get('name')}", *reason]))
             elif case.find("skipped") is not None or case.get("result") == "skipped":
                 counts[2] += 1
             else:
