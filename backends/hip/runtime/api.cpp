@@ -35,7 +35,7 @@ struct Library {
 // Opens the driver's library by the first of its names that the system has.
 kit::Result<Library> open_library() {
   const char* setting = std::getenv(kDriverSetting);
-  std::vector<std::string> names{"libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};
+  std::vector<std::string> names{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};
   if (setting != nullptr && *setting != '\0') names = {setting};
   std::string reasons;
   for (const std::string& name : names) {
@@ -76,7 +76,9 @@ kit::Result<const Api*> load_once() {
 #include "runtime/functions.def"
 #undef BP_HIP
   if (status.ok()) status = look_up(library.value(), "hipGetErrorName", api.error_name);
-  if (status.ok()) status = look_up(library.value(), "hipGetDeviceProperties", api.get_properties);
+  if (status.ok() && !look_up(library.value(), "hipGetDevicePropertiesR0000", api.get_properties).ok()) {
+    status = look_up(library.value(), "hipGetDeviceProperties", api.get_properties);  // HIP 5 has only this name
+  }
   if (status.ok()) status = check_version(api, library.value().name);
   if (!status.ok()) return status;
   (void)look_up(library.value(), "hipStreamIsCapturing", api.stream_is_capturing);

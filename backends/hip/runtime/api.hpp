@@ -15,7 +15,7 @@ namespace backplane::hip {
 // Environment variable. Its value is the driver's library.
 inline constexpr const char* kDriverSetting = "BACKPLANE_HIP_DRIVER";
 
-// HIP 6 changed the layout of the properties, but the symbol hipGetDeviceProperties keeps the
+// HIP 6 changed the layout of the properties. Its symbol hipGetDevicePropertiesR0000 keeps the
 // layout of HIP 5.
 #if HIP_VERSION >= 60000000
 using Properties = hipDeviceProp_tR0000;
