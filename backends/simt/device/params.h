@@ -37,8 +37,9 @@ struct RowParams {
 };
 static_assert(sizeof(RowParams) == 384, "host and kernels must agree on the layout");
 
-// Reductions of rows. The dimensions are those of the rows, followed by those within a row. If a
-// row is divided into splits, a second launch combines the partial results of the splits.
+// Reductions of rows. The dimensions that enumerate rows come first, and the dimensions within a row
+// follow. If a row is divided into splits, a second launch combines the partial results of the
+// splits.
 struct ReduceParams {
   u64 offsets[3];  // output, input, partial results
   u64 immediate;   // the input's value, if `is_immediate` is not 0
@@ -91,8 +92,8 @@ struct AdamwParams {
 static_assert(sizeof(AdamwParams<NestParams>) == 512, "host and kernels must agree on the layout");
 static_assert(sizeof(AdamwParams<RowParams>) == 480, "host and kernels must agree on the layout");
 
-// The rotations of rope. `rows` are the rows of y, x and position, without the dimension `repeats`,
-// along which positions are equal.
+// The rotations of rope. `rows` contains the loops over rows of y, x and position. These loops omit
+// one dimension, along which positions are equal. The extent of this dimension is `repeats`.
 struct RopeParams {
   NestParams rows;
   // Entry 31 is 1 / (2 pi), and entry b is base^(-2^b / pairs), in units of 2^-64.

@@ -44,7 +44,7 @@ struct TileNest {
   void arrange();
 };
 
-// How rows are distributed over tiles.
+// The distribution of rows over tiles.
 struct TileGrid {
   uint32_t tile;  // SIMT_TILE_*
   uint32_t group_size, groups;
@@ -138,7 +138,7 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
   return out;
 }
 
-// What a kernel does with a row.
+// The passes of a kernel over a row.
 enum class TilePasses {
   kReduce,  // writes results of rows only
   kReduceAndMap,
