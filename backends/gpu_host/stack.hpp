@@ -51,7 +51,7 @@ struct AddressKind {
 };
 
 // Every function may be called by any number of threads at once. A status with the code DEVICE_LOST
-// states that the context cannot be used any more. Except for the first group, every function needs a
+// states that the context is no longer usable. Except for the first group, every function needs a
 // context that the calling thread has entered.
 class Stack {
  public:
