@@ -43,7 +43,7 @@ constexpr auto kScratch = static_cast<int64_t>(Stream::kScratchBytes);
 
 using Shape = std::span<const int64_t>;  // shape with four extents
 
-// How the work is divided among subgroups. An item is one tile of rows.
+// The division of the work among subgroups. An item is one tile of rows.
 struct WorkSplit {
   int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile, tiles per key head, and total number of tiles
   int64_t splits = 1, split_keys = 0;           // number of splits of the keys, and keys per split
