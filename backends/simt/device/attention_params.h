@@ -30,7 +30,7 @@ struct AttentionParams {
   u32 causal;                // BP_CAUSAL_*
   u32 mask_kind;             // SIMT_MASK_*
   u32 has_logsumexp;
-  u32 contiguous;  // k and v are contiguous, and their extents are multiples of the width
+  u32 contiguous;  // not 0 if k and v are contiguous and their extents are multiples of the width
   float scale;
 };
 static_assert(sizeof(AttentionParams) == 304, "host and kernels must agree on the layout");

@@ -8,7 +8,7 @@
 #define TILE_ROWS 8
 #define TILE_DEPTH 32
 #define PITCH_A (TILE_DEPTH + 1)
-// Capacities of local memory, in numbers. A group has at most 16 sub-groups and 256 threads, so
+// Capacities of local memory, in f32 numbers. A group has at most 16 sub-groups and 256 threads, so
 // tile_a has at most 128 rows, and rows * width is at most 2048.
 #define TILE_NUMBERS 5248
 

@@ -194,7 +194,7 @@ SIMT_FN bool is_wide(const TileParams<Places, Operands>& p, int k) {
 // or else operand 1, ignore the loaded value, and use `none`.
 struct SharedOperand {
   Pointer base;  // element 0
-  int which;     // 0: operand `k`, 1: operand `other`, 2: operand 1
+  int which;     // the operand that loops load: 0 means `k`, 1 means `other`, and 2 means operand 1
   float none;
 };
 template <int k, int other, int Places, int Operands>

@@ -34,8 +34,8 @@ struct TileNest {
   Dimensions rows, elements;
   std::array<int64_t, kTileOperands> advance = {};  // offset of each operand from its element 0, in elements
 
-  // Adds a dimension that enumerates elements of a row (`inner`) or rows. `strides` has one stride
-  // per operand.
+  // Adds a dimension. The dimension enumerates elements of a row if `inner` is true, and rows
+  // otherwise. `strides` has one stride per operand.
   void add(int64_t extent, bool inner, std::initializer_list<int64_t> strides);
   // Adds the dimensions of `views`. Absent operands are null. The first operand must be present.
   // `axes` is the mask of the dimensions within rows.
