@@ -99,7 +99,7 @@ enum class Needs {
   kNothing,
   kStart,             // the driver has started
   kContext,           // the thread has a current context
-  kUncapturedContext  // the call is also unsafe while any thread captures a stream
+  kUncapturedContext  // as kContext, and the call is unsafe while any thread captures a stream
 };
 
 // One call of the driver. It locks the state of the driver.
