@@ -2,8 +2,8 @@
 // softmax, log_softmax and softmax_bwd.
 #include "tile.h"
 
-// A row's maximum, and the sum of e^(x - maximum). If the maximum is -inf, the sum uses 0 instead.
-// The sum is therefore NaN if and only if the row contains NaN or +inf.
+// A row's maximum, and the sum of e^(x - maximum). If the maximum is -inf, the sum uses 0 in its
+// place. The sum is therefore NaN if and only if the row contains NaN or +inf.
 struct Softmax {
   float greatest, sum;
 };

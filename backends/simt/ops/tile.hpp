@@ -85,8 +85,8 @@ struct TileOperands {
   std::array<Place, Places> places{};
   std::array<uint32_t, Operands> bytes{};  // bytes per element
   uint32_t present = 0;
-  // Masks of the operands whose elements kernels access in loops. Threads may share elements of
-  // shared operands.
+  // Masks of the main operands and of the shared operands (SIMT_ACCESS_* in tile_params.h), whose
+  // elements kernels access in loops.
   uint32_t main = 0, shared = 0;
 
   void set(uint32_t place, const View* view) {
