@@ -96,8 +96,8 @@ class Stack {
   virtual kit::Result<Handle> create_stream(int priority) const = 0;
   virtual void destroy_stream(Handle stream) const = 0;
   // Returns OK if the plugin can enqueue on a stream of other code. Returns UNSUPPORTED for a stream that is
-  // captured, and for a stream whose context is not `context`, the context of device `ordinal`. Returns INVALID_ARGUMENT
-  // for a value that the driver rejects.
+  // captured, and for a stream whose context is not `context`, the context of device `ordinal`. Returns
+  // INVALID_ARGUMENT for a value that the driver rejects.
   virtual kit::Status check_stream(Handle stream, Handle context, int ordinal) const = 0;
   // Blocks the host until the stream is idle.
   virtual kit::Status wait_stream(Handle stream) const = 0;
