@@ -34,7 +34,7 @@ class Context {
 
   kit::Result<simt::Buffer*> allocate(const bp_buffer_desc& desc) const;
   kit::Result<simt::Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) const;
-  // Uses memory of the caller. The driver must know the first and the last address as memory of one kind.
+  // Wraps memory of the caller. The driver must report the same kind of memory for the first and the last address.
   kit::Result<simt::Buffer*> wrap_memory(std::byte* address, uint64_t bytes, uint32_t& kind) const;
   void free(simt::Buffer* buffer) const;
   kit::Status memory_info(uint32_t kind, bp_memory_info& out) const;

@@ -16,7 +16,7 @@ kit::Result<bp_native_handle> NativeDevice::device_handle(uint32_t index) const 
   return context().stack().device_handle(context().device().ordinal, context().handle(), index);
 }
 
-// The driver submits each command of a stream at once.
+// No flush is necessary, because the driver submits each command of a stream at once.
 kit::Result<bp_native_handle> NativeDevice::handle(Queue& queue) const {
   return kit::native_handle(type_of(kStream), value_of(queue.stream()));
 }

@@ -26,14 +26,14 @@ class Kernels {
   struct Module {
     std::mutex mutex;  // locked while the module is loaded
     Handle handle = nullptr;
-    std::map<std::string, uint32_t> numbers;  // the kernels that get() has returned
+    std::map<std::string, uint32_t> numbers;  // the numbers that get() has returned, by the names of the kernels
   };
   kit::Status load(const simt::KernelName& name, Module& module) const;
 
   const Context& context_;
   std::mutex mutex_;  // guards the containers, but not the modules
   std::map<std::string, Module> modules_;
-  std::deque<Handle> kernels_;  // the index is the number
+  std::deque<Handle> kernels_;  // the index is the kernel's number
 };
 
 }  // namespace backplane::gpu_host

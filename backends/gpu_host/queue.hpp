@@ -33,9 +33,9 @@ class Queue : public simt::Launcher {
   const Context& context_;
   Kernels& kernels_;
   Events& events_;
-  Handle stream_ = nullptr;  // a stream of the caller may be null, the default stream
+  Handle stream_ = nullptr;  // null is the default stream, which a caller may wrap
   bool owns_stream_ = false;
-  std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the number
+  std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the kernel's number
   std::vector<std::byte> arguments_;  // the block of arguments of the last launch
 };
 

@@ -51,7 +51,7 @@ struct AddressKind {
 };
 
 // Every function may be called by any number of threads at once. A status with the code DEVICE_LOST
-// states that the context cannot be used any more. Except for the first group, every function needs a
+// states that the context is no longer usable. Except for the first group, every function needs a
 // context that the calling thread has entered.
 class Stack {
  public:
@@ -95,8 +95,8 @@ class Stack {
   // Returns a stream that does not wait for the default stream. A larger priority is more urgent.
   virtual kit::Result<Handle> create_stream(int priority) const = 0;
   virtual void destroy_stream(Handle stream) const = 0;
-  // Returns OK if the plugin can enqueue on a stream of other code. Returns UNSUPPORTED for a stream of a context
-  // other than `context`, which is that of the device `ordinal`, and for a stream that is captured. Returns
+  // Returns OK if the plugin can enqueue on a stream of other code. Returns UNSUPPORTED for a stream that is
+  // captured, and for a stream whose context is not `context`, the context of device `ordinal`. Returns
   // INVALID_ARGUMENT for a value that the driver rejects.
   virtual kit::Status check_stream(Handle stream, Handle context, int ordinal) const = 0;
   // Blocks the host until the stream is idle.

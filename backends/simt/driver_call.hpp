@@ -5,8 +5,8 @@
 
 namespace backplane::simt {
 
-// The scope of driver calls. If the object is false, the process is exiting, and the thread must
-// not call the driver. Objects of this class may be nested.
+// The scope of driver calls. If the object converts to false, the process is exiting, and the thread
+// must not call the driver. Objects of this class may be nested.
 class DriverCall {
  public:
   DriverCall();

@@ -17,7 +17,7 @@ using Native = gpu_host::Native<platform>;
 
 constexpr uint64_t kBytes = 1u << 16;
 
-// Other code that uses the driver: it enters the primary context itself.
+// Simulates code outside the plugin, which enters the primary context itself.
 class OtherCode {
  public:
   OtherCode(const Api& api, CUcontext context) : cu_(api) { EXPECT_EQ(cu_.cuCtxPushCurrent(context), CUDA_SUCCESS); }
@@ -101,7 +101,7 @@ TEST_F(CudaNative, ADeviceHasItsNumberAndItsPrimaryContext) {
   EXPECT_EQ(devices[1]->device_handle(2).status().code(), BP_UNSUPPORTED);
 }
 
-// The plugin enqueues between commands of other code, and leaves the stream when it is done.
+// The plugin enqueues commands between those of other code, and does not destroy the stream.
 TEST_F(CudaNative, AWrappedStreamIsSharedAndNotDestroyed) {
   simt::Buffer *const device = allocate(BP_MEMORY_DEVICE), *const first = allocate(BP_MEMORY_HOST),
                       *const last = allocate(BP_MEMORY_HOST);
@@ -144,14 +144,14 @@ TEST_F(CudaNative, StreamsThatTheDeviceCannotUseAreRefused) {
   EXPECT_EQ(cu->cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-// A caller may pass the default stream, whose handle is 0. The plugin then leaves it.
+// A caller may wrap the default stream, whose handle is 0. The wrapped stream keeps this handle.
 TEST_F(CudaNative, TheDefaultStreamIsAStream) {
   auto wrapped = devices[0]->wrap_queue(handle_of(nullptr));
   ASSERT_TRUE(wrapped.ok()) << wrapped.status().message();
   EXPECT_EQ(devices[0]->handle(*wrapped.value()).value().value, 0u);
 }
 
-// A driver whose streams are captured, or that rejects each stream.
+// Replaces functions of the driver, so that each stream is captured or is rejected.
 TEST_F(CudaNative, AStreamThatTheDriverRejectsOrCapturesIsRefused) {
   Api api = *cu;
   const Stack stack(api);

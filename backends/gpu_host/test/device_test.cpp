@@ -162,7 +162,7 @@ TEST_F(DeviceTest, AForkedChildReceivesAFailure) {
   context().free(allocate(BP_MEMORY_DEVICE));
 }
 
-// No other test uses the device 2, which this test loses.
+// Only this test uses device 2, because device 2 is lost afterwards.
 TEST_F(DeviceTest, ALossIsRememberedAndOtherDevicesContinue) {
   EXPECT_TRUE(context(2).health().ok());
   const kit::Status loss(BP_DEVICE_LOST, "a kernel failed; restart the process");

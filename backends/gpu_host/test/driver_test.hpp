@@ -38,7 +38,7 @@ class DriverTest : public testing::Test {
   Handle kernel() const;
   // Writes 5, 8, 11, ... to `out`.
   kit::Status launch(Handle function, std::byte* out, uint32_t group_size = 64, Handle on = nullptr) const;
-  // Waits for an event as a host does.
+  // Polls an event until it completes, and checks that no work has failed.
   void wait_for(Handle recorded) const;
 
   std::filesystem::path folder;

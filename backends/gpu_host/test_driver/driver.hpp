@@ -64,12 +64,13 @@ struct LaunchLimits {
 // The properties of a stack, which its test driver defines.
 struct Traits {
   const char* module_extension;  // ends the names of the files in TEST_DRIVER_MODULES
-  // Returns the bytes of a compiled module, or nothing if `image` is none.
+  // Returns the bytes of a compiled module, or nothing if `image` is not a compiled module.
   std::span<const std::byte> (*bytes_of)(const void* image);
   uint32_t lanes;  // threads per sub-group
   LaunchLimits limits;
-  // Returns the device that the calling thread has selected before the plugin's first call. The pointer is null if a
-  // thread has no context until it pushes one. Each thread calls the function once, and one thread at a time.
+  // Returns the device that the calling thread has selected before the plugin's first call. `first_device` is null for
+  // a stack in which a thread has no context until it pushes one. The test driver calls the function once per thread,
+  // and never from two threads at once.
   int (*first_device)();
 };
 const Traits& traits();
@@ -98,7 +99,7 @@ enum class Needs {
   kNothing,
   kStart,             // the driver has started
   kContext,           // the thread has a current context
-  kUncapturedContext  // the call is also unsafe while any thread captures a stream
+  kUncapturedContext  // as kContext, and the call is unsafe while any thread captures a stream
 };
 
 // One call of the driver. It locks the state of the driver.
@@ -137,7 +138,7 @@ struct Thread {
   ~Thread();
 };
 
-// The commands whose end the host has observed. Call locks them.
+// The commands whose end the host has observed. Hold a Call while you use the clock.
 Clock& observed();
 
 }  // namespace backplane::gpu_host::test_driver

@@ -72,7 +72,7 @@ Result check_unused(const Allocation& allocation) {
   return Result::kSuccess;
 }
 
-// Returns whether the next command of a stream follows the allocation of the memory.
+// Reports a violation if the next command of a stream may run before the memory has been allocated.
 Result check_made(const Stream& stream, const Allocation& allocation) {
   if (allocation.made_stream == 0 || stream.follows(allocation.made_stream, allocation.made_after)) {
     return Result::kSuccess;

@@ -13,7 +13,7 @@ struct Allocation {
   void* address = nullptr;
   uint64_t bytes = 0;
   Context* context = nullptr;
-  // The stream that orders the allocation, and its commands at that time. 0 is no stream.
+  // The number of the stream that orders the allocation, or 0, and the number of the command that allocates.
   uint64_t made_stream = 0, made_after = 0;
   std::map<uint64_t, uint64_t> used;  // the last command of each stream that uses the memory
 };
@@ -26,7 +26,7 @@ Result allocate(Context& context, MemoryKind kind, uint64_t bytes, void** out);
 // Allocates or frees memory when the stream has executed all of its current commands.
 Result allocate_ordered(const Call& call, const void* stream, uint64_t bytes, void** out);
 Result free_ordered(const Call& call, const void* stream, void* address);
-// `kinds` are the kinds of memory that the function frees. The memory may not be in use.
+// `kinds` are the kinds of memory that the function frees. The memory must not be in use.
 Result free_memory(Call& call, void* address, std::initializer_list<MemoryKind> kinds);
 Result register_host(Context& context, void* address, uint64_t bytes);
 Result unregister_host(void* address);
@@ -37,7 +37,7 @@ const Allocation* find_allocation(const void* address);
 // Notes that the next command of `stream` uses an address. Returns ILLEGAL_ADDRESS if a kernel in this context cannot
 // access the address.
 Result use_in_kernel(const Stream& stream, const void* address);
-// Copies memory. The call returns after the copy if it uses host memory that the driver does not know.
+// Copies memory. If the copy accesses pageable host memory, the call returns after the copy has ended.
 Result copy(Call& call, const void* stream, void* to, const void* from, uint64_t bytes);
 
 }  // namespace backplane::gpu_host::test_driver

@@ -27,7 +27,7 @@ std::shared_ptr<T> find(const Table<T>& table, const void* handle, const char* r
   return nullptr;
 }
 
-// Points that no event refers to, which commands may still use.
+// Points to which no event refers any longer, but which commands may still use.
 std::deque<std::shared_ptr<Point>>& released_points() {
   static auto* const all = new std::deque<std::shared_ptr<Point>>;
   return *all;

@@ -30,7 +30,7 @@ struct Api {
 #undef BP_HIP
   const char* (*error_name)(hipError_t) = nullptr;
   hipError_t (*get_properties)(Properties*, int) = nullptr;
-  // Functions that a driver may lack, and that are then null.
+  // Functions that a driver may lack. A function that it lacks is null.
   hipError_t (*stream_is_capturing)(hipStream_t, hipStreamCaptureStatus*) = nullptr;
   hipError_t (*stream_device)(hipStream_t, hipDevice_t*) = nullptr;
 
@@ -41,7 +41,7 @@ struct Api {
   // Converts the result of the driver's function `call` to a status, with `code` as the vendor code. After a failure,
   // the thread's last error is reset, so that the caller's libraries do not report it.
   kit::Status status_of(hipError_t code, const char* call) const;
-  // Returns whether a call succeeded. The thread's last error is reset as above.
+  // Returns whether a call succeeded. After a failure, resets the thread's last error, as status_of() does.
   bool succeeded(hipError_t code) const;
 };
 

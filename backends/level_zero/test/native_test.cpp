@@ -176,7 +176,7 @@ TEST_F(LevelZeroNative, MemoryThatTheDeviceCannotUseIsRefused) {
   native->free(own);
 }
 
-// Memory of the process has the type of an address of the host, whether it was imported or wrapped.
+// The handle of process memory has the type host.address, whether the memory was imported or wrapped.
 TEST_F(LevelZeroNative, MemoryOfTheProcessIsWrappedIfKernelsCanAccessIt) {
   if (!native->imports()) GTEST_SKIP() << "kernels cannot access all memory of the process";
   std::array<char, 64> ordinary{};

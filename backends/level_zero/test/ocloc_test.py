@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles modules for GPUs of Intel: ocloc_test.py OCLOC MODULE.spv...
+"""Compiles modules for Intel GPUs: ocloc_test.py OCLOC MODULE.spv...
 
 The test sets the width of sub-groups that the plugin would choose. For devices without f64, the
 test skips modules that declare f64. If a module spills registers, the test compiles it again with

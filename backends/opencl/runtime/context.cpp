@@ -10,10 +10,10 @@ namespace backplane::opencl {
 namespace {
 
 kit::Status no_memory(const bp_buffer_desc& desc, const char* call, cl_int code) {
-  return {
-      BP_OUT_OF_MEMORY,
-      kit::text("opencl: ", call, " gave no ", desc.bytes, " bytes (code ", code, "); free some memory and try again"),
-      code};
+  return {BP_OUT_OF_MEMORY,
+          kit::text("opencl: ", call, " could not allocate ", desc.bytes, " bytes (code ", code,
+                    "); free some memory and try again"),
+          code};
 }
 
 }  // namespace

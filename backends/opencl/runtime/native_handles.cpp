@@ -57,7 +57,8 @@ kit::Status check_queue(const Context& context, cl_command_queue queue) {
   return {};
 }
 
-// The range that a handle states is `bytes` from `offset` of an object with `size` bytes.
+// Returns INVALID_ARGUMENT if the range of a handle, which begins at `offset`, exceeds an object of
+// `size` bytes.
 kit::Status check_range(const bp_native_handle& handle, uint64_t offset, uint64_t size) {
   if (offset <= size && handle.bytes <= size - offset) return {};
   return kit::invalid_argument("opencl: ", handle.bytes, " bytes from byte ", offset, " exceed the object of ", size,
@@ -97,7 +98,7 @@ kit::Status wrap_mem(const Context& context, const bp_native_handle& handle, Buf
   if (status.ok()) status = read(get, CL_MEM_OFFSET, call, start);
   if (status.ok()) status = read(get, CL_MEM_HOST_PTR, call, host_address);
   if (!status.ok()) return status;
-  if (type != CL_MEM_OBJECT_BUFFER) return kit::unsupported("opencl: the cl_mem is no buffer; pass a buffer");
+  if (type != CL_MEM_OBJECT_BUFFER) return kit::unsupported("opencl: the cl_mem is not a buffer; pass a buffer");
   if (owner != context.handle()) {
     return kit::unsupported(
         "opencl: the buffer belongs to another context; create it in the context that device_native returns");

@@ -134,7 +134,7 @@ kit::Result<const Platforms*> find_devices() {
   if (!found->devices.empty()) return found.release();
   return kit::Status{BP_UNAVAILABLE,
                      kit::text("opencl: no driver has a device that can run the kernels; install a driver "
-                               "that takes SPIR-V, and see what clinfo says",
+                               "that accepts SPIR-V, and see what clinfo says",
                                found->refused)};
 }
 

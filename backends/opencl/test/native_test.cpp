@@ -128,7 +128,8 @@ TEST_F(NativeHandles, AQueueWithoutProfilingMeasuresNoTime) {
   cl->clReleaseCommandQueue(queue);
 }
 
-// Copies through a wrapped cl_mem at an offset, in the order of a queue that other code shares.
+// Copies from and to a wrapped part of a cl_mem. The queue is shared with other code, and orders the
+// copies relative to the commands of this code.
 TEST_F(NativeHandles, AWrappedBufferIsAPartOfItsObject) {
   constexpr uint64_t kOffset = 4096, kPart = 512;
   cl_command_queue queue = create_queue(context);

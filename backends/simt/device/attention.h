@@ -224,7 +224,7 @@ SIMT_KERNEL(attention_tiles)
 struct Eight {
   float at[8];
 };
-// Adds each of eight numbers over all lanes. Lane i returns the sum of number i % 8.
+// Sums each of the eight numbers over all lanes. Lane i returns the sum of number i % 8.
 SIMT_INLINED float add_over_lanes(Eight numbers) {
   SIMT_UNROLL for (int bit = 0; bit < 3; ++bit) {
     const bool odd = (lane() >> bit & 1u) != 0;
@@ -239,14 +239,14 @@ SIMT_INLINED float add_over_lanes(Eight numbers) {
   return sum;
 }
 
-// Stores the products of the query and `keys` keys.
+// Stores the dot products of the query with `keys` keys.
 template <bool contiguous>
 SIMT_INLINED void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float* query,
                                 SIMT_GLOBAL const Element* from, u32 keys, SIMT_LOCAL float* products) {
   for (u32 j = 0; j < keys; j += 8) {
     Eight numbers;
     SIMT_UNROLL for (int r = 0; r < 8; ++r) numbers.at[r] = 0.0f;
-    const u32 last = keys - j - 1u;  // there is no key after the last one
+    const u32 last = keys - j - 1u;  // loads past the last key load the last key
     if (contiguous) {
       for (u32 d = 0; d < p.depth; d += width()) {
         const float x = (query + d)[lane()];
@@ -268,7 +268,7 @@ SIMT_INLINED void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float
   }
 }
 
-// Adds the weighted values of `keys` keys.
+// Adds the values of `keys` keys, multiplied by `weights`, to `weighted`.
 template <bool contiguous>
 SIMT_INLINED void add_values(const AttentionParams& p, SIMT_LOCAL const float* weights, SIMT_GLOBAL const Element* from,
                              u32 keys, u32 columns, Eight& weighted) {

@@ -24,13 +24,13 @@ struct AttentionParams {
   u32 batches, groups, repeats;  // a group is a head of k and v; `repeats` heads of q share the group
   u32 queries, keys;
   u32 depth, value_columns;  // elements of a query, columns of v
-  u32 columns;               // columns of v per item
+  u32 columns;               // columns of v per block
   u32 tiles, column_blocks;  // tiles of rows per group, blocks of columns
-  u32 items;
-  u32 causal;     // BP_CAUSAL_*
-  u32 mask_kind;  // SIMT_MASK_*
+  u32 items;                 // work items, each of which is a tile of rows with a block of columns
+  u32 causal;                // BP_CAUSAL_*
+  u32 mask_kind;             // SIMT_MASK_*
   u32 has_logsumexp;
-  u32 contiguous;  // k and v are contiguous, and their extents are multiples of the width
+  u32 contiguous;  // not 0 if k and v are contiguous and their extents are multiples of the width
   float scale;
 };
 static_assert(sizeof(AttentionParams) == 304, "host and kernels must agree on the layout");

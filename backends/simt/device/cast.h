@@ -29,8 +29,8 @@ SIMT_FN u64 f64_of_magnitude(u64 magnitude, bool negative) {
   const u64 significand = top <= 52 ? magnitude << (52 - top) : shift_rounded(magnitude, top - 52);
   return ((u64)negative << 63) | (((u64)(top + 1022) << 52) + significand);
 }
-// Returns a number whose f32 is exact and rounds to 16 bits like `magnitude`. The lowest bit that
-// the f32 keeps is 1 if any dropped bit is 1.
+// Returns a number that f32 represents exactly, and that rounds to the same 16-bit float as
+// `magnitude`. The lowest bit that f32 keeps is a sticky bit, which is 1 if any dropped bit is 1.
 SIMT_FN u64 sticky(u64 magnitude) {
   const i32 top = magnitude == 0 ? 0 : top_bit(magnitude);
   if (top <= 22) return magnitude;

@@ -8,7 +8,7 @@
 #define TILE_ROWS 8
 #define TILE_DEPTH 32
 #define PITCH_A (TILE_DEPTH + 1)
-// Capacities of local memory, in numbers. A group has at most 16 sub-groups and 256 threads, so
+// Capacities of local memory, in f32 numbers. A group has at most 16 sub-groups and 256 threads, so
 // tile_a has at most 128 rows, and rows * width is at most 2048.
 #define TILE_NUMBERS 5248
 
@@ -103,7 +103,7 @@ SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
   return exists;
 }
 
-// Loads terms `k` to `k + depth - 1` of the `tile_rows` rows from `row`. Loads are not inside
+// Loads terms `k` to `k + depth - 1` of `tile_rows` rows, beginning with `row`. Loads are not inside
 // branches, because compilers for CPUs would process such branches one lane at a time. Instead,
 // lanes without a term load the last term, and terms without a tap load element 0.
 SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 k, u32 depth, u32 tile_rows,
@@ -155,7 +155,8 @@ SIMT_FN Column lane_column(const ConvParams& p, Matrix matrix, u32 first) {
   out.window = column_of(p, matrix, index_of(p.column_shape, smaller(first + lane(), p.columns - 1)));
   return out;
 }
-// Loads terms `k` to `k + depth - 1` of the columns from `first`. Elements outside the image are 0.
+// Loads terms `k` to `k + depth - 1` of the columns that begin with `first`. Elements outside the
+// image are 0.
 SIMT_FN void load_b(const ConvParams& p, Pointer b, Matrix matrix, Column x, Column y, u32 first, u32 k, u32 depth,
                     SIMT_LOCAL float* to) {
   const u32 columns = 2 * width();

@@ -34,8 +34,8 @@ BINARY(Div, SIMT_T::bits(divide_closely_f32(SIMT_T::value(a), SIMT_T::value(b)))
 BINARY(Pow, SIMT_T::bits(pow_f32(SIMT_T::value(a), SIMT_T::value(b))))
 SIMT_MAP2(pow, Pow)
 #else
-// Arithmetic on Bits wraps. C++ promotes 8-bit types to int, which their sums and products do not
-// overflow.
+// Arithmetic on Bits wraps. C++ promotes 8-bit types to int, whose range contains all of their sums
+// and products.
 BINARY(Add, (Out)(a + b))
 BINARY(Sub, (Out)(a - b))
 BINARY(Mul, (Out)((u64)a*(u64)b))

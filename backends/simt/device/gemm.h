@@ -114,8 +114,8 @@ SIMT_FN Patch<Type> patch_of(const GemmParams& p, Pointer base, int operand, i64
 }
 SIMT_FN u32 inside(u32 first, u32 end) { return first < end ? end - first : 0; }
 
-// Loads `tile_rows` rows and GEMM_DEPTH columns of a. In local memory, k varies fastest unless
-// `by_k`.
+// Loads `tile_rows` rows and GEMM_DEPTH columns of a. In local memory, rows vary fastest if `by_k` is
+// true, and k varies fastest otherwise.
 template <class Type>
 SIMT_FN void load_matrix_a(const GemmParams& p, Pointer a, const Tile& tile, u32 k, u32 tile_rows, bool by_k,
                            SIMT_LOCAL Number* to) {

@@ -39,7 +39,7 @@ struct LossRow {
 };
 SIMT_FN float finite_shift(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
 
-// Caches e^(x - m).
+// Returns the results of a split. If `cached` is true, also keeps e^(x - m) in the cache.
 template <bool cached>
 SIMT_FN LossRow loss_of_split(const LossParams& p, const Tile<5>& t, Pointer logits, Pointer weight,
                               SIMT_LOCAL Sum* parts, SIMT_LOCAL float* cache) {

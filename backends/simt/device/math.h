@@ -26,7 +26,7 @@ SIMT_FN float exp_f32(float x) {
   p = multiply_add(p, r, 1.6666665459e-1f);
   p = multiply_add(p, r, 5.0000001201e-1f);
   const float y = multiply_add(p, r * r, r) + 1.0f;
-  // Two scalings, because 2^n may be out of range. A conversion of NaN to an integer is undefined.
+  // Scales in two steps, because 2^n may be out of range. A conversion of NaN to an integer is undefined.
   const i32 whole = is_nan(x) ? 0 : (i32)n, some = whole / 2;
   const float scaled = y * power_of_two(some) * power_of_two(whole - some);
   return is_nan(x) ? x : scaled;

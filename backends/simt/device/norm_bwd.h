@@ -38,7 +38,7 @@ SIMT_FN void put_partial(const NormBwdParams& p, const Tile<6>& t, Pointer parti
   to->values[1] = b;
 }
 
-// Adds g and g * s, and caches g and s.
+// Adds g and g * s of a split to the sums. If `cached` is true, also keeps g and s in the cache.
 template <bool cached, bool wide>
 SIMT_FN void add_terms(const NormBwdParams& p, const Tile<6>& t, Pointer x, Pointer dy, const SharedOperand& gamma,
                        float mean, float rstd, Sum& of_g, Sum& of_gs, SIMT_LOCAL float* cache) {

@@ -37,8 +37,9 @@ struct RowParams {
 };
 static_assert(sizeof(RowParams) == 384, "host and kernels must agree on the layout");
 
-// Reductions of rows. The dimensions are those of the rows, followed by those within a row. If a
-// row is divided into splits, a second launch combines the partial results of the splits.
+// Reductions of rows. The dimensions that enumerate rows come first, and the dimensions within a row
+// follow. If a row is divided into splits, a second launch combines the partial results of the
+// splits.
 struct ReduceParams {
   u64 offsets[3];  // output, input, partial results
   u64 immediate;   // the input's value, if `is_immediate` is not 0
@@ -91,19 +92,19 @@ struct AdamwParams {
 static_assert(sizeof(AdamwParams<NestParams>) == 512, "host and kernels must agree on the layout");
 static_assert(sizeof(AdamwParams<RowParams>) == 480, "host and kernels must agree on the layout");
 
-// The rotations of rope. `rows` are the rows of y, x and position, without the dimension `repeats`,
-// along which positions are equal.
+// The rotations of rope. `rows` contains the loops over rows of y, x and position. These loops omit
+// one dimension, along which positions are equal. The extent of this dimension is `repeats`.
 struct RopeParams {
   NestParams rows;
   // Entry 31 is 1 / (2 pi), and entry b is base^(-2^b / pairs), in units of 2^-64.
   u64 powers[32];
-  i64 repeat_strides[2];  // y and x
-  i64 strides[2];         // along the last dimension
+  i64 repeat_strides[2];  // strides of y and x along the omitted dimension
+  i64 strides[2];         // strides of y and x along the last dimension
   u32 repeats, repeat_chunk, repeat_chunks;
   u32 row_chunk, row_chunks;
   u32 pairs, depth;  // number of pairs, extent of the last dimension
   u32 interleaved;
-  u32 wide;  // positions are i64
+  u32 wide;  // not 0 if positions are i64
   u32 reserved;
 };
 static_assert(sizeof(RopeParams) == 744, "host and kernels must agree on the layout");
@@ -141,7 +142,7 @@ struct QuantizedParams {
   u32 bits;                                 // bits per weight
   u32 block;                                // elements of k that share a scale
   u32 given;                                // mask of the operands `own` that are present
-  u32 types[4];                             // dtypes of c, bias, scale, minimum or scale of a; 0: f32, 1: f16, 2: bf16
+  u32 types[4];                             // dtypes of c, bias, scale and the third operand; 0: f32, 1: f16, 2: bf16
 };
 static_assert(sizeof(QuantizedParams) == 496, "host and kernels must agree on the layout");
 
@@ -161,13 +162,13 @@ static_assert(sizeof(DivisorParams) == 16, "host and kernels must agree on the l
 // apart and use the elements of the kernel that are s / gcd(s, dilation) apart. Other convolutions
 // have one phase, and s is 1.
 struct ConvParams {
-  u64 offsets[5];                 // c, a, b, bias, partial sums
-  u64 immediates[4];              // c is never an immediate
-  i64 group_strides[4];           // c, a, b, bias
-  i64 row_strides[4];             // c, a, none, bias
-  i64 c_columns[4], a_depths[4];  // strides along the dimensions of a column and of k
-  i64 c_positions[4], a_taps[4];  // strides from one phase to the next and from one tap to the next
-  i64 b_column, b_depth;          // strides of b along the first dimension of a column and of k
+  u64 offsets[5];                 // byte offsets of c, a, b, bias and the partial sums
+  u64 immediates[4];              // values of c, a, b and bias; c is never an immediate
+  i64 group_strides[4];           // strides between groups, of c, a, b and bias
+  i64 row_strides[4];             // strides between rows, of c, a and, with index 3, bias; b has no rows
+  i64 c_columns[4], a_depths[4];  // strides of c along the column index n, and strides of a along k
+  i64 c_positions[4], a_taps[4];  // strides of c between phases, and strides of a between taps
+  i64 b_column, b_depth;          // strides of b along the first dimension of n and of k
   i64 image[4];                   // strides of b along the image, which has dimensions 1 to 3
   DivisorParams column_shape[4], depth_shape[4];
   i32 column_step[4], depth_step[4], origin[4], extent[4];

@@ -35,8 +35,8 @@ SIMT_FN Element dequantized(u32 q, Element scale, u8 zero, u32 flags) {
   return SIMT_T::bits((whole(q, flags) - whole(zero, flags)) * SIMT_T::value(scale));
 }
 
-// The loops may have any strides. extra contains the strides between the elements for the two
-// values of a byte: in the floats, in the scales and in the zero points.
+// The loops may have any strides. The two values of a byte belong to adjacent elements. extra
+// contains the stride between these elements in the floats, in the scales and in the zero points.
 SIMT_KERNEL(quantize_nest)(Pointer out, Pointer in, Pointer scale, Pointer zero, NestParams p) {
   SIMT_GLOBAL u8* to = at_offset<u8>(out, p.offsets[0]);
   for (u32 i = global_id(); i < p.count; i += global_size()) {

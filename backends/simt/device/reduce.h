@@ -22,7 +22,7 @@ SIMT_FN Total shuffled(Total sum, u32 mask) {
 }
 #else
 struct Total {
-  i64 whole;  // modulo 2^64
+  i64 whole;  // sum or product of integers, modulo 2^64
 };
 SIMT_FN void put_total(SIMT_GLOBAL u8* to, i64 value, u32 bytes) {
   if (bytes == 8) {
@@ -85,7 +85,7 @@ struct MultiplyAll {
 template <bool minimum>
 struct Keys {
   typedef SIMT_T::Order Order;
-  // Returns a key that no element's key is below.
+  // Returns a lower bound of the keys of all elements.
   SIMT_FN static Order least() {
 #if SIMT_IS_FLOAT
     return (Order)0x807FFFFFu;  // the key of -inf, and the inverted key of +inf

@@ -2,15 +2,16 @@
 // softmax, log_softmax and softmax_bwd.
 #include "tile.h"
 
-// A row's maximum, and the sum of e^(x - maximum). If the maximum is -inf, the sum uses 0 instead.
-// The sum is therefore NaN if and only if the row contains NaN or +inf.
+// A row's maximum, and the sum of e^(x - maximum). If the maximum is -inf, the sum uses 0 in its
+// place. The sum is therefore NaN if and only if the row contains NaN or +inf.
 struct Softmax {
   float greatest, sum;
 };
 SIMT_FN float finite_shift(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
 
 typedef TileParams<3, 2> SoftmaxParams;
-// Caches e^(x - maximum) or, with option 1, x.
+// Returns the results of a split. If `cached` is true, also keeps e^(x - maximum) or, with option 1,
+// x in the cache.
 template <bool cached>
 SIMT_FN Softmax softmax_of_split(const SoftmaxParams& p, const Tile<2>& t, Pointer x, SIMT_LOCAL Sum* parts,
                                  SIMT_LOCAL float* cache) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable sort. Operands: values, indices and x, all with stride 0 along the axis, and a counter
-// along the axis. The counter has no memory. Its offset plus its position is the index. extra:
-// extent; strides of x, values and indices along the axis; distance; whether the step is mirrored.
-// `option` is 1 for a descending sort.
+// along the axis. The counter has no memory. The index along the axis is the counter's offset plus
+// its position. extra: extent; strides of x, values and indices along the axis; distance; whether
+// the step is mirrored. `option` is 1 for a descending sort.
 #include "nest.h"
 
 typedef SIMT_T::Bits Element;
@@ -54,8 +54,8 @@ SIMT_KERNEL(sort_begin)(Pointer values, Pointer indices, Pointer x, Pointer, Nes
 
 // One step of a bitonic network (Batcher 1968) on values and indices in place, with one thread per
 // pair. The first step of a merge pairs an element with its mirror image in a block of twice the
-// distance. The element of a pair that sorts first always goes to the lower index. Elements past
-// the end count as last, so the kernel never accesses them.
+// distance. The element of a pair that sorts first always goes to the lower index. Positions past
+// the end sort last, so the kernel never accesses them.
 SIMT_KERNEL(sort_step)(Pointer values, Pointer indices, Pointer, Pointer, NestParams p) {
   const u32 extent = (u32)p.extra[0], distance = (u32)p.extra[4];
   for (u32 i = global_id(); i < p.count; i += global_size()) {

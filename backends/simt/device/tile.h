@@ -102,7 +102,8 @@ SIMT_FN void for_each_in_chunks(const TileParams<Places, Operands>& p, const Til
       SIMT_UNROLL for (int k = 0; k < Operands; ++k) spot.at[k] += p.strides[k][d] * coordinate;
     }
     spot.element = start + index;
-    // All threads of a tile process `whole` elements. Only some threads process the other elements.
+    // Each thread of a tile processes `whole` elements. Only some threads process the elements that
+    // remain.
     const bool all = t.lanes == t.size;
     const u32 whole = all ? count / stride : 0, rest = all ? count - whole * stride : 0;
     for (u32 j = 0; j < whole; ++j) {
@@ -193,7 +194,7 @@ SIMT_FN bool is_wide(const TileParams<Places, Operands>& p, int k) {
 // or else operand 1, ignore the loaded value, and use `none`.
 struct SharedOperand {
   Pointer base;  // element 0
-  int which;     // 0: operand `k`, 1: operand `other`, 2: operand 1
+  int which;     // the operand that loops load: 0 means `k`, 1 means `other`, and 2 means operand 1
   float none;
 };
 template <int k, int other, int Places, int Operands>

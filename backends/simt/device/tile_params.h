@@ -3,11 +3,11 @@
 // The including file defines u32, i64 and u64.
 #pragma once
 
-// How threads share rows. A tile processes one row, or one row per thread.
+// The distribution of rows over threads. A tile of threads processes one row, or one row per thread.
 #define SIMT_TILE_THREADS 0   // a tile is a group, and each of its threads processes a row
 #define SIMT_TILE_SUBGROUP 1  // a tile is a sub-group
 #define SIMT_TILE_GROUP 2     // a tile is a group
-// What a launch does with rows.
+// The phase of a launch.
 #define SIMT_PHASE_WHOLE 0     // reduces rows and uses the results
 #define SIMT_PHASE_PARTIALS 1  // reduces splits of rows and stores partial results
 #define SIMT_PHASE_COMBINE 2   // combines the partial results of each row and uses the results
@@ -19,10 +19,10 @@
 #define SIMT_ACCESS_ACROSS 2  // consecutive elements of main operands, and one element of shared operands
 
 #define SIMT_TILE_RANK 9
-// Rows that operators reduce and then map. The dimensions are those of the blocks, followed by those
-// of the segments. A block is a row or, with SIMT_TILE_THREADS, one row per thread. A segment is a
-// part of a row whose elements have constant strides. Segments consist of chunks, and a split is a
-// range of chunks. The last place contains the partial results.
+// Rows that operators reduce and then map. The dimensions that enumerate blocks come first, and the
+// dimensions that enumerate segments follow. A block is a row or, with SIMT_TILE_THREADS, one row per
+// thread. A segment is a part of a row whose elements have constant strides. Segments consist of
+// chunks, and a split is a range of chunks. The last place contains the partial results.
 template <int Places, int Operands>
 struct TileParams {
   u64 offsets[Places];

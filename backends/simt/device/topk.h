@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The k first elements of each slice in sorted order. Operands: values, indices and x. extra:
-// extent, k, strides of x, values and indices along the axis, bytes of an index or 0. `option` is 1
-// for the smallest elements.
+// The k largest elements of each slice, in order. `option` 1 selects the smallest elements. Operands:
+// values, indices and x. extra: extent, k, strides of x, values and indices along the axis, bytes of
+// an index or 0.
 #include "nest.h"
 
 typedef SIMT_T::Bits Element;
@@ -48,8 +48,8 @@ SIMT_FN void put_index(const NestParams& p, Pointer indices, i64 at, u32 index) 
   if (p.extra[5] == 8) at_offset<u64>(indices, p.offsets[1])[at] = index;
 }
 
-// Returns the thread's first candidate after `previous`. If `begins` is true, there is no previous
-// candidate.
+// Returns the best element of the thread's part that comes after `previous` in the result. If
+// `begins` is true, there is no previous candidate.
 template <bool contiguous>
 SIMT_FN Candidate search(const NestParams& p, SIMT_GLOBAL const Element* x, Candidate previous, bool begins) {
   Candidate out;
@@ -111,8 +111,8 @@ SIMT_KERNEL(topk_select)(Pointer values, Pointer indices, Pointer x, NestParams 
 }
 
 // One thread per element of x computes the element's rank, which is the number of elements before
-// it. The last operand is a counter along the axis without memory. Its offset plus its position is
-// the index. All other operands have stride 0 along the axis.
+// it. The last operand is a counter along the axis without memory. The index along the axis is the
+// counter's offset plus its position. All other operands have stride 0 along the axis.
 SIMT_KERNEL(topk_count)(Pointer values, Pointer indices, Pointer x, Pointer, NestParams p) {
   SIMT_GLOBAL Element* to = at_offset<Element>(values, p.offsets[0]);
   const u32 extent = (u32)p.extra[0], wanted = (u32)p.extra[1];

@@ -69,7 +69,8 @@ class Attention : public Operator {
   // kTiles assigns one row to each lane. kRows assigns one row to each group.
   enum Kernel : uint32_t { kTiles, kRows };
 
-  // The sub-groups of a group divide the keys of a step and the columns.
+  // Returns the number of sub-groups per group of attention_tiles. The sub-groups divide the keys of
+  // a step, and the columns of v.
   static uint32_t tile_subgroups(const Limits& limits, const AttentionParams& params) {
     constexpr uint32_t kLeast = SIMT_ATTENTION_KEYS / SIMT_ATTENTION_OWN_KEYS;
     const uint32_t most = std::min({kMaxGroup / limits.width, uint32_t{SIMT_ATTENTION_GROUPS}});

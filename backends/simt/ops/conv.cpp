@@ -51,7 +51,8 @@ int32_t inverse_modulo(int64_t a, int64_t m) {
   return static_cast<int32_t>((x % m + m) % m);
 }
 
-// If the product would overflow, the result is inexact but large.
+// Returns the number of elements as a double, so that a large product is inexact instead of
+// overflowing.
 template <class Shaped>
 double elements_of(const Shaped& view) {
   double elements = 1;
@@ -99,7 +100,7 @@ class Convolution : public Operator {
     const int64_t line = checked.desc.outputs[0].shape[1 + attributes.spatial_rank];
     if (checked.desc.op == BP_OP_CONV && rows >= 512 && line < 8) {
       return kit::unsupported(
-          checked.op->name, ": 512 and more output channels with lines of less than 8 positions are",
+          checked.op->name, ": 512 and more output channels with lines of fewer than 8 positions are",
           " not supported, because each tile of channels would gather the windows again; let core", " decompose it");
     }
     if (is_transposed && elements_of(weight) > kMaxTransposedWeights) {
@@ -204,7 +205,8 @@ class Convolution : public Operator {
       body(ImageDimension{d, axis, axis == 0 ? 0 : static_cast<int32_t>(attributes.pad_begin[axis - 2])});
     }
   }
-  // Sets the extents of columns and of k. The first dimension has `columns` or `depth` elements.
+  // Sets the extents of the column index and of k. Their first dimensions have the extents `columns`
+  // and `depth`.
   static void set_extents(ConvParams& params, const View& column_view, int64_t columns, const View& depth_view,
                           int64_t depth, const bp_conv_attributes& attributes) {
     params.column_shape[0] = divisor_params(columns);

@@ -5,7 +5,7 @@ namespace backplane::simt {
 
 namespace {
 
-// As in device/gemm.h.
+// The same values as in device/gemm.h.
 constexpr uint32_t kSubgroupRows = 8, kGemmOutputs = 16, kGemmMaxGroup = 256, kMaxRowSubgroups = 16;
 // Minimum extent of a split of k. The extents of splits are multiples of kSplitStep, which is a
 // multiple of the step of each kernel.

@@ -28,7 +28,7 @@ struct Gemm {
   void set_bias(const View& view);
   bool is_immediate(uint32_t operand) const { return (params.immediate >> operand & 1) != 0; }
 
-  // Adds dimensions of the batch to the rows, if b is the same for all of them.
+  // Merges dimensions of the batch into the rows, if b is the same along these dimensions.
   void fold_batch_into_rows();
   // Makes the kernel compute the transpose of c. a and b must have the same dtype, and the product
   // must not have a bias.

@@ -7,7 +7,8 @@ namespace backplane::simt {
 
 namespace {
 
-// enqueue() transposes products with at most this number of columns, if they have more rows.
+// enqueue() transposes a product with at most this number of columns, if it has more rows than
+// columns.
 constexpr uint32_t kFewColumns = 4;
 
 class Product : public Operator {

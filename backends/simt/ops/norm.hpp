@@ -32,7 +32,7 @@ struct NormGeometry {
     const View* view;  // null if the operand is absent
     NormRole role;
   };
-  // Returns loops in which the dimensions with an axis of role `rows` enumerate rows. The other
+  // Returns loops. Dimensions that have an axis of the role `rows` enumerate rows. The other
   // dimensions enumerate the elements of a row.
   TileNest nest(NormRole rows, std::initializer_list<Operand> operands) const;
   // Returns a dense f32 view of the mean or rstd of all rows.

@@ -59,7 +59,7 @@ struct Rows {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// How rows are distributed over threads.
+// The distribution of rows over threads.
 struct Distribution {
   bool by_thread;  // one thread per row or split, otherwise one group
   uint32_t group_size;
@@ -119,7 +119,8 @@ class Reduce : public Operator {
     if (one_axis && length > UINT32_MAX) {
       return kit::invalid_argument(call.op->name, ": the axis exceeds 2^32 - 1 elements; divide the input");
     }
-    // A row has at most three slices per Nest::kMaxCount elements, and each slice ends a split.
+    // Slices have at most Nest::kMaxCount / 2 elements, and a row has at most three slices per this
+    // number. Each slice may end with a shorter split.
     const int64_t row_splits = whole ? 1 : splits + 3 * ceil_div(length, Nest::kMaxCount / 2);
     const int64_t max_rows =
         whole ? Nest::kMaxCount / std::max<int64_t>(splits, 1) : std::max<int64_t>(kMaxPartials / row_splits, 1);

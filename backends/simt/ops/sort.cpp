@@ -11,8 +11,8 @@ namespace {
 class Sort : public Operator {
  public:
   explicit Sort(uint32_t dtype) : module_(module_name("sort", dtype)) {}
-  // If there is no output for indices, the workspace holds the indices. Such a plan serves one
-  // size, because the size of the workspace depends on the operands.
+  // If there is no output for indices, the workspace holds the indices. A plan without this output
+  // serves one size, because the size of the workspace depends on the operands.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     const bp_op_desc& desc = checked.desc;
     needs.any_size = desc.output_count > 1 && desc.outputs[1].dtype != 0;
@@ -20,7 +20,7 @@ class Sort : public Operator {
     uint64_t bytes = sizeof(int32_t);
     for (uint32_t i = 0; i < desc.inputs[0].rank; ++i) {
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(desc.inputs[0].shape[i]), &bytes))
-        return kit::unsupported("sort: the indices of this input exceed the memory; divide it");
+        return kit::unsupported("sort: the indices of this input exceed the memory; divide the input");
     }
     needs.workspace_bytes = bytes;
     return {};
@@ -48,7 +48,7 @@ class Sort : public Operator {
     const int64_t extent = call.in(0).shape[axis];
     if (extent > int64_t{1} << 30) {
       return kit::invalid_argument("sort: axis ", axis, " has ", extent,
-                                   " elements, at most 2^30 are sorted; divide it");
+                                   " elements, and this plugin sorts at most 2^30; divide the axis");
     }
     const auto run = [&](Kernel kernel, Nest elements, int64_t distance, bool mirrored) {
       elements.merge();

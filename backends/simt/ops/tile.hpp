@@ -34,8 +34,8 @@ struct TileNest {
   Dimensions rows, elements;
   std::array<int64_t, kTileOperands> advance = {};  // offset of each operand from its element 0, in elements
 
-  // Adds a dimension that enumerates elements of a row (`inner`) or rows. `strides` has one stride
-  // per operand.
+  // Adds a dimension. The dimension enumerates elements of a row if `inner` is true, and rows
+  // otherwise. `strides` has one stride per operand.
   void add(int64_t extent, bool inner, std::initializer_list<int64_t> strides);
   // Adds the dimensions of `views`. Absent operands are null. The first operand must be present.
   // `axes` is the mask of the dimensions within rows.
@@ -44,7 +44,7 @@ struct TileNest {
   void arrange();
 };
 
-// How rows are distributed over tiles.
+// The distribution of rows over tiles.
 struct TileGrid {
   uint32_t tile;  // SIMT_TILE_*
   uint32_t group_size, groups;
@@ -85,8 +85,8 @@ struct TileOperands {
   std::array<Place, Places> places{};
   std::array<uint32_t, Operands> bytes{};  // bytes per element
   uint32_t present = 0;
-  // Masks of the operands whose elements kernels access in loops. Threads may share elements of
-  // shared operands.
+  // Masks of the main operands and of the shared operands (SIMT_ACCESS_* in tile_params.h), whose
+  // elements kernels access in loops.
   uint32_t main = 0, shared = 0;
 
   void set(uint32_t place, const View* view) {
@@ -138,7 +138,7 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
   return out;
 }
 
-// What a kernel does with a row.
+// The passes of a kernel over a row.
 enum class TilePasses {
   kReduce,  // writes results of rows only
   kReduceAndMap,

@@ -91,7 +91,7 @@ kit::Status CompiledKernels::compile(const KernelName& name, Entry& entry, const
   const std::string why = binary.empty() ? "the driver gives no binary" : file->store(binary);
   if (!why.empty()) {
     log(kit::text(target_.plugin, ": the compiled kernel ", file->path(), " is not kept: ", why,
-                  "; make its folder writable, or set ", target_.cache_setting, " to another, or to off"));
+                  "; make its folder writable, or set ", target_.cache_setting, " to another folder, or to off"));
   }
   return {};
 }

@@ -66,7 +66,7 @@ class CompiledKernels {
   cache::CacheKey key_;  // without the digest of a module
   std::mutex mutex_;     // guards the containers, but not the entries
   std::map<std::pair<std::string, std::string>, Entry*> names_;
-  std::deque<Entry> entries_;  // the index is the number
+  std::deque<Entry> entries_;  // the index is the kernel's number
 };
 
 }  // namespace backplane::simt

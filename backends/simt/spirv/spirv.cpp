@@ -24,7 +24,7 @@ std::vector<uint32_t> single_kernel(std::span<const uint32_t> module, std::strin
   if (module.size() < kHeaderWords || module[0] != kMagicNumber) return {};
   std::vector<uint32_t> out(module.begin(), module.begin() + kHeaderWords);
   out.reserve(module.size());
-  uint32_t kept = 0;  // the id of the function; 0 is no id
+  uint32_t kept = 0;  // the id of the function, or 0 until it is found
   for (std::size_t at = kHeaderWords; at < module.size();) {
     const std::size_t words = module[at] >> 16;
     if (words == 0 || words > module.size() - at) return {};

@@ -37,13 +37,13 @@ constexpr int64_t kMinSubgroup = BACKPLANE_MIN_SUBGROUP, kWorkgroup = BACKPLANE_
 constexpr int64_t kMaxDepth = 65536;    // maximum elements per query, because loops have an iteration limit
 constexpr int64_t kMaxWidth = 1024;     // maximum columns of v per dispatch
 constexpr int64_t kMinSplitKeys = 256;  // minimum keys per split if keys are split for occupancy
-constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // minimum number of subgroups to keep a device busy
+constexpr int64_t kOccupancyOfGpu = 4096, kOccupancyOfCpu = 16;  // minimum number of subgroups that keep a device busy
 constexpr int64_t kMaxIndex = int64_t{1} << 31;                  // exclusive upper limit of extents
 constexpr auto kScratch = static_cast<int64_t>(Stream::kScratchBytes);
 
 using Shape = std::span<const int64_t>;  // shape with four extents
 
-// How the work is divided among subgroups. An item is one tile of rows.
+// The division of the work among subgroups. An item is one tile of rows.
 struct WorkSplit {
   int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile, tiles per key head, and total number of tiles
   int64_t splits = 1, split_keys = 0;           // number of splits of the keys, and keys per split
@@ -103,7 +103,7 @@ kit::Status check_shapes(Shape q, Shape k, Shape v) {
   const auto text = [](Shape shape) { return kit::text("[", backplane::rules::list_text(shape), "]"); };
   return kit::unsupported("attention of q ", text(q), ", k ", text(k), " and v ", text(v),
                           " is not supported: the limits are 65,536 elements of a query, 2^31 - 1 queries, and keys",
-                          " whose parts, at most ", kMaxSteps, ", have room in ", kScratch >> 20,
+                          " in at most ", kMaxSteps, " splits, whose results fit into ", kScratch >> 20,
                           " MiB; divide the operands");
 }
 Shape shape_of(const View& view) { return {view.shape, 4}; }

@@ -53,9 +53,9 @@ struct Strides {
   int64_t bytes[BP_MAX_RANK] = {};
 };
 
-// Writes the rows, columns and batch of `out` with the strides `to` of `out` and the strides `a` of
-// operand `a`. The batch consists of all dimensions before the last two. If the rank is 1, there is
-// one row and no batch.
+// Writes the rows, columns and batch of `out` to `params`. `to` contains the strides of `out`, and
+// `a` contains the strides of operand `a`. The batch consists of all dimensions before the last two.
+// If the rank is 1, there is one row and no batch.
 void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params);
 // Folds the innermost dimensions of the batch into M if `b` broadcasts over these dimensions. Folds
 // a dimension only if the resulting rows of `a` and of the output are evenly spaced.

@@ -58,8 +58,8 @@ kit::Status check(const kit::OpInfo& op, std::span<const View> inputs, const Vie
   };
   if (fits(out) && std::ranges::all_of(inputs, fits) && in_index_limits(op.id, shape_of(inputs[1]), shape_of(out)))
     return {};
-  return kit::unsupported(op.name, ": ", kMaxCount,
-                          " matrices, rows, columns or terms of a sum are beyond this plugin; divide the operands");
+  return kit::unsupported(op.name, ": this plugin supports fewer than ", kMaxCount,
+                          " matrices, rows, columns and terms of a sum; divide the operands");
 }
 
 }  // namespace

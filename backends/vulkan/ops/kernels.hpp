@@ -11,8 +11,8 @@ inline constexpr uint64_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
 inline constexpr uint64_t kFloats = BP_SET_FLOATS & kComputed;
 
 // Maximum number of iterations per thread, provided that the work can be divided. A device may
-// abort a kernel that runs for seconds, and Mesa's CPU driver ends an invocation after 65,535
-// iterations of all its loops.
+// abort a kernel that runs for seconds. Mesa's CPU driver ends an invocation after its loops have
+// run 65,535 iterations in total.
 inline constexpr int64_t kMaxSteps = 16384;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

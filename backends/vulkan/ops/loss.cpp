@@ -31,7 +31,7 @@ class CrossEntropy : public Operator {
     const int64_t index = checked.attributes.as<bp_cross_entropy_attributes>().ignore_index;
     if (std::in_range<int32_t>(index)) return {};
     return kit::unsupported("cross_entropy: ignore_index ", index,
-                            " is beyond the 32 bits of this plugin; it is decomposed");
+                            " does not fit into 32 bits, as this plugin requires; let core decompose it");
   }
 
   Kernels kernels(const kit::PlanForm& plan, bool) const override {

@@ -53,7 +53,7 @@ class NormBackward : public Operator {
     if (needs.any_size) return {};
     if (present(3) || present(4))
       return kit::unsupported(
-          "norm_bwd: this plugin wants both mean and rstd of the forward, or neither; it is decomposed");
+          "norm_bwd: this plugin needs both mean and rstd of the forward pass, or neither; let core decompose it");
     View x;
     x.rank = desc.inputs[1].rank;
     std::copy_n(desc.inputs[1].shape, x.rank, x.shape);

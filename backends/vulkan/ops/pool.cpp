@@ -26,12 +26,12 @@ class Pool : public Operator {
     for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
       if (attributes.pad_begin[i] >= kMaxExtent || attributes.pad_end[i] >= kMaxExtent) {
         return kit::unsupported(checked.op->name, ": padding of ", kMaxExtent,
-                                " and more is not implemented by this plugin; it is decomposed");
+                                " and more is not implemented by this plugin; let core decompose it");
       }
     }
     if (taps_of(attributes) > kMaxSteps / 4) {
       return kit::unsupported(checked.op->name, ": windows of more than ", kMaxSteps / 4,
-                              " elements are not implemented by this plugin; they are decomposed");
+                              " elements are not implemented by this plugin; let core decompose it");
     }
     return {};
   }
@@ -48,8 +48,8 @@ class Pool : public Operator {
     const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // `leading` counts missing dimensions
     for (uint32_t i = 2; i < x.rank; ++i) {
       if (x.shape[i] >= kMaxExtent) {
-        return kit::unsupported(call.op->name, ": an image of ", x.shape[i], " along one dimension is beyond this ",
-                                "plugin's ", kMaxExtent, "; divide it");
+        return kit::unsupported(call.op->name, ": an image of ", x.shape[i], " along one dimension exceeds this ",
+                                "plugin's limit of ", kMaxExtent, "; divide the image");
       }
     }
     LoopNest nest = LoopNest::of({&y});

@@ -229,8 +229,9 @@ bool are_vec4_rows(const ReductionNest& nest, uint32_t operands) {
 }
 
 kit::Status row_too_long(const ReductionNest& nest) {
-  return kit::unsupported("vulkan: a row of ", nest.length(),
-                          " elements is longer than kernels go; at most 2^35 are reduced at once");
+  return kit::unsupported(
+      "vulkan: a row of ", nest.length(),
+      " elements is too long, because kernels reduce at most 2^35 elements to one output; divide the row");
 }
 
 }  // namespace backplane::vulkan

@@ -26,7 +26,7 @@ class TopK : public Operator {
     const int64_t count = checked.desc.outputs[0].shape[axis], extent = checked.desc.inputs[0].shape[axis];
     if (count <= BACKPLANE_TOPK_MAX && extent <= kMaxExtent) return {};
     return kit::unsupported("topk: this plugin selects up to ", BACKPLANE_TOPK_MAX, " of up to ", kMaxExtent,
-                            " elements, not ", count, " of ", extent, "; it is decomposed");
+                            " elements, not ", count, " of ", extent, "; let core decompose it");
   }
 
   Kernels kernels(const kit::PlanForm& plan, bool) const override {

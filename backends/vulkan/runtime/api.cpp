@@ -87,7 +87,7 @@ kit::Status status_of(VkResult result, const char* what) {
   const bp_status code = code_of(result);
   if (code == BP_OK) return {};
   if (code == BP_TIMEOUT) return kit::timed_out();
-  return {code, kit::text("vulkan: ", what, " gave ", name_of(result), " (", int{result}, ")", advice_for(code)),
+  return {code, kit::text("vulkan: ", what, " returned ", name_of(result), " (", int{result}, ")", advice_for(code)),
           int64_t{result}};
 }
 
@@ -96,7 +96,7 @@ kit::Result<std::shared_ptr<Library>> Library::open() {
   if (handle == nullptr) {
     const char* why = ::dlerror();
     return kit::Status{BP_UNAVAILABLE, kit::text("vulkan: the loader ", kLoader, " cannot be opened (",
-                                                 why == nullptr ? "" : why, "); install it, and a driver")};
+                                                 why == nullptr ? "" : why, "); install a Vulkan loader and a driver")};
   }
   std::shared_ptr<Library> library(new Library(handle));
   library->get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vkGetInstanceProcAddr"));

@@ -134,8 +134,9 @@ kit::Status Instance::start() {
   if (const VkResult result = library_->vkEnumerateInstanceVersion(&version); result != VK_SUCCESS)
     return unavailable(result, "vkEnumerateInstanceVersion");
   if (version < VK_API_VERSION_1_2) {
-    return {BP_UNAVAILABLE, kit::text("vulkan: the loader has version ", VK_API_VERSION_MAJOR(version), ".",
-                                      VK_API_VERSION_MINOR(version), ", 1.2 is needed; install a newer one")};
+    return {BP_UNAVAILABLE,
+            kit::text("vulkan: the loader has version ", VK_API_VERSION_MAJOR(version), ".",
+                      VK_API_VERSION_MINOR(version), ", and the plugin needs version 1.2; install a newer loader")};
   }
   auto application = chained<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
   application.pEngineName = "backplane";
@@ -203,8 +204,8 @@ kit::Status Instance::find_devices() {
     refused_ += kit::text("; ", device.properties.deviceName, " lacks ", device.missing);
   }
   if (!devices_.empty()) return {};
-  return {BP_UNAVAILABLE,
-          kit::text("vulkan: the loader finds ", count, " devices, none that can be used; install a driver", refused_)};
+  return {BP_UNAVAILABLE, kit::text("vulkan: the loader finds ", count,
+                                    " devices, but none of them can be used; install a driver", refused_)};
 }
 
 Instance::~Instance() {

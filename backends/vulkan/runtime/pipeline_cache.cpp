@@ -109,7 +109,7 @@ std::string PipelineCache::store() {
     return why;
   }
   return kit::text(file_->path(), ": ", why, "; make its folder writable, or set ", kCacheSetting,
-                   " to another, or to off");
+                   " to another folder, or to off");
 }
 
 void PipelineCache::save(const Log& log) {

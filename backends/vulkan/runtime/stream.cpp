@@ -190,7 +190,7 @@ kit::Status Stream::submit(Batch& batch) {
   if (status.ok()) {
     submitted_ = batch.value;
   } else {
-    batch.value = submitted_;  // the new value will never be signalled
+    batch.value = submitted_;  // the failed submission never signals the new value
   }
   return status;
 }

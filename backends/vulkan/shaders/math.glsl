@@ -25,7 +25,7 @@ float exp_f32(float x) {
   p = p * r + 1.6666665459e-1;
   p = p * r + 5.0000001201e-1;
   precise float y = p * (r * r) + r + 1.0;
-  const int whole = int(n), some = whole / 2;  // two scalings, because 2^n may be out of range
+  const int whole = int(n), some = whole / 2;  // scales in two steps, because 2^n may be out of range
   precise float scaled = y * power_of_two(some) * power_of_two(whole - some);
   return nan_bits(floatBitsToUint(x)) ? x : scaled;
 }

@@ -3,9 +3,9 @@
 // scale. OP is the operator's id. Operands: out, in, scale, zero point, whose address is 0 if
 // absent. VARIANT 1 means that quantized values are signed.
 //
-// With MODE 4, a byte holds two 4-bit values, and the loops run over bytes. params.extra contains
-// the strides between the elements for the two values of a byte: in the floats, the scales and the
-// zero points. The next entry is 1 if bytes have a second value.
+// With MODE 4, a byte holds two 4-bit values, and the loops run over bytes. The two values of a byte
+// belong to adjacent elements. params.extra contains the stride between these elements in the
+// floats, in the scales and in the zero points. The next entry is 1 if bytes have a second value.
 //
 // With LAYOUT dense, the kernel processes four elements at once, with a single scale and zero
 // point.

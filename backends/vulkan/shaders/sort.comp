@@ -9,8 +9,8 @@
 // BACKPLANE_SORT_STEP: one step of a bitonic network (Batcher 1968) on values and indices in place,
 // with one thread per pair. params.extra[4] is the distance between the elements of a pair.
 // params.extra[5] is 1 for the first step of a merge, which pairs an element with its mirror image
-// in a block of twice the distance. The smaller element of a pair always goes to the lower index.
-// Elements past the end are treated as the maximum, so they are never accessed.
+// in a block of twice the distance. The element of a pair that sorts first always goes to the lower
+// index. Positions past the end sort last, so they are never accessed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

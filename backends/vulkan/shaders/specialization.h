@@ -32,7 +32,7 @@
 
 /* Values of LAYOUT. */
 #define BACKPLANE_LAYOUT_STRIDED 0   /* operands have any strides */
-#define BACKPLANE_LAYOUT_DENSE 1     /* operands are dense in one order, or immediates; only strides[0] is used */
+#define BACKPLANE_LAYOUT_DENSE 1     /* operands are dense or immediates; only strides[0] is used */
 #define BACKPLANE_LAYOUT_VEC4_ROWS 2 /* operands have rows whose extent is a multiple of four (vec4_loop.glsl) */
 
 /* Values of OP of copy.comp. */

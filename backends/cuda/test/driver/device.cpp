@@ -71,7 +71,7 @@ int attribute_of(CUdevice_attribute attribute) {
   }
 }
 
-// Returns the bytes of a fatbin, or nothing if the image is no fatbin.
+// Returns the bytes of a fatbin, or nothing if the image is not a fatbin.
 std::span<const std::byte> bytes_of(const void* image) {
   struct Header {
     uint32_t magic;

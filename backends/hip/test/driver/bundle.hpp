@@ -10,7 +10,7 @@ namespace backplane::hip::test_driver {
 std::string architecture();
 
 struct Bundle {
-  std::span<const std::byte> bytes;  // empty if the image is no bundle
+  std::span<const std::byte> bytes;  // empty if the image is not a bundle
   bool has_code = false;             // the bundle has a code object for the devices
 };
 Bundle read_bundle(const void* image);

@@ -184,7 +184,7 @@ namespace backplane::gpu_host::test_driver {
 
 const Traits& traits() {
   using namespace hip::test_driver;
-  // A launch has less than 2^32 threads in each dimension.
+  // A launch has fewer than 2^32 threads in each dimension.
   static const Traits one{".hsaco",
                           [](const void* image) { return read_bundle(image).bytes; },
                           lanes(),

@@ -17,7 +17,7 @@ hipError_t allocate(const char* function, MemoryKind kind, uint64_t bytes, unsig
   });
 }
 
-// Returns the hipMemoryType of the driver's version: HIP 6 has other numbers.
+// Returns the hipMemoryType of a kind. The numbers depend on the driver's version, because HIP 6 changed them.
 int type_of(MemoryKind kind) {
   const bool is_version_6 = std::stoi(gpu_host::test_driver::setting("TEST_DRIVER_VERSION", "0")) >= 60000000;
   const bool is_device = kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
