@@ -90,7 +90,7 @@ void two_opens(Context& context) {
   work(context, side);
 }
 
-// Releases the handles in the order that `permutation` selects. Each handle keeps its parents
+// Releases the handles in the order that `permutation` selects. Each handle must keep its parents
 // alive.
 void released_in_order(Context& context, unsigned permutation) {
   HostLog log;
