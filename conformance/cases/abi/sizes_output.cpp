@@ -70,7 +70,8 @@ void run(Context& context, const OutputRole& role, size_t size) {
   require_healthy(context);
 }
 
-// Makes `begin` of a call that needs no object of its own.
+// Returns a function for OutputRole::begin, for a `call` that needs no object such as a plan or a
+// buffer.
 template <class Call>
 auto without_object(Call call) {
   return [call](Context& context) -> OutputCall {

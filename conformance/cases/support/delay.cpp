@@ -14,9 +14,9 @@ constexpr uint64_t kStepNs = 1'000'000;
 constexpr uint64_t kLeastBytes = 2u << 20, kMostBytes = 256u << 20;
 constexpr uint64_t kMostCopies = 200;
 
-// Returns the nanoseconds that one additional copy takes in a queue. This is the time of two copies
-// minus the time of one copy, which excludes submission and wait. Each time is the minimum of
-// several measurements, because load can only lengthen a measurement.
+// Returns the nanoseconds that one additional copy takes in a queue: the time of two copies minus the
+// time of one copy. The difference excludes the time for submission and wait. Each time is the minimum
+// of several measurements, because load can only lengthen a measurement.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
   Stream stream(device);
   const auto timed = [&](unsigned count) {
