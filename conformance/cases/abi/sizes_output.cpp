@@ -64,8 +64,8 @@ void run(Context& context, const OutputRole& role, size_t size) {
                     "{} left byte {} of a struct of {} bytes as it was", role.name, at, size);
   for (size_t at = role.current; at < size; ++at)
     context.require(bytes.data()[at] == 0,
-                    "{} left byte {} of a struct of {} bytes at {:#x}; what the plugin does not "
-                    "know is zeroed",
+                    "{} left byte {} of a struct of {} bytes at {:#x}; a plugin must set bytes that it "
+                    "does not know to zero",
                     role.name, at, size, bytes.data()[at]);
   require_healthy(context);
 }

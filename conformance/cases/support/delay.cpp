@@ -112,7 +112,7 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
     // least half of the attempts without `action` find the work pending.
     const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
     if (nothing.pending >= kDelayAttempts / 2)
-      context.fail("{} waits for the device: never was work pending when it returned", slot);
+      context.fail("{} waits for the device: work was never pending when it returned", slot);
     if (nothing.pending == 0 && nothing.long_polls >= kDelayAttempts / 2)
       context.fail(
           "stream_wait with timeout 0 waits for the device: it never returned TIMEOUT, and lasted as long as the work");

@@ -181,8 +181,8 @@ class Rounds {
     const uint64_t last = sum(3), earlier = std::max(sum(1), sum(2));
     if (last < kFigures[figure].least || last < earlier / 4 * 3 || growing < (quarter + 1) / 2) return {};
     return fmt::format(
-        "{} {} remain after {} cycles, and no fewer in the last of {} than in the first: a pool comes to an end, a "
-        "leak does not",
+        "{} {} remain after the last {} of {} cycles, and the growth has not slowed: a pool stops growing, but a leak "
+        "does not",
         last, kFigures[figure].unit, quarter * count_, rounds * count_);
   }
 
