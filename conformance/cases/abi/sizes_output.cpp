@@ -144,7 +144,7 @@ std::vector<OutputRole> roles() {
                      calls.begin(*stream);
                      auto* const info = static_cast<bp_graph_info*>(bytes);
                      const bp_status status = calls.api().graph_end(device, stream->get(), &made, info, error);
-                     // A refusal of the struct leaves the capture open.
+                     // If graph_end refuses the struct, the capture stays open.
                      if (status != BP_OK) (void)calls.api().graph_end(device, stream->get(), &made, nullptr, nullptr);
                      if (made != nullptr) calls.api().graph_destroy(device, made);
                      return status;
