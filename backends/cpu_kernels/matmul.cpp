@@ -29,7 +29,7 @@ struct Matrix {
 };
 
 // Packs the block at (row, col) into panels of `width` rows. The layout is out[panel][k][width].
-// Rows of the last panel beyond the block's `rows` rows are zero.
+// If `rows` is not a multiple of `width`, rows of zeros fill the last panel.
 template <class Sum, class T>
 void pack(const Matrix<const T>& from, int64_t row, int64_t rows, int64_t col, int64_t depth, int64_t width, Sum* out) {
   for (int64_t panel = 0; panel < rows; panel += width, out += width * depth) {

@@ -21,7 +21,7 @@ enum class Outcome : uint8_t {
   hang,         // the case exceeded its time limit
   leak,         // the case leaked memory, file descriptors or threads, or exceeded the memory limit
   not_claimed,  // the plugin does not claim the feature that the case tests
-  suspect,      // the test data were too uniform to detect an error; this is a defect of the suite
+  suspect,      // the case could not detect an error, for example because its data were too uniform
   not_run,      // the case was skipped, which the verdict treats as a failure
 };
 inline constexpr int kOutcomeCount = 8;

@@ -129,8 +129,8 @@ void note_broken(const bp_op_desc& desc, bool accepted, uint64_t first_case) {
           ? fmt::format("plan_create accepted {}, which it declined {}: its result must depend on the descriptor alone",
                         described(desc), where)
           : fmt::format(
-                "plan_create declined {}, which it accepted {}: what it accepted once it may not "
-                "decline later; what is short for now is OUT_OF_MEMORY",
+                "plan_create declined {}, which it accepted {}: it must not decline a descriptor that "
+                "it accepted before; if a resource is exhausted, return OUT_OF_MEMORY",
                 described(desc), where);
 }
 

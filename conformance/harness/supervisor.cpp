@@ -208,7 +208,8 @@ void Supervisor::give_work(Worker& worker) {
   worker.remaining = queue_.front();
   queue_.pop_front();
   worker.has_remaining = true;
-  // The write fails if the worker has died. wait_for_news() or look_for_end() detects the death.
+  // The write fails if the worker has died. In this case, wait_for_news() or look_for_end() later
+  // detects the end of the worker.
   if (write(worker.work, &worker.remaining, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
 }
 
@@ -418,9 +419,9 @@ void Supervisor::ended(Worker& worker, int status) {
   end(worker);
 }
 
-// Records `outcome` for the running case. If no case is running, the outcome is recorded for the
-// last finished case. If that case failed, or if no case has finished, the outcome is recorded for
-// the next assigned case.
+// Records `outcome` for the running case, or, if no case is running, for the last finished case. If
+// the last finished case failed, or if no case has finished, the outcome is recorded for the next
+// assigned case.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
     message += std::string(kOutputMark) + tail;

@@ -47,7 +47,7 @@ class Supervisor {
     SlotPage* page = nullptr;  // shared with the worker; may be null
     // Latest value of page->call(), and the time at which the value was first read.
     uint64_t call = 0, call_since = 0;
-    // Time at which the page was last read, and time that the current case has spent in
+    // Time at which the page was last read, and the total time that the current case has spent in
     // plan_create.
     uint64_t looked = 0, compiling = 0;
     std::string tail{};

@@ -71,8 +71,8 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
       if (!is_failure(result.outcome) && left_a_child()) {
         result = {Outcome::fail, "a child process remains, which a host that waits for its own children would find"};
       } else if (!is_failure(result.outcome) && printed > options.limits.output_bytes) {
-        result = {Outcome::fail, fmt::format("the plugin wrote {} bytes to standard output or error; the limit is {} a "
-                                             "case. There is a log slot",
+        result = {Outcome::fail, fmt::format("the plugin wrote {} bytes to standard output or error; the limit is {} "
+                                             "per case. Use the host's log slot",
                                              printed, options.limits.output_bytes)};
       }
       notify({Message::Kind::finished, index, result});

@@ -25,8 +25,7 @@ void add_to_first(const View& out, float value) {
   if (out.elements() != 0) *out.as<float>() += value;
 }
 
-// Adds a stale sum to the first element of the output. An earlier call left that sum in the
-// workspace.
+// Adds the sum that an earlier call left in the workspace to the first element of the output.
 void stale_workspace(const Call& call) {
   constexpr uint64_t kUsed = 0x5AFE5AFE5AFE5AFEu;
   struct State {

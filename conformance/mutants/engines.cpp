@@ -14,8 +14,8 @@ namespace {
 enum Kind : uint32_t { kIn, kOut, kCopy, kExecute, kFill, kKinds };
 constexpr uint32_t kAll = (1u << kKinds) - 1;
 
-// A stream's second engine, and the latest command of each kind on the first engine. A Lane needs
-// no lock, because a stream has one caller at a time.
+// A stream's second engine, and the position of the latest command of each kind on the first engine.
+// A Lane needs no lock, because a stream has one caller at a time.
 struct Lane {
   HostStream engine;
   std::array<uint64_t, kKinds> last{};
@@ -72,7 +72,8 @@ bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   return status;
 }
 
-// Slots in which commands of the kinds in kMoved wait only for commands of the kinds in kHonoured.
+// Device slots in which the command kinds in the mask kMoved run on the second engine. They wait
+// only for commands of the kinds in the mask kHonoured.
 template <uint32_t kMoved, uint32_t kHonoured>
 struct Engine {
   template <class Enqueue>

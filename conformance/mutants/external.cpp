@@ -10,7 +10,7 @@ namespace {
 
 constexpr const bp_external_api& kHonestExternal = ExternalTable<HostDevice>::table;
 
-// An implementation of get_interface whose bp.external has kRun in the slot kSlot.
+// Implements get_interface. Returns a table of bp.external in which kRun replaces the slot kSlot.
 template <auto kSlot, auto kRun>
 const void* changed_external(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static const bp_external_api table = [] {
@@ -26,7 +26,7 @@ constexpr Mutation on_external() {
   return {.plugin = [](bp_plugin& plugin) { plugin.get_interface = changed_external<kSlot, kRun>; }};
 }
 
-// Implements external_type with a change of the type.
+// Implements external_type. kSpoil modifies the returned type.
 template <void (*kSpoil)(bp_external_type&)>
 bp_status spoiled_type(bp_device* device, uint32_t index, bp_external_type* out, bp_error* error) {
   const bp_status status = kHonestExternal.external_type(device, index, out, error);
@@ -37,7 +37,7 @@ bp_status endless_types(bp_device* device, uint32_t index, bp_external_type* out
   return kHonestExternal.external_type(device, index % 2, out, error);
 }
 
-// Implements buffer_export with a change of the handle.
+// Implements buffer_export. kSpoil modifies the returned handle.
 template <void (*kSpoil)(bp_external_handle&)>
 bp_status spoiled_export(bp_device* device, bp_buffer* buffer, const char* type, bp_external_handle* out,
                          bp_error* error) {
@@ -54,7 +54,7 @@ bp_status any_export_type(bp_device* device, bp_buffer* buffer, const char* type
   return kHonestExternal.buffer_export(device, buffer, type == nullptr ? nullptr : HostDevice::kFileType.data(), out,
                                        error);
 }
-// Exports a copy of a buffer that was not created for export.
+// If a buffer was not created for export, exports a copy of the buffer.
 bp_status ordinary_copied(bp_device* device, bp_buffer* buffer, const char* type, bp_external_handle* out,
                           bp_error* error) {
   if (buffer == nullptr || type == nullptr || out == nullptr || buffer_of(buffer).file != nullptr ||
@@ -78,7 +78,7 @@ bp_status any_create_type(bp_device* device, const bp_buffer_desc* desc, const c
                                                 out, error);
 }
 
-// Implements buffer_import with a change of the caller's handle.
+// Implements buffer_import. kSpoil modifies a copy of the caller's handle before the import.
 template <void (*kSpoil)(bp_external_handle&)>
 bp_status imported_otherwise(bp_device* device, const bp_external_handle* handle, uint32_t* out_kind, bp_buffer** out,
                              bp_error* error) {
@@ -92,7 +92,7 @@ template <void (*kSpoil)(bp_external_handle&)>
 constexpr Mutation on_external_import() {
   return on_external<&bp_external_api::buffer_import, imported_otherwise<kSpoil>>();
 }
-// Implements buffer_import with a change of the result.
+// Implements buffer_import. kSpoil modifies the imported buffer or its memory kind.
 template <void (*kSpoil)(const bp_external_handle&, HostBuffer&, uint32_t&)>
 bp_status result_changed(bp_device* device, const bp_external_handle* handle, uint32_t* out_kind, bp_buffer** out,
                          bp_error* error) {
@@ -104,7 +104,8 @@ template <void (*kSpoil)(const bp_external_handle&, HostBuffer&, uint32_t&)>
 constexpr Mutation on_imported() {
   return on_external<&bp_external_api::buffer_import, result_changed<kSpoil>>();
 }
-// Accepts bytes beyond the end of the memory.
+// Accepts a range that extends past the end of the memory, if the handle overstates the memory's
+// size.
 bp_status end_ignored(bp_device* device, const bp_external_handle* handle, uint32_t* out_kind, bp_buffer** out,
                       bp_error* error) {
   if (handle == nullptr || handle->struct_size != sizeof(*handle))
@@ -125,7 +126,7 @@ void set_name(char (&room)[32], std::string_view name) {
   name.copy(room, sizeof(room) - 1);
 }
 
-// Destroying the buffer that created memory clears the memory.
+// Fills exportable memory with zeros when the buffer that created the memory is destroyed.
 void memory_ends_with_creator(bp_device* device, bp_buffer* buffer) {
   if (buffer != nullptr && buffer_of(buffer).created)
     std::memset(buffer_of(buffer).span.address, 0, buffer_of(buffer).span.bytes);
@@ -138,7 +139,7 @@ HostSemaphore& semaphore_of(bp_semaphore* semaphore) { return **reinterpret_cast
 bp_status signal_early(bp_device* device, bp_stream* stream, bp_semaphore* semaphore, uint64_t value, bp_error* error) {
   return kHonestExternal.semaphore_signal(device, semaphore == nullptr ? stream : nullptr, semaphore, value, error);
 }
-// Sets the semaphore to a lower value too.
+// Also sets the semaphore to values that are lower than its current value.
 bp_status signal_lowers(bp_device* device, bp_stream* stream, bp_semaphore* semaphore, uint64_t value,
                         bp_error* error) {
   const bp_status status = kHonestExternal.semaphore_signal(device, stream, semaphore, value, error);

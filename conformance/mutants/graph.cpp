@@ -15,7 +15,7 @@ namespace {
 
 constexpr const bp_graph_api& kHonestGraph = GraphTable<HostDevice>::table;
 
-// Returns the mutation that changes the table of bp.graph with kChange.
+// Implements get_interface. Returns a table of bp.graph that kChange has modified.
 template <auto kChange>
 const void* changed_graph(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static const bp_graph_api table = [] {
@@ -38,7 +38,8 @@ constexpr Mutation on_graph_slot() {
 
 HostWork& work_of(bp_graph* graph) { return *reinterpret_cast<HostGraph*>(graph)->work; }
 
-// Implements graph_begin with a change of the caller's descriptor and bindings.
+// Implements graph_begin. kSpoil modifies copies of the caller's descriptor and bindings before the
+// capture begins.
 template <void (*kSpoil)(bp_graph_desc&, std::vector<bp_graph_binding>&)>
 bp_status begins_otherwise(bp_device* device, bp_stream* stream, const bp_graph_desc* desc, bp_error* error) {
   if (desc == nullptr || desc->struct_size != sizeof(*desc)) {
@@ -60,7 +61,7 @@ constexpr Mutation on_begin() {
 }
 using Bindings = std::vector<bp_graph_binding>;
 
-// Keeps only the part of an overlapping binding that follows the binding before it.
+// Moves each binding whose start lies in another binding to the end of the other binding.
 void cut_overlaps(bp_graph_desc&, Bindings& bindings) {
   for (size_t i = 0; i < bindings.size(); ++i) {
     for (size_t other = 0; other < bindings.size(); ++other) {
@@ -79,7 +80,7 @@ void cut_to_buffer(bp_graph_desc&, Bindings& bindings) {
   }
 }
 
-// Implements graph_launch with a change of the bindings.
+// Implements graph_launch. kSpoil modifies a copy of the caller's bindings before the launch.
 template <void (*kSpoil)(bp_graph* graph, Bindings&)>
 bp_status launches_otherwise(bp_device* device, bp_stream* stream, bp_graph* graph, const bp_graph_binding* bindings,
                              uint32_t count, bp_error* error) {
@@ -123,7 +124,7 @@ bp_status keeps_bindings(bp_device* device, bp_stream* stream, bp_graph* graph, 
   }
   return kHonestGraph.graph_launch(device, stream, graph, used.data(), static_cast<uint32_t>(used.size()), error);
 }
-// Every launch of a graph after the first does nothing.
+// Only the first launch of each graph has an effect.
 bp_status launches_once(bp_device* device, bp_stream* stream, bp_graph* graph, const bp_graph_binding* bindings,
                         uint32_t count, bp_error* error) {
   static std::mutex mutex;
@@ -134,7 +135,7 @@ bp_status launches_once(bp_device* device, bp_stream* stream, bp_graph* graph, c
   }
   return kHonestGraph.graph_launch(device, stream, graph, bindings, count, error);
 }
-// Runs all launches on the stream of the first launch.
+// Runs the launches of all streams on one private stream. The caller's stream does not wait for them.
 bp_status launches_on_first_stream(bp_device* device, bp_stream* stream, bp_graph* graph,
                                    const bp_graph_binding* bindings, uint32_t count, bp_error* error) {
   static HostStream* const own = new HostStream;
@@ -157,7 +158,7 @@ bp_status begins_in_capture(bp_device* device, bp_stream* stream, const bp_graph
   return kHonestGraph.graph_begin(device, stream, desc, error);
 }
 
-// Implements graph_end with a change of the captured tasks, or of the info.
+// Implements graph_end. kSpoil modifies the captured tasks or the returned info.
 template <void (*kSpoil)(HostWork&, bp_graph_info*)>
 bp_status ends_otherwise(bp_device* device, bp_stream* stream, bp_graph** out, bp_graph_info* info, bp_error* error) {
   const bp_status status = kHonestGraph.graph_end(device, stream, out, info, error);
@@ -181,7 +182,7 @@ void swap_last_tasks(HostWork& work, bp_graph_info*) {
 void drop_last_copy(HostWork& work, bp_graph_info*) {
   if (!work.tasks().empty() && work.tasks().back().kind == HostTask::Kind::kCopy) work.tasks().back().bytes /= 2;
 }
-// Reads the scalars and the host memory when the capture ends, instead of at each launch.
+// Reads scalars in device memory when the capture ends, instead of at each launch.
 void read_early(HostWork& work, bp_graph_info*) {
   for (HostTask& task : work.tasks()) {
     for (uint32_t i = 0; i < Call::kMaxScalars; ++i) {
@@ -224,13 +225,15 @@ bp_status null_graph_accepted(bp_device* device, bp_stream* stream, bp_graph** o
   return kHonestGraph.graph_end(device, stream, out, info, error);
 }
 
-// Destroying a graph drops the work of launches that are pending.
+// graph_destroy also discards the work of pending launches.
 void destroy_drops_launches(bp_device* device, bp_graph* graph) {
   if (graph != nullptr) work_of(graph).tasks().clear();
   kHonestGraph.graph_destroy(device, graph);
 }
 
-// Slots of the device that forget the capture.
+// ---- Device slots that do not treat captures correctly
+
+// Captures the copy, but also executes it immediately.
 bp_status copies_in_capture(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src,
                             uint64_t src_offset, uint64_t bytes, bp_error* error) {
   const bool captures = stream != nullptr && dst != nullptr && src != nullptr && stream_of(stream).capturing();
@@ -276,7 +279,8 @@ bp_status waits_for_ended_captures(bp_device* device, bp_stream* stream, bp_even
   }
   return kHonest.stream_wait_event(device, stream, event, error);
 }
-// A stream that waits for an event of a capture does not join the capture.
+// If a stream waits for an event that was recorded in a capture, the stream does not join the
+// capture.
 bp_status joins_nothing(bp_device* device, bp_stream* stream, bp_event* event, bp_error* error) {
   if (stream != nullptr && event != nullptr && !stream_of(stream).capturing() &&
       event_of(event).latest().capture != nullptr && event_of(event).latest().capture->active()) {

@@ -82,8 +82,8 @@ bp_status stream_unlocked(bp_device* device, const bp_stream_desc* desc, bp_stre
   return kHonest.stream_create(device, desc, out, error);
 }
 
-// The first execution in a process fills a table, and concurrent executions read the table before
-// it is full.
+// The first execution in a process fills a table. Concurrent executions read the table before it is
+// complete.
 void neg_of_half_a_table(const Call& call) {
   static std::atomic<int> state{0};
   int untouched = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that crash, exit, hang, throw or fork while a plan of the operator `floor` is created or
-// executed. The other cases of the run must not be affected.
+// Defects that crash, exit, hang, throw or fork while a plan of the operator `floor` is created or
+// executed. The defects must not affect the other cases of the run.
 #include <unistd.h>
 
 #include <csignal>

@@ -111,8 +111,8 @@ void check_leading_dimension(const Call& call) {
   honest_kernel(call)(call);
 }
 
-// Assumes that a dimension of stride -1 begins at its last element in memory. For extent 1, this
-// address is one element too far.
+// If a dimension has stride -1, assumes that the view begins one element later. For extent 1, this
+// address is wrong.
 void begin_reversed(const Call& call) {
   Altered altered(call);
   for (std::size_t i = 0; i < altered.inputs(); ++i) {

@@ -164,7 +164,7 @@ bp_status device_memory_mapped(bp_device* device, bp_buffer* buffer, void** out,
   *out = buffer_of(buffer).span.address;
   return BP_OK;
 }
-// Each call returns a new copy of the buffer.
+// Each buffer_map call returns a new copy of the buffer's contents.
 bp_status map_copies(bp_device* device, bp_buffer* buffer, void** out, bp_error* error) {
   const bp_status status = kHonest.buffer_map(device, buffer, out, error);
   if (status != BP_OK) return status;
@@ -238,7 +238,8 @@ bp_status address_invented(bp_device* device, bp_buffer* buffer, uint64_t* out, 
   return status;
 }
 
-// After the copy, also writes back the rest of the buffer as it was when the copy was enqueued.
+// After the copy, also restores the other bytes of the buffer to their values at the time of the
+// enqueue call.
 bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset,
                                    bp_buffer* src, uint64_t src_offset, uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const bp_native_api& kHonestNative = NativeTable<HostDevice>::table;
 
-// Returns the mutation that changes the table of bp.native with kChange.
+// Implements get_interface. Returns a table of bp.native that kChange has modified.
 template <auto kChange>
 const void* changed_native(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static const bp_native_api table = [] {
@@ -32,7 +32,7 @@ constexpr Mutation on_native_slot() {
   return on_native<[](bp_native_api& table) { table.*kSlot = kRun; }>();
 }
 
-// Implements buffer_native with a change of the handle.
+// Implements buffer_native. kSpoil modifies the returned handle.
 template <void (*kSpoil)(bp_native_handle&)>
 bp_status spoiled_buffer(bp_device* device, bp_buffer* buffer, bp_native_handle* out, bp_error* error) {
   const bp_status status = kHonestNative.buffer_native(device, buffer, out, error);
@@ -94,7 +94,7 @@ bp_status event_of_later(bp_device* device, bp_event* event, bp_native_handle* o
   return status;
 }
 
-// Implements buffer_wrap with a change of the caller's handle.
+// Implements buffer_wrap. kSpoil modifies a copy of the caller's handle before the call.
 template <void (*kSpoil)(bp_native_handle&)>
 bp_status wrapped_otherwise(bp_device* device, const bp_native_handle* native, uint32_t* out_kind, bp_buffer** out,
                             bp_error* error) {
@@ -142,8 +142,8 @@ bp_status wrap_size_ignored(bp_device* device, const bp_native_handle* native, u
   return kHonestNative.buffer_wrap(device, &known, out_kind, out, error);
 }
 
-// The device of the latest call of buffer_native. buffer_wrap on any other device returns a buffer
-// over new memory of that other device.
+// The device of the latest buffer_native call. On any other device, buffer_wrap allocates new memory
+// instead of wrapping the handle.
 std::atomic<bp_device*> device_of_handles{nullptr};
 bp_status remembers_device(bp_device* device, bp_buffer* buffer, bp_native_handle* out, bp_error* error) {
   device_of_handles = device;
@@ -158,8 +158,8 @@ bp_status wraps_new_memory_elsewhere(bp_device* device, const bp_native_handle* 
   return kHonest.buffer_create(device, &desc, out, error);
 }
 
-// Maps each stream that wraps a queue of another stream to the number of commands that the wrapping
-// stream has enqueued and not waited for.
+// Maps each stream that wraps another stream's queue to the number of copies that the wrapping stream
+// has enqueued since its latest wait.
 struct Wraps {
   std::mutex mutex;
   std::map<bp_stream*, uint64_t> streams;
@@ -242,7 +242,7 @@ bp_status stream_flags_ignored(bp_device* device, const bp_native_handle* native
   return kHonestNative.stream_wrap(device, &changed, out, error);
 }
 
-// Implements device_native with two handles. kValue computes the value of handle `index`.
+// Implements device_native with kCount handles. kValue computes the value of handle `index`.
 template <uint32_t kCount, uint64_t (*kValue)(uint32_t index)>
 bp_status device_handles(bp_device* device, uint32_t index, bp_native_handle* out, bp_error* error) {
   return fence(error, [&]() -> Status {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const bp_peer_api& kHonestPeer = PeerTable<HostDevice>::table;
 
-// Returns the mutation that replaces the slot kSlot of bp.peer with kRun.
+// Implements get_interface. Returns a table of bp.peer in which kRun replaces the slot kSlot.
 template <auto kSlot, auto kRun>
 const void* changed_peer(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static const bp_peer_api table = [] {

@@ -30,8 +30,8 @@ class Living {
     const auto index = static_cast<std::size_t>(found - handles_.begin());
     return found == handles_.end() || index < distance ? nullptr : handles_[index - distance];
   }
-  // Returns the live object that is `distance` positions after `handle`, or null. Callers treat
-  // both objects as sharing one pool entry.
+  // Returns the live object that is `distance` positions after `handle`, or null. The defects let
+  // both objects share one pool entry.
   Handle* after(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);

@@ -24,7 +24,7 @@ std::string reason(const Json& each) {
   size_t cut = kMostReason;
   // Moves the cut to the start of a UTF-8 character.
   while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;
-  return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
+  return text(Json(whole.substr(0, cut))) + " … (truncated; the JSON contains the whole reason)";
 }
 
 std::string number(uint64_t value) {
@@ -95,13 +95,13 @@ std::string html_of(const nlohmann::json& certificate) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'sha256-{}'\">\n"
       "<title>{} {}: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}{}{}{}{}{}{}{}{}{}"
-      "<footer>{} is this page for programs. This page and it say the same.</footer>\n</main>\n"
+      "<footer>{} contains the same information for programs.</footer>\n</main>\n"
       "<script>{}</script>\n</body>\n</html>\n",
       sha256_base64(page::script()), page::text(certificate["plugin"]["name"]),
       page::text(certificate["plugin"]["version"]), failures == 0 ? "certificate" : "failures", page::style(),
       page::head(certificate), page::profiles(certificate), page::causes(certificate), page::failures(certificate),
       page::matrix(certificate), page::errors(certificate), page::groups(certificate), page::mandatory(certificate),
-      page::absences(certificate), page::facts(certificate), "The JSON file next to it", page::script());
+      page::absences(certificate), page::facts(certificate), "The JSON file next to this page", page::script());
 }
 
 }  // namespace backplane::conformance

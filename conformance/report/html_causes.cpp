@@ -50,7 +50,7 @@ std::string causes(const Json& certificate) {
   const size_t hidden = all.size() - shown;
   return fmt::format(
       "<section id=\"causes\"><h2>Causes <span class=\"count\">{}</span></h2>\n"
-      "<p class=\"small\">Failures that say the same are one cause; the most frequent comes "
+      "<p class=\"small\">Failures with the same reason form one cause. The most frequent cause comes "
       "first.</p>\n{}{}</section>\n",
       number(all.size()), articles,
       hidden == 0 ? "" : fmt::format("<p class=\"more\">{} more in the JSON.</p>\n", plural(hidden, "cause")));

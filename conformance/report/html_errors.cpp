@@ -94,12 +94,13 @@ std::string errors(const Json& certificate) {
                     op, of.worst > 1 ? " class=\"bad\"" : "", ratio_text(of.worst), of.worst_dtype, picture(op, of));
   }
   if (figures.empty() && exact.empty()) return "";
-  if (!exact.empty()) exact = fmt::format("<p class=\"small\">Without any error in every case: {}.</p>\n", exact);
+  if (!exact.empty())
+    exact = fmt::format("<p class=\"small\">Operators with exact results in all cases: {}.</p>\n", exact);
   return fmt::format(
       "<section id=\"errors\"><h2>Errors against their bounds</h2>\n"
-      "<p class=\"small\">Each case counts once, by its greatest error as a share of its bound. Every bar is twice as "
-      "far as "
-      "the one to its left; heights are logarithmic. The line is the bound, and beyond it is failure.</p>\n"
+      "<p class=\"small\">Each case counts once, with its maximum ratio of an error to its bound. Each bar stands for "
+      "twice the ratio of the bar to its left. Heights are logarithmic. The vertical line is the bound, and cases to "
+      "the right of it fail.</p>\n"
       "<div class=\"figures\">{}</div>\n{}</section>\n",
       figures, exact);
 }

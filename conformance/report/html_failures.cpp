@@ -89,7 +89,7 @@ std::string failures(const Json& certificate) {
   }
   return fmt::format(
       "<section id=\"failures\"><h2>Failures <span class=\"count\">{}</span></h2>\n"
-      "<p class=\"small\">Each line repeats one case alone, with the same data.{}</p>\n{}</section>\n",
+      "<p class=\"small\">Each command runs one case alone, with the same data.{}</p>\n{}</section>\n",
       number(total),
       shown < total ? fmt::format(" {} of {} are shown; all are in the JSON.", number(shown), number(total)) : "",
       parts);
@@ -113,8 +113,8 @@ std::string mandatory(const Json& certificate) {
   }
   return fmt::format(
       "<section id=\"mandatory\"><h2>Mandatory and not claimed <span class=\"count\">{}</span></h2>\n"
-      "<p class=\"small\">Each of these cases keeps a profile from the plugin. The words are those of a group's first "
-      "case.</p>\n<details><summary>Show {}</summary>\n{}</details></section>\n",
+      "<p class=\"small\">Each of these cases prevents the plugin from reaching a profile. Each group shows the reason "
+      "of its first case.</p>\n<details><summary>Show {}</summary>\n{}</details></section>\n",
       number(missing.size()), plural(missing.size(), "case"), parts);
 }
 
@@ -135,9 +135,8 @@ std::string absences(const Json& certificate) {
   }
   return fmt::format(
       "<section id=\"absent\"><h2>Not claimed <span class=\"count\">{}</span></h2>\n"
-      "<p class=\"small\">The plugin says that it does not have these, and the suite saw that it says so cleanly: no "
-      "error "
-      "of another kind, no side effect. It is no failure. It is no pass either.</p>\n"
+      "<p class=\"small\">The plugin does not claim the features that these cases test, and declined them with the "
+      "documented error. These cases are neither failures nor passes.</p>\n"
       "<details><summary>Show {}</summary>\n{}</details></section>\n",
       number(total), plural(total, "case"), parts);
 }

@@ -134,9 +134,9 @@ std::string facts(const Json& certificate) {
       "<section id=\"facts\"><h2>What was measured, and with what</h2>\n<div class=\"facts t\">\n"
       "<dl><dt>Plugin</dt>{}{}{}{}{}</dl>\n<dl><dt>Device</dt>{}{}{}{}{}{}</dl>\n<dl><dt>Suite</dt>{}{}{}</dl>\n"
       "<dl><dt>Run</dt>{}{}{}{}{}{}{}</dl>\n</div>\n"
-      "<p>Anyone can check this: the file of the certificate, the plugin's file, and</p>\n"
+      "<p>Anyone who has the certificate's file and the plugin's file can check this certificate:</p>\n"
       "<div class=\"line\"><code>backplane verify CERTIFICATE.json {}</code></div>\n"
-      "<p class=\"small\">Times are information. They are no part of the verdict, and certificates are never "
+      "<p class=\"small\">Times are for information only. They do not affect the verdict, and certificates are never "
       "ranked.</p>\n"
       "</section>\n",
       row("name", text(plugin["name"]) + " " + text(plugin["version"])), row("file", text(plugin["file"])),

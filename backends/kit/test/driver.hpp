@@ -188,8 +188,8 @@ class KitTest : public testing::Test {
     if (made.plan != nullptr) plans_.push_back(made.plan);
     return status;
   }
-  // Creates a plan for a product of two 4x4 matrices of i8, with one scale per column of weights
-  // and one per row. The zero point, which is the input between the two scales, is absent.
+  // Creates a plan for the product of two 4x4 matrices of i8. The inputs include one scale per weight
+  // column and one scale per activation row. The zero point between these two inputs is absent.
   bp_status prepare_quantized_matmul(Op& op) {
     static constexpr bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
     op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};

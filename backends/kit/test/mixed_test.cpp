@@ -38,10 +38,11 @@ TEST(Kernels, KeysOfOperatorsAndDtypesDiffer) {
   EXPECT_EQ(kernels.find(5, {BP_F32 + 1, 8}), nullptr);
 }
 
-// An operator, its difference from the plain form, and a word that the error message must contain.
+// A descriptor that differs from the plain form, in which all floats have one dtype. `mixed` is the
+// difference (rules::Mixed), and `word` is a text that the error message must contain.
 struct Departure {
   uint32_t op;
-  uint32_t dtype;  // first dtype of the kernel that serves the plain form
+  uint32_t dtype;  // first dtype under which the kernel for the plain form is registered
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
   uint32_t mixed;
@@ -147,7 +148,8 @@ TEST_F(MixedDtypes, AreServedOnlyIfTheKernelDeclaresThem) {
   }
 }
 
-// For f16 and bf16, statistics must be f32. Parameters must be T or f32, and all of the same dtype.
+// If x is f16 or bf16, statistics must be f32. All parameters must have one dtype, which is f32 or
+// the dtype of x.
 TEST_F(MixedDtypes, OtherCombinationsAreRefused) {
   const Departure good = departures()[0];
   const auto refused = [&](const auto& change, const char* word) {

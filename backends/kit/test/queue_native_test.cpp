@@ -14,9 +14,9 @@ using testing::IsEmpty;
 constexpr const char* kQueueHandle = "test.queue";
 constexpr const char* kMemoryHandle = "test.memory";
 
-// A queue of the device, over a native queue that it may share.
+// A queue of the device. It either owns its native queue, or wraps a native queue of other code.
 struct HandleQueue {
-  std::unique_ptr<ManualQueue> own;  // null for a queue that wraps a native queue
+  std::unique_ptr<ManualQueue> own;  // null if the native queue is wrapped
   ManualQueue* native = nullptr;
 };
 
@@ -27,7 +27,8 @@ class HandleNative : public ManualNative {
 
   static inline std::vector<int> freed;
   static inline Status condition;  // the result of health()
-  // The queue of an asynchronous driver: each poll runs its commands after it has read the mark.
+  // Null, or a queue that simulates an asynchronous driver: each poll first reads the mark, and then
+  // runs the commands of this queue.
   static inline ManualQueue* running = nullptr;
 
   Status health() const { return condition; }
@@ -174,7 +175,8 @@ TEST_F(QueueNativeTest, AnEventHasAHandleOnceItIsRecorded) {
   EXPECT_THAT(failed.message(), HasSubstr("a planted failure"));
 }
 
-// Only a stream whose handle was returned marks its queue although it enqueued nothing.
+// If a stream has enqueued nothing, a wait marks the stream's queue only after the stream's handle
+// was returned, because only then may other code have enqueued commands.
 TEST_F(QueueNativeTest, AStreamWithAHandleWaitsForOtherCode) {
   const Stream own = stream();
   ManualQueue& native = *own->queue().native;
@@ -206,7 +208,7 @@ TEST_F(QueueNativeTest, AWrappedStreamWaitsForOtherCode) {
   EXPECT_TRUE(device.wait(event, 0).ok());
 }
 
-// A mark on an idle queue of an asynchronous driver completes only after some polls.
+// An asynchronous driver completes a mark only after some polls, even if the queue is idle.
 TEST_F(QueueNativeTest, APollSeesThatAnAsynchronousQueueIsIdle) {
   const Stream wrapping = wrap(queue_handle());
   HandleNative::running = &foreign_queue;
@@ -270,7 +272,8 @@ TEST_F(QueueNativeTest, TheNativeQueueOutlivesTheStream) {
   EXPECT_TRUE(device.wait(*next, BP_WAIT_FOREVER).ok());
 }
 
-// The destructor of a stream waits for other code, because its commands may use the plugin's memory.
+// The destructor of a stream waits for the commands of other code, because these commands may use
+// the plugin's memory.
 TEST_F(QueueNativeTest, TheEndOfAStreamWaitsForOtherCode) {
   const Stream own = stream();
   ManualQueue& native = *own->queue().native;

@@ -196,7 +196,7 @@ TEST_F(QueueTest, AlternatingStreamsKeepNothing) {
 TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   auto a = stream();
   const bp_operand x = operand();
-  constexpr int kPlans = 400;  // more plans than one interval of the stream keeps alive
+  constexpr int kPlans = 400;  // exceeds the number of programs that one interval of the stream keeps alive
   for (int i = 0; i < kPlans; ++i) {
     const std::unique_ptr<Device::Plan> once(add());
     ASSERT_NE(once, nullptr) << status.message();
@@ -211,7 +211,7 @@ TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   run(0);
   EXPECT_TRUE(device->wait(*a, 0).ok());
   EXPECT_EQ(alive(), 0);
-  // If a plan is executed again, its program is kept again.
+  // If a plan is executed again, the stream keeps the plan's program alive again.
   std::unique_ptr<Device::Plan> twice(add());
   ASSERT_TRUE(execute(*a, *twice, {x, x, x}).ok());
   run(0);

@@ -16,7 +16,7 @@ namespace {
 
 using namespace kit;
 
-// Extents of a block in queries and keys. The scores of a block take 128 KiB, which fits into the
+// Numbers of queries and of keys per block. The scores of a block take 128 KiB, which fits into the
 // L2 cache.
 constexpr int64_t kQueries = 64, kKeys = 512;
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
@@ -60,7 +60,7 @@ class Attention {
 
   int64_t blocks() const { return q_.shape[0] * q_.shape[1] * ((queries() + kQueries - 1) / kQueries); }
   int64_t work() const { return q_.shape[0] * q_.shape[1] * queries() * keys() * (depth() + width()); }
-  // Throws if an sgemm that block() called has failed.
+  // Throws if an sgemm call in block() has failed.
   void check() const { sgemm_.check(); }
   // Returns the number of floats of scratch memory per thread.
   int64_t scratch_size() const { return kQueries * (depth() + kKeys + width()) + kKeys * (depth() + width()); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of contiguous elements to and from f32, the dtype in which most kernels compute.
+// Conversion of elements to and from f32, the dtype in which most kernels compute.
 #pragma once
 
 #include <backplane/ops.h>

@@ -43,7 +43,7 @@ struct Linear {
   bool has_bias;
   VectorPlan activation;
   // Bytes of workspace for f32 sums, which the activation converts to the output's dtype. The value
-  // is 0 if the output itself holds the sums.
+  // is 0 if the sums are stored in the output itself.
   uint64_t sums_bytes;
 };
 

@@ -74,7 +74,7 @@ class QuantizedGemm {
   int64_t tiles() const { return (p_.cols + columns_ - 1) / columns_; }
   // Returns the number of floats of scratch memory per thread.
   static int64_t scratch_size(const Problem& p) { return columns_of(p) * (depth_of(p) + p.rows); }
-  // Throws if an sgemm that tile() called has failed.
+  // Throws if an sgemm call in tile() has failed.
   void check() const { sgemm_.check(); }
 
   void tile(int64_t index, float* scratch) const noexcept {

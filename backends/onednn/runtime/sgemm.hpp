@@ -24,7 +24,7 @@ class Sgemm {
     if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
   }
 
-  // Throws if a multiply() has failed.
+  // Throws if a call of multiply() has failed.
   void check() const {
     const dnnl_status_t failure = failure_.load(std::memory_order_relaxed);
     if (failure != dnnl_success)

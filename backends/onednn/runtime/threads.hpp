@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teams of threads of the OpenMP runtime that oneDNN uses. One team works at a time in a process.
+// Thread teams of the OpenMP runtime that oneDNN uses. Only one team of more than one thread works
+// at a time in a process.
 #pragma once
 
 #include <cstdint>

@@ -91,7 +91,7 @@ void cast(const void* const* in, void* out, int64_t count) {
 }
 
 // Whether this file has a kernel for this pair of types. There is no kernel from i32 to f16 or
-// bf16, because it would round twice, first to f32.
+// bf16, because it would round twice: to f32, and then to the 16-bit dtype.
 template <class From, class To>
 [[maybe_unused]] constexpr bool kServed = !std::same_as<From, To> && (kit::Floating<From> || std::same_as<To, float> ||
                                                                       (kit::Half<To> && !std::same_as<From, int32_t>));

@@ -11,7 +11,7 @@ struct MemoryMoves {
   // Copies with non-temporal stores. Other threads may see the old bytes until the caller has
   // executed a store fence.
   void (*stream)(const std::byte* from, std::byte* to, int64_t bytes);
-  // Sets to[l * pitch + i] to word l of the line at from + i * stride, for i < columns and l <
+  // Stores word l of the line at from + i * stride in to[l * pitch + i], for i < columns and l <
   // lines. `stride` is in bytes, `pitch` in words. The array index is the base-2 logarithm of the
   // word's size in bytes.
   void (*transpose[4])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,

@@ -13,9 +13,8 @@ struct PoolKernels {
   // combined[i] is also included. `line_count` is at least 1.
   void (*lines)(float* combined, const void* const* lines, int64_t line_count, bool more, int64_t count);
   // Combines `kernel` taps of `line` into out[i]. The first tap is at i * stride, and taps are
-  // `dilation` apart. For strides up to kPoolStrides, the
-  // function computes `count` outputs rounded up to a multiple of kPoolStep. `out` must have room for
-  // them, and `line` must contain all their taps.
+  // `dilation` apart. For strides up to kPoolStrides, `count` is rounded up to a multiple of
+  // kPoolStep. `out` must have room for these outputs, and `line` must contain all their taps.
   void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
   // out[i] /= max(columns[i] * lines, 1). `out` and `columns` must have `count` elements
   // rounded up to a multiple of kPoolStep.

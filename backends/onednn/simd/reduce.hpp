@@ -8,7 +8,7 @@
 namespace backplane::onednn {
 
 struct ReduceKernels {
-  // Reduces `count` contiguous elements into `total`.
+  // Reduces `total` and `count` contiguous elements, and returns the result.
   double (*row)(double total, const void* x, int64_t count);
   // Reduces element k of each of `rows` rows into totals[k]. Rows are `stride` bytes apart.
   void (*columns)(double* totals, const void* x, int64_t stride, int64_t rows, int64_t columns);

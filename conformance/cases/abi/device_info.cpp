@@ -24,7 +24,7 @@ void text_field(Context& context, const char (&field)[128], const char* name, ui
   const size_t length = strnlen(field, sizeof(field));
   context.require(length < sizeof(field), "{} of device {} has no NUL", name, index);
   context.require(length != 0, "{} of device {} is empty", name, index);
-  context.require(is_text({field, length}), "{} of device {} is no UTF-8 text", name, index);
+  context.require(is_text({field, length}), "{} of device {} is not UTF-8 text", name, index);
 }
 
 void count_is_stable(Context& context) {
@@ -56,7 +56,8 @@ void info_of_another_instance(Context& context) {
   const Plugin other(context.path());
   context.require(other.device_count() == context.plugin().device_count(), "two instances see different devices");
   for_each_device(context, [&](uint32_t index, const bp_device_info& info) {
-    context.require(same(info, other.device_info(index)), "two instances say different things of device {}", index);
+    context.require(same(info, other.device_info(index)), "two instances return different properties of device {}",
+                    index);
   });
 }
 
@@ -137,8 +138,8 @@ constexpr Field kFields[] = {
      }},
     {"alignment", "BP-DEV-009",
      [](Context& context, uint32_t index, const bp_device_info& info) {
-       context.require(std::has_single_bit(info.alignment), "alignment of device {} is {}, no power of two", index,
-                       info.alignment);
+       context.require(std::has_single_bit(info.alignment), "alignment of device {} is {}, which is not a power of two",
+                       index, info.alignment);
        context.require(info.alignment >= 8, "alignment of device {} is {}: an f64 would not be aligned", index,
                        info.alignment);
      }},

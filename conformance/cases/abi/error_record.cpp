@@ -43,7 +43,7 @@ void with_record(Context& context, const Refusal& refusal, size_t size) {
   ErrorRecord known;
   std::memcpy(static_cast<bp_error*>(&known), bytes.data(), sizeof(bp_error));
   expect_status(status, known, refusal.slot, {status});
-  context.require(is_text(known.message), "the message of {} is no UTF-8 text", refusal.slot);
+  context.require(is_text(known.message), "the message of {} is not UTF-8 text", refusal.slot);
   context.require(known.op == 0 || refusal.slot.starts_with("plan_"), "{} named operator {} in the error record",
                   refusal.slot, known.op);
   int64_t unwritten = 0;

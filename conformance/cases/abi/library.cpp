@@ -44,7 +44,7 @@ void exports_one_symbol(Context& context) {
 void wants_no_symbol_of_the_sdk(Context& context) {
   for (const std::string& name : symbols_of(context).wanted)
     context.require(!name.starts_with("bp_") && !name.starts_with("bph_"),
-                    "the library wants {}; a plugin imports nothing of the host", name);
+                    "the library needs the symbol {}; a plugin must not import symbols of the host", name);
 }
 
 // Checks that the plugin links to the libraries that define its undefined symbols.
@@ -63,7 +63,8 @@ void wants_no_symbol_of_the_program(Context& context) {
   }
   dlclose(program);
   dlclose(library);
-  context.require(stray.empty(), "the library wants {}, which only the program that loaded it has", stray);
+  context.require(stray.empty(), "the library needs the symbol {}, which only the program that loaded it defines",
+                  stray);
 }
 
 void query_is_found(Context& context) {
@@ -80,10 +81,10 @@ void name_is_legal(Context& context) {
   const char* const name = context.plugin()->name;
   context.require(name != nullptr, "bp_plugin.name is null");
   const size_t length = strnlen(name, 64);
-  context.require(length >= 1 && length <= 63, "bp_plugin.name has {} bytes or more, legal are 1 to 63", length);
+  context.require(length >= 1 && length <= 63, "bp_plugin.name has {} bytes or more; 1 to 63 bytes are legal", length);
   for (size_t i = 0; i < length; ++i)
     context.require((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9') || name[i] == '_',
-                    "bp_plugin.name \"{}\" holds byte {:#x}; legal are a to z, 0 to 9 and underscore", name,
+                    "bp_plugin.name \"{}\" contains byte {:#x}; a to z, 0 to 9 and underscore are legal", name,
                     static_cast<unsigned char>(name[i]));
 }
 
@@ -95,7 +96,7 @@ void strings_are_static(Context& context) {
   for (int i = 0; i < 4; ++i) {
     const Plugin other(context.path());
     context.require(first->name == name && first->version == version && name_text == name && version_text == version,
-                    "name or version changed while another instance lived");
+                    "name or version changed while another instance existed");
     context.require(std::strcmp(other->name, name) == 0, "two instances have different names");
   }
 }
@@ -104,14 +105,14 @@ void version_is_text(Context& context) {
   const char* const version = context.plugin()->version;
   context.require(version != nullptr, "bp_plugin.version is null");
   context.require(strnlen(version, 4096) < 4096, "no NUL within 4096 bytes of bp_plugin.version");
-  context.require(*version != 0 && is_text(version), "bp_plugin.version is no UTF-8 text");
+  context.require(*version != 0 && is_text(version), "bp_plugin.version is empty or not UTF-8 text");
 }
 
 void build_flags_are_known(Context& context) {
   const uint32_t flags = context.plugin()->build_flags;
   constexpr uint32_t known = BP_BUILD_DEBUG | BP_BUILD_ASAN | BP_BUILD_TSAN | BP_BUILD_UBSAN;
   context.require((flags & ~known) == 0 || context.plugin()->abi_version > BP_ABI_VERSION,
-                  "bp_plugin.build_flags {:#x} holds unknown bits", flags);
+                  "bp_plugin.build_flags {:#x} contains unknown bits", flags);
 }
 
 struct Slot {

@@ -64,13 +64,14 @@ void run(Context& context, const OutputRole& role, size_t size) {
                     "{} left byte {} of a struct of {} bytes as it was", role.name, at, size);
   for (size_t at = role.current; at < size; ++at)
     context.require(bytes.data()[at] == 0,
-                    "{} left byte {} of a struct of {} bytes at {:#x}; what the plugin does not "
-                    "know is zeroed",
+                    "{} left byte {} of a struct of {} bytes at {:#x}; a plugin must set bytes that it "
+                    "does not know to zero",
                     role.name, at, size, bytes.data()[at]);
   require_healthy(context);
 }
 
-// Makes `begin` of a call that needs no object of its own.
+// Returns a function for OutputRole::begin, for a `call` that needs no object such as a plan or a
+// buffer.
 template <class Call>
 auto without_object(Call call) {
   return [call](Context& context) -> OutputCall {
@@ -143,7 +144,7 @@ std::vector<OutputRole> roles() {
                      calls.begin(*stream);
                      auto* const info = static_cast<bp_graph_info*>(bytes);
                      const bp_status status = calls.api().graph_end(device, stream->get(), &made, info, error);
-                     // A refusal of the struct leaves the capture open.
+                     // If graph_end refuses the struct, the capture stays open.
                      if (status != BP_OK) (void)calls.api().graph_end(device, stream->get(), &made, nullptr, nullptr);
                      if (made != nullptr) calls.api().graph_destroy(device, made);
                      return status;

@@ -128,7 +128,8 @@ void host_refuses_external(Context& context) {
                 "bph_buffer_import_external", {BP_INVALID_ARGUMENT});
 }
 
-// A semaphore orders the streams of two registries. Streams keep a semaphore that was released.
+// A semaphore orders the streams of two registries. At the end, the case releases the semaphores
+// while streams may still use them, so the streams must keep the semaphores alive.
 void host_signals(Context& context, const char* layers) {
   const std::string type = semaphore_type(context), shared_type = memory_type(context);
   const HostSide side(context, layers), far(context, layers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for graphs through the host library, which need no bp.graph of the plugin. Each case
-// runs with the plugin's bp.graph, if there is one, and with the library's own launch.
+// Test cases for graphs through the host library. Each case runs twice: with the plugin's bp.graph, if
+// there is one, and with the library's own launch, which needs no bp.graph.
 #include "cases/runtime/graph.hpp"
 #include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
@@ -139,8 +139,8 @@ void streams_of_graph_join(Context& context, uint32_t flags) {
   }
 }
 
-// A softmax that the library decomposes, and a matmul that the library stages, have temporaries.
-// Launches on two streams, in order, give the results of eager calls.
+// Records a softmax that the library decomposes, so the graph needs temporaries. Each launch must give
+// the result of the eager call. The launches alternate between two streams.
 void temporaries_live_with_the_graph(Context& context, uint32_t flags) {
   HostGraphScene scene(context, flags);
   HostSide& side = scene.side;
@@ -186,7 +186,7 @@ void keeps_released_buffers(Context& context, uint32_t flags) {
       scene.add(scene.side.stream, d, between, a);
     });
   }
-  // New buffers do not get the memory of the released buffer.
+  // The graph still uses the memory of the released buffer, so new buffers must not get this memory.
   std::vector<backplane::Buffer> others;
   for (uint32_t i = 0; i < 8; ++i) others.push_back(scene.make_buffer(100 + i));
   scene.write(a, 4);

@@ -44,8 +44,9 @@ void says_the_same(Context& context) {
   HostSide side(context);
   const bp_device_info of_host = side.device.info(), own = context.plugin().device_info(context.device_index());
   context.require(std::memcmp(&of_host, &own, sizeof(own)) == 0,
-                  "the device says something else through the host library");
-  context.require(side.plugin.device_count() == context.plugin().device_count(), "the count of devices differs");
+                  "the host library returns other device properties than the plugin");
+  context.require(side.plugin.device_count() == context.plugin().device_count(),
+                  "the host library returns another number of devices than the plugin");
 }
 
 void loads_without_a_word(Context& context) {
@@ -54,7 +55,7 @@ void loads_without_a_word(Context& context) {
   for (const std::string& line : side.log.lines())
     context.require(line.find("warning") == std::string::npos && line.find("took") == std::string::npos &&
                         line.find("restored") == std::string::npos,
-                    "the host library complains of the plugin: {}", line);
+                    "the host library logs a problem with the plugin: {}", line);
 }
 
 void again_and_again(Context& context) {
@@ -90,7 +91,7 @@ void two_opens(Context& context) {
   work(context, side);
 }
 
-// Releases the handles in the order that `permutation` selects. Each handle keeps its parents
+// Releases the handles in the order that `permutation` selects. Each handle must keep its parents
 // alive.
 void released_in_order(Context& context, unsigned permutation) {
   HostLog log;
@@ -136,7 +137,7 @@ void from_threads(Context& context) {
 
 void exits(Context& context, const char* probe) {
   const ProbeEnd end = run_probe(probe, context.path(), context.device_index());
-  context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
+  context.require(end.ok, "the process of the probe {} ended with {}", probe, end.how);
 }
 
 }  // namespace

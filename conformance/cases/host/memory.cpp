@@ -130,7 +130,7 @@ void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   ErrorRecord error;
   expect_status(device->buffer_create(device.get(), &desc, &made, &error), error, "buffer_create",
                 {BP_OK, BP_UNSUPPORTED});
-  if (made == nullptr) context.not_claimed("the device takes no alignment of {} bytes", alignment);
+  if (made == nullptr) context.not_claimed("the device does not support an alignment of {} bytes", alignment);
   device->buffer_destroy(device.get(), made);
 }
 

@@ -50,8 +50,8 @@ void require_status(Context& context, const char* what, bp_status got, bp_status
   context.require(got == expected, "{} returned {}, not {}", what, status_name(got), status_name(expected));
 }
 
-// Allocates several buffers in one block of the cache. The handle of each buffer refers to the
-// bytes of this buffer.
+// Several buffers are in one block of the allocator's cache. The handle of each buffer must refer to
+// the bytes of this buffer only.
 void wraps_memory(Context& context) {
   HostSide side(context);
   std::vector<backplane::Buffer> all;
@@ -119,8 +119,8 @@ void event_handles(Context& context) {
   require_form(context, event.native(), "bph_event_get_native");
 }
 
-// Calls that the host library refuses. A refused call changes nothing, and does not call the
-// owner's callback.
+// Makes calls that the host library must refuse. A refused call must change nothing, and must not
+// call the owner's callback.
 void host_refuses_handles(Context& context) {
   HostSide side(context);
   const backplane::Buffer buffer = buffer_on(side.device, side.stream);
@@ -168,7 +168,7 @@ void host_refuses_handles(Context& context) {
                  bph_stream_create(side.device.get(), &desc, &stream, &error), BP_INVALID_ARGUMENT);
 }
 
-// The host library refuses the handles of released objects.
+// The host library must refuse calls on released objects.
 void host_refuses_released(Context& context) {
   HostSide side(context);
   bph_buffer* const buffer = [&] { return buffer_on(side.device, side.stream).get(); }();

@@ -55,7 +55,7 @@ void layered(Context& context, const bph_op_info& op) {
     run_and_check(context, side, op, desc, fmt::format("{} through the validation layer", op.name));
   }
   for (const std::string& line : side.log.lines())
-    context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer finds fault: {}", line);
+    context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer reports a violation: {}", line);
 }
 
 enum class Transposed { inputs, output, all };

@@ -44,7 +44,7 @@ struct OrderScene {
   }
   void check_log(Context& context) {
     for (const std::string& line : side.log.lines())
-      context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer finds fault: {}", line);
+      context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer reports a violation: {}", line);
   }
   HostSide side;
   backplane::Stream other;

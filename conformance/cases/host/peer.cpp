@@ -45,7 +45,8 @@ void across(const backplane::Stream& to_stream, const backplane::Buffer& to, con
                           uint64_t{0}, kHostPeerBytes, uint32_t{0});
 }
 
-// The counters of the target device say which way a copy went, and query_peer says so before.
+// Checks that a copy between two devices is direct if, and only if, query_peer reports the necessary
+// uses. The counters of the target device count direct copies.
 void counts_each_way(Context& context, bool one_registry, const char* layers = "") {
   HostPeers peers(context, layers);
   const HostSide stranger(context);
@@ -93,7 +94,8 @@ void host_waits_for_peer_events(Context& context, const char* layers) {
   }
 }
 
-// A mapped buffer keeps the memory of its source, even after the source and its device are released.
+// A mapped buffer must keep its source's memory alive, even after the source and its device are
+// released.
 void maps_and_keeps(Context& context, const char* layers) {
   HostPeers peers(context, layers);
   const bool maps = (peers.side.device.query_peer(peers.far) & BP_PEER_OPERAND) != 0;

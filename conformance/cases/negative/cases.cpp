@@ -20,7 +20,7 @@ void expect_refused(Context& context, const Refusal& refusal) {
     expect_status(status, error, refusal.slot, {status});
     context.require(refusal.op == 0 || error.op == refusal.op,
                     "{} refused operator {} and named operator {} in the record", refusal.slot, refusal.op, error.op);
-    context.require(is_text(error.message), "the message of {} is no UTF-8 text", refusal.slot);
+    context.require(is_text(error.message), "the message of {} is not UTF-8 text", refusal.slot);
   }
   require_healthy(context);
 }

@@ -39,8 +39,8 @@ constexpr Sizes kManyResults[] = {
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
     {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
 };
-// Sizes for values from narrow_term(), which form runs with one sign. With 96 keys, the weight 1/96
-// is not exact.
+// Sizes for values from narrow_term(), in which all values of a run have the same sign. With 96
+// keys, the weight 1/96 is not exact.
 constexpr Sizes kInRuns[] = {
     {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
     {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},

@@ -159,8 +159,8 @@ void add_cast_ties(Catalogue& catalogue) {
       const bool wide = from == BP_I64;  // i64 is mandatory in profile INFER and above
       for (const auto where : {Cast::Where::ties, Cast::Where::above, Cast::Where::below, Cast::Where::ends}) {
         const Cast cast{from, to, where};
-        // An integer can exceed only the range of f16. An f16 value exceeds the range of no result
-        // dtype, and a value of any other float dtype can exceed every range.
+        // Integers can be out of range only for f16. Values of f16 are in the range of every result
+        // dtype. Values of the other float dtypes can be out of range for every result dtype.
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for cases of composites. Each composite runs in two cases with equal bounds. One case
-// uses the plugin's native composite, and is not claimed if the plugin has none. The other case
-// runs primitives through the host library.
+// Helpers for cases of composites. Each problem becomes two cases with equal bounds. One case uses the
+// plugin's native composite, and is not claimed if the plugin has none. The other case runs primitives
+// through the host library.
 #pragma once
 
 #include "cases/numeric/fill_data.hpp"

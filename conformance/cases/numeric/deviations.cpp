@@ -37,9 +37,8 @@ std::string check_deviations(const Setup&, const std::vector<oracle::Expected>& 
   const Deviations found = deviations_of(expected[0], got[0]);
   if (found.count < kLeastOutputs || found.root_mean_square <= kLimit) return {};
   return fmt::format(
-      "the root mean square of {} errors is {:.3g} of what rounding each product's operand to 16 bits, and the result, "
-      "makes it, u root(sum of squared terms) + ulp / 2 with u half that format's unit roundoff; at most {:g} is "
-      "honest",
+      "the root mean square of {} errors is {:.3g} times the error of rounding operands and result to 16 bits, which "
+      "is u sqrt(sum of squared terms) + ulp / 2, with u = half the format's unit roundoff; at most {:g} is allowed",
       found.count, found.root_mean_square, kLimit);
 }
 

@@ -124,7 +124,8 @@ void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
   const bp_status status = context_.device()->plan_create(context_.device().get(), &desc, nullptr, &info, &error);
   expect_status(status, error, "plan_create with a null output", {plan == nullptr ? BP_UNSUPPORTED : BP_OK});
   if (plan == nullptr) return;
-  context_.require(agrees_with(info, plan->info), "plan_create returned other facts with a null output than without");
+  context_.require(agrees_with(info, plan->info),
+                   "plan_create returned other plan properties with a null output than without");
 }
 
 std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given, uint64_t flags) {

@@ -28,9 +28,11 @@ enum class Kind : int32_t {
   significands,  // numbers of 12 bits times powers of two, which detect rounding to 11 bits
   // The sum is exact, but partial sums need more than 11 bits. Detects f16 accumulators.
   partial,
-  // The sum is exact in f32, but 4 adjacent terms exceed the maximum f16. Detects f16 accumulators.
+  // The sum is exact in f32, but the sum of 4 adjacent terms exceeds the maximum f16. Detects f16
+  // accumulators.
   range,
-  // The sum is exact in f32, but 4 adjacent terms need more than 11 bits. Detects f16 accumulators.
+  // The sum is exact in f32, but the sum of 4 adjacent terms needs more than 11 bits. Detects f16
+  // accumulators.
   digits,
   zero_mean,  // random data with zero mean; the root mean square of the errors is checked
   spikes,     // `a` contains large values; the root mean square of the errors is checked
@@ -42,8 +44,8 @@ enum class Kind : int32_t {
   right_inf,  // one infinity in `b`
   one_nan,
   extremes,         // integers at the ends of the range, in pairs that overflow 16 bits
-  subnormal_left,   // `a` is subnormal, and `b` scales the products back to normal
-  subnormal_right,  // `b` is subnormal, and `a` scales the products back to normal
+  subnormal_left,   // `a` is subnormal, and `b` scales the products into the normal range
+  subnormal_right,  // `b` is subnormal, and `a` scales the products into the normal range
   count,
 };
 constexpr std::string_view kKindNames[] = {"integers", "one_hot",        "significands",   "partial",   "range",

@@ -34,12 +34,12 @@ std::string check_statistics(const Setup& setup, const std::vector<oracle::Expec
   if (count < least_outputs) return {};
   const auto outputs = static_cast<long double>(count);
   if (const long double mean = std::sqrt(squares / outputs); mean > 1) {
-    return fmt::format("the root mean square of {} errors is {:.3g} of its bound, u S (2 + .3 root {}) + ulp / 2",
+    return fmt::format("the root mean square of {} errors is {:.3g} times its bound, u S (2 + 0.3 sqrt({})) + ulp / 2",
                        count, static_cast<double>(mean), depth);
   }
   if (const long double bias = std::fabs(sum) / std::sqrt(10 * outputs); bias > 1) {
-    return fmt::format("the sum of {} errors is {:.3g} times what errors of either sign reach: the results are too {}",
-                       count, static_cast<double>(bias), sum > 0 ? "great" : "small");
+    return fmt::format("the sum of {} errors is {:.3g} times the limit for unbiased errors: the results are too {}",
+                       count, static_cast<double>(bias), sum > 0 ? "large" : "small");
   }
   return {};
 }

@@ -13,10 +13,10 @@ constexpr int64_t kRunLength = 16;
 }  // namespace
 
 long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line) {
-  // Terms after the last pair of runs are small.
+  // The terms come in pairs of runs. Terms after the last whole pair are small.
   if (k >= count / (2 * kRunLength) * (2 * kRunLength)) return static_cast<long double>((k * 7 + line) % 3 - 1);
-  // The negatives of a run follow the run in another order. Some negatives are slightly smaller, so
-  // that rounding errors do not cancel.
+  // The second run of a pair contains the negated terms of the first run in another order. The
+  // magnitudes of some negated terms are slightly smaller, so that rounding errors do not cancel.
   const bool mirror = k / kRunLength % 2 != 0;
   const int64_t position = k / (2 * kRunLength) * kRunLength + (mirror ? (k * 5 + 3) % kRunLength : k % kRunLength);
   const int64_t less = mirror && (position + line) % 3 == 0 ? 1 : 0;

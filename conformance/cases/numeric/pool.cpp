@@ -10,8 +10,8 @@ namespace {
 
 enum PoolParameter { pool_problem_parameter, pool_data_parameter, pool_flag_parameter };
 
-// flag_parameter is the attribute count_padding for avg_pool. For max_pool, flag_parameter is 1 if
-// the operator also outputs the index.
+// pool_flag_parameter is the attribute count_padding for avg_pool. For max_pool, pool_flag_parameter
+// is 1 if the operator also outputs the indices.
 Setup make_pool(const Problem& problem, Random& random) {
   const WindowProblem& s = kWindowProblems[problem.parameters[pool_problem_parameter]];
   const bool average = problem.op == BP_OP_AVG_POOL, flag = problem.parameters[pool_flag_parameter] != 0;

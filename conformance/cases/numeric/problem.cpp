@@ -309,7 +309,8 @@ void require_refused_without(Context& context, const Problem& problem, const std
     throw;
   }
   context.fail(
-      "{} is refused with precision {:#x} and taken with 0: a permission is never a reason to refuse, ignore it; {}",
+      "{} is declined with precision {:#x} and accepted with 0: ignore precision-relaxation flags instead of "
+      "declining; {}",
       oracle::operator_of(problem.op)->name, problem.precision, refusal);
 }
 

@@ -60,7 +60,8 @@ struct Problem {
   // A second dtype, or 0: the dtype of the output (cast, reduce, matmul), of the index (gather,
   // scatter), or of another operand that the family defines.
   uint32_t second = 0;
-  // Shape of the first output, for elementwise operators. Other families define its meaning.
+  // For elementwise operators, the shape of the first output. Other families define the meaning of
+  // `shape`.
   Shape shape{};
   Layout layout = Layout::dense;
   DataPattern pattern = DataPattern::tags;

@@ -104,12 +104,14 @@ void are_of_the_process(Context& context, uint32_t kind) {
       void* const got = mmap(begin, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
       const bool was_free = got == begin;
       if (got != MAP_FAILED) munmap(got, page);
-      context.require(!was_free, "the process has no memory at {:#x}, which may be given to anybody", byte);
+      context.require(!was_free, "no page of the process is mapped at {:#x}, so a later mapping may get this address",
+                      byte);
     }
     if (kind == BP_MEMORY_DEVICE) continue;
     const auto mapped = reinterpret_cast<uint64_t>(const_cast<Buffer&>(buffer).map());
     context.require(address == mapped || address + bytes <= mapped || mapped + bytes <= address,
-                    "the buffer is mapped at {:#x} and has the address {:#x}, in the midst of it", mapped, address);
+                    "the buffer is mapped at {:#x} and has the address {:#x}, and the two ranges overlap", mapped,
+                    address);
   }
 }
 

@@ -60,7 +60,7 @@ void of_alignment(Context& context, uint32_t kind, uint64_t alignment) {
     ErrorRecord error;
     expect_status(device->buffer_map(device.get(), buffer, &address, &error), error, "buffer_map", {BP_OK});
     context.require(reinterpret_cast<uintptr_t>(address) % stated == 0,
-                    "a buffer of alignment {} is at {}, which is no multiple of it", stated, address);
+                    "a buffer of alignment {} is at {}, which is not a multiple of this alignment", stated, address);
   }
 }
 

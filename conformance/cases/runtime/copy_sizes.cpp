@@ -259,7 +259,7 @@ class OfImport : public Memory {
 void past_32_bits(Context& context, Route route, uint64_t count) {
   need(context, route);
 #if defined(__SANITIZE_THREAD__)
-  context.not_claimed("a thread sanitizer notes four bytes for each that is copied, and these would not fit");
+  context.not_claimed("a thread sanitizer stores four bytes per copied byte, which would not fit in memory");
 #endif
   const uint64_t to_offset = 2 * kWindow + 1 + context.below(60), from_offset = 2 * kWindow + context.below(60);
   const uint64_t room = count + 8 * kWindow + 128;
@@ -279,7 +279,7 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
   } else {
     auto imported = std::make_unique<OfImport<Zeros>>(context, room);
     // If imported memory has kind HOST, a copy between two imports would be an illegal copy from
-    // HOST to HOST memory. The source is then device memory.
+    // HOST to HOST memory. In this case, the source is device memory.
     if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {

@@ -162,7 +162,7 @@ void wait_keeps_its_record(Context& context) {
     stream.wait();
     if (behind) return;
   }
-  context.fail("a wait that began before the event was recorded again never ended before the later record");
+  context.fail("a wait for an event always lasted until work had completed that was enqueued after the wait began");
 }
 
 void destroyed_after_record(Context& context) {

@@ -17,11 +17,11 @@ inline constexpr uint32_t kExternalSince = BP_VERSION(0, 3);
 bp_external_api external_of(Context& context, Device& device);
 // Returns the types that the device offers. Checks the form of the types.
 std::vector<bp_external_type> types_of(Context& context, Device& device);
-// Returns the first type with all `flags`, which has all slots for `flags`. Ends the case as not
-// claimed if there is none.
+// Returns the first type with all `flags`. Fails the case if the device lacks a slot that these
+// flags require. Ends the case as not claimed if there is no such type.
 std::string type_with(Context& context, uint32_t flags);
 
-// A handle that a device exported. The destructor closes the descriptor.
+// A handle that a device exported. The destructor closes the handle's file descriptor.
 struct Exported {
   explicit Exported(const bp_external_handle& given) : handle(given) {}
   Exported(Exported&& other) noexcept : handle(other.handle) { other.handle.fd = -1; }
@@ -29,7 +29,7 @@ struct Exported {
   ~Exported();
   bp_external_handle handle;
 };
-// Ends the case as not claimed if handles of the type have no descriptor.
+// Ends the case as not claimed if the exported handle has no file descriptor.
 void need_descriptor(Context& context, const Exported& exported);
 
 // Creates a buffer that can be exported as `type`. Ends the case as not claimed if the device
@@ -52,10 +52,11 @@ class Semaphore {
   Semaphore& operator=(Semaphore&&) = delete;
   ~Semaphore();
   bp_semaphore* get() const { return handle_; }
-  // Enqueue on the stream. A failure fails the case.
+  // Enqueue the operation on the stream. If the slot fails, the case fails.
   void signal(Stream& stream, uint64_t value) const;
   void wait(Stream& stream, uint64_t value) const;
-  // Raises the semaphore at once, and returns the slot's status, which is OK or UNSUPPORTED.
+  // Raises the semaphore from the host, without a stream. Returns the slot's status, which is OK or
+  // UNSUPPORTED.
   bp_status raise(uint64_t value) const;
   Exported exported(const std::string& type) const;
 
@@ -67,10 +68,10 @@ class Semaphore {
 // Creates a semaphore. Ends the case as not claimed if the device has no semaphores.
 Semaphore semaphore_on(Context& context, Device& device, uint64_t value = 0);
 Semaphore import_semaphore(Context& context, Device& device, const bp_external_handle& handle);
-// Returns the type of the semaphores of semaphore_on.
+// Returns the external type of the semaphores that semaphore_on creates.
 std::string semaphore_type(Context& context);
 
-// Opens another device of the plugin, or the same device another time if there is only one.
+// Returns the index of another device of the plugin, or of the same device if there is only one.
 uint32_t other_index(Context& context);
 
 }  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for bp.external: memory that leaves the device and comes back, also in another process.
+// Test cases for bp.external: memory that is exported and imported, also by another process.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -64,7 +64,8 @@ void types_are_constant(Context& context) {
   }
 }
 
-// Two buffers over one memory, of one device or of two devices.
+// Two buffers that share memory: an exported buffer, and a buffer that imports a part of it on the
+// same device or on another device.
 struct Twins {
   Twins(Context& given, Device& far_device, uint32_t kind, uint64_t offset)
       : context(given),
@@ -80,7 +81,7 @@ struct Twins {
     handle.bytes -= offset;
     return handle;
   }
-  // Checks that each buffer has the bytes that were written through the other buffer.
+  // Checks that bytes written through one buffer are read through the other buffer.
   void require_one_memory() {
     Buffer own_copy(own.device(), kSharedBytes), far_copy(far, part.bytes);
     Stream own_stream(own.device()), far_stream(far);
@@ -135,7 +136,7 @@ void external_is_an_operand(Context& context) {
   require_same(context, download<uint32_t>(twins.own, words.size()), words, "exported memory as an operand");
 }
 
-// The memory lives until its last buffer and its last descriptor end.
+// The memory must exist until its last buffer is destroyed and its last file descriptor is closed.
 void memory_outlives_its_creator(Context& context) {
   const std::string type = type_with(context, kBothWays);
   Device& device = context.device();
@@ -158,8 +159,8 @@ void memory_outlives_its_creator(Context& context) {
   }
 }
 
-// An export gives a new descriptor, which is closed on exec. An import leaves the caller's
-// descriptor as it is.
+// Each export must return a new file descriptor that is closed on exec. An import must not close the
+// caller's file descriptor.
 void descriptors_are_the_callers(Context& context) {
   const std::string type = type_with(context, kBothWays);
   Device& device = context.device();
@@ -185,7 +186,7 @@ void descriptors_are_the_callers(Context& context) {
   require_same(context, download<unsigned char>(imported, kSharedBytes), data, "memory after several exports");
 }
 
-// Exports an imported buffer again, and a part of it.
+// Imports a part of a buffer, exports the import, and imports the memory again.
 void imports_are_exported(Context& context) {
   const std::string type = type_with(context, kBothWays);
   Device& device = context.device();
@@ -228,7 +229,8 @@ void crosses_processes(Context& context) {
   require_same(context, download<unsigned char>(own, kSharedBytes), contents, "memory that another process wrote");
 }
 
-// An ordinary buffer is exported rightly or refused.
+// The device may refuse to export a buffer that was not created for export. If the device exports
+// the buffer, the import must share the buffer's memory.
 void ordinary_memory(Context& context) {
   const std::string type = type_with(context, kBothWays);
   Device& device = context.device();
@@ -313,7 +315,7 @@ void set_external_type(bp_external_handle& handle, const std::string& type) {
   type.copy(handle.type, sizeof(handle.type) - 1);
 }
 
-// A slot with a type refuses a type that the device does not have.
+// Each slot that takes a type must refuse a type that the device does not have.
 void refuses_types(Context& context) {
   const std::string type = type_with(context, kBothWays);
   Device& device = context.device();
@@ -442,7 +444,8 @@ void add_external_cases(Catalogue& catalogue) {
               [](bp_external_handle& handle) { handle.offset = handle.object_bytes; });
   add_refusal("offset_that_wraps", {BP_INVALID_ARGUMENT},
               [](bp_external_handle& handle) { handle.offset = UINT64_MAX - 4095; });
-  // The stated size of the object is a lie, so only the object itself tells its size.
+  // In these handles, the stated size of the object is too large. The device can detect this only if
+  // it queries the size of the object itself.
   add_refusal("larger_object", {BP_INVALID_ARGUMENT}, [](bp_external_handle& handle) {
     handle.object_bytes += uint64_t{1} << 30;
     handle.bytes = handle.object_bytes - handle.offset;
@@ -465,7 +468,7 @@ void add_external_cases(Catalogue& catalogue) {
   };
   add_number("descriptor_minus_1", [](bp_external_handle& handle) { handle.fd = -1; });
   add_number("closed_descriptor", [](bp_external_handle& handle) { handle.fd = 1'000'000; });
-  // The lower 32 bits are an open descriptor of the right type.
+  // The low 32 bits of this number are a valid file descriptor of the right type.
   add_number("descriptor_of_33_bits", [](bp_external_handle& handle) { handle.fd += int64_t{1} << 32; });
   add_number("least_descriptor", [](bp_external_handle& handle) { handle.fd = INT64_MIN; });
   const auto add_file = [&](const char* what, OpenFile open) {

@@ -137,7 +137,7 @@ void semaphore_crosses_processes(Context& context) {
   require_same(context, download<unsigned char>(to, kSignalBytes), contents, "memory that another process signalled");
 }
 
-// A wait for a value ends when the semaphore has reached the value, and not earlier.
+// A wait for a value must end when the semaphore has reached the value, and not earlier.
 void reaches_values(Context& context, uint64_t start, uint64_t step) {
   Device& device = context.device();
   const Semaphore semaphore = semaphore_on(context, device, start);
@@ -157,14 +157,14 @@ void reaches_values(Context& context, uint64_t start, uint64_t step) {
                   start + step);
   semaphore.signal(signals, start + 2 * step);
   require_end(start + 2 * step);
-  // A signal never lowers a semaphore.
+  // A signal with a lower value must not lower the semaphore.
   semaphore.signal(signals, start + step);
   signals.wait();
   semaphore.wait(waits, start + 2 * step);
   require_end(start + 2 * step);
 }
 
-// A pending wait blocks no other stream and no other work of the host.
+// While a stream waits for a semaphore, other streams and the host must be able to work.
 void wait_blocks_no_other(Context& context) {
   Device& device = context.device();
   const Semaphore semaphore = semaphore_on(context, device);
@@ -261,7 +261,7 @@ void semaphore_import_refuses(Context& context, void (*spoil)(bp_external_handle
   context.require(made == nullptr, "semaphore_import failed and gave a semaphore");
 }
 
-// Memory is no semaphore.
+// The device must not import exported memory as a semaphore.
 void refuses_memory(Context& context) {
   Device& device = context.device();
   const Semaphore own = semaphore_on(context, device);

@@ -38,14 +38,15 @@ class Graph {
 
 using Bindings = std::vector<bp_graph_binding>;
 
-// The calls of bp.graph on the case's device. Each call must succeed, unless its name has `try`.
+// Calls the slots of bp.graph on the case's device. A failure fails the case, except in functions
+// whose names begin with `try`.
 class GraphCalls {
  public:
   explicit GraphCalls(Context& context);
 
   void begin(const Stream& stream, const Bindings& bindings = {}) const;
   bp_status try_begin(const Stream& stream, const bp_graph_desc* desc, ErrorRecord& error) const;
-  // Ends a capture of `nodes` executions and copies.
+  // Ends a capture that contains `nodes` executions and copies.
   Graph end(const Stream& stream, uint64_t nodes) const;
   // Calls graph_end, and requires that the graph is null exactly if the call fails.
   bp_status try_end(const Stream& stream, ErrorRecord& error) const;

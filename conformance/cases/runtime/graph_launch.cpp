@@ -70,7 +70,7 @@ void executes_at_launches_only(Context& context) {
   }
 }
 
-// Each launch adds to the result of the launch before it.
+// Each launch adds to the result of the previous launch.
 void launches_in_order(Context& context) {
   GraphScene scene(context);
   Delay delay(context);
@@ -89,7 +89,7 @@ void launches_in_order(Context& context) {
   }
 }
 
-// Each call of a graph reads the result of the call before it.
+// Each call of a graph reads the result of the previous call.
 void calls_in_order(Context& context) {
   GraphScene scene(context);
   scene.calls.begin(scene.stream);
@@ -105,7 +105,7 @@ void calls_in_order(Context& context) {
   }
 }
 
-// A launch runs after the earlier work of its stream and before the later work.
+// A launch must run after the earlier work and before the later work of its stream.
 void keeps_the_order_of_its_stream(Context& context) {
   GraphScene scene(context);
   Delay delay(context);
@@ -163,7 +163,8 @@ void replaces_ranges(Context& context) {
   scene.require(scene.c, 20, "a range that is both inputs");
 }
 
-// A range of memory of each kind is the source or the destination of a captured copy.
+// A launch replaces the source, and then the destination, of a captured copy. The replaced range is
+// memory of `kind`.
 void replaces_copies(Context& context, uint32_t kind) {
   need_kind(context, kind);
   GraphScene scene(context);
@@ -271,7 +272,7 @@ void streams_join(Context& context) {
   scene.stream.wait_event(join->get());
   scene.sum(scene.stream, scene.d, scene.c, scene.b);
   const Graph graph = scene.calls.end(scene.stream, 3);
-  // The events and the second stream serve only the capture.
+  // A launch must not need the events and the second stream of the capture.
   second.reset();
   fork.reset();
   join.reset();
@@ -285,7 +286,8 @@ void streams_join(Context& context) {
   }
 }
 
-// After the capture, a stream that joined executes its calls again.
+// After the capture has ended, a stream that joined it must execute calls again instead of capturing
+// them.
 void joined_streams_execute_again(Context& context) {
   GraphScene scene(context);
   Stream second(scene.device);

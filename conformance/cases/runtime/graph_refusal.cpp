@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for bp.graph: calls that a graph refuses, and the state after a refusal.
+// Test cases for bp.graph: calls that the device must refuse, and its state after a refusal.
 #include "cases/runtime/cases.hpp"
 #include "cases/runtime/graph.hpp"
 #include "cases/support/add_case.hpp"
@@ -39,7 +39,7 @@ struct RefusalScene {
   std::vector<Stream> joined;  // streams that capture until the end of the case
 };
 
-// Runs `attempt` during a capture. The call must be refused, and the capture goes on.
+// Runs `attempt` during a capture. The device must refuse the call, and the capture must continue.
 using Attempt = std::function<bp_status(RefusalScene&, ErrorRecord&)>;
 void capture_refuses(Context& context, const char* slot, const Attempt& attempt) {
   RefusalScene scene(context);
@@ -103,7 +103,7 @@ bp_status ends_on_a_joined_stream(RefusalScene& scene, ErrorRecord& error) {
   return status;
 }
 
-// An event that was never recorded has completed, so a capture may wait for it.
+// An event that was never recorded is treated as completed, so a capture may wait for it.
 void waits_for_unrecorded_events(Context& context) {
   RefusalScene scene(context);
   Event event(scene.device);
@@ -116,7 +116,8 @@ void waits_for_unrecorded_events(Context& context) {
   scene.require_written(true, "memory of a graph");
 }
 
-// The events of a capture that has ended serve no wait until they are recorded again.
+// After a capture has ended, waits for an event that was recorded in the capture must fail, until
+// the event is recorded again.
 void events_end_with_the_capture(Context& context) {
   RefusalScene scene(context);
   Stream other(scene.device);
@@ -138,7 +139,8 @@ void events_end_with_the_capture(Context& context) {
   other.wait();
 }
 
-// The first stream must wait for all work of the streams that joined.
+// graph_end must fail if the first stream of the capture has not waited for all work of the streams
+// that joined the capture.
 void end_needs_joined_streams(Context& context) {
   RefusalScene scene(context);
   Stream other(scene.device);
@@ -148,7 +150,7 @@ void end_needs_joined_streams(Context& context) {
   other.wait_event(fork.get());
   other.record(join.get());
   scene.stream.wait_event(join.get());
-  scene.copy(other);  // after the point for which the first stream waited
+  scene.copy(other);  // the first stream does not wait for this copy
   ErrorRecord error;
   expect_status(scene.calls.try_end(scene.stream, error), error, "graph_end", {BP_INVALID_ARGUMENT});
   scene.stream.wait();
@@ -169,7 +171,8 @@ void end_needs_a_capture(Context& context) {
   scene.require_written(true, "memory after a refused graph_end");
 }
 
-// Changes the parameters of graph_begin. The stream then executes as before.
+// Changes the parameters of graph_begin so that the device must refuse the call. The stream must
+// then execute calls as before.
 using SpoilBegin = std::function<void(const RefusalScene&, bp_graph_desc&, Bindings&)>;
 void begin_refuses(Context& context, const SpoilBegin& spoil, bp_status status) {
   RefusalScene scene(context);
@@ -183,7 +186,8 @@ void begin_refuses(Context& context, const SpoilBegin& spoil, bp_status status) 
   scene.require_written(true, "memory after a refused graph_begin");
 }
 
-// Changes the bindings of a launch. A refused launch executes nothing.
+// Changes the bindings of a launch so that the device must refuse the launch. A refused launch must
+// execute nothing.
 using SpoilLaunch = std::function<void(const RefusalScene&, Bindings&)>;
 void launch_refuses(Context& context, const SpoilLaunch& spoil) {
   RefusalScene scene(context);

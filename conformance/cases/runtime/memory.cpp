@@ -94,8 +94,9 @@ void free_can_be_had(Context& context) {
       const bp_status status = device->buffer_create(device.get(), &desc, &buffer, &error);
       expect_status(status, error, "buffer_create", {BP_OK, BP_OUT_OF_MEMORY});
       if (status == BP_OUT_OF_MEMORY) {
-        refused = fmt::format("of {} bytes that memory_info says are free buffer_create gives no quarter: {}",
-                              info.free_bytes, error.text(status));
+        refused =
+            fmt::format("memory_info states {} free bytes, and buffer_create cannot allocate a quarter of them: {}",
+                        info.free_bytes, error.text(status));
         break;
       }
       held.emplace_back(device, buffer);

@@ -39,7 +39,7 @@ struct Wrapped {
 };
 Wrapped<Stream> try_wrap_stream(Context& context, Device& device, const bp_native_handle* handle);
 Wrapped<Buffer> try_wrap_buffer(Context& context, Device& device, const bp_native_handle* handle);
-// Like the functions above, except that a failure fails the case.
+// Like try_wrap_stream and try_wrap_buffer, except that a failure fails the case.
 Stream wrap_stream(Context& context, const bp_native_handle& handle);
 Wrapped<Buffer> wrap_buffer(Context& context, const bp_native_handle& handle);
 

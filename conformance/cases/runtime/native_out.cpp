@@ -70,7 +70,8 @@ void buffer_handle_is_constant(Context& context, uint32_t kind) {
   context.require(are_equal(handle_of(context, buffer), handle), "buffer_native gave another handle after use");
 }
 
-// With BP_NATIVE_ADDRESS, the handle contains the address that buffer_address returns.
+// If a handle has the flag BP_NATIVE_ADDRESS, it must contain the address that buffer_address
+// returns.
 void buffer_handle_is_the_address(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -85,7 +86,7 @@ void buffer_handle_is_the_address(Context& context, uint32_t kind) {
                   handle.value, handle.offset, address);
 }
 
-// Two buffers may have the same native object, but they have no byte in common.
+// The handles of two buffers may refer to the same native object, but not to the same bytes.
 void buffer_handles_are_apart(Context& context, uint32_t kind) {
   need_kind(context, kind);
   struct Range {
@@ -161,7 +162,7 @@ void handles_from_threads(Context& context) {
   });
 }
 
-// A slot refuses a null handle and a null result.
+// Each slot must refuse a null object and a null result pointer.
 void out_refuses_null(Context& context) {
   Device& device = context.device();
   const bp_native_api table = native_of(context, device);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kWrapBytes = 65536;
 
-// Checks that a buffer and the buffer that wraps its bytes from `offset` on have the same memory.
+// Wraps the bytes of a buffer from `offset` on. The wrapping buffer must use the same memory.
 void wraps_one_memory(Context& context, uint32_t kind, uint64_t offset) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -122,8 +122,8 @@ void keeps_the_order_of_operators(Context& context) {
   scene.wrapping.wait();
 }
 
-// A wait on one stream covers the work that the other stream enqueued before. The waiting stream is
-// idle otherwise, so the plugin must not conclude from its own work that nothing is pending.
+// A wait on one of two streams over one native stream must cover the earlier work of both streams.
+// The stream on which the case waits has enqueued nothing itself.
 void wait_covers_the_other(Context& context, bool on_wrapping) {
   WrapScene scene(context);
   Stream& waits = on_wrapping ? scene.wrapping : scene.own;
@@ -196,7 +196,8 @@ void wrapping_leaves_nothing(Context& context) {
   });
 }
 
-// The device must use a handle of another open device correctly, or refuse it.
+// The device may refuse a handle of another open device. If the device accepts the handle, the
+// wrapping object must work correctly.
 void of_another_open(Context& context) {
   Device& device = context.device();
   Device other(context.plugin(), context.device_index());
@@ -220,7 +221,7 @@ void of_another_open(Context& context) {
   require_same(context, download<unsigned char>(to, kWrapBytes), data, "work on a stream of another open device");
 }
 
-// Changes the handle of a buffer, and of a stream, so that the slots must refuse it.
+// Changes the handle of a buffer or of a stream so that the slot must refuse it.
 using Spoil = void (*)(bp_native_handle&);
 void refuses_handle(Context& context, bool of_stream, Spoil spoil, bp_status status) {
   Device& device = context.device();
@@ -244,7 +245,7 @@ void set_type(bp_native_handle& handle, const char* type) {
   std::strncpy(handle.type, type, sizeof(handle.type) - 1);
 }
 
-// The device must not accept the handle of an object of one kind as a handle of the other kind.
+// stream_wrap must refuse the handle of a buffer, and buffer_wrap must refuse the handle of a stream.
 void refuses_the_other_kind(Context& context) {
   Device& device = context.device();
   const Stream own(device);

@@ -161,7 +161,8 @@ void later_work_is_not_waited_for(Context& context) {
     scene.producer.wait();
     if (pending) return;
   }
-  context.not_claimed("a stream's wait never ended before the work enqueued after the record: streams alternate");
+  context.not_claimed(
+      "a stream's wait never ended before work that was enqueued after event_record: streams alternate");
 }
 
 void fan_out(Context& context, unsigned count) {

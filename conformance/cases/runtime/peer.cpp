@@ -88,8 +88,8 @@ struct PeerCopy {
   Buffer dst, src;
 };
 
-// Copies parts of different sizes, on a stream of each of the two devices. Bytes next to the parts
-// do not change.
+// Copies parts of different sizes on a stream of each of the two devices. Bytes next to the target
+// must not change.
 void copies_exactly(Context& context, uint32_t dst_kind, uint32_t src_kind, bool into_far) {
   need_kind(context, dst_kind);
   need_kind(context, src_kind);
@@ -115,7 +115,7 @@ void copies_exactly(Context& context, uint32_t dst_kind, uint32_t src_kind, bool
   }
 }
 
-// A copy to a peer follows the earlier work of its stream, and precedes the later work.
+// A copy from a peer must run after the earlier work and before the later work of its stream.
 void copies_in_order(Context& context) {
   PeerCopy copy(context, BP_MEMORY_DEVICE, BP_MEMORY_DEVICE, false);
   Delay delay(context);
@@ -135,7 +135,8 @@ void copies_in_order(Context& context) {
   }
 }
 
-// Returns immediately, like every enqueue call: the copy waits in the stream, not the host.
+// peer_copy must return immediately, like every enqueue call, even if earlier work on the stream is
+// pending.
 void copy_does_not_wait(Context& context) {
   if (context.device().has(BP_CAP_SYNCHRONOUS)) context.not_claimed("the device is synchronous");
   PeerCopy copy(context, BP_MEMORY_DEVICE, BP_MEMORY_DEVICE, false);

@@ -15,9 +15,10 @@ bp_peer_api peer_of(Context& context, Device& device);
 // The case's device and a peer. The peer is another device of the plugin, or the same device opened
 // another time if there is only one.
 struct Peers {
-  // Ends the case as not claimed if a direction lacks one of `uses`. Enables both directions.
+  // Ends the case as not claimed if a direction lacks one of `uses`. Unless `uses` is 0, enables both
+  // directions.
   Peers(Context& given, uint32_t uses);
-  // Returns the uses that peer_query gives.
+  // Returns the uses that `device` reports for its peer `of` (peer_query).
   uint32_t query(Device& device, Device& of) const;
   Context& context;
   Device& own;

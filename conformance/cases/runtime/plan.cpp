@@ -46,7 +46,7 @@ void check_plan(Context& context, const bph_op_info& op, uint32_t dtype) {
   const Plan plan(device, desc.get());
   const bp_plan_info& info = plan.info;
   constexpr uint32_t known = BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC | BP_PLAN_SIZED_WORKSPACE | BP_PLAN_SPECIALIZABLE;
-  context.require((info.flags & ~known) == 0, "bp_plan_info.flags {:#x} holds unknown bits", info.flags);
+  context.require((info.flags & ~known) == 0, "bp_plan_info.flags {:#x} contains unknown bits", info.flags);
   const auto beyond = [](uint32_t mask, size_t count) { return count < 32 && (mask >> count) != 0; };
   context.require(!beyond(info.stage_inputs, desc.inputs().size()), "stage_inputs {:#x} names operands beyond {}",
                   info.stage_inputs, desc.inputs().size());
@@ -81,15 +81,16 @@ void question(Context& context, const bph_op_info& op, uint32_t dtype) {
                   status_name(status), status_name(without_plan));
   create(device, desc.get(), nullptr, again, of_second);
   if (status != BP_OK) context.not_claimed("{}", error.message);
-  context.require(agrees_with(checked, made), "plan_create fills other facts if its output is null");
-  context.require(same_facts(checked, again), "plan_create fills other facts for an equal descriptor");
+  context.require(agrees_with(checked, made), "plan_create returns other plan properties if its output is null");
+  context.require(same_facts(checked, again), "plan_create returns other plan properties for an equal descriptor");
 }
 
 void of_two_devices(Context& context, const bph_op_info& op) {
   Device other(context.plugin(), context.device_index());
   OpDesc desc = sample(op, usual_dtype(op));
   const Plan first(context.device(), desc.get()), second(other, desc.get());
-  context.require(same_facts(first.info, second.info), "two opens of a device make different plans of one descriptor");
+  context.require(same_facts(first.info, second.info),
+                  "the plans for one descriptor have different properties on two open devices");
 }
 
 // Checks that plan_create returns equal plan properties for all sizes of a class. Only the
@@ -113,10 +114,10 @@ void check_class(Context& context, const bph_op_info& op) {
   const Plan other(device, large.get());
   context.require(other.info.flags == plan.info.flags && other.info.stage_inputs == plan.info.stage_inputs &&
                       other.info.stage_outputs == plan.info.stage_outputs,
-                  "two descriptors of one class of an any-size plan have different facts");
+                  "an any-size plan has different properties for two descriptors of its class");
   if ((plan.info.flags & BP_PLAN_SIZED_WORKSPACE) == 0) {
     context.require(other.info.workspace_bytes == plan.info.workspace_bytes,
-                    "an any-size plan without BP_PLAN_SIZED_WORKSPACE wants {} bytes for one size and {} for another",
+                    "an any-size plan without BP_PLAN_SIZED_WORKSPACE needs {} bytes for one size and {} for another",
                     plan.info.workspace_bytes, other.info.workspace_bytes);
     return;
   }

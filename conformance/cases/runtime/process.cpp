@@ -27,7 +27,7 @@ namespace {
 
 void exits(Context& context, const char* probe) {
   const ProbeEnd end = run_probe(probe, context.path(), context.device_index());
-  context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
+  context.require(end.ok, "the process of the probe {} ended with {}", probe, end.how);
 }
 
 // Forks while the stream may be busy. The child process only exits, and the work of the parent
@@ -187,7 +187,7 @@ void logs_to_its_own_host(Context& context) {
   context.require(of_the_worker.count() == before, "an instance logged to a host that is not its own: {}",
                   of_the_worker.lines().empty() ? "" : of_the_worker.lines().back());
   for (LogHost* host : {&first, &second})
-    for (const std::string& line : host->lines()) context.require(is_text(line), "a log line is no UTF-8 text");
+    for (const std::string& line : host->lines()) context.require(is_text(line), "a log line is not UTF-8 text");
 }
 
 // Uses two hosts with one device each. The copies of both hosts are pending at once.

@@ -37,7 +37,7 @@ void polling_ends(Context& context) {
     expect_status(status, error, "stream_wait", {BP_OK, BP_TIMEOUT});
     std::this_thread::yield();
   }
-  context.require(status == BP_OK, "a stream was polled for 20 seconds and never was ready");
+  context.require(status == BP_OK, "a stream was polled for 20 seconds and was never ready");
   require_same(context, download<unsigned char>(to, 4096), data, "a copy that a poll said has ended");
 }
 
@@ -147,7 +147,7 @@ void run_side_by_side(Context& context) {
     if (pending) return;
   }
   context.not_claimed(
-      "three streams never ended a small copy before a fourth had ended its long queue: they alternate");
+      "three streams never completed a small copy before a fourth completed its long queue: work is serialized");
 }
 
 void from_thread_to_thread(Context& context) {

@@ -14,9 +14,9 @@ constexpr uint64_t kStepNs = 1'000'000;
 constexpr uint64_t kLeastBytes = 2u << 20, kMostBytes = 256u << 20;
 constexpr uint64_t kMostCopies = 200;
 
-// Returns the nanoseconds that one additional copy takes in a queue. This is the time of two copies
-// minus the time of one copy, which excludes submission and wait. Each time is the minimum of
-// several measurements, because load can only lengthen a measurement.
+// Returns the nanoseconds that one additional copy takes in a queue: the time of two copies minus the
+// time of one copy. The difference excludes the time for submission and wait. Each time is the minimum
+// of several measurements, because load can only lengthen a measurement.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
   Stream stream(device);
   const auto timed = [&](unsigned count) {
@@ -112,7 +112,7 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
     // least half of the attempts without `action` find the work pending.
     const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
     if (nothing.pending >= kDelayAttempts / 2)
-      context.fail("{} waits for the device: never was work pending when it returned", slot);
+      context.fail("{} waits for the device: work was never pending when it returned", slot);
     if (nothing.pending == 0 && nothing.long_polls >= kDelayAttempts / 2)
       context.fail(
           "stream_wait with timeout 0 waits for the device: it never returned TIMEOUT, and lasted as long as the work");

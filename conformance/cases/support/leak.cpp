@@ -23,8 +23,8 @@ constexpr size_t kSamples = 4;
 // The cycle does not leak if no floor rises in this number of cycles. These cycles form at least
 // two and at most four rounds.
 constexpr size_t kQuietCycles = 256;
-// Maximum number of cycles, unless 64 rounds have more cycles. By then a pool has stopped growing
-// or grows more slowly.
+// Maximum number of cycles, unless 64 rounds have more cycles. After so many cycles, a pool has
+// stopped growing or grows more slowly.
 constexpr size_t kMostCycles = 32768;
 constexpr size_t kMostRounds = 64;
 constexpr auto kPatience = std::chrono::seconds(8);
@@ -164,8 +164,8 @@ class Rounds {
     return floors;
   }
 
-  // Compares the growth in the last quarter of the rounds with the growth in the two quarters
-  // before. A pool grows more slowly with time, but a leak does not.
+  // Compares the growth in the last quarter of the rounds with the growth in the second and the third
+  // quarter. A pool grows more slowly with time, but a leak does not.
   std::string leak_of(size_t figure) const {
     const size_t rounds = growths_.size(), quarter = rounds / 4;
     if (quarter == 0) return {};
@@ -181,8 +181,8 @@ class Rounds {
     const uint64_t last = sum(3), earlier = std::max(sum(1), sum(2));
     if (last < kFigures[figure].least || last < earlier / 4 * 3 || growing < (quarter + 1) / 2) return {};
     return fmt::format(
-        "{} {} remain after {} cycles, and no fewer in the last of {} than in the first: a pool comes to an end, a "
-        "leak does not",
+        "{} {} remain after the last {} of {} cycles, and the growth has not slowed: a pool stops growing, but a leak "
+        "does not",
         last, kFigures[figure].unit, quarter * count_, rounds * count_);
   }
 
