@@ -246,7 +246,7 @@ class Device {
     detail::call_later<decltype(bph_device_get_native)>("bph_device_get_native", get(), index, &handle);
     return handle;
   }
-  // Returns the uses BP_PEER_* that this device has for the peer's objects; see
+  // Returns a mask of BP_PEER_*, which states how this device can use the peer's objects; see
   // bph_device_query_peer.
   uint32_t query_peer(const Device& peer) const {
     uint32_t uses = 0;
@@ -460,7 +460,7 @@ class Semaphore {
     detail::call_later<decltype(bph_semaphore_create)>("bph_semaphore_create", device, type, value, &handle);
     handle_.reset(handle);
   }
-  // Creates a semaphore that is the semaphore of a handle; see bph_semaphore_import.
+  // Imports the semaphore of a handle; see bph_semaphore_import.
   static Semaphore import_external(bph_device* device, const bp_external_handle& external) {
     Semaphore semaphore;
     bph_semaphore* handle = nullptr;
