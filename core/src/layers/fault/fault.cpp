@@ -259,7 +259,7 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   FaultPlugin& own = of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
-    // The plugin itself refuses a null pointer.
+    // The plugin itself refuses a null `out`.
     if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
     std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
     if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");

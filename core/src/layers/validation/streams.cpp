@@ -202,13 +202,13 @@ struct Awaited {
   bool known() const { return !event->recording() && event->records == records; }
 };
 
-// Refuses a wait of the host for a point of a capture.
+// Refuses a host wait for an event that was last recorded in a capture.
 void refuse_captured(const Call& call, const CheckedEvent& event) {
   if (event.graph == nullptr) return;
   call.refuse(rule::kCaptureEvent, "the event was last recorded in a capture; record it outside of captures");
 }
 
-// Refuses a wait of a stream that would cross the bounds of a capture.
+// Refuses a stream wait that would connect a capture with work outside the capture.
 void check_capture(const Call& call, const CheckedStream& stream, const CheckedEvent& event) {
   const bool outside = event.graph == nullptr;
   if (outside && (!stream.captures() || event.records == 0)) return;
