@@ -426,7 +426,7 @@ BPH_API bp_status bph_buffer_create_external(bph_device* device, const bph_buffe
  * until all file descriptors are closed and all buffers over the memory are released, in every
  * process. Other devices and processes may use the memory after a host wait or a semaphore wait.
  * Errors: UNSUPPORTED if the plugin does not export the memory as `type`; INVALID_ARGUMENT for a
- *         buffer of core's cache, which shares its memory with other buffers; OUT_OF_MEMORY.
+ *         buffer from core's cache, which shares its memory with other buffers; OUT_OF_MEMORY.
  * Since:  0.3. */
 BPH_API bp_status bph_buffer_export(bph_buffer* buffer, const char* type, bp_external_handle* out, bp_error* error);
 /* Creates a buffer over the memory of a handle. The caller keeps handle->fd, and may close it after
@@ -439,7 +439,7 @@ BPH_API bp_status bph_buffer_import_external(bph_device* device, const bp_extern
 /* Creates a buffer of `device` over the memory of `buffer`, which belongs to another device. The
  * new buffer keeps `buffer` alive. The caller orders the work of both devices.
  * Errors: UNSUPPORTED if the plugin does not map the memory (BP_PEER_OPERAND); INVALID_ARGUMENT for
- *         a buffer of the same device or of core's cache; OUT_OF_MEMORY.
+ *         a buffer of the same device or from core's cache; OUT_OF_MEMORY.
  * Since:  0.3. */
 BPH_API bp_status bph_buffer_map_peer(bph_device* device, bph_buffer* buffer, bph_stream* stream, bph_buffer** out,
                                       bp_error* error);
@@ -624,12 +624,12 @@ BPH_API bp_status bph_semaphore_wait(bph_semaphore* semaphore, bph_stream* strea
 BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src,
                            uint64_t src_offset, uint64_t bytes, uint32_t flags, bp_error* error);
 /* Copies from pageable host memory, which is borrowed until the stream has executed the copy. With
- * BPH_COPY_SOURCE_FREE the caller may change the source when the call returns. With this flag, a
- * device with HOST memory stages up to 4 MiB without a wait, and the staging is counted. On other
- * devices the call waits for the copy. If the plugin has no slot for pageable memory, every copy is
- * staged and the source is free when the call returns. Staging beyond 4 MiB waits for earlier
- * chunks, unless the stream is SHARED and memory suffices for the whole copy. Staging to a HOST
- * buffer waits for the stream.
+ * BPH_COPY_SOURCE_FREE the caller may change the source when the call returns. With this flag, this
+ * library stages up to 4 MiB without a wait if the device has HOST memory, and counts the staging.
+ * If the device has no HOST memory, the call waits for the copy. If the plugin has no slot for
+ * pageable memory, this library stages every copy, and the source is free when the call returns.
+ * Staging beyond 4 MiB waits for earlier chunks, unless the stream is SHARED and memory suffices
+ * for the whole copy. Staging to a HOST buffer waits for the stream.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED for unknown flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,

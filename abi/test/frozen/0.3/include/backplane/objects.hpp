@@ -179,7 +179,8 @@ class Buffer {
   }
 
   bph_buffer* get() const noexcept { return handle_.get(); }
-  // Returns a handle of the memory, whose descriptor the caller closes; see bph_buffer_export.
+  // Returns a handle of the memory. The caller closes the handle's file descriptor; see
+  // bph_buffer_export.
   bp_external_handle export_as(const char* type) const {
     auto handle = detail::sized<bp_external_handle>();
     detail::call_later<decltype(bph_buffer_export)>("bph_buffer_export", get(), type, &handle);
@@ -470,7 +471,8 @@ class Semaphore {
   }
 
   bph_semaphore* get() const noexcept { return handle_.get(); }
-  // Returns a handle, whose descriptor the caller closes; see bph_semaphore_export.
+  // Returns a handle of the semaphore. The caller closes the handle's file descriptor; see
+  // bph_semaphore_export.
   bp_external_handle export_as(const char* type) const {
     auto handle = detail::sized<bp_external_handle>();
     detail::call_later<decltype(bph_semaphore_export)>("bph_semaphore_export", get(), type, &handle);
