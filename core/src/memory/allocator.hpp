@@ -87,7 +87,8 @@ class Allocator {
   Block& import_block(const bph_import_desc& desc);
   // Makes a block over native memory. `native` has been checked, except for its type and value.
   Block& wrap_block(const bp_native_handle& native);
-  // Makes a block with memory that `create`, the slot buffer_create_external, exports as `type`.
+  // Makes a block with memory from `create`, the slot buffer_create_external. The memory can be
+  // exported as `type`.
   Block& external_block(const bph_buffer_desc& desc, const char* type, Stream* stream,
                         decltype(bp_external_api::buffer_create_external) create);
   // Calls `slot`, the slot buffer_import, and makes a block over the memory of `handle`. handle.bytes is not 0.

@@ -101,7 +101,8 @@ void lose(FaultDevice& device) {
   }
 }
 
-// Returns true if the layer fails the stream with this call (`now`) or has already failed it.
+// Returns true if the layer fails the stream at this call (`now`), or if an earlier call has failed
+// the stream.
 bool failed(FaultDevice& device, bp_stream* stream, bool now) {
   const std::lock_guard lock(device.mutex);
   const auto found = device.streams.find(stream);

@@ -289,7 +289,7 @@ void check_kinds(const Call& call, const CheckedBuffer& to, const CheckedBuffer&
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers) {
   for (CheckedBuffer* buffer : buffers) {
     call.occupy(buffer->calls);
-    // Each running call adds at most one point.
+    // Reserves one point for each running call, because each call adds at most one point.
     buffer->uses.reserve(buffer->uses.size() + buffer->calls);
   }
 }

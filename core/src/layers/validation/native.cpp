@@ -24,7 +24,7 @@ bool has_type(const bp_native_handle& handle) {
 }
 
 // Calls a slot that returns a handle. `forward` receives the handle that the plugin fills. `bytes`
-// are the bytes of the buffer, or 0 for other objects.
+// is the size of the buffer in bytes, or 0 for other objects.
 template <class Forward>
 bp_status handle_of(Call& call, Slot slot, CheckedStream* stream, uint64_t bytes, bp_native_handle* out,
                     bp_error* error, Forward&& forward) {
