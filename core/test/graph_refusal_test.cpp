@@ -14,8 +14,8 @@ TEST(GraphRefusal, WaitsAndOtherCallsAreNotRecorded) {
   Owned<bph_event> outside;
   EXPECT_OK(bph_event_create(host.device, 0, outside.out(), &error));
   host.begin();
-  EXPECT_OK(
-      bph_stream_wait_event(host.stream, outside, &error));  // an event that was never recorded is treated as completed
+  // An event that was never recorded is treated as completed.
+  EXPECT_OK(bph_stream_wait_event(host.stream, outside, &error));
   EXPECT_OK(bph_event_record(outside, other, &error));
   const char* text = "records a graph";
   Floats values(4);

@@ -43,7 +43,7 @@ class OwnEvent {
     check_enqueue(stream, "stream_wait_event",
                   stream.api->stream_wait_event(device_.handle, stream.handle, event_, &error), error);
   }
-  // Makes a stream of another device wait.
+  // Makes a stream of another device wait for the event.
   void make_peer_wait(Stream& stream, const PeerAccess& access) {
     bp_error error = fresh_error();
     const bp_status status =
