@@ -101,7 +101,8 @@ bp_status event_native(bp_device* handle, bp_event* event, bp_native_handle* out
       CheckedEvent& state = call.object(event, "event");
       call.occupy(state.calls);
       if (state.recording()) {
-        call.refuse(rule::kEventOneRecord, "a record of event {} runs; ask for its handle afterwards", fmt::ptr(event));
+        call.refuse(rule::kEventOneRecord, "another call records event {}; request the handle afterwards",
+                    fmt::ptr(event));
       }
     }
     const auto function = native_slot(call, Slot::event_native, &bp_native_api::event_native);

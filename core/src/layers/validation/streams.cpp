@@ -150,7 +150,7 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
       const std::lock_guard lock(call.device().mutex);
       state = &call.object(event, "event");
       if (state->recording()) {
-        call.refuse(rule::kEventOneRecord, "another record of event {} runs; record it once at a time",
+        call.refuse(rule::kEventOneRecord, "another call records event {}; make one such call at a time",
                     fmt::ptr(event));
       }
       line = &call.occupy_stream(stream);
