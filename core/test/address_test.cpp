@@ -146,7 +146,7 @@ TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
   EXPECT_EQ(about.flags, BPH_BUFFER_ADDRESS_NATIVE);
   EXPECT_EQ(about.address, options.address);
   EXPECT_TRUE(is_reserved(about.address));
-  // A second device reports the first device's address for its own memory.
+  // Opens a second device, whose memory has the same address as the first device's memory.
   {
     OpenDevice other(options);
     bph_buffer* b = other.create(1u << 20);

@@ -23,7 +23,7 @@ class CopiesTest : public MemoryTest {
     options.copy_in = options.copy_out = true;
     return options;
   }
-  // Returns the content of `buffer` after all work that was enqueued on stream `on`.
+  // Waits for all work that was enqueued on stream `on`, and returns the content of `buffer`.
   std::string read(bph_stream* on, bph_buffer* buffer, uint64_t bytes) {
     std::string got(bytes, 0);
     EXPECT_EQ(bph_copy_out(on, got.data(), buffer, 0, bytes, 0, nullptr), BP_OK);
@@ -179,8 +179,8 @@ class TwoDevicesTest : public CopiesTest {
     open(here_options);
     far.emplace(far_options);
   }
-  // Pending work of this device's streams can keep buffers of the far device alive, so the objects
-  // of this device are released first.
+  // Pending work on streams of the device `opened` can keep buffers of the device `far` alive, so
+  // the objects of `opened` are released first.
   void close_both() {
     if (far) opened->release_objects();
     far.reset();

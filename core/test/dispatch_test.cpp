@@ -242,8 +242,8 @@ TEST(Dispatch, BadCallsAreRefused) {
   EXPECT_OK(bph_execute(host.stream, &call, &error));
 }
 
-// The key of a plan truncates counts. A known descriptor must therefore not match a count that is
-// equal only after truncation.
+// The key of a cached plan stores only the low bits of the operand counts. A call must not match a
+// cached plan if the counts are equal only in these bits.
 TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   Host host(reference);
   const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});

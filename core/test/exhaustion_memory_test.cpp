@@ -33,7 +33,8 @@ class ExhaustionMemory : public ::testing::Test {
     ASSERT_EQ(bph_plugin_load(registry, path.c_str(), plugin.out(), &error), BP_OK) << error.message;
   }
 
-  // Opens a device with two streams and runs `body`, which returns the first status that is not OK.
+  // Opens a device with two streams and runs `body`. `body` returns the status of its first call
+  // that does not return OK.
   template <class Body>
   fault_points::Result sweep(const char* what, Body body) {
     return fault_points::sweep(what, fault_points::memory, [&]() -> bp_status {

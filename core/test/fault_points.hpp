@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failure injection: every allocation, file call, dlopen and thread creation of a test program is a
-// numbered point. A sweep repeats a call. Each repetition makes another point fail, either alone or
-// with all later points.
+// Failure injection. Every allocation, file call, dlopen call and thread creation of a test program
+// is a fault point, and the fault points of a run are numbered. A sweep repeats a call. Each
+// repetition makes another point fail, either alone or with all later points.
 //
 // Link fault_points.cpp and fault_interpose.c into the test program. Only calls by the thread that
 // called `arm` are points.

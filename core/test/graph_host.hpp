@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records graphs on a host of a test, with and without the plugin's bp.graph.
+// Fixture that records graphs through the host API, with and without the plugin's bp.graph.
 #pragma once
 
 #include "host.hpp"

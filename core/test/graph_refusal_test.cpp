@@ -14,7 +14,8 @@ TEST(GraphRefusal, WaitsAndOtherCallsAreNotRecorded) {
   Owned<bph_event> outside;
   EXPECT_OK(bph_event_create(host.device, 0, outside.out(), &error));
   host.begin();
-  EXPECT_OK(bph_stream_wait_event(host.stream, outside, &error));  // never recorded, so it has completed
+  // An event that was never recorded is treated as completed.
+  EXPECT_OK(bph_stream_wait_event(host.stream, outside, &error));
   EXPECT_OK(bph_event_record(outside, other, &error));
   const char* text = "records a graph";
   Floats values(4);
@@ -105,7 +106,7 @@ TEST(GraphRefusal, TheFirstStreamWaitsForTheOthers) {
   EXPECT_FAILS(bph_graph_end(other, host.graph.out(), nullptr, &error), BP_INVALID_ARGUMENT, "joined");
   EXPECT_OK(bph_execute(other, &add, &error));
   EXPECT_FAILS(bph_graph_end(host.stream, host.graph.out(), nullptr, &error), BP_INVALID_ARGUMENT, "waited for 0");
-  // The recording is discarded, and both streams execute again.
+  // The recording is discarded, and both streams execute calls again.
   EXPECT_OK(bph_execute(other, &add, &error));
   EXPECT_OK(bph_stream_wait(other, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(host.values(host.c), (Floats{11, 22, 33, 44}));
@@ -189,7 +190,7 @@ TEST(GraphRefusal, BindingsAreChecked) {
   desc.flags = 0;
   desc.binding_count = 1;
   EXPECT_FAILS(bph_graph_begin(host.stream, &desc, &error), BP_INVALID_ARGUMENT, "null address");
-  EXPECT_OK(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error));  // no recording began
+  EXPECT_OK(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error));  // succeeds, because the stream records no graph
 }
 
 TEST(GraphRefusal, ReplacementsAreChecked) {

@@ -158,7 +158,7 @@ TEST_P(GraphTest, StreamsJoinThroughEvents) {
   EXPECT_EQ(host.values(d), (Floats{0, 0, 0, 0}));
   host.launch();
   EXPECT_EQ(host.values(host.c), (Floats{42, 84, 126, 168}));
-  // The stream that joined executes again.
+  // After the recording, the stream that joined it executes calls again.
   EXPECT_OK(bph_execute(second, &on_second, &error));
   EXPECT_OK(bph_stream_wait(second, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(host.values(d), (Floats{52, 104, 156, 208}));

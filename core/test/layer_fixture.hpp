@@ -22,7 +22,8 @@
 
 namespace backplane::core::test {
 
-// An execution of out = a + b with four f32 per operand. Tests change parts of it.
+// An execution of out = a + b with four f32 elements per operand. Tests change parts of the
+// execution.
 struct Addition {
   bp_tensor_desc views[3] = {};  // views of `a`, `b` and `out`
   bp_operand operands[3] = {};

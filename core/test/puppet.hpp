@@ -21,8 +21,8 @@ struct Puppet : SlotFailures {
   Puppet(const Puppet&) = delete;
   Puppet& operator=(const Puppet&) = delete;
 
-  // The effects of the next call of a slot, in addition to its result. All but `act` break the ABI.
-  // The call removes the entry from `next`.
+  // The effects of the next call of a slot, in addition to its result. Each field except `act`
+  // breaks the ABI. The call removes the entry from `next`.
   struct Effects {
     bool fill = true;       // fill the error record on a failure
     bool touch = false;     // write the error record although the call does not fail
@@ -40,10 +40,10 @@ struct Puppet : SlotFailures {
   uint64_t workspace = 0;  // result of plan_workspace
   bp_memory_info memory = {sizeof(bp_memory_info), 0, 1000, 500};
   uint32_t import_kind = BP_MEMORY_SHARED;
-  // The handle that the slots of bp.native return, and the kind of wrapped buffers.
+  // The handle that the slots of bp.native return.
   bp_native_handle handle = {sizeof(bp_native_handle), 0, 7, 0, 0, "puppet.handle"};
   uint64_t graph_nodes = 0;                  // number of nodes that graph_end states
-  uint32_t wrapped_kind = BP_MEMORY_DEVICE;  // also of mapped and of imported buffers
+  uint32_t wrapped_kind = BP_MEMORY_DEVICE;  // memory kind of wrapped, mapped and imported buffers
   // The handle that the slots of bp.external return, and the result of peer_query.
   bp_external_handle exported = {sizeof(bp_external_handle), 0, -1, 0, 0, 0, {}, "puppet.file", {}};
   uint32_t peer_uses = BP_PEER_COPY | BP_PEER_OPERAND | BP_PEER_WAIT;

@@ -195,8 +195,8 @@ TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
   EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED, "broken");
 }
 
-// A host callback may need a lock (e.g. Python's). Another thread may hold that lock while it waits
-// for the stream's lock.
+// A host callback may need a lock, such as Python's global lock. Another thread may hold that lock
+// while it waits for the stream's lock.
 TEST_F(SharedStreamTest, LogLinesComeAfterTheTurn) {
   open();
   Log log;

@@ -71,7 +71,7 @@ TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   EXPECT_EQ(bytes, 0u);
 }
 
-// The sizes describe a table that grew twice since version 0.2, as in rules/tables.hpp.
+// The sizes describe a table that has grown twice since version 0.2, as in rules/tables.hpp.
 TEST(Table, ItsLengthIsThatOfItsVersion) {
   constexpr rules::TableSize sizes[] = {{BP_VERSION(0, 2), 24}, {BP_VERSION(0, 4), 32}, {BP_VERSION(1, 1), 56}};
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 1)), 0u);

@@ -85,7 +85,7 @@ TEST_F(ValidationGraphTest, GraphsAreChecked) {
   EXPECT_OK(begin(s, &error, {{a, 0, 1024}}));
   EXPECT_OK(api->plan_execute(device, s, p, &work.execution, &error));
   EXPECT_OK(api->copy(device, s, c, 0, b, 0, 16, &error));
-  // Captured work is not pending, but its objects must live.
+  // Captured work is not pending, but the objects that it uses must stay alive.
   logged(rule::kGraphUses, [&] { api->plan_destroy(device, p); });
   logged(rule::kGraphUses, [&] { api->buffer_destroy(device, c); });
   bp_graph* const graph = end(s, 2);

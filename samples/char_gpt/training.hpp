@@ -18,7 +18,8 @@ struct Schedule {
   // Number of steps of the whole training run. The last learning rate is a tenth of the peak.
   int64_t steps = 2400;
   int64_t batch = 4;  // texts per step; each text has `context` characters
-  // Must divide `batch`. A different number changes the order in which gradients are added.
+  // Number of streams, which must divide `batch`. Another number changes the order in which
+  // gradients are added.
   int64_t streams = 2;
   double peak_rate = 2e-3;  // learning rate after the warm-up
   uint64_t seed = 1;        // seed of the initial weights and of each step's text

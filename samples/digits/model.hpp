@@ -13,8 +13,8 @@
 
 namespace digits {
 
-// Images in device memory as [count, 10, 10]. Because of a border of zeros, images shifted by one
-// pixel are a view.
+// Images in device memory as [count, 10, 10]. Each image has a border of zeros, so a view can shift
+// all images by one pixel.
 class DeviceImages {
  public:
   DeviceImages(const backplane::Stream& stream, const Images& images);

@@ -58,7 +58,8 @@ static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t
     return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: a struct_size is %u, at least %u is needed; set it to sizeof",
                 given, least);
   if (given > BP_STRUCT_LIMIT)
-    return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: a struct_size is %u, more than any; set it to sizeof", given);
+    return fail(error, BP_INVALID_ARGUMENT, 0,
+                "plain_c: a struct_size is %u, more than any struct has; set it to sizeof", given);
   for (uint32_t i = size; i < given; ++i)
     if (((const char*)in)[i] != 0)
       return fail(error, BP_UNSUPPORTED, 0, "plain_c: a struct has a field at byte %u, unknown here; update the plugin",

@@ -25,7 +25,7 @@ void require_match(const std::string& filter, const Inventory& inventory) {
     if (filter != candidate.name) continue;
     throw Failure(
         kExitFinding, bph_status_name(candidate.status),
-        fmt::format("plugin '{}' is there and unusable: {}; run: backplane doctor", filter, candidate.message));
+        fmt::format("plugin '{}' was found but is unusable: {}; run: backplane doctor", filter, candidate.message));
   }
   std::vector<std::string> names;
   for (const FoundPlugin& plugin : inventory.plugins) names.push_back(plugin.candidate.name);

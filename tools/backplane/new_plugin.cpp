@@ -35,7 +35,7 @@ void check_name(const Session& session, const std::string& name) {
   const Registry registry = open_registry(session, false);
   for (const bph_candidate& candidate : candidates(registry)) {
     if (name == candidate.name)
-      fail_usage("new: a plugin is named '{}' already: {}; choose another name", name, candidate.manifest);
+      fail_usage("new: a plugin is already named '{}': {}; choose another name", name, candidate.manifest);
   }
 }
 

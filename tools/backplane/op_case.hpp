@@ -29,7 +29,8 @@ struct Operand {
 // The properties that the user or the subcommand `info` specifies. All other properties are
 // derived or have a default.
 struct OpRequest {
-  // T of the dtype rule. If 0, T is the first of f32, i32, u32, u8 and bool that is legal.
+  // The dtype T of the operator's dtype rule. If 0, T is the first legal dtype in the list f32,
+  // i32, u32, u8, bool.
   uint32_t dtype = 0;
   uint32_t out_dtype = 0;  // output dtype, if the dtype rule allows several
   // Shapes of the inputs, in order. If the operator has no inputs, the list contains the shape of

@@ -45,7 +45,7 @@ struct Session {
   std::optional<std::string> plugin_path;
   std::string out;  // text for standard output
 
-  // Makes a JSON document of the command. The document begins with the name and version of its
+  // Makes a JSON document for the output. The document begins with the name and version of its
   // schema.
   static Json document(const char* schema) {
     Json json;

@@ -41,7 +41,7 @@ struct RunOptions {
 int run(Session& session, const RunOptions& options);
 
 struct BenchOptions {
-  std::string null_plugin;  // path of the library; empty means the installed one
+  std::string null_plugin;  // path of the null plugin's library; empty means the installed library
   std::string device = "reference:0";
   uint32_t batches = 41;
   uint32_t calls = 20000;

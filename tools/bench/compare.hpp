@@ -31,9 +31,9 @@ struct Comparison {
 // and its medians differ by more than the fraction `least`.
 Comparison compare_metrics(const std::vector<Metric>& before, const std::vector<Metric>& after, double least);
 
-// The figures and the schema of a JSON report of `bench ops`, `model` or `memory`. Keys call the
-// device "device", so that reports of two plugins are comparable. read_figures throws Failure with
-// `path` and the reason.
+// The figures and the schema of a JSON report of `bench ops`, `model` or `memory`. In the keys, the
+// device has the name "device", so that reports of two plugins are comparable. read_figures throws
+// Failure with `path` and the reason.
 struct ReportFigures {
   std::string schema, device;
   std::vector<Metric> metrics;

@@ -13,8 +13,8 @@ class DeviceModel final : public Contestant {
   // `data` comes from graph.make_data(). The model keeps no reference to `graph` or `data`.
   DeviceModel(const Device& device, const ModelGraph& graph, const std::vector<HostBlock>& data);
 
-  // Replaces the nodes by the nodes of `graph`, which must have the same values. An example is the
-  // graph of a decode step with another cache length.
+  // Replaces the nodes by the nodes of `graph`, whose list of values must equal the list of the
+  // constructor's graph. An example is the graph of a decode step with another cache length.
   void use_nodes(const ModelGraph& graph);
   double time(uint32_t calls, bool wait_each) override;
   // Returns the values whose role is output, in order.

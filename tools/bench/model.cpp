@@ -110,7 +110,7 @@ class ModelBench {
     if (contestant == nullptr) return nullptr;
     result.first_ns = contestant->first_ns().value_or(0);
     if (contestant->outputs().size() != expected.size()) {
-      result.reason = fmt::format("it gave {} of {} outputs: so its work cannot be compared",
+      result.reason = fmt::format("it returned {} of {} outputs, so its work cannot be compared",
                                   contestant->outputs().size(), expected.size());
       return nullptr;
     }
@@ -120,8 +120,8 @@ class ModelBench {
     }
     if (result.difference && *result.difference <= most_difference(BP_F32)) return contestant;
     result.reason = fmt::format(
-        "its output differs from the device's by {:.2g} of the greatest value: it does not do the same work, so "
-        "that times would not compare",
+        "its output differs from the device's by {:.2g} of the greatest value: it does not do the same work, so times "
+        "are not comparable",
         result.difference.value_or(NAN));
     return nullptr;
   }

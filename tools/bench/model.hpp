@@ -25,8 +25,8 @@ struct ModelRow {
   double heap_allocations = 0;  // calls of operator new in the process per run, counted after sampling
 };
 
-// A decode whose length grows by one per step. Each new length is compared with a run of the same
-// step in which the length is known.
+// A decode loop whose cache grows by one token per step. The time of a step with a new cache length
+// is compared with the time of the same step with a known length.
 struct DecodeReport {
   std::string description, reason;  // `reason` says why the decode was not measured; it is empty otherwise
   int64_t steps = 0, warm_steps = 0;

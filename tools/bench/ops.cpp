@@ -44,8 +44,9 @@ std::vector<BenchCase> choose_cases(const BenchOpsOptions& options) {
                         [&](const std::string& filter) { return matches_filter(one.id(), filter); });
   });
   if (all.empty()) {
-    fail_usage("none of {} cases is chosen by {}; give a group, an operator, a dtype or a pattern of 'group/line'",
-               before, fmt::join(options.filters, ", "));
+    fail_usage(
+        "{} cases exist, but {} selects none of them; give a group, an operator, a dtype or a pattern of 'group/line'",
+        before, fmt::join(options.filters, ", "));
   }
   return all;
 }
@@ -186,8 +187,8 @@ class OpsBench {
       if (!result.difference || !(*apart <= *result.difference)) result.difference = apart;
       if (!(*apart <= most_difference(op.outputs[i].dtype))) {
         result.reason = fmt::format(
-            "output {} differs from the device's by {:.2g} of its greatest value: it does not do "
-            "the same work, so that times would not compare",
+            "output {} differs from the device's by {:.2g} of its greatest value: it does not do the same work, so "
+            "times are not comparable",
             i, *apart);
         return false;
       }

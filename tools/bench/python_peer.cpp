@@ -154,7 +154,7 @@ class TemporaryFolder {
     std::string pattern = fs::temp_directory_path() / "backplane-bench-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) {
       throw Failure(kExitFinding, "UNAVAILABLE",
-                    fmt::format("no directory can be made in {}; set TMPDIR to one that is yours",
+                    fmt::format("no directory can be created in {}; set TMPDIR to a directory that you can write",
                                 fs::temp_directory_path().string()));
     }
     path_ = pattern;

@@ -26,7 +26,7 @@ void describe_run(const Target& target, Report& report) {
   report.started = now_text();
   report.machine = machine_text();
   if (!target.takes_threads()) {
-    report.notes.push_back(fmt::format("{} has no option 'threads' and runs with as many as it likes; peers use {}",
+    report.notes.push_back(fmt::format("{} has no option 'threads' and chooses its own number of threads; peers use {}",
                                        target.name(), target.threads()));
   }
 }

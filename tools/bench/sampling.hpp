@@ -29,8 +29,8 @@ class Contestant {
 };
 
 struct Samples {
-  // Why a call failed, or empty if no call failed. After a failure, the contestant has no samples
-  // and is not called again.
+  // The reason why a call failed. The text is empty if no call failed. After a failure, the
+  // contestant has no samples and is not called again.
   std::string reason;
   std::vector<double> latency;     // nanoseconds per call if every call is waited for
   std::vector<double> throughput;  // nanoseconds per call if all calls share one wait

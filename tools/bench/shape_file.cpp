@@ -156,7 +156,7 @@ std::vector<BenchCase> read_shapes(const std::string& path) {
   }
   std::ifstream file(path, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) fail_usage("{}: it cannot be read; give yourself the right to", path);
+  if (!file) fail_usage("{}: it cannot be read; change its permissions", path);
   return parse_shapes(content, path);
 }
 

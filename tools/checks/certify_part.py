@@ -4,10 +4,10 @@
 LIBRARY OPERATOR[.DTYPE]...
 
 Runs the numeric cases of the given operators and, without --only-operators, the cases of abi, negative, runtime and
-host.native. With --few-operators, it leaves out the cases of these groups that are about one other operator. Most of
-them compile kernels, and the tests of the opencl plugin, which has the same kernels, run all of them. The plugin
-implements the given operators in its own kernels. The test fails if a case fails, or if the plugin does not claim a
-mandatory case. `backplane certify` tests a whole profile."""
+host.native. With --few-operators, it leaves out each case of these groups whose id names another operator. Most of the
+omitted cases compile kernels. The tests of the opencl plugin, which has the same kernels, run the omitted cases. The
+plugin implements the given operators in its own kernels. The test fails if a case fails, or if the plugin does not
+claim a mandatory case. `backplane certify` tests a whole profile."""
 import json
 import re
 import subprocess
@@ -18,7 +18,7 @@ import tap
 
 
 def cases_of(groups, operators):
-    """Returns the ids of the cases in `groups` that name none of the operators, or one in `operators`."""
+    """Returns the ids of the cases in `groups`, except cases whose id names an operator outside `operators`."""
     listed = subprocess.run([command, "--json", "certify", "--list", "--profile", "train"], capture_output=True, text=True, check=True)
     ids = [case["id"] for case in json.loads(listed.stdout)["cases"]]
     known = {id.split(".")[1] for id in ids if id.startswith("numeric.")}

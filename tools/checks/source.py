@@ -125,7 +125,7 @@ def include_faults(root, files):
 
     @functools.cache
     def offered_by(folder):
-        """Returns the ends of the paths in a folder, each from after a slash. An include may use any of them."""
+        """Returns each path below a folder, and each part of a path after a slash. An include may use any of these."""
         parts = [name.split("/") for name in files if name.startswith(folder + "/")]
         return {"/".join(path[i:]) for path in parts for i in range(1, len(path))}
 

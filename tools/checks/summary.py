@@ -12,8 +12,8 @@ REASON_LINES, REASON_WIDTH = 12, 240
 
 
 def reason_of(suite, case):
-    """Returns the reason of a failed case. A GoogleTest executable writes it into the case. A script of tap.py writes
-    comments after the line of the check, and Meson stores them in the output of the whole script."""
+    """Returns the reason of a failed case. A GoogleTest executable writes it into the case. A script that uses tap.py
+    writes comments after the line of the check, and Meson stores them in the output of the whole script."""
     text = "".join(case.findtext(kind) or "" for kind in ("failure", "error"))
     output = (suite.findtext("system-out") or "").splitlines()
     line = f"not ok {case.get('name')}"

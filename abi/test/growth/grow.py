@@ -118,7 +118,7 @@ minor = [
          r'"out = x * x")\n'),
     ]),
 ]
-# 1.0 has the same layout as the last 0.x.
+# Version 1.0 has the same layout as the last version 0.x.
 major = [("version", [
     ("base.h", r"(#define BP_ABI_VERSION_MAJOR) 0u", r"\1 1u"),
     ("base.h", r"(#define BP_ABI_VERSION_MINOR) 4u", r"\1 0u"),

@@ -262,9 +262,9 @@ BPH_API bp_status bph_device_get_interface(bph_device* device, const char* name,
  * Since: 0.3. */
 BPH_API bp_status bph_device_get_native(bph_device* device, uint32_t index, bp_native_handle* out, bp_error* error);
 
-/* Returns the uses that `device` has for the objects of `peer`, a mask of BP_PEER_* (peer.h). The
- * result is 0 if the plugins or the registries of both devices differ, or if the plugin has no
- * bp.peer. bph_copy_across and bph_stream_wait_event state which uses they need.
+/* Returns a mask of BP_PEER_*, which states how `device` can use the objects of `peer` (peer.h).
+ * The result is 0 if the plugins or the registries of both devices differ, or if the plugin has no
+ * bp.peer. bph_copy_across and bph_stream_wait_event state which bits they need.
  * Errors: INVALID_ARGUMENT if both devices are the same.
  * Since:  0.3. */
 BPH_API bp_status bph_device_query_peer(bph_device* device, bph_device* peer, uint32_t* out, bp_error* error);
@@ -408,8 +408,8 @@ typedef struct bph_buffer_info {
 BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
 /* Returns the driver's handle of the buffer's memory (native.h). The handle is borrowed until
- * the buffer is released. Other code that uses the memory must be ordered relative to the work of
- * the streams, as a bph_execute call on this buffer must be.
+ * the buffer is released. Work of other code that uses the memory must be ordered relative to the
+ * work of the streams, in the same way as a bph_execute call that uses this buffer.
  * Errors: UNSUPPORTED if the plugin or the memory has no such handle, or if the buffer has no
  *         bytes.
  * Since:  0.3. */
@@ -422,11 +422,11 @@ BPH_API bp_status bph_buffer_get_native(bph_buffer* buffer, bp_native_handle* ou
  * Since:  0.3. */
 BPH_API bp_status bph_buffer_create_external(bph_device* device, const bph_buffer_desc* desc, const char* type,
                                              bph_buffer** out, bp_error* error);
-/* Returns a handle of the buffer's memory. The caller owns and closes out->fd. The memory lives
- * until the last descriptor and the last buffer over it end, in any process. Other devices and
- * processes use the memory after a wait of the host, or after a semaphore.
+/* Returns a handle of the buffer's memory. The caller owns and closes out->fd. The memory exists
+ * until all file descriptors are closed and all buffers over the memory are released, in every
+ * process. Other devices and processes may use the memory after a host wait or a semaphore wait.
  * Errors: UNSUPPORTED if the plugin does not export the memory as `type`; INVALID_ARGUMENT for a
- *         buffer of core's cache, which shares its memory with other buffers; OUT_OF_MEMORY.
+ *         buffer from core's cache, which shares its memory with other buffers; OUT_OF_MEMORY.
  * Since:  0.3. */
 BPH_API bp_status bph_buffer_export(bph_buffer* buffer, const char* type, bp_external_handle* out, bp_error* error);
 /* Creates a buffer over the memory of a handle. The caller keeps handle->fd, and may close it after
@@ -439,7 +439,7 @@ BPH_API bp_status bph_buffer_import_external(bph_device* device, const bp_extern
 /* Creates a buffer of `device` over the memory of `buffer`, which belongs to another device. The
  * new buffer keeps `buffer` alive. The caller orders the work of both devices.
  * Errors: UNSUPPORTED if the plugin does not map the memory (BP_PEER_OPERAND); INVALID_ARGUMENT for
- *         a buffer of the same device or of core's cache; OUT_OF_MEMORY.
+ *         a buffer of the same device or from core's cache; OUT_OF_MEMORY.
  * Since:  0.3. */
 BPH_API bp_status bph_buffer_map_peer(bph_device* device, bph_buffer* buffer, bph_stream* stream, bph_buffer** out,
                                       bp_error* error);
@@ -490,10 +490,10 @@ BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
  *           in this stream's order is therefore reused only when an event that was recorded after
  *           the release has completed. The caller ensures that no code enqueues on plugin_stream
  *           during a call on the stream.
- * NATIVE    The stream wraps a stream of the driver (native.h), which the caller owns. Work of both
- *           sides runs in the order of the enqueue calls. Until `release` is called, the native
- *           stream must exist, and no other code may use it during a call on the stream, unless the
- *           driver permits this use.
+ * NATIVE    The stream wraps a stream of the driver (native.h), which the caller owns. Work of the
+ *           caller and of this library runs in the order of the enqueue calls. Until `release` is
+ *           called, the native stream must exist, and no other code may use it during a call on the
+ *           stream, unless the driver permits this use.
  * Errors: UNSUPPORTED for unknown flags, and for a native stream that the plugin does not wrap;
  *         INVALID_ARGUMENT for a native stream that the driver rejects; OUT_OF_MEMORY.
  * Since: 0.2, with a descriptor instead of a positional priority. */
@@ -579,7 +579,7 @@ BPH_API bp_status bph_event_get_native(bph_event* event, bp_native_handle* out, 
  * Since:  0.3. */
 BPH_API bp_status bph_semaphore_create(bph_device* device, const char* type, uint64_t value, bph_semaphore** out,
                                        bp_error* error);
-/* Creates a semaphore of the device that is the semaphore of a handle. The caller keeps handle->fd.
+/* Imports the semaphore of a handle into the device. The caller keeps handle->fd.
  * Errors: UNSUPPORTED for a type or a device that the plugin does not import; INVALID_ARGUMENT for
  *         a wrong handle; OUT_OF_MEMORY.
  * Since:  0.3. */
@@ -624,12 +624,12 @@ BPH_API bp_status bph_semaphore_wait(bph_semaphore* semaphore, bph_stream* strea
 BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src,
                            uint64_t src_offset, uint64_t bytes, uint32_t flags, bp_error* error);
 /* Copies from pageable host memory, which is borrowed until the stream has executed the copy. With
- * BPH_COPY_SOURCE_FREE the caller may change the source when the call returns. With this flag, a
- * device with HOST memory stages up to 4 MiB without a wait, and the staging is counted. On other
- * devices the call waits for the copy. If the plugin has no slot for pageable memory, every copy is
- * staged and the source is free when the call returns. Staging beyond 4 MiB waits for earlier
- * chunks, unless the stream is SHARED and memory suffices for the whole copy. Staging to a HOST
- * buffer waits for the stream.
+ * BPH_COPY_SOURCE_FREE the caller may change the source when the call returns. With this flag, this
+ * library stages up to 4 MiB without a wait if the device has HOST memory, and counts the staging.
+ * If the device has no HOST memory, the call waits for the copy. If the plugin has no slot for
+ * pageable memory, this library stages every copy, and the source is free when the call returns.
+ * Staging beyond 4 MiB waits for earlier chunks, unless the stream is SHARED and memory suffices
+ * for the whole copy. Staging to a HOST buffer waits for the stream.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED for unknown flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
@@ -802,16 +802,17 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
  * validated as usual, and recorded instead of executed: bph_execute; bph_copy on one device;
  * bph_copy_in without flags and bph_copy_out with BPH_COPY_ENQUEUE, if the plugin has the slot;
  * bph_event_record; bph_stream_wait_event. If another stream waits for an event that was recorded
- * in the graph, that stream joins and is recorded too. Every other enqueue call and every wait of
- * such a stream returns INVALID_ARGUMENT and does not affect the graph. Work of other code on a
- * stream with BPH_STREAM_EXTERNAL is not recorded.
+ * in the graph, that stream joins and is recorded too. On a recorded stream, every other enqueue
+ * call and every wait returns INVALID_ARGUMENT and does not affect the graph. Work of other code on
+ * a stream with BPH_STREAM_EXTERNAL is not recorded.
  * Values    Immediates, scalars and host addresses are recorded. The bytes of buffers and of host
  *           memory are read at each launch, so host memory is borrowed until the graph is released.
  * Memory    The graph keeps the recorded buffers, also after their handles are released, and has
  *           its own temporaries and workspace.
- * Events    An event that was recorded in a graph serves only streams of this graph. Waits of the
- *           host and of other streams return INVALID_ARGUMENT until it is recorded again.
- * Threads   Until bph_graph_end, one thread at a time may use the streams that are recorded.
+ * Events    Only recorded streams of this graph can wait for an event that was recorded in the
+ *           graph. Waits of the host and of other streams return INVALID_ARGUMENT until the event
+ *           is recorded again.
+ * Threads   Until bph_graph_end, only one thread at a time may use the recorded streams.
  * Release   Releasing the stream discards the recording. The streams that joined then execute
  *           again.
  * Errors: UNSUPPORTED for unknown flags; INVALID_ARGUMENT for a stream that is recorded, and for
@@ -820,20 +821,21 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
 BPH_API bp_status bph_graph_begin(bph_stream* stream, const bph_graph_desc* desc, bp_error* error);
 /* Ends the recording that began on this stream, and creates the graph. If the plugin has bp.graph
  * (graph.h) and can record the work, the plugin launches the graph. Otherwise this library enqueues
- * the recorded calls in their order. `info` may be null. After a failure, except for a stream that
- * has no recording to end, the recording is discarded.
+ * the recorded calls in their order. `info` may be null. If the call fails although a recording
+ * began on this stream, the recording is discarded.
  * Errors: INVALID_ARGUMENT if no recording began on this stream, or if a stream that joined has
  *         work for which this stream did not wait; OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.3. */
 BPH_API bp_status bph_graph_end(bph_stream* stream, bph_graph** out, bph_graph_info* info, bp_error* error);
 /* Enqueues all work of a graph on any stream of its device. `count` is 0, or the number of bindings
- * of bph_graph_begin. With bindings, each range replaces the range of the same index in this
- * launch. It has the same bytes and the same kind of memory as the recorded range, and at least its
- * alignment. The caller orders launches of one graph on different streams, because they use the
- * same memory. Buffers of the bindings obey the rules of bph_execute. If this library enqueues the
- * calls and one of them fails, the calls before it still run.
- * Errors: INVALID_ARGUMENT for another device or count, and for ranges that break these rules,
- *         overlap each other, or overlap other memory of the graph if one of both is written;
+ * of bph_graph_begin. With bindings, each range replaces the recorded range of the same index in
+ * this launch. The new range has the same size and memory kind as the recorded range, and at least
+ * the same alignment. The caller orders launches of one graph on different streams, because the
+ * launches use the same memory. Buffers of the bindings obey the rules of bph_execute. If this
+ * library enqueues the calls and one of them fails, the calls before it still run.
+ * Errors: INVALID_ARGUMENT for a stream of another device, for a wrong count, and for ranges that
+ *         break these rules, overlap each other, or overlap other memory of the graph if the
+ *         recorded work writes to the range or to that memory;
  *         OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.3. */
 BPH_API bp_status bph_graph_launch(bph_stream* stream, bph_graph* graph, const bph_graph_binding* bindings,

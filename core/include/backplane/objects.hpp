@@ -179,7 +179,8 @@ class Buffer {
   }
 
   bph_buffer* get() const noexcept { return handle_.get(); }
-  // Returns a handle of the memory, whose descriptor the caller closes; see bph_buffer_export.
+  // Returns a handle of the memory. The caller closes the handle's file descriptor; see
+  // bph_buffer_export.
   bp_external_handle export_as(const char* type) const {
     auto handle = detail::sized<bp_external_handle>();
     detail::call_later<decltype(bph_buffer_export)>("bph_buffer_export", get(), type, &handle);
@@ -246,7 +247,7 @@ class Device {
     detail::call_later<decltype(bph_device_get_native)>("bph_device_get_native", get(), index, &handle);
     return handle;
   }
-  // Returns the uses BP_PEER_* that this device has for the peer's objects; see
+  // Returns a mask of BP_PEER_*, which states how this device can use the peer's objects; see
   // bph_device_query_peer.
   uint32_t query_peer(const Device& peer) const {
     uint32_t uses = 0;
@@ -460,7 +461,7 @@ class Semaphore {
     detail::call_later<decltype(bph_semaphore_create)>("bph_semaphore_create", device, type, value, &handle);
     handle_.reset(handle);
   }
-  // Creates a semaphore that is the semaphore of a handle; see bph_semaphore_import.
+  // Imports the semaphore of a handle; see bph_semaphore_import.
   static Semaphore import_external(bph_device* device, const bp_external_handle& external) {
     Semaphore semaphore;
     bph_semaphore* handle = nullptr;
@@ -470,7 +471,8 @@ class Semaphore {
   }
 
   bph_semaphore* get() const noexcept { return handle_.get(); }
-  // Returns a handle, whose descriptor the caller closes; see bph_semaphore_export.
+  // Returns a handle of the semaphore. The caller closes the handle's file descriptor; see
+  // bph_semaphore_export.
   bp_external_handle export_as(const char* type) const {
     auto handle = detail::sized<bp_external_handle>();
     detail::call_later<decltype(bph_semaphore_export)>("bph_semaphore_export", get(), type, &handle);

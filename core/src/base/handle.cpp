@@ -110,8 +110,8 @@ bool HandleTable::from_before_fork(uint64_t handle) const noexcept {
   if (!forked_.load(std::memory_order_relaxed)) return false;
   const Slot* slot = slot_of(handle);
   if (slot == nullptr) return true;
-  // In a forked child, this slot has issued the generations after salt_, up to the current
-  // generation.
+  // A forked child has its own salt_. In the child, this slot has issued the generations from salt_
+  // + 1 to the slot's current generation.
   const uint32_t given_out = slot->generation.load(std::memory_order_relaxed) - salt_;
   return static_cast<uint32_t>(handle >> 32) - salt_ - 1 >= given_out;
 }

@@ -62,7 +62,7 @@ struct Problem {
     if (target < 0 || target > suffix_max[index] || target % suffix_gcd[index] != 0) return Overlap::no;
     if (++work > kMaxWork) return Overlap::unknown;
     const Term& term = terms[index];
-    // This term must contribute the part of the target that the later terms cannot reach.
+    // `least` is the smallest x_k with which the later terms can reach the rest of the target.
     const int64_t suffix = suffix_max[index + 1];
     const int64_t least = target > suffix ? (target - suffix + term.coefficient - 1) / term.coefficient : 0;
     const int64_t most = std::min(term.limit, target / term.coefficient);

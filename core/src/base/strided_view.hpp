@@ -18,7 +18,7 @@ using rules::same_elements;
 using rules::view_class;
 
 // Returns log2 of the alignment of core's temporaries on a device whose buffers are aligned to
-// `alignment`. tensor.h calls this alignment "fully aligned".
+// `alignment`. tensor.h calls a view with this alignment "fully aligned".
 inline uint8_t full_alignment_log2_of(uint64_t alignment) noexcept {
   return static_cast<uint8_t>(std::min(std::countr_zero(alignment), BP_MAX_ALIGNMENT_LOG2));
 }

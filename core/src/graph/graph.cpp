@@ -66,7 +66,8 @@ void Graph::resolve(const bph_graph_binding* given, uint32_t count) {
   check_replacements();
 }
 
-// Throws if a range shares bytes with other memory of the graph, and work writes one of both.
+// Throws if a range of this launch shares bytes with the graph's other memory, and recorded work
+// writes to either of them.
 void Graph::check_replacements() const {
   for (size_t i = 0; i < bindings_.size(); ++i) {
     const bool written = bindings_[i].written;
@@ -89,7 +90,7 @@ void Graph::apply() noexcept {
   current_ = wanted_;
 }
 
-// Records in the buffers that the stream uses them.
+// Records in each buffer of the graph that the stream uses the buffer.
 void Graph::record_use(Stream& stream) {
   const auto same = [&](const Ref<Timeline>& timeline) { return timeline.get() == stream.timeline.get(); };
   if (std::any_of(timelines_.begin(), timelines_.end(), same)) return;
@@ -136,7 +137,7 @@ void Graph::replay(Stream& stream) const {
   const bp_device_api& api = *stream.api;
   bp_device* const handle = stream.device_handle;
   bp_stream* const plugin_stream = stream.handle;
-  // Counted first, because calls before a failed call are enqueued.
+  // Counts the launch before its calls, because the calls before a failed call remain enqueued.
   stream.count_enqueue();
   bp_error error = fresh_error();
   for (const GraphNode& node : nodes_) {

@@ -23,13 +23,13 @@ namespace backplane::core {
 
 class NativeGraph;
 
-// One recorded call. `point` and `wait` order streams of the recording. Only a plugin's own graph
-// needs them, because a launch by core enqueues all calls on one stream.
+// One recorded call. Nodes of the kinds `point` and `wait` order the recorded streams. Only a
+// plugin's own graph needs these nodes, because core launches all calls on one stream.
 struct GraphNode {
   enum class Kind : uint8_t { execute, copy, copy_in, copy_out, point, wait };
   Kind kind = Kind::execute;
   uint32_t lane = 0;  // index of the recorded stream
-  // Index of the first operand, of the transfer, or of the point.
+  // Depending on the kind, the index of the first operand, of the transfer, or of the point.
   uint32_t at = 0;
   bp_plan* plan = nullptr;
   bp_execution execution = {};
@@ -49,7 +49,7 @@ class Graph final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::graph;
 
-  // `bindings` have been checked.
+  // The caller has checked `bindings`.
   Graph(Ref<Device> owner, std::vector<Binding> bindings);
   ~Graph() override;
 
@@ -64,8 +64,7 @@ class Graph final : public Object {
   friend class Recorder;
   friend class NativeGraph;
 
-  // A descriptor whose views differ from the descriptor of the plan's entry, because operands are
-  // staged.
+  // A copy of the descriptor of a plan's entry, in which the views of staged operands differ.
   struct Descriptor {
     bp_op_desc desc;
     bp_tensor_desc views[2 * BP_MAX_OPERANDS];
@@ -89,8 +88,8 @@ class Graph final : public Object {
   std::vector<GraphTransfer> transfers_;
   std::vector<bp_operand> operands_;  // inputs, outputs and scalars of all executions
   std::deque<Descriptor> descriptors_;
-  std::vector<Ref<PlanEntry>> entries_;  // keep the plans, and the descriptors that nodes refer to
-  std::vector<Buffer*> buffers_;         // each is held once
+  std::vector<Ref<PlanEntry>> entries_;  // keep alive the plans, and the descriptors that nodes refer to
+  std::vector<Buffer*> buffers_;         // the graph holds each buffer once
   std::vector<Span> spans_;              // temporaries and workspace
   uint64_t span_bytes_ = 0;
   uint64_t enqueued_ = 0;  // number of executions and copies
@@ -105,7 +104,8 @@ class Graph final : public Object {
   std::vector<Range> current_;  // the ranges that the operands refer to
   std::vector<Range> wanted_;
   std::vector<uint32_t> order_;
-  // Streams on which the graph was launched. The buffers' memory is reused after their work.
+  // Timelines of the streams on which the graph was launched. The buffers' memory is reused only
+  // after the work of these streams.
   std::vector<Ref<Timeline>> timelines_;
 };
 

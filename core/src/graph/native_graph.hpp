@@ -16,8 +16,8 @@ class Graph;
 
 class NativeGraph {
  public:
-  // Captures the recorded calls of `graph` on streams of its own. Returns null if the plugin has no
-  // bp.graph or cannot record the calls. Throws other failures.
+  // Captures the recorded calls of `graph` on new plugin streams. Returns null if the plugin has no
+  // bp.graph or cannot record the calls. Throws the error of any other failure.
   static std::unique_ptr<NativeGraph> capture(const Graph& graph);
   ~NativeGraph();
   NativeGraph(const NativeGraph&) = delete;

@@ -68,7 +68,8 @@ void RangeSet::close() {
 }
 
 bool RangeSet::overlaps(const Range& range) const noexcept {
-  // The ranges are disjoint, so only the last range that begins before the end can overlap.
+  // The ranges are disjoint, so only the last range that begins before the end of `range` can
+  // overlap `range`.
   const auto next = std::lower_bound(ranges_.begin(), ranges_.end(), Range{range.buffer, range.end, 0}, before);
   return next != ranges_.begin() && std::prev(next)->overlaps(range);
 }

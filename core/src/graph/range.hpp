@@ -38,7 +38,8 @@ struct Binding {
 // buffer of `device`.
 Binding resolve_binding(const char* function, const Device& device, const bph_graph_binding& given, uint32_t index);
 
-// Throws INVALID_ARGUMENT if two of the ranges overlap. `order` is scratch memory of equal size.
+// Throws INVALID_ARGUMENT if two of the ranges overlap. `order` is scratch memory with as many
+// elements as `ranges`.
 void check_distinct(const char* function, const std::vector<Range>& ranges, std::vector<uint32_t>& order);
 
 // A set of ranges, in which ranges that touch are joined.

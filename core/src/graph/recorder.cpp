@@ -148,7 +148,8 @@ GraphNode& Recorder::add_node(Stream& stream, GraphNode::Kind kind, size_t at) {
   return node;
 }
 
-// Records that work uses a range, which `place` at `index` refers to.
+// Records that work uses a range. `place` and `index` identify the operand or transfer that refers
+// to the range.
 void Recorder::use(const Range& range, bool written, Place place, size_t index) {
   Graph& graph = *graph_;
   for (size_t i = 0; i < graph.bindings_.size(); ++i) {

@@ -3,8 +3,9 @@
 // but do not reach the plugin. The plugin's streams are therefore never in capture while the
 // framework uses them.
 //
-// An execution needs temporaries and workspace, whose size is known only at the end. Until then an
-// operand in such memory refers to a tag of the stream's lane instead of a plugin's buffer.
+// Executions need temporaries and workspace, whose sizes are known only when the recording ends.
+// Until then, an operand in temporaries or workspace refers to a tag of the stream's lane instead
+// of a plugin's buffer. A lane is the state of one recorded stream.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -58,7 +59,7 @@ class Recorder final : public Object {
   void wait_for(Stream& stream, uint32_t point);
 
  private:
-  // The numbers of calls of each lane that precede a point of the recording.
+  // For each lane, the number of its calls that precede a point of the recording.
   using Clock = std::vector<uint32_t>;
   struct Lane {
     Stream* stream;  // null after the stream was released
@@ -68,7 +69,8 @@ class Recorder final : public Object {
     uint64_t staging_used = 0;  // bytes that the current call uses
     char temporary_tag = 0, staging_tag = 0, workspace_tag = 0;
   };
-  // Sizes of the graph's lists, to which a failed call returns.
+  // The sizes of the graph's lists before a call. If the call fails, roll_back restores these
+  // sizes.
   struct Mark {
     size_t nodes, transfers, operands, descriptors, patches, fixed, fixed_written;
     uint64_t enqueued;

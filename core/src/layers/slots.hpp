@@ -18,8 +18,8 @@ enum class Slot : uint8_t {
 inline constexpr size_t kSlotCount = static_cast<size_t>(Slot::count);
 
 const char* slot_name(Slot slot) noexcept;
-// Returns true if the slot may return `status`, either because any slot may return it or because
-// the slot's comment lists it.
+// Returns true if the slot may return `status`, because every slot may return this status, or
+// because the slot's comment lists it.
 bool states(Slot slot, bp_status status) noexcept;
 
 }  // namespace backplane::core::layers

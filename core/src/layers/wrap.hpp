@@ -52,7 +52,7 @@ struct WrappedPlugin {
   const bp_device_api has;
   // The table that the layer calls: a copy of `has` with stubs in place of null slots.
   const bp_device_api next;
-  // The layer's tables of interfaces. A device whose plugin lacks a slot returns UNSUPPORTED.
+  // The layer's interface tables. If the plugin lacks a slot, the layer's slot returns UNSUPPORTED.
 #define BP_LAYER_INTERFACE(owner, NAME) bp_##owner##_api owner = {};
 #include "layers/interfaces.def"
 #undef BP_LAYER_INTERFACE

@@ -8,7 +8,7 @@ namespace backplane::core {
 
 namespace {
 
-// Limit per object, because the search for duplicate keys takes quadratic time.
+// The maximum number of members per object. The search for duplicate keys takes quadratic time.
 constexpr size_t kMembersLimit = 256;
 
 class Builder final : public nlohmann::json_sax<nlohmann::json> {

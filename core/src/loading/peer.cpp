@@ -7,7 +7,8 @@ namespace backplane::core {
 
 PeerAccess peer_access(const Device& device, const Device& peer) {
   PeerAccess access;
-  // A device handle of another instance, or with other layers, has no meaning for the plugin.
+  // The plugin cannot interpret a device handle of another instance, or of an instance with other
+  // layers.
   if (device.plugin.get() != peer.plugin.get()) return access;
   const auto slots = interface_of<bp_peer_api>(device);
   if (slots.peer_query == nullptr || slots.peer_enable == nullptr) return access;

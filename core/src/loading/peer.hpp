@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The uses that a device has for the objects of another device (bp.peer).
+// Finds and enables the uses BP_PEER_*: the ways in which a device can use objects of another
+// device (bp.peer).
 #pragma once
 
 #include "loading/interface_slot.hpp"
 
 namespace backplane::core {
 
-// The slots of bp.peer of a device, and the uses BP_PEER_* of one peer. All slots are null if there
-// are no uses.
+// A device's bp.peer slots, and the mask BP_PEER_* of the uses that the device has for one peer.
+// All slots are null if the mask is 0.
 struct PeerAccess {
   bp_peer_api slots = {};
   uint32_t uses = 0;

@@ -24,7 +24,7 @@ class Refusal : public Error {
   const char* side;
 };
 
-// Returns `path` for use in a message. A long path is shortened to its end.
+// Returns `path` for use in a message. Keeps only the end of a long path.
 inline std::string shown(std::string_view path) {
   constexpr size_t limit = 150;
   if (path.size() <= limit) return std::string(path);

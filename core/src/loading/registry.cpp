@@ -203,7 +203,7 @@ Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
     try {
       if (!file.empty() && resolve_trusted(file, rules) == resolved) return *candidate;
     } catch (const Refusal&) {
-      continue;  // a refused file is not the requested file; its candidate reports the refusal
+      continue;  // this file was refused, so it is not `resolved`; its candidate reports the refusal
     }
   }
   if (is_manifest) return add_manifest(resolved, "explicit");

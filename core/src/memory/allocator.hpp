@@ -87,10 +87,11 @@ class Allocator {
   Block& import_block(const bph_import_desc& desc);
   // Makes a block over native memory. `native` has been checked, except for its type and value.
   Block& wrap_block(const bp_native_handle& native);
-  // Makes a block with memory that `create`, the slot buffer_create_external, exports as `type`.
+  // Makes a block with memory from `create`, the slot buffer_create_external. The memory can be
+  // exported as `type`.
   Block& external_block(const bph_buffer_desc& desc, const char* type, Stream* stream,
                         decltype(bp_external_api::buffer_create_external) create);
-  // Makes a block over the memory of a handle with `slot`, the slot buffer_import. handle.bytes is not 0.
+  // Calls `slot`, the slot buffer_import, and makes a block over the memory of `handle`. handle.bytes is not 0.
   Block& import_external(const bp_external_handle& handle, decltype(bp_external_api::buffer_import) slot);
   // Makes a block over the memory of another device's buffer. The caller keeps that buffer alive.
   Block& map_peer(const Buffer& source, const PeerAccess& access);
@@ -120,7 +121,7 @@ class Allocator {
 
  private:
   struct State;
-  // The kinds of memory that a plugin may give, and their names.
+  // The memory kinds that a slot may return for its buffer, as a mask, and as text for messages.
   struct Kinds {
     uint64_t mask;
     const char* text;

@@ -72,8 +72,8 @@ Block& wrapped_block(Device& device, const bp_native_handle& given) {
   return device.allocator.wrap_block(native);
 }
 
-// Makes a buffer of a block over memory that this library did not allocate. Calls the block's
-// release callback with `context` when the memory is no longer used.
+// Makes a buffer from a block whose memory this library did not allocate. Calls the block's release
+// callback with `context` when the memory is no longer used.
 Buffer& over(Device& device, Block& block, Stream* stream, void (*release)(void*) = nullptr, void* context = nullptr) {
   Buffer& buffer = with_handle(device, block);
   block.any_stream = stream == nullptr;

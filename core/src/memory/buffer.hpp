@@ -31,8 +31,8 @@ class Buffer {
   static Buffer& create(Device& device, const bph_buffer_desc& desc, Stream* stream);
   // `desc` is the caller's descriptor. Throws the errors that bph_buffer_import returns.
   static Buffer& import(Device& device, const bph_import_desc& desc, Stream* stream);
-  // Implement bph_buffer_create_external, bph_buffer_import_external and bph_buffer_map_peer, and
-  // throw the errors of these functions.
+  // The next three functions implement bph_buffer_create_external, bph_buffer_import_external and
+  // bph_buffer_map_peer, and throw the errors that the bph_ functions return.
   static Buffer& create_external(Device& device, const bph_buffer_desc& desc, const char* type, Stream* stream);
   static Buffer& import_external(Device& device, const bp_external_handle& handle, Stream* stream);
   static Buffer& map_peer(Device& device, Buffer& source, Stream* stream);

@@ -43,7 +43,7 @@ class OwnEvent {
     check_enqueue(stream, "stream_wait_event",
                   stream.api->stream_wait_event(device_.handle, stream.handle, event_, &error), error);
   }
-  // Makes a stream of another device wait.
+  // Makes a stream of another device wait for the event.
   void make_peer_wait(Stream& stream, const PeerAccess& access) {
     bp_error error = fresh_error();
     const bp_status status =
@@ -80,7 +80,8 @@ void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_str
   after.make_wait(src_stream);
 }
 
-// The access of two devices to each other. `forth` is the access of the target device.
+// The access of two devices to each other. `forth` is the access of the target device to the source
+// device, and `back` is the opposite direction.
 struct Peers {
   PeerAccess forth, back;
   bool can_copy() const noexcept { return forth.has(BP_PEER_COPY | BP_PEER_WAIT) && back.has(BP_PEER_WAIT); }

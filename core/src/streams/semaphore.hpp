@@ -22,8 +22,8 @@ class Semaphore final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::semaphore;
 
-  // Implement bph_semaphore_create and bph_semaphore_import, and throw the errors of these
-  // functions.
+  // `create` and `import` implement bph_semaphore_create and bph_semaphore_import, and throw the
+  // errors that the bph_ functions return.
   static Ref<Semaphore> create(Ref<Device> device, const char* type, uint64_t value);
   static Ref<Semaphore> import(Ref<Device> device, const bp_external_handle& handle);
 

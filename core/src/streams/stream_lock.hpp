@@ -17,8 +17,9 @@ class Stream;
 
 class StreamLock {
  public:
-  // If the stream has failed, a lock for a `wait` succeeds, and other locks throw. If the stream
-  // records a graph, only a lock for a call that the caller can `record` succeeds.
+  // The purpose of a lock. On a failed stream, only a lock for `wait` succeeds, and other locks
+  // throw. On a stream that records a graph, only a lock for `record` succeeds; the caller records
+  // its call.
   enum class Purpose : uint8_t { call, wait, record };
 
   // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and for a call that a graph

@@ -68,7 +68,8 @@ class Timeline final : public Object {
     bp_event* event;
     uint64_t point;
   };
-  // Inserts `marker` in order of its point. The caller holds the lock.
+  // Inserts `marker`, and keeps the markers in ascending order of their points. The caller holds
+  // the lock.
   void insert(Marker marker) noexcept;
   bool take_first(Marker* marker) noexcept;
 

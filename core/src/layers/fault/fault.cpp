@@ -101,7 +101,8 @@ void lose(FaultDevice& device) {
   }
 }
 
-// Returns true if the layer fails the stream with this call (`now`) or has already failed it.
+// Returns true if the layer fails the stream at this call (`now`), or if an earlier call has failed
+// the stream.
 bool failed(FaultDevice& device, bp_stream* stream, bool now) {
   const std::lock_guard lock(device.mutex);
   const auto found = device.streams.find(stream);
@@ -259,7 +260,7 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   FaultPlugin& own = of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
-    // The plugin itself refuses a null pointer.
+    // The plugin itself refuses a null `out`.
     if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
     std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
     if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");

@@ -38,7 +38,7 @@ struct TraceDevice : WrappedDevice {
   // Returns true at the first execution of `plan`.
   bool first_execution(const bp_plan* plan);
   // Returns the flow number of the latest event_record call for `event`, or 0 if the trace contains
-  // no such call.
+  // no such call. A flow number identifies an arrow of the trace.
   uint64_t record_of(const bp_event* event);
   void set_record(const bp_event* event, uint64_t flow);
 

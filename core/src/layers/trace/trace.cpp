@@ -300,7 +300,7 @@ bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* o
 bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                       bp_error* error) {
   TracePlugin& own = of(plugin);
-  // The plugin itself refuses a null pointer.
+  // The plugin itself refuses a null `out`.
   if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
   *out = nullptr;
   std::unique_ptr<TraceDevice> device;

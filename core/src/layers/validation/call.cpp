@@ -35,12 +35,13 @@ void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t c
   const bp_status status = outcome.status;
   const bp_error& record = outcome.record;
   if (known_status(status) != status) {
-    blame(rule::kKnownStatus, FMT_STRING("returned {}, which is no status; report it to the plugin's author"), status);
+    blame(rule::kKnownStatus, FMT_STRING("returned {}, which is not a status; report it to the plugin's author"),
+          status);
   } else if (slot == Slot::plan_execute && status == BP_UNSUPPORTED) {
-    blame(
-        rule::kTruthfulPlan,
-        FMT_STRING("returned UNSUPPORTED for a plan that plan_create gave; report it to the plugin's author: {:.120}"),
-        static_cast<const char*>(record.message));
+    blame(rule::kTruthfulPlan,
+          FMT_STRING(
+              "returned UNSUPPORTED for a plan that plan_create returned; report it to the plugin's author: {:.120}"),
+          static_cast<const char*>(record.message));
   } else if (!states(slot, status)) {
     blame(rule::kStatedStatus,
           FMT_STRING("returned {}, which its comment does not state; report it to the plugin's author: {:.120}"),
@@ -67,7 +68,7 @@ Call::Call(const bp_device* handle, const char* slot) : slot_(slot) {
   device_ = LiveDevices::instance().find(handle);
   if (device_ == nullptr) {
     throw rule_error(BP_INVALID_ARGUMENT, rule::kDeviceHandle, "?", slot,
-                     "{} is no open device: it was closed, or device_open did not give it", fmt::ptr(handle));
+                     "{} is not an open device: it was closed, or device_open did not return it", fmt::ptr(handle));
   }
   if (device_->process != getpid()) {
     refuse(rule::kForkedChild, "the device was opened before fork(); a child opens its own");
@@ -100,7 +101,7 @@ void Call::note(Outcome& outcome, CheckedStream* stream) const {
   if (stream == nullptr) return;
   if (stream->failed && (outcome.status == BP_OK || outcome.status == BP_OUT_OF_MEMORY)) {
     blame(outcome, rule::kStickyFailure,
-          "returned {} on a stream that has failed before; a failure stays: report it to the plugin's author",
+          "returned {} on a stream that has already failed; a failure is permanent: report it to the plugin's author",
           outcome.ok() ? "OK" : "OUT_OF_MEMORY");
   }
   if (outcome.status == BP_EXECUTION_FAILED) stream->failed = true;

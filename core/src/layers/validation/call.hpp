@@ -159,12 +159,14 @@ class Call {
   [[noreturn]] void refuse_handle(const Handle* handle, const char* role, bool ended) const {
     const char* noun = noun_of(handle);
     if (handle == nullptr) refuse(rule::kNullPointer, "the {} is null; pass one", role);
-    if (ended) refuse(rule::kEndedHandle, "{} {} was destroyed before; drop the handle then", role, fmt::ptr(handle));
+    if (ended)
+      refuse(rule::kEndedHandle, "{} {} was destroyed earlier; do not use a handle after its destruction", role,
+             fmt::ptr(handle));
     if (LiveDevices::instance().holds(handle, *device_)) {
       refuse(rule::kOtherDevice, "{} {} belongs to another device; use one of this device", role, fmt::ptr(handle));
     }
-    refuse(rule::kUnknownHandle, "{} {} is no {} of this device; pass what {}_create gave", role, fmt::ptr(handle),
-           noun, noun);
+    refuse(rule::kUnknownHandle, "{} {} is not a {} of this device; pass a handle that {}_create returned", role,
+           fmt::ptr(handle), noun, noun);
   }
 
   std::shared_ptr<CheckedDevice> device_;
@@ -252,7 +254,8 @@ Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
     known = objects.find(made) != nullptr;
     if (known) {
       call.blame(outcome, rule::kDistinctHandles,
-                 "gave {} {}, which is alive already; report it to the plugin's author", noun_of(made), fmt::ptr(made));
+                 "returned {} {}, which is already alive; report it to the plugin's author", noun_of(made),
+                 fmt::ptr(made));
     }
     if (!outcome.defect) {
       try {

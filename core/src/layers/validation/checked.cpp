@@ -26,7 +26,8 @@ CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t
       ledger((about.capabilities & BP_CAP_SYNCHRONOUS) != 0) {}
 
 void CheckedGraph::expect() {
-  // An execution uses at most all operands, the workspace and the scalars.
+  // An execution uses at most one buffer for each operand, one for the workspace, and one for each
+  // scalar.
   constexpr size_t most = 2 * BP_MAX_OPERANDS + 1 + rules::kMaxScalars;
   const size_t needed = buffers.size() + most;
   if (buffers.capacity() < needed) buffers.reserve(std::max(2 * buffers.capacity(), needed));

@@ -23,7 +23,7 @@ namespace backplane::core::layers {
 struct CheckedBuffer;
 struct CheckedPlan;
 
-// A graph, or the capture that makes it.
+// A graph, or the capture that makes the graph.
 struct CheckedGraph {
   struct Binding {
     uint64_t bytes;
@@ -33,7 +33,7 @@ struct CheckedGraph {
   bool capturing = true;
   uint64_t nodes = 0;  // captured executions and copies
   std::vector<Binding> bindings;
-  // The captured objects, once for each use. Each counts its uses.
+  // The captured objects, listed once for each use. Each object counts its uses.
   std::vector<CheckedBuffer*> buffers;
   std::vector<CheckedPlan*> plans;
   uint32_t calls = 0;

@@ -31,7 +31,7 @@ void check_view(const Call& call, const char* role, uint32_t index, const bp_ten
     }
   }
   if ((view.flags & ~(BP_DESC_IMMEDIATE | BP_DESC_HINTS)) != 0) {
-    call.refuse(rule::kUnknownValue, "{} {} has flags {:#x}; BP_DESC_IMMEDIATE is all there is", role, index,
+    call.refuse(rule::kUnknownValue, "{} {} has flags {:#x}; BP_DESC_IMMEDIATE is the only known flag", role, index,
                 view.flags);
   }
   if (view.alignment_log2 > BP_MAX_ALIGNMENT_LOG2) {

@@ -72,7 +72,8 @@ class ExecutionCheck {
     if ((view.flags & BP_DESC_IMMEDIATE) != 0) return check_immediate(role, index, view.dtype, operand);
     Extent extent;
     if (!extent_of(view, dtype_bytes(view.dtype), &extent)) {
-      call_.refuse(rule::kOperandBounds, "{} {} does not fit 63 bits of address; describe less", role, index);
+      call_.refuse(rule::kOperandBounds, "{} {} does not fit into 63 bits of address; describe a smaller view", role,
+                   index);
     }
     if (extent.hi == 0) return;
     if (operand.buffer == nullptr) {
@@ -139,7 +140,7 @@ class ExecutionCheck {
     if (workspace_ == 0) return;
     const bp_execution& e = execution_;
     if (e.workspace == nullptr || e.workspace_bytes < workspace_) {
-      call_.refuse(rule::kWorkspace, "the plan needs {} bytes and gets {}{}; give it as much", workspace_,
+      call_.refuse(rule::kWorkspace, "the plan needs {} bytes and receives {}{}; provide at least as many", workspace_,
                    e.workspace_bytes, e.workspace == nullptr ? " without a buffer" : "");
     }
     const CheckedBuffer& buffer = use_buffer("workspace", 0, {e.workspace, e.workspace_offset, 0});

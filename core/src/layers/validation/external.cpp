@@ -71,7 +71,7 @@ bp_status buffer_create_external(bp_device* handle, const bp_buffer_desc* desc, 
   });
 }
 
-// Calls a slot that exports `object`. `bytes` are the bytes of the object.
+// Calls a slot that exports `object`. `bytes` is the size of the object in bytes.
 template <class Handle>
 bp_status export_object(Call& call, Slot slot, Handle* object, uint64_t bytes, const char* type,
                         bp_status (*bp_external_api::*member)(bp_device*, Handle*, const char*, bp_external_handle*,
@@ -195,7 +195,7 @@ bp_status use_semaphore(bp_device* handle, Slot slot, bp_stream* stream, bp_sema
       const std::lock_guard lock(call.device().mutex);
       state = &call.object(semaphore, "semaphore");
       call.occupy(state->calls);
-      state->uses.reserve(state->uses.size() + state->calls);  // each running call adds at most one point
+      state->uses.reserve(state->uses.size() + state->calls);  // each call adds at most one point
       if (stream != nullptr || slot == Slot::semaphore_wait) line = &call.occupy_stream(stream);
     }
     const auto function = external_slot(call, slot, member);

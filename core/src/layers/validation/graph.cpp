@@ -140,7 +140,8 @@ bp_status graph_launch(bp_device* handle, bp_stream* stream, bp_graph* graph, co
         call.refuse(rule::kCaptureCall, "stream {} captures a graph; end that capture first", fmt::ptr(stream));
       }
       if (state.calls != 0) {
-        call.refuse(rule::kGraphLaunch, "another launch of graph {} runs; launch it once at a time", fmt::ptr(graph));
+        call.refuse(rule::kGraphLaunch, "another launch of graph {} is running; make one launch at a time",
+                    fmt::ptr(graph));
       }
       if (count != 0 && count != state.bindings.size()) {
         call.refuse(rule::kGraphLaunch, "{} bindings are given and {} were captured; pass 0 or one for each", count,
@@ -149,8 +150,10 @@ bp_status graph_launch(bp_device* handle, bp_stream* stream, bp_graph* graph, co
       buffers = check_bindings(call, bindings, count);
       for (uint32_t i = 0; i < count; ++i) {
         if (bindings[i].bytes != state.bindings[i].bytes || buffers[i]->kind != state.bindings[i].kind) {
-          call.refuse(rule::kGraphLaunch, "binding {} has {} bytes of kind {}, captured were {} of kind {}; pass such",
-                      i, bindings[i].bytes, buffers[i]->kind, state.bindings[i].bytes, state.bindings[i].kind);
+          call.refuse(
+              rule::kGraphLaunch,
+              "binding {} has {} bytes of kind {}, but {} of kind {} were captured; pass a range of this size and kind",
+              i, bindings[i].bytes, buffers[i]->kind, state.bindings[i].bytes, state.bindings[i].kind);
         }
       }
       buffers.insert(buffers.end(), state.buffers.begin(), state.buffers.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records which work is known to have completed. The enqueued commands of each stream are numbered.
-// A successful wait covers commands of its own stream. If the stream has waited for events of other
-// streams, the wait also covers commands of those streams.
+// A successful wait covers the earlier commands of its stream. If that stream has waited for events
+// of other streams, the wait also covers the commands before those events.
 #pragma once
 
 #include <cstddef>

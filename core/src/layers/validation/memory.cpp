@@ -10,7 +10,7 @@ namespace {
 
 void check_kind(const Call& call, uint32_t kind) {
   if (kind >= BP_MEMORY_KINDS) {
-    call.refuse(rule::kUnknownValue, "memory kind {} is none; BP_MEMORY_* are 0 to {}", kind, BP_MEMORY_KINDS - 1);
+    call.refuse(rule::kUnknownValue, "{} is not a memory kind; BP_MEMORY_* are 0 to {}", kind, BP_MEMORY_KINDS - 1);
   }
 }
 
@@ -151,7 +151,7 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
     call.need(out_kind, "out_kind");
     const bp_import_desc known = call.input(desc, BP_IMPORT_DESC_MIN_SIZE, "bp_import_desc");
     if (known.type > BP_IMPORT_DEVICE) {
-      call.refuse(rule::kUnknownValue, "import type {} is none; BP_IMPORT_* are 0 and 1", known.type);
+      call.refuse(rule::kUnknownValue, "{} is not an import type; BP_IMPORT_* are 0 and 1", known.type);
     }
     if (known.address == 0 || known.bytes == 0) {
       call.refuse(rule::kImportMemory, "{} bytes at {:#x} are offered; offer at least 1 at an address", known.bytes,
@@ -289,7 +289,7 @@ void check_kinds(const Call& call, const CheckedBuffer& to, const CheckedBuffer&
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers) {
   for (CheckedBuffer* buffer : buffers) {
     call.occupy(buffer->calls);
-    // Each running call adds at most one point.
+    // Reserves one point for each running call, because each call adds at most one point.
     buffer->uses.reserve(buffer->uses.size() + buffer->calls);
   }
 }

@@ -24,7 +24,7 @@ bool has_type(const bp_native_handle& handle) {
 }
 
 // Calls a slot that returns a handle. `forward` receives the handle that the plugin fills. `bytes`
-// are the bytes of the buffer, or 0 for other objects.
+// is the size of the buffer in bytes, or 0 for other objects.
 template <class Forward>
 bp_status handle_of(Call& call, Slot slot, CheckedStream* stream, uint64_t bytes, bp_native_handle* out,
                     bp_error* error, Forward&& forward) {
@@ -101,7 +101,8 @@ bp_status event_native(bp_device* handle, bp_event* event, bp_native_handle* out
       CheckedEvent& state = call.object(event, "event");
       call.occupy(state.calls);
       if (state.recording()) {
-        call.refuse(rule::kEventOneRecord, "a record of event {} runs; ask for its handle afterwards", fmt::ptr(event));
+        call.refuse(rule::kEventOneRecord, "another call records event {}; request the handle afterwards",
+                    fmt::ptr(event));
       }
     }
     const auto function = native_slot(call, Slot::event_native, &bp_native_api::event_native);

@@ -20,7 +20,7 @@ Function peer_slot(const Call& call, Slot slot, Function bp_peer_api::*member) {
   return function;
 }
 
-// A call's peer, which stays open during the call.
+// The peer device of a call. The peer stays open during the call.
 class Peer {
  public:
   Peer(const Call& call, const bp_device* peer, Slot slot) : call_(peer, slot_name(slot)) {
@@ -31,7 +31,7 @@ class Peer {
   }
   Call& call() { return call_; }
   CheckedDevice& device() const { return call_.device(); }
-  // Refuses the call unless the caller of `call` has enabled this peer.
+  // Refuses the call unless peer_enable has enabled this peer for the device of `call`.
   void require_enabled(const Call& call) const {
     const std::lock_guard lock(call.device().mutex);
     const auto& enabled = call.device().enabled;

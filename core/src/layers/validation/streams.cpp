@@ -150,7 +150,7 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
       const std::lock_guard lock(call.device().mutex);
       state = &call.object(event, "event");
       if (state->recording()) {
-        call.refuse(rule::kEventOneRecord, "another record of event {} runs; record it once at a time",
+        call.refuse(rule::kEventOneRecord, "another call records event {}; make one such call at a time",
                     fmt::ptr(event));
       }
       line = &call.occupy_stream(stream);
@@ -202,13 +202,13 @@ struct Awaited {
   bool known() const { return !event->recording() && event->records == records; }
 };
 
-// Refuses a wait of the host for a point of a capture.
+// Refuses a host wait for an event that was last recorded in a capture.
 void refuse_captured(const Call& call, const CheckedEvent& event) {
   if (event.graph == nullptr) return;
   call.refuse(rule::kCaptureEvent, "the event was last recorded in a capture; record it outside of captures");
 }
 
-// Refuses a wait of a stream that would cross the bounds of a capture.
+// Refuses a stream wait that would connect a capture with work outside the capture.
 void check_capture(const Call& call, const CheckedStream& stream, const CheckedEvent& event) {
   const bool outside = event.graph == nullptr;
   if (outside && (!stream.captures() || event.records == 0)) return;

@@ -156,7 +156,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device* device, const char
     const std::shared_ptr<CheckedDevice> found = LiveDevices::instance().find(device);
     if (found == nullptr || found->process != getpid()) {
       own.log(rule_error(BP_INVALID_ARGUMENT, rule::kDeviceHandle, own.name, "get_interface",
-                         "{} is no open device: it was closed, or device_open did not give it", fmt::ptr(device))
+                         "{} is not an open device: it was closed, or device_open did not return it", fmt::ptr(device))
                   .what());
       return nullptr;
     }
