@@ -6,8 +6,8 @@ LIBRARY OPERATOR[.DTYPE]...
 Runs the numeric cases of the given operators and, without --only-operators, the cases of abi, negative, runtime and
 host.native. With --few-operators, it leaves out each case of these groups whose id names another operator. Most of the
 omitted cases compile kernels. The tests of the opencl plugin, which has the same kernels, run the omitted cases. The
-plugin implements the given operators in its own kernels. The test fails if a case fails, or if the plugin does not
-claim a mandatory case. `backplane certify` tests a whole profile."""
+plugin implements the given operators in its own kernels. The test fails if a case fails repeatedly, or if the plugin
+does not claim a mandatory case. `backplane certify` tests a whole profile."""
 import json
 import re
 import subprocess
@@ -38,7 +38,8 @@ filters = certified.filters([*groups, *(f"numeric.{operator}" for operator in op
 certificate, said, _ = certified.certify(command, library, "--profile", "train", *filters)
 if certificate is None:
     sys.exit(said)
-certified.check_failures("no case fails", certified.failures_of(certificate))
+failures = certified.lasting(certified.failures_of(certificate), command, library, "--profile", "train")
+certified.check_failures("no case fails", failures)
 for profile, each in certificate["verdict"]["profiles"].items():
     tap.check(f"nothing that {profile} demands is not claimed", each["mandatory_not_claimed"] == 0, json.dumps(each))
 for operator in operators:

@@ -3,8 +3,8 @@
 """Adds up the results of tools/test: summary.py REPORT.
 
 Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`. Prints one line per pass, and
-then each failure with the first lines of its reason. The last line is `N passed, N failed[, N skipped]`. Exits with
-status 1 if there is a failure."""
+then each unstable case (certified.py) and each failure with the first lines of its reason. The last line is `N passed,
+N failed[, N skipped]`. Exits with status 1 if there is a failure."""
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -42,13 +42,21 @@ def count_junit(path):
     return counts, failures
 
 
+def unstable_of(path):
+    """Returns the cases that scripts report as unstable in their output."""
+    outputs = (suite.findtext("system-out") or "" for suite in ElementTree.parse(path).getroot().iter("testsuite"))
+    lines = (line for output in outputs for line in output.splitlines())
+    return [line.removeprefix("# unstable: ") for line in lines if line.startswith("# unstable: ")]
+
+
 def main(report):
-    total, failures = [0, 0, 0], []
+    total, failures, unstable = [0, 0, 0], [], []
     for line in open(report, encoding="utf-8"):
         kind, name, *rest = line.split()
         if kind == "junit":
             try:
                 counts, failed = count_junit(rest[0])
+                unstable += [f"{name}: {text[:REASON_WIDTH]}" for text in unstable_of(rest[0])]
             except (OSError, ElementTree.ParseError) as error:
                 counts, failed = [0, 1, 0], [f"no result file: {error}"]
             if rest[1] != "0" and not counts[1]:  # the program crashed or timed out outside any test case
@@ -59,6 +67,8 @@ def main(report):
         total = [a + b for a, b in zip(total, counts)]
         failures += [f"{name}: {text}" for text in failed]
         print(f"{name:<16} {counts[0]:>6} passed {counts[1]:>4} failed {counts[2]:>4} skipped")
+    for text in unstable:
+        print("UNSTABLE", text)
     for text in failures:
         print("FAILED", text)
     print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""))
