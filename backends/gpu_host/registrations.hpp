@@ -9,7 +9,8 @@
 
 namespace backplane::gpu_host {
 
-// A driver registers each page once, for all devices. Registrations counts the imports of each range.
+// A page may be registered with the driver only once, and the registration is valid for all devices.
+// This class therefore counts the imports of each registered range.
 class Registrations {
  public:
   // Registers the pages of a range. If one earlier call registered all of these pages, only

@@ -27,7 +27,7 @@ struct Comparison {
   size_t unmoved = 0;
 };
 
-// Compares two lists of metrics. A figure has changed if its ranges from p10 to p90 are disjoint
+// Compares two lists of metrics. A metric has changed if its ranges from p10 to p90 are disjoint
 // and its medians differ by more than the fraction `least`.
 Comparison compare_metrics(const std::vector<Metric>& before, const std::vector<Metric>& after, double least);
 

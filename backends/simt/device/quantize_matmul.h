@@ -30,7 +30,7 @@ SIMT_FN u32 own_byte(const QuantizedParams& p, const GemmPointers& at, int own, 
   return at_offset<u8>(at.own[own], p.gemm.offsets[4 + own])[position];
 }
 
-// The parameters that the weights of a column within a block share.
+// The quantization parameters of one block of weights in one column.
 struct Scale {
   float scale, minimum;
   i32 zero;

@@ -15,8 +15,9 @@ typedef uint u32;
 typedef long i64;
 typedef ulong u64;
 #define SIMT_FN inline
-// A function that compilers inline before vectorization. Otherwise a compiler for CPUs assumes that
-// arguments differ between lanes, and its loops process one lane at a time.
+// Marks a function that the compiler must inline before it vectorizes the kernel. If the function is
+// not inlined, a compiler for CPUs assumes that the function's arguments differ between lanes, and
+// executes the function's loops one lane at a time.
 #define SIMT_INLINED __attribute__((always_inline)) inline
 #define SIMT_GLOBAL global
 #define SIMT_LOCAL local

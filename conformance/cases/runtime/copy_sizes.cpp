@@ -279,7 +279,7 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
   } else {
     auto imported = std::make_unique<OfImport<Zeros>>(context, room);
     // If imported memory has kind HOST, a copy between two imports would be an illegal copy from
-    // HOST to HOST memory. In this case, the source is device memory.
+    // HOST to HOST memory. The source is then device memory instead.
     if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {

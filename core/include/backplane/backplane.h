@@ -66,7 +66,7 @@ typedef struct bph_op_info {
   const char* name;
   const char* doc;
   const char* accuracy;
-  const char* attributes;   /* stem of the attribute struct, or "no" */
+  const char* attributes;   /* STEM of the struct bp_STEM_attributes, or "no" */
   uint32_t attribute_bytes; /* size of the attribute struct, or 0 */
   uint32_t kind;            /* BP_KIND_* */
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;

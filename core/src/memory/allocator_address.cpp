@@ -45,9 +45,9 @@ void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noex
 
 namespace {
 
-// A block from the framework's allocator lies in a buffer of the host API. `block` is that buffer's
-// block, and `offset` is the offset within the buffer. For any other block, `block` is the block
-// itself.
+// The block of the whole allocation in which a given block lies, and the given block's offset there.
+// If the framework's allocator gave the block, the allocation is a buffer of the host API.
+// Otherwise the allocation's block is the given block.
 struct Whole {
   Block& block;
   uint64_t offset;
