@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs missing Debian packages, and PyTorch. tools/test and tools/quickstart source this file.
+# Installs missing Debian packages, PyTorch and ONNX. tools/test and tools/quickstart source this file.
 
 packages_build=(g++ meson ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libxxhash-dev
   zlib1g-dev libdnnl-dev libhwy-dev libvulkan-dev glslc ocl-icd-opencl-dev libze-dev clang-15 llvm-spirv-15 spirv-tools)
@@ -35,4 +35,13 @@ have_pytorch() {
     python3 -m venv build/pytorch-prefix &&
       build/pytorch-prefix/bin/pip install --quiet torch==2.13.0 numpy setuptools wheel ninja && touch build/pytorch-prefix/complete
   } >build/pytorch-prefix.log 2>&1
+}
+
+# have_onnx: installs ONNX and ONNX Runtime with pip in an environment of its own, unless an earlier
+# run has installed them. The package in samples/onnx is tested with this environment.
+have_onnx() {
+  [ -f build/onnx-prefix/complete ] || {
+    python3 -m venv build/onnx-prefix &&
+      build/onnx-prefix/bin/pip install --quiet onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 ml_dtypes==0.6.0 && touch build/onnx-prefix/complete
+  } >build/onnx-prefix.log 2>&1
 }

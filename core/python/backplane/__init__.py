@@ -15,11 +15,12 @@ from .certify import Certificate, certify
 from .device import Device, DeviceInfo, MemoryInfo
 from .errors import (AbiMismatch, DeviceLost, Error, ExecutionFailed, Internal, InvalidArgument, NotReady, OutOfMemory, Timeout, Unavailable,
                      Unsupported)
+from .graph import Graph
 from .registry import Candidate, Plugin, PluginInfo, Registry, candidates, default_registry, devices, open
 from .stream import Event, Stream
 from .tensor import Tensor, scalar
 
 __all__ = ["AbiMismatch", "Buffer", "Candidate", "Certificate", "Device", "DeviceInfo", "DeviceLost", "Error", "Event", "ExecutionFailed",
-           "Internal", "InvalidArgument", "MemoryInfo", "NotReady", "OutOfMemory", "Plugin", "PluginInfo", "Registry", "Stream", "Tensor", "Timeout",
+           "Graph", "Internal", "InvalidArgument", "MemoryInfo", "NotReady", "OutOfMemory", "Plugin", "PluginInfo", "Registry", "Stream", "Tensor", "Timeout",
            "Unavailable", "Unsupported", "candidates", "certify", "constants", "default_registry", "devices", "execute", "library_path", "load", "open",
            "operator", "operators", "ops", "run", "scalar", "supports"]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replaces neighbouring calls by one call: a batch norm of constants becomes part of the convolution before it, and a
+ReLU becomes the activation of a convolution or a linear layer."""
+from typing import Iterable, Optional
+
+import backplane as bp
+
+from . import memory
+from .builder import Builder, Immediate, Step
+from .views import Storage, View
+
+FUSION = "constants of fused calls"
+RELU = bp.constants.BP_ACTIVATION_RELU
+
+
+def fuse(builder: Builder, outputs: "Iterable[Storage]") -> None:
+    """Changes the calls of the builder. `outputs` lists storages that the caller reads."""
+    users = _users(builder.steps, outputs)
+    memory.divide(builder.steps)  # marks the storages that depend on constants only
+    result: "list[Step]" = []
+    place = {}  # {storage: the call that wrote it last, if the call can take more work}
+    for step in builder.steps:
+        before = _producer(step, place, users)
+        if before is not None and step.op == "batch_norm" and before.op == "conv":
+            result += _scaled(builder, before, step, result)
+        elif before is not None and step.op == "max":
+            before.parameters["activation"] = RELU
+            before.outputs = step.outputs
+        else:
+            result.append(step)
+            if step.op in ("conv", "linear") and step.parameters["activation"] == 0:
+                place[step.outputs[0].storage] = step
+            continue
+        place[before.outputs[0].storage] = before
+        if before.parameters["activation"]:
+            del place[before.outputs[0].storage]
+    builder.steps[:] = result
+
+
+def _users(steps: "list[Step]", outputs: "Iterable[Storage]") -> "dict[Storage, int]":
+    """Returns the number of operands of each storage. An output of the program counts as one more."""
+    users: "dict[Storage, int]" = {}
+    for step in steps:
+        for view in step.inputs + step.outputs:
+            if isinstance(view, View):
+                users[view.storage] = users.get(view.storage, 0) + 1
+    for storage in outputs:
+        users[storage] = users.get(storage, 0) + 1
+    return users
+
+
+def _producer(step: Step, place: "dict[Storage, Step]", users: "dict[Storage, int]") -> "Optional[Step]":
+    """Returns the call whose only reader is this step, if both can become one call."""
+    first = step.inputs[0] if step.inputs else None
+    if not isinstance(first, View) or first.storage not in place or users[first.storage] != 2:
+        return None
+    before = place[first.storage]
+    written = before.outputs[0]
+    if (first.shape, first.strides, first.offset) != (written.shape, written.strides, written.offset):
+        return None
+    if step.op == "max":
+        zero = step.inputs[1]
+        return before if isinstance(zero, Immediate) and zero.value == 0 else None
+    if step.op == "batch_norm" and before.op == "conv" and not step.parameters["training"] and len(step.outputs) == 1:
+        return before
+    return None
+
+
+def _is_constant(view: "Optional[View]") -> bool:
+    return view is None or view.storage.fixed
+
+
+def _scaled(builder: Builder, conv: Step, norm: Step, result: "list[Step]") -> "list[Step]":
+    """Multiplies the weight and the bias of a convolution by the factors of a batch norm. If an operand is no constant,
+    nothing changes."""
+    weight, bias = conv.inputs[1], conv.inputs[2] if len(conv.inputs) > 2 else None
+    gamma, beta, mean, variance = norm.inputs[1:5]
+    shape = (weight.shape[0],)
+    if any(each is not None and each.shape != shape for each in (bias, gamma, beta, mean, variance)):
+        return [norm]  # the device refuses these operands with a message
+    if not all(_is_constant(each) for each in (weight, bias, gamma, beta, mean, variance)) or weight.dtype != gamma.dtype:
+        return [norm]
+    builder.node, first = FUSION, len(builder.steps)
+    factor = builder.op("mul", gamma, builder.op("rsqrt", builder.op("add", variance, norm.parameters["epsilon"])))
+    column = builder.reshape(factor, (weight.shape[0],) + (1,) * (weight.rank - 1))
+    shift = builder.op("sub", builder.op("mul", bias, factor), builder.op("mul", mean, factor)) if bias is not None else \
+        builder.op("neg", builder.op("mul", mean, factor))
+    conv.inputs = [conv.inputs[0], builder.op("mul", weight, column), builder.op("add", shift, beta)]
+    conv.outputs = norm.outputs
+    new = builder.steps[first:]
+    del builder.steps[first:]
+    result[result.index(conv):result.index(conv)] = new
+    return []

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mappings of ONNX operators to operators of Backplane. Each module has the name of a family of docs/dev/map.md."""
+import importlib
+
+FAMILIES = ("copy", "cast", "index", "elementwise", "reduce", "scan", "matmul", "softmax", "norm", "conv", "pool", "attention", "quantize", "topk", "rnn",
+            "resize", "spectral", "optimizer", "sequence", "ml")
+
+
+def load_all() -> None:
+    """Imports all modules, which fills the table of mappings."""
+    for name in FAMILIES:
+        importlib.import_module(f"{__name__}.{name}")

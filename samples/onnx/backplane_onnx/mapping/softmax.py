@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax and its logarithm."""
+from math import prod
+
+from ..node import Node
+from ..registry import maps
+
+
+@maps("Softmax", "LogSoftmax")
+def softmax(n: Node):
+    op = "softmax" if n.proto.op_type == "Softmax" else "log_softmax"
+    x = n.view(0)
+    if n.opset >= 13:
+        return n.b.op(op, x, axis=n.axis(-1))
+    axis = n.axis(1)  # earlier opsets flatten the tensor to two dimensions
+    flat = n.b.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+    return n.b.reshape(n.b.op(op, flat, axis=1), x.shape)

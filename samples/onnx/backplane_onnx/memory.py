@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Divides a program into a part that runs once and a part that runs always, and places tensors in one buffer."""
+from typing import Iterable, Sequence
+
+from .builder import Step
+from .views import Storage, View
+
+ALIGNMENT = 256  # bytes
+
+
+def storages(views: "Iterable[object]") -> "list[Storage]":
+    return [each.storage for each in views if isinstance(each, View)]
+
+
+def divide(steps: "Sequence[Step]") -> "tuple[list[Step], list[Step]]":
+    """Returns the steps that use constants only, and all other steps. Marks storages that only the former write."""
+    writers = {storage: storage for step in steps for storage in storages(step.outputs)}
+    for storage in writers:
+        storage.fixed = True
+    changed = True
+    while changed:
+        changed = False
+        for step in steps:
+            outputs = storages(step.outputs)
+            if all(each.fixed for each in storages(step.inputs)) and all(each.fixed for each in outputs):
+                continue
+            for each in outputs:
+                changed |= each.fixed
+                each.fixed = False
+    once = [step for step in steps if all(each.fixed for each in storages(step.outputs))]
+    return once, [step for step in steps if not all(each.fixed for each in storages(step.outputs))]
+
+
+def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterable[Storage]") -> int:
+    """Gives each storage of the steps an offset in one buffer, and returns the size of this buffer in bytes. Storages
+    whose lives do not overlap share memory. Inputs live from the start, and outputs to the end."""
+    first: "dict[Storage, int]" = {}
+    last: "dict[Storage, int]" = {}
+    for storage in inputs:
+        first[storage] = last[storage] = -1
+    for index, step in enumerate(steps):
+        for storage in storages(step.inputs) + storages(step.outputs):
+            if not storage.fixed:
+                first.setdefault(storage, index)
+                last[storage] = index
+    for storage in outputs:
+        if not storage.fixed:
+            first.setdefault(storage, len(steps))
+            last[storage] = len(steps)
+    starting: "dict[int, list[Storage]]" = {}
+    for storage, index in first.items():
+        starting.setdefault(index, []).append(storage)
+    free: "list[tuple[int, int]]" = []  # (offset, bytes), sorted, without adjacent entries
+    ending: "dict[int, list[Storage]]" = {}
+    end = 0
+    for index in range(-1, len(steps) + 1):
+        for storage in sorted(starting.get(index, ()), key=lambda each: -each.bytes):
+            size = _rounded(storage.bytes)
+            fit = min((hole for hole in free if hole[1] >= size), key=lambda hole: hole[1], default=None)
+            if fit is None:
+                storage.offset, end = end, end + size
+            else:
+                free.remove(fit)
+                storage.offset = fit[0]
+                if fit[1] > size:
+                    free.append((fit[0] + size, fit[1] - size))
+            ending.setdefault(last[storage], []).append(storage)
+        for storage in ending.get(index, ()):
+            free = _merged(free, (storage.offset, _rounded(storage.bytes)))
+    return end
+
+
+def _rounded(size: int) -> int:
+    return max(-(-size // ALIGNMENT), 1) * ALIGNMENT
+
+
+def _merged(free, hole):
+    out = []
+    for each in sorted(free + [hole]):
+        if out and out[-1][0] + out[-1][1] == each[0]:
+            out[-1] = (out[-1][0], out[-1][1] + each[1])
+        else:
+            out.append(each)
+    return out

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A traced program on a device: constants are computed once, memory is placed once, and the calls are recorded once."""
+from typing import Any, NamedTuple
+
+import backplane as bp
+import numpy as np
+
+from . import dtypes, fusion, memory
+from .builder import Immediate, Step
+from .errors import ModelError, UnsupportedNode
+from .loading import Model
+from .trace import Traced
+from .values import Sequence, Value
+from .views import Storage, View
+
+
+OUTPUTS = "the outputs of the graph"
+
+
+class Constants:
+    """Constants on a device, each of which is copied once. All programs of a model share one object of this class, and
+    each program has another one for the constants of its trace."""
+
+    def __init__(self, stream: bp.Stream) -> None:
+        self.stream = stream
+        self._tensors: "dict[int, tuple[np.ndarray, bp.Buffer]]" = {}  # by the address of the array, which is kept
+
+    def buffer(self, array: np.ndarray) -> bp.Buffer:
+        found = self._tensors.get(id(array))
+        if found is None:
+            found = self._tensors[id(array)] = array, to_device(self.stream, array).buffer
+        return found[1]
+
+    @property
+    def bytes(self) -> int:
+        return sum(array.nbytes for array, _ in self._tensors.values())
+
+
+def to_device(stream: bp.Stream, array: np.ndarray) -> bp.Tensor:
+    """Copies an array to a new tensor."""
+    name = dtypes.of_numpy(array.dtype)
+    assert name is not None
+    plain = np.ascontiguousarray(array).reshape(array.shape)
+    return bp.Tensor.from_host(stream, plain.view(np.uint16) if name == "bf16" else plain, name)
+
+
+def from_device(tensor: bp.Tensor) -> np.ndarray:
+    """Copies a contiguous tensor to a new array. Waits."""
+    if tensor.dtype != "bf16":
+        return tensor.numpy()  # NumPy lacks bf16
+    raw = bp.Tensor(tensor.buffer, "u8", (tensor.size * 2,), None, tensor.offset)
+    return raw.numpy().view(dtypes.to_numpy("bf16")).reshape(tensor.shape)
+
+
+class _Output(NamedTuple):
+    """An output on the device, and its dtype on the host."""
+
+    view: View
+    type: Any
+
+
+class Program:
+    """The calls for one set of input shapes. `launch` enqueues all of them."""
+
+    def __init__(self, traced: Traced, constants: Constants, model: Model) -> None:
+        self._model, self.stream, self.origins = model, constants.stream, traced.origins
+        self._constants, self._own = constants, Constants(constants.stream)
+        builder = traced.builder
+        builder.node = OUTPUTS
+        self._template = [self._prepared(each, builder) for each in traced.outputs]
+        views = [view for each in self._template for view in _views(each)]
+        fusion.fuse(builder, memory.storages(views))
+        self.once, self.steps = memory.divide(builder.steps)
+        inputs = [view.storage for view in traced.inputs.values()]
+        self.device_bytes = memory.place(self.steps, inputs, memory.storages(views))
+        self._fixed: "dict[Storage, bp.Buffer]" = {}
+        self._arena = self._allocated(self.device_bytes, "all tensors of a run") if self.device_bytes else None
+        for step in self.once:
+            self._execute(step)
+        for step in self.steps:  # copies constants to the device, which a recording could not do
+            self._operands(step)
+        kept = {storage for step in self.steps for storage in memory.storages(step.inputs)} | set(memory.storages(views))
+        self._fixed = {storage: buffer for storage, buffer in self._fixed.items() if storage in kept}
+        self.graph = bp.Graph.record(self.stream, self._execute_all) if self.steps else None
+        self.inputs = {name: self._tensor(view) for name, view in traced.inputs.items()}
+        self.stream.wait()
+
+    def _prepared(self, value: Any, builder: Any) -> Any:
+        """Returns an output as an array, as a contiguous view, or as a list of these."""
+        if isinstance(value, Sequence):
+            return [self._prepared(each, builder) for each in value]
+        if not isinstance(value, Value):
+            return value
+        if value.host is not None:
+            return value.host
+        assert value.view is not None
+        # An input's storage may be overwritten during a run, and the caller may request one view twice.
+        view = value.view if value.view.is_contiguous and value.view.storage.role == "computed" else builder.copy(value.view)
+        return _Output(view, dtypes.array_type(value.kind))
+
+    # ---- Tensors ----
+
+    def _allocated(self, size: int, what: str) -> bp.Buffer:
+        try:
+            return bp.Buffer.create(self.stream, size)
+        except (bp.OutOfMemory, bp.Unsupported, bp.InvalidArgument) as failure:
+            raise ModelError(f"{self._model.name}: {what}: {self.stream.device.name} has no {size} bytes ({failure}); use smaller inputs or another "
+                             "device") from None
+
+    def _buffer(self, storage: Storage) -> bp.Buffer:
+        if storage.array is not None:
+            return (self._constants if self._model.owns(storage.array) else self._own).buffer(storage.array)
+        if storage.fixed:
+            found = self._fixed.get(storage)
+            if found is None:
+                found = self._fixed[storage] = self._allocated(storage.bytes, storage.label)
+            return found
+        assert self._arena is not None
+        return self._arena
+
+    def _tensor(self, view: View) -> bp.Tensor:
+        base = 0 if view.storage.fixed else view.storage.offset
+        assert base is not None
+        return bp.Tensor(self._buffer(view.storage), view.dtype, view.shape, view.strides, base + view.offset)
+
+    # ---- Calls ----
+
+    def _operands(self, step: Step) -> "tuple[list, list]":
+        shape = step.outputs[0].shape
+        inputs = [self._tensor(each) if isinstance(each, View) else
+                  bp.scalar(each.value, each.dtype, shape) if isinstance(each, Immediate) else None for each in step.inputs]
+        return inputs, [None if each is None else self._tensor(each) for each in step.outputs]
+
+    def _execute(self, step: Step) -> None:
+        inputs, outputs = self._operands(step)
+        try:
+            bp.run(step.op, *inputs, out=outputs, stream=self.stream, **step.parameters)
+        except (bp.Unsupported, bp.InvalidArgument) as failure:
+            raise UnsupportedNode(f"{self._model.name}: {step.node}: {self.stream.device.name} refuses {step.op}: {failure}; use a device that has "
+                                  "the operator, or change the model", step.node.rsplit("(", 1)[-1].rstrip(")")) from None
+
+    def _execute_all(self) -> None:
+        for step in self.steps:
+            self._execute(step)
+
+    @property
+    def unplanned_bytes(self) -> int:
+        """Bytes of the tensors if each had memory of its own."""
+        found = {storage for step in self.steps for storage in memory.storages(step.inputs + step.outputs) if not storage.fixed}
+        return sum(storage.bytes for storage in found)
+
+    def path(self, step: Step) -> str:
+        """Returns how the device runs a call: "native", "decomposed" or "fallback"."""
+        inputs, outputs = self._operands(step)
+        return bp.supports(step.op, *inputs, out=outputs, stream=self.stream, **step.parameters)["path"]
+
+    # ---- Runs ----
+
+    def launch(self) -> None:
+        """Enqueues all calls. The caller has copied the inputs."""
+        if self.graph is not None:
+            self.graph.launch()
+
+    def results(self) -> "list[Any]":
+        """Copies the outputs to the host. Waits."""
+        return [self._read(each) for each in self._template]
+
+    def _read(self, each):
+        if isinstance(each, list):
+            return [self._read(part) for part in each]
+        return from_device(self._tensor(each.view)).astype(each.type, copy=False) if isinstance(each, _Output) else each
+
+
+def _views(each: Any) -> "list[View]":
+    if isinstance(each, list):
+        return [view for part in each for view in _views(part)]
+    return [each.view] if isinstance(each, _Output) else []
