@@ -304,6 +304,7 @@ const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
   add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNone>);
   add_native(kernels, BP_OP_CROSS_ENTROPY, cross_entropy<int64_t>);
   add_honest_windows(kernels);
+  add_honest_activations(kernels);
 }};
 
 const Mutation defect::rounds_operands{.kernels = [](Kernels& kernels) {

@@ -122,6 +122,8 @@ std::vector<Expected> evaluate(const Call& call) {
       return norm_bwd(call);
     case BP_OP_ADAMW:
       return adamw(call);
+    case BP_OP_ACTIVATION_BWD:
+      return activation_bwd(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

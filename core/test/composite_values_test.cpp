@@ -28,6 +28,37 @@ TEST_F(Composite, Activations) {
   check(BP_OP_SIGMOID, nullptr, [](double v) { return 1 / (1 + std::exp(-v)); });
 }
 
+TEST_F(Composite, SlopesOfActivations) {
+  const Values x = {-30, -3, -0.5f, 0, 0.25f, 2, 30}, dy = {1, -2, 3, 0.5f, -4, 2, -1};
+  const auto check = [&](uint32_t activation, auto function, auto slope) {
+    const bool of_output = activation == BP_ACTIVATION_SIGMOID || activation == BP_ACTIVATION_TANH;
+    Values z;
+    std::vector<double> wanted;
+    for (size_t i = 0; i < x.size(); ++i) {
+      z.push_back(of_output ? static_cast<float>(function(at(x, i))) : x[i]);
+      wanted.push_back(at(dy, i) * slope(at(x, i)));
+    }
+    const auto attributes = sized(bp_activation_bwd_attributes{0, activation});
+    const bph_tensor dx = out({7});
+    run(BP_OP_ACTIVATION_BWD, {f32({7}, dy), f32({7}, z)}, {dx}, &attributes);
+    expect_near(dx, wanted, 1e-5);
+    const bph_tensor in_place = f32({7}, z);
+    run(BP_OP_ACTIVATION_BWD, {f32({7}, dy), in_place}, {in_place}, &attributes);
+    expect_near(in_place, wanted, 1e-5);
+  };
+  const auto numeric = [](auto function) {
+    return [function](double v) { return (function(v + 1e-5) - function(v - 1e-5)) / 2e-5; };
+  };
+  const auto same = [&](uint32_t activation, auto function) { check(activation, function, numeric(function)); };
+  check(BP_ACTIVATION_RELU, [](double v) { return v; }, [](double v) { return v > 0 ? 1 : 0; });
+  same(BP_ACTIVATION_GELU_ERF, [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); });
+  same(BP_ACTIVATION_GELU_TANH,
+       [](double v) { return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))); });
+  same(BP_ACTIVATION_SILU, [](double v) { return v / (1 + std::exp(-v)); });
+  same(BP_ACTIVATION_SIGMOID, [](double v) { return 1 / (1 + std::exp(-v)); });
+  same(BP_ACTIVATION_TANH, [](double v) { return std::tanh(v); });
+}
+
 TEST_F(Composite, PowerHasTheCornersOfTheMathLibrary) {
   const Values bases = {2, -2, -2, -2, 0, -0.0f, -0.0f, 0, NAN, 1, INFINITY, -INFINITY, -INFINITY, 0.5f, 3};
   const Values exponents = {3, 3, 2, 0.5f, 2, 3, -3, -1, 0, NAN, -1, 3, 0.5f, INFINITY, 0.25f};

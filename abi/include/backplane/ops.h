@@ -15,6 +15,7 @@ enum {
   BP_OP_LIMIT = 200 /* every id of ops.def is below this limit */
 };
 #define BP_SINCE_0_2 BP_VERSION(0, 2) /* the version that ops.def calls 0_2 */
+#define BP_SINCE_0_3 BP_VERSION(0, 3) /* the version that ops.def calls 0_3 */
 #define BP_OP_VENDOR 0x80000000u      /* the first id for operators that plugins define */
 
 /* The minimum size in bytes of every attribute struct. This minimum never changes. The size of each
@@ -72,7 +73,8 @@ enum {
   BP_ACTIVATION_GELU_ERF = 2,
   BP_ACTIVATION_GELU_TANH = 3,
   BP_ACTIVATION_SILU = 4,
-  BP_ACTIVATION_SIGMOID = 5
+  BP_ACTIVATION_SIGMOID = 5,
+  BP_ACTIVATION_TANH = 6 /* only in activation_bwd. Since 0.3 */
 };
 enum { BP_REDUCTION_NONE = 0, BP_REDUCTION_MEAN = 1, BP_REDUCTION_SUM = 2 };
 enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 };

@@ -175,6 +175,12 @@ def cases():
         sigmoid = 1 / (1 + np.exp(-f))
         yield getattr(ops, name)(d.tensor(f)), sigmoid * f if name == "silu" else sigmoid
 
+    @case("activation_bwd")
+    def _(d, name):
+        y = 1 / (1 + np.exp(-f))
+        yield ops.activation_bwd(d.tensor(g), d.tensor(y), activation=c.BP_ACTIVATION_SIGMOID), g * y * (1 - y)
+        yield ops.activation_bwd(d.tensor(g), d.tensor(f), activation=c.BP_ACTIVATION_SILU), g * y * (1 + f * (1 - y))
+
     @case("pow")
     def _(d, name):
         yield ops.pow(d.tensor(abs(f)), d.tensor(g)), abs(f) ** g

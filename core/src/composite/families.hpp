@@ -13,6 +13,7 @@ void gelu(Builder& b);
 void silu(Builder& b);
 void sigmoid(Builder& b);
 void pow(Builder& b);
+void activation_bwd(Builder& b);
 // Applies the activation BP_ACTIVATION_* to x.
 Value activate(Builder& b, uint32_t activation, const Value& x);
 
