@@ -30,7 +30,8 @@ std::vector<Expected> silu(const Call& call);
 std::vector<Expected> sigmoid(const Call& call);
 std::vector<Expected> pow(const Call& call);
 std::vector<Expected> activation_bwd(const Call& call);
-std::vector<Expected> softmax(const Call& call);  // softmax, log_softmax
+std::vector<Expected> unary_function(const Call& call);  // unary
+std::vector<Expected> softmax(const Call& call);         // softmax, log_softmax
 std::vector<Expected> layer_norm(const Call& call);
 std::vector<Expected> rms_norm(const Call& call);
 std::vector<Expected> group_norm(const Call& call);

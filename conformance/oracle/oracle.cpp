@@ -124,6 +124,8 @@ std::vector<Expected> evaluate(const Call& call) {
       return adamw(call);
     case BP_OP_ACTIVATION_BWD:
       return activation_bwd(call);
+    case BP_OP_UNARY:
+      return unary_function(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

@@ -50,13 +50,60 @@ TEST_F(Composite, SlopesOfActivations) {
     return [function](double v) { return (function(v + 1e-5) - function(v - 1e-5)) / 2e-5; };
   };
   const auto same = [&](uint32_t activation, auto function) { check(activation, function, numeric(function)); };
-  check(BP_ACTIVATION_RELU, [](double v) { return v; }, [](double v) { return v > 0 ? 1 : 0; });
+  check(
+      BP_ACTIVATION_RELU, [](double v) { return v; }, [](double v) { return v > 0 ? 1 : 0; });
   same(BP_ACTIVATION_GELU_ERF, [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); });
   same(BP_ACTIVATION_GELU_TANH,
        [](double v) { return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))); });
   same(BP_ACTIVATION_SILU, [](double v) { return v / (1 + std::exp(-v)); });
   same(BP_ACTIVATION_SIGMOID, [](double v) { return 1 / (1 + std::exp(-v)); });
   same(BP_ACTIVATION_TANH, [](double v) { return std::tanh(v); });
+}
+
+TEST_F(Composite, FunctionsOfUnary) {
+  const Values all = {-30, -3, -1, -0.5f, -0.0f, 0.25f, 2, 30}, unit = {-1, -0.75f, -0.5f, -1e-6f, 0, 1e-9f, 0.5f, 1};
+  const auto check = [&](uint32_t function, const Values& x, auto wanted) {
+    const auto attributes = sized(bp_unary_attributes{0, function});
+    const bph_tensor y = out({8});
+    run(BP_OP_UNARY, {f32({8}, x)}, {y}, &attributes);
+    const Values got = host.read<float>(y, x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = wanted(at(x, i));
+      if (std::isfinite(exact)) {
+        EXPECT_NEAR(static_cast<double>(got[i]), exact, std::fabs(exact) * 1e-6) << function << " of " << x[i];
+      } else {
+        EXPECT_EQ(std::isnan(got[i]), std::isnan(exact)) << function << " of " << x[i];
+      }
+    }
+  };
+  using Library = double (*)(double);
+  const auto library = [&](uint32_t function, const Values& x, Library wanted) { check(function, x, wanted); };
+  library(BP_UNARY_EXPM1, all, std::expm1);
+  library(BP_UNARY_EXPM1, unit, std::expm1);
+  library(BP_UNARY_EXP2, all, std::exp2);
+  library(BP_UNARY_LOG1P, all, std::log1p);
+  library(BP_UNARY_LOG1P, unit, std::log1p);
+  library(BP_UNARY_LOG2, all, std::log2);
+  library(BP_UNARY_LOG10, all, std::log10);
+  check(BP_UNARY_SIGN, all, [](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; });
+  library(BP_UNARY_CEIL, all, std::ceil);
+  library(BP_UNARY_TRUNC, unit, std::trunc);
+  check(BP_UNARY_FRAC, all, [](double v) { return v - std::trunc(v); });
+  library(BP_UNARY_TAN, unit, std::tan);
+  library(BP_UNARY_ASIN, unit, std::asin);
+  library(BP_UNARY_ACOS, unit, std::acos);
+  library(BP_UNARY_ATAN, all, std::atan);
+  library(BP_UNARY_ATAN, unit, std::atan);
+  library(BP_UNARY_SINH, all, std::sinh);
+  library(BP_UNARY_COSH, all, std::cosh);
+  library(BP_UNARY_ASINH, all, std::asinh);
+  library(BP_UNARY_ACOSH, all, std::acosh);
+  library(BP_UNARY_ATANH, unit, std::atanh);
+  check(BP_UNARY_SOFTPLUS, all, [](double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); });
+  check(BP_UNARY_LOG_SIGMOID, all, [](double v) { return std::fmin(v, 0) - std::log1p(std::exp(-std::fabs(v))); });
+  check(BP_UNARY_MISH, all, [](double v) { return v * std::tanh(std::log1p(std::exp(v))); });
+  check(BP_UNARY_HARD_SIGMOID, all, [](double v) { return std::fmin(std::fmax(v + 3, 0), 6) / 6; });
+  check(BP_UNARY_HARD_SWISH, all, [](double v) { return v * std::fmin(std::fmax(v + 3, 0), 6) / 6; });
 }
 
 TEST_F(Composite, PowerHasTheCornersOfTheMathLibrary) {

@@ -70,7 +70,7 @@ constexpr Backward kBackward[] = {
 };
 
 // Parameter 0 of `problem` is an index of kBackward.
-Setup make_backward(const Problem& problem, Random& random) {
+Setup make_slopes(const Problem& problem, Random& random) {
   const Backward& backward = kBackward[problem.parameters[0]];
   const std::vector<int64_t> shape = problem.shape.list();
   Setup setup;
@@ -83,9 +83,9 @@ Setup make_backward(const Problem& problem, Random& random) {
   return setup;
 }
 
-void add_backward(Catalogue& catalogue, uint32_t dtype, size_t index) {
+void add_slopes(Catalogue& catalogue, uint32_t dtype, size_t index) {
   const Backward& backward = kBackward[index];
-  Problem problem{.op = BP_OP_ACTIVATION_BWD, .dtype = dtype, .make = make_backward};
+  Problem problem{.op = BP_OP_ACTIVATION_BWD, .dtype = dtype, .make = make_slopes};
   problem.parameters = {static_cast<int32_t>(index)};
   const auto put = [&](const Shape& shape, DataPattern pattern, Layout layout = Layout::dense, Mode mode = Mode::once) {
     problem.shape = shape;
@@ -117,7 +117,7 @@ void add_elementwise_activation(Catalogue& catalogue) {
     add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_ERF, "erf");
     add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_TANH, "tanh");
     for (const uint32_t op : {BP_OP_SILU, BP_OP_SIGMOID, BP_OP_POW}) add_one(catalogue, op, dtype, 0, {});
-    for (size_t index = 0; index < std::size(kBackward); ++index) add_backward(catalogue, dtype, index);
+    for (size_t index = 0; index < std::size(kBackward); ++index) add_slopes(catalogue, dtype, index);
   }
 }
 

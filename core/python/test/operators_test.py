@@ -181,6 +181,12 @@ def cases():
         yield ops.activation_bwd(d.tensor(g), d.tensor(y), activation=c.BP_ACTIVATION_SIGMOID), g * y * (1 - y)
         yield ops.activation_bwd(d.tensor(g), d.tensor(f), activation=c.BP_ACTIVATION_SILU), g * y * (1 + f * (1 - y))
 
+    @case("unary")
+    def _(d, name):
+        for function, expected in (("EXPM1", np.expm1), ("LOG1P", lambda x: np.log1p(abs(x))), ("TRUNC", np.trunc), ("ATAN", np.arctan)):
+            x = abs(f) if function == "LOG1P" else f
+            yield ops.unary(d.tensor(x), function=getattr(c, "BP_UNARY_" + function)), expected(x)
+
     @case("pow")
     def _(d, name):
         yield ops.pow(d.tensor(abs(f)), d.tensor(g)), abs(f) ** g

@@ -17,6 +17,9 @@ void activation_bwd(Builder& b);
 // Applies the activation BP_ACTIVATION_* to x.
 Value activate(Builder& b, uint32_t activation, const Value& x);
 
+// Function in elementwise_function.cpp:
+void unary(Builder& b);
+
 // Functions in softmax.cpp:
 void softmax(Builder& b);
 void log_softmax(Builder& b);

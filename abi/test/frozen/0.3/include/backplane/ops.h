@@ -76,6 +76,32 @@ enum {
   BP_ACTIVATION_SIGMOID = 5,
   BP_ACTIVATION_TANH = 6 /* only in activation_bwd. Since 0.3 */
 };
+/* Functions of the operator unary. A later version may add functions. */
+enum {
+  BP_UNARY_EXPM1 = 0,
+  BP_UNARY_EXP2 = 1,
+  BP_UNARY_LOG1P = 2,
+  BP_UNARY_LOG2 = 3,
+  BP_UNARY_LOG10 = 4,
+  BP_UNARY_SIGN = 5,
+  BP_UNARY_CEIL = 6,
+  BP_UNARY_TRUNC = 7,
+  BP_UNARY_FRAC = 8,
+  BP_UNARY_TAN = 9,
+  BP_UNARY_ASIN = 10,
+  BP_UNARY_ACOS = 11,
+  BP_UNARY_ATAN = 12,
+  BP_UNARY_SINH = 13,
+  BP_UNARY_COSH = 14,
+  BP_UNARY_ASINH = 15,
+  BP_UNARY_ACOSH = 16,
+  BP_UNARY_ATANH = 17,
+  BP_UNARY_SOFTPLUS = 18,
+  BP_UNARY_LOG_SIGMOID = 19,
+  BP_UNARY_MISH = 20,
+  BP_UNARY_HARD_SIGMOID = 21,
+  BP_UNARY_HARD_SWISH = 22
+};
 enum { BP_REDUCTION_NONE = 0, BP_REDUCTION_MEAN = 1, BP_REDUCTION_SUM = 2 };
 enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 };
 
