@@ -43,6 +43,7 @@ std::vector<Expected> conv_bwd_weight(const Call& call);
 std::vector<Expected> max_pool(const Call& call);
 std::vector<Expected> avg_pool(const Call& call);
 std::vector<Expected> attention(const Call& call);
+std::vector<Expected> attention_bwd(const Call& call);
 std::vector<Expected> rope(const Call& call);
 std::vector<Expected> quantize(const Call& call);
 std::vector<Expected> dequantize(const Call& call);

@@ -126,6 +126,8 @@ std::vector<Expected> evaluate(const Call& call) {
       return activation_bwd(call);
     case BP_OP_UNARY:
       return unary_function(call);
+    case BP_OP_ATTENTION_BWD:
+      return attention_bwd(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

@@ -166,6 +166,10 @@ TEST_F(CompositeCheck, AttentionAndRope) {
   refused("D being 8", BP_OP_ATTENTION, {q, f32({1, 2, 5, 7}), v}, {y}, &good);
   unsupported("input 3 is i32", BP_OP_ATTENTION, {q, k, v, view(BP_I32, {1, 4, 3, 5})}, {y}, &good);
   refused("input 3 has shape [3,5]", BP_OP_ATTENTION, {q, k, v, f32({3, 5})}, {y}, &good);
+  const bph_tensor sums = f32({1, 4, 3});
+  accepted(BP_OP_ATTENTION_BWD, {y, q, k, v, y, sums}, {q, absent, v}, &good);
+  refused("input 5 has shape [4,3]", BP_OP_ATTENTION_BWD, {y, q, k, v, y, f32({4, 3})}, {q}, &good);
+  refused("output 1 has shape [1,4,3,8]", BP_OP_ATTENTION_BWD, {y, q, k, v, y, sums}, {q, q}, &good);
 
   const auto rope = [](float base, uint32_t extent) { return sized(bp_rope_attributes{0, 0, base, extent}); };
   const auto all = rope(10000, 0), three = rope(10000, 3), ten = rope(10000, 10), no_base = rope(0, 0);

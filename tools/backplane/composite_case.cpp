@@ -127,6 +127,19 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, {at(q, 0), at(q, 1), at(q, 2), at(v, 3)})};
       break;
     }
+    case BP_OP_ATTENTION_BWD: {
+      // The request contains q, k and v.
+      const Extents q = shape(0, {1, 2, 4, 4});
+      const Extents k = shape(1, q);
+      const Extents v = shape(2, k);
+      const Extents y = {at(q, 0), at(q, 1), at(q, 2), at(v, 3)};
+      const bool half = op.dtype == BP_F16 || op.dtype == BP_BF16;
+      op.inputs = {floats(op, y), floats(op, q),
+                   floats(op, k), floats(op, v),
+                   floats(op, y), {half ? uint32_t{BP_F32} : op.dtype, {at(q, 0), at(q, 1), at(q, 2)}, 0}};
+      op.outputs = {floats(op, q), floats(op, k), floats(op, v)};
+      break;
+    }
     case BP_OP_ROPE: {
       Extents positions = square;
       if (!positions.empty()) positions.pop_back();

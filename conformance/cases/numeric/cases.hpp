@@ -27,7 +27,7 @@ void add_norm(Catalogue& catalogue);  // layer_norm, rms_norm, group_norm, batch
 void add_linear(Catalogue& catalogue, uint32_t dtype);
 void add_conv(Catalogue& catalogue, uint32_t dtype);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
 void add_pool(Catalogue& catalogue, uint32_t dtype);
-void add_attention(Catalogue& catalogue, uint32_t dtype);
+void add_attention(Catalogue& catalogue, uint32_t dtype);  // attention, attention_bwd
 void add_rope(Catalogue& catalogue, uint32_t dtype);
 void add_quantize(Catalogue& catalogue);  // quantize, dequantize, quantized_matmul
 void add_embedding(Catalogue& catalogue, uint32_t dtype);

@@ -269,6 +269,19 @@ def cases():
         causal = ops.attention(d.tensor(q), d.tensor(k), d.tensor(v), scale=0.5, causal=c.BP_CAUSAL_UPPER_LEFT)
         yield causal, softmax(np.where(seen, scores, -np.inf)) @ v
 
+    @case("attention_bwd")
+    def _(d, name):
+        q, k, v, dy = (np.cos(np.arange(n * 4, dtype="f4") * s).reshape(1, 1, n, 4) for n, s in ((2, 1), (3, 2), (3, 3), (2, 4)))
+        scores = np.einsum("bhld,bhsd->bhls", q, k) * 0.5
+        p, total = softmax(scores), np.log(np.exp(scores).sum(-1))
+        y, slope = p @ v, np.einsum("bhle,bhse->bhls", dy, v)
+        gradient = p * (slope - (dy * y).sum(-1, keepdims=True)) * 0.5
+        outputs = tuple(d.empty(x.shape) for x in (q, k, v))
+        ops.attention_bwd(*(d.tensor(x) for x in (dy, q, k, v, y, total)), scale=0.5, out=outputs)
+        yield outputs[0], gradient @ k
+        yield outputs[1], gradient.swapaxes(2, 3) @ q
+        yield outputs[2], p.swapaxes(2, 3) @ dy
+
     @case("rope")
     def _(d, name):
         x = np.arange(8, dtype="f4").reshape(2, 4)

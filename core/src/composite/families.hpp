@@ -48,6 +48,7 @@ void avg_pool(Builder& b);
 
 // Functions in attention.cpp and rope.cpp:
 void attention(Builder& b);
+void attention_bwd(Builder& b);
 void rope(Builder& b);
 
 // Functions in quantize.cpp:

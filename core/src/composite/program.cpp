@@ -66,6 +66,7 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(ADAMW, adamw)
     BP_COMPOSITE(ACTIVATION_BWD, activation_bwd)
     BP_COMPOSITE(UNARY, unary)
+    BP_COMPOSITE(ATTENTION_BWD, attention_bwd)
     BP_COMPOSITE(SORT, sort)
     BP_COMPOSITE(MATMUL, matmul)
 #undef BP_COMPOSITE

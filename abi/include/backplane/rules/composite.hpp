@@ -85,6 +85,7 @@ inline void check_own(const Bound& bound) {
     case BP_OP_AVG_POOL:
       return check_pool(bound);
     case BP_OP_ATTENTION:
+    case BP_OP_ATTENTION_BWD:
       return check_attention(bound);
     case BP_OP_ROPE:
       return check_rope(bound);

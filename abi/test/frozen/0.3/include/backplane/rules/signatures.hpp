@@ -75,6 +75,7 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_TOPK, {"v*"}, {"v#", "n#"}},
     {BP_OP_CROSS_ENTROPY, {"tNC", "nN", "tC"}, {"p#", "tNC"}},
     {BP_OP_ADAMW, {"t*"}, {"p*", "r*", "r*"}},
+    {BP_OP_ATTENTION_BWD, {"tBHLE", "tBHLD", "hBGSD", "hBGSE", "tBHLE", "sBHL", "mBHLS"}, {"tBHLD", "hBGSD", "hBGSE"}},
 };
 
 namespace detail {
