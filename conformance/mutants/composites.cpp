@@ -332,6 +332,56 @@ void cross_entropy(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), gradient);
 }
 
+enum class NllFlaw { kNone, kMeanOfRows, kIgnoredRowCounts, kUpstreamForgotten, kTotalRecomputed };
+
+// Returns the weight of the target of row `n`, which is 0 if the row is ignored.
+template <NllFlaw kFlaw>
+double target_weight(const Call& call, const Values& target, const Values& weight, int64_t n) {
+  const auto index = static_cast<int64_t>(target[n]);
+  if (kFlaw == NllFlaw::kIgnoredRowCounts && index < 0) return 1;
+  if (index == call.attributes<bp_nll_attributes>().ignore_index) return 0;
+  return kFlaw == NllFlaw::kMeanOfRows ? 1 : weight.or_else(index, 1);
+}
+
+// Operands: x[N,C], target[N], [weight[C]] -> loss, [total weight]
+template <NllFlaw kFlaw>
+void nll(const Call& call) {
+  const uint32_t reduction = call.attributes<bp_nll_attributes>().reduction;
+  const Values x(call.in(0)), target(call.in(1)), weight(call, 2);
+  const int64_t classes = call.in(0).shape[1];
+  std::vector<double> losses;
+  double sum = 0, total = 0;
+  for (int64_t n = 0; n < target.size(); ++n) {
+    const double share = target_weight<NllFlaw::kNone>(call, target, weight, n);
+    losses.push_back(share == 0 ? 0 : -share * x[n * classes + static_cast<int64_t>(target[n])]);
+    sum += losses.back();
+    total += target_weight<kFlaw>(call, target, weight, n);
+  }
+  if (reduction != BP_REDUCTION_NONE) losses = {reduction == BP_REDUCTION_MEAN ? sum / total : sum};
+  write(call.out(), losses);
+  if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), {total});
+}
+
+// Operands: dloss, target[N], [weight[C]], [total weight] -> dx[N,C]
+template <NllFlaw kFlaw>
+void nll_bwd(const Call& call) {
+  const uint32_t reduction = call.attributes<bp_nll_attributes>().reduction;
+  const Values dloss(call.in(0)), target(call.in(1)), weight(call, 2), given(call, 3);
+  Values dx(call.out());
+  const int64_t classes = call.out().shape[1];
+  double total = 0;
+  for (int64_t n = 0; n < target.size(); ++n) total += target_weight<NllFlaw::kNone>(call, target, weight, n);
+  if (kFlaw != NllFlaw::kTotalRecomputed) total = given.or_else(0, total);
+  for (int64_t i = 0; i < dx.size(); ++i) {
+    const int64_t n = i / classes;
+    const double upstream = kFlaw == NllFlaw::kUpstreamForgotten ? 1 : dloss[reduction == BP_REDUCTION_NONE ? n : 0];
+    const double share = target_weight<NllFlaw::kNone>(call, target, weight, n);
+    const bool hot = share != 0 && i % classes == static_cast<int64_t>(target[n]);
+    dx[i] = hot ? -share * upstream / (reduction == BP_REDUCTION_MEAN ? total : 1) : 0;
+  }
+  dx.store();
+}
+
 template <uint32_t kOp, Kernel kRun>
 constexpr Mutation native() {
   return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
@@ -352,6 +402,8 @@ const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
   add_native(kernels, BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kNone>);
   add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNone>);
   add_native(kernels, BP_OP_CROSS_ENTROPY, cross_entropy<int64_t>);
+  add_native(kernels, BP_OP_NLL, nll<NllFlaw::kNone>);
+  add_native(kernels, BP_OP_NLL_BWD, nll_bwd<NllFlaw::kNone>);
   add_honest_windows(kernels);
   add_honest_activations(kernels);
 }};
@@ -383,6 +435,10 @@ const Mutation defect::masked_gradient_is_nan =
     native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kMaskedRowIsNan>>();
 const Mutation defect::gradient_without_scale =
     native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kScaleForgotten>>();
+const Mutation defect::mean_of_rows = native<BP_OP_NLL, nll<NllFlaw::kMeanOfRows>>();
+const Mutation defect::ignored_row_counts = native<BP_OP_NLL, nll<NllFlaw::kIgnoredRowCounts>>();
+const Mutation defect::upstream_forgotten = native<BP_OP_NLL_BWD, nll_bwd<NllFlaw::kUpstreamForgotten>>();
+const Mutation defect::total_recomputed = native<BP_OP_NLL_BWD, nll_bwd<NllFlaw::kTotalRecomputed>>();
 const Mutation defect::half_quantized_sums =
     native_halves<BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kHalfSums>>();
 const Mutation defect::zero_point_ignored =

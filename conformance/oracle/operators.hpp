@@ -51,6 +51,8 @@ std::vector<Expected> quantized_matmul(const Call& call);
 std::vector<Expected> embedding(const Call& call);
 std::vector<Expected> topk(const Call& call);
 std::vector<Expected> cross_entropy(const Call& call);
+std::vector<Expected> nll(const Call& call);
+std::vector<Expected> nll_bwd(const Call& call);
 std::vector<Expected> softmax_bwd(const Call& call);
 std::vector<Expected> norm_bwd(const Call& call);
 std::vector<Expected> adamw(const Call& call);

@@ -128,6 +128,10 @@ std::vector<Expected> evaluate(const Call& call) {
       return unary_function(call);
     case BP_OP_ATTENTION_BWD:
       return attention_bwd(call);
+    case BP_OP_NLL:
+      return nll(call);
+    case BP_OP_NLL_BWD:
+      return nll_bwd(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

@@ -322,6 +322,23 @@ TEST_F(Composite, LookupsAndLoss) {
   expect_near(gradient, slopes, 1e-6);
 }
 
+TEST_F(Composite, LikelihoodAndItsGradient) {
+  const Values x = {-1, -2, -3, -0.5f, -4, -0.25f}, weights = {0.5f, 2, 3};
+  const bph_tensor target = i32({2}, {1, 2}), loss = out({}), total = out({1}), dx = out({2, 3});
+  const auto mean = sized(bp_nll_attributes{0, BP_REDUCTION_MEAN, -1});
+  run(BP_OP_NLL, {f32({2, 3}, x), target, f32({3}, weights)}, {loss, total}, &mean);
+  expect_near(loss, {(2 * 2 + 3 * 0.25) / 5}, 1e-6);
+  expect_near(total, {5}, 0);
+  run(BP_OP_NLL_BWD, {f32({}, {10}), target, f32({3}, weights), total}, {dx}, &mean);
+  expect_near(dx, {0, -4, 0, 0, 0, -6}, 1e-6);
+  const auto each = sized(bp_nll_attributes{0, BP_REDUCTION_NONE, 2});
+  const bph_tensor losses = out({2});
+  run(BP_OP_NLL, {f32({2, 3}, x), target}, {losses}, &each);
+  expect_near(losses, {2, 0}, 0);
+  run(BP_OP_NLL_BWD, {f32({2}, {3, INFINITY}), target}, {dx}, &each);
+  expect_near(dx, {0, -3, 0, 0, 0, 0}, 0);
+}
+
 // Also tests a tensor of one element. Its strides have no meaning, but core must still detect that
 // the operation works in place.
 TEST_F(Composite, AdamW) {

@@ -189,6 +189,17 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, each ? Extents{at(square, 0)} : Extents{})};
       break;
     }
+    case BP_OP_NLL:
+    case BP_OP_NLL_BWD: {
+      // The request contains the shape [N,C].
+      const bool each = static_cast<int>(attributes.get("reduction")) == BP_REDUCTION_NONE;
+      const Operand loss = floats(op, each ? Extents{at(square, 0)} : Extents{});
+      const Operand target = indices({at(square, 0)}, at(square, 1));
+      const bool backward = op.info.op == BP_OP_NLL_BWD;
+      op.inputs = {backward ? loss : floats(op, square), target};
+      op.outputs = {backward ? floats(op, square) : loss};
+      break;
+    }
     case BP_OP_NORM_BWD: {
       same(2);
       break;

@@ -104,6 +104,14 @@ std::vector<Legal> legal() {
       {BP_OP_TOPK, {x}, {view({2, 3, 2}), of(BP_I32, {2, 3, 2})}, sized(bp_topk_attributes{0, 2, 0, 0}), "02"},
       {BP_OP_CROSS_ENTROPY, {scores, of(BP_I32, {5}), view({3})}, {view({}), scores}, loss(BP_REDUCTION_MEAN)},
       {BP_OP_CROSS_ENTROPY, {scores, of(BP_I32, {5})}, {view({5})}, loss(BP_REDUCTION_NONE), "01"},
+      {BP_OP_NLL,
+       {scores, of(BP_I32, {5}), view({3})},
+       {view({}), view({})},
+       sized(bp_nll_attributes{0, BP_REDUCTION_MEAN, -1})},
+      {BP_OP_NLL_BWD,
+       {view({5}), of(BP_I32, {5}), view({3}), view({})},
+       {scores},
+       sized(bp_nll_attributes{0, BP_REDUCTION_NONE, -1})},
       {BP_OP_ADAMW, {x}, {x, x, x}, sized(bp_adamw_attributes{0, 0.9f, 0.999f, 1e-8f, 0, 0})},
   };
 }

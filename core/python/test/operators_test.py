@@ -322,6 +322,16 @@ def cases():
         loss = ops.cross_entropy(d.tensor(f), d.tensor(target), reduction=c.BP_REDUCTION_NONE, ignore_index=-1, label_smoothing=0, out=d.empty((2,)))
         yield loss, -np.log(softmax(f))[[0, 1], target]
 
+    @case("nll")
+    def _(d, name):
+        x, index = -abs(f), np.array([2, 0])
+        yield ops.nll(d.tensor(x), d.tensor([2, 0]), reduction=c.BP_REDUCTION_MEAN, ignore_index=-1, out=d.empty(())), -x[[0, 1], index].mean()
+
+    @case("nll_bwd")
+    def _(d, name):
+        dx = ops.nll_bwd(d.tensor([2., 3.]), d.tensor([2, 0]), reduction=c.BP_REDUCTION_NONE, ignore_index=-1, out=d.empty((2, 3)))
+        yield dx, np.array([[0, 0, -2], [-3, 0, 0]])
+
     @case("softmax_bwd")
     def _(d, name):
         y = softmax(f)

@@ -61,6 +61,8 @@ void quantized_matmul(Builder& b);
 void embedding(Builder& b);
 void topk(Builder& b);
 void cross_entropy(Builder& b);
+void nll(Builder& b);
+void nll_bwd(Builder& b);
 void adamw(Builder& b);
 
 // Functions in reduce.cpp, sort.cpp and matmul.cpp, for forms that the ABI added to primitives

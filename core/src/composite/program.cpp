@@ -67,6 +67,8 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(ACTIVATION_BWD, activation_bwd)
     BP_COMPOSITE(UNARY, unary)
     BP_COMPOSITE(ATTENTION_BWD, attention_bwd)
+    BP_COMPOSITE(NLL, nll)
+    BP_COMPOSITE(NLL_BWD, nll_bwd)
     BP_COMPOSITE(SORT, sort)
     BP_COMPOSITE(MATMUL, matmul)
 #undef BP_COMPOSITE
