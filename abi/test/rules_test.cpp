@@ -69,7 +69,7 @@ TEST(Operators, RowsAreFoundByIdAndInOrder) {
     EXPECT_GT(row.id, before);
     before = row.id;
     EXPECT_EQ(find_op(row.id), &row);
-    EXPECT_EQ(row.since, BP_VERSION(0, 2));
+    EXPECT_EQ(row.since, row.id <= BP_OP_ADAMW ? BP_VERSION(0, 2) : BP_VERSION(0, 3));
     EXPECT_LE(row.scalars_min, row.scalars_max);
     EXPECT_EQ(row.attributes->bytes % 8, 0u);
   }

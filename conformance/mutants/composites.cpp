@@ -202,6 +202,54 @@ void attention(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), logsumexp);
 }
 
+enum class AttentionBwdFlaw { kNone, kMeanForgotten, kLastHeadOnly, kMaskedRowIsNan, kScaleForgotten };
+
+// Operands: dy[B,H,L,E], q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], y[B,H,L,E], logsumexp[B,H,L], [mask] -> dq, [dk], [dv]
+template <AttentionBwdFlaw kFlaw>
+void attention_bwd(const Call& call) {
+  const auto& attributes = call.attributes<bp_attention_attributes>();
+  const Values dy(call.in(0)), q(call.in(1)), k(call.in(2)), v(call.in(3)), y(call.in(4)), sum(call.in(5)),
+      mask(call, 6);
+  const int64_t heads = call.in(1).shape[1], queries = call.in(1).shape[2], depth = call.in(1).shape[3];
+  const int64_t groups = call.in(2).shape[1], keys = call.in(2).shape[2], width = call.in(3).shape[3];
+  const bool bool_mask = call.inputs.size() > 6 && call.in(6).dtype == BP_BOOL;
+  std::vector<double> dq(static_cast<std::size_t>(q.size())), dk(static_cast<std::size_t>(k.size())),
+      dv(static_cast<std::size_t>(v.size()));
+  for (int64_t row = 0; row < call.in(1).shape[0] * heads * queries; ++row) {
+    const int64_t batch = row / queries / heads, head = row / queries % heads, i = row % queries;
+    const int64_t repeats = heads / groups, key_row = (batch * groups + head / repeats) * keys;
+    const int64_t seen = attributes.causal == BP_CAUSAL_NONE         ? keys - 1
+                         : attributes.causal == BP_CAUSAL_UPPER_LEFT ? i
+                                                                     : i + keys - queries;
+    if (sum[row] == -INFINITY && kFlaw != AttentionBwdFlaw::kMaskedRowIsNan) continue;
+    double mean = 0;
+    for (int64_t e = 0; e < width && kFlaw != AttentionBwdFlaw::kMeanForgotten; ++e)
+      mean += dy[row * width + e] * y[row * width + e];
+    for (int64_t j = 0; j < keys; ++j) {
+      const double masked = mask.or_else(row * keys + j, bool_mask ? 1 : 0);
+      double score = bool_mask ? (masked == 0 ? -INFINITY : 0) : masked, slope = 0, dot = 0;
+      if (j > seen) score = -INFINITY;
+      for (int64_t d = 0; d < depth; ++d) dot += q[row * depth + d] * k[(key_row + j) * depth + d];
+      score += dot * attributes.scale;
+      const double weight = std::exp(score - sum[row]);
+      const bool counts = kFlaw != AttentionBwdFlaw::kLastHeadOnly || head % repeats == repeats - 1;
+      for (int64_t e = 0; e < width; ++e) {
+        slope += dy[row * width + e] * v[(key_row + j) * width + e];
+        if (counts) dv[static_cast<std::size_t>((key_row + j) * width + e)] += weight * dy[row * width + e];
+      }
+      const double gradient =
+          weight * (slope - mean) * (kFlaw == AttentionBwdFlaw::kScaleForgotten ? 1 : attributes.scale);
+      for (int64_t d = 0; d < depth; ++d) {
+        dq[static_cast<std::size_t>(row * depth + d)] += gradient * k[(key_row + j) * depth + d];
+        if (counts) dk[static_cast<std::size_t>((key_row + j) * depth + d)] += gradient * q[row * depth + d];
+      }
+    }
+  }
+  write(call.out(), dq);
+  if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), dk);
+  if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), dv);
+}
+
 // Operands: a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias], [w
 // minimum] -> y[..,N]
 enum class QuantizedFlaw { kNone, kNoZeroPoint, kRoundedWeights, kHalfSums };
@@ -284,6 +332,56 @@ void cross_entropy(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), gradient);
 }
 
+enum class NllFlaw { kNone, kMeanOfRows, kIgnoredRowCounts, kUpstreamForgotten, kTotalRecomputed };
+
+// Returns the weight of the target of row `n`, which is 0 if the row is ignored.
+template <NllFlaw kFlaw>
+double target_weight(const Call& call, const Values& target, const Values& weight, int64_t n) {
+  const auto index = static_cast<int64_t>(target[n]);
+  if (kFlaw == NllFlaw::kIgnoredRowCounts && index < 0) return 1;
+  if (index == call.attributes<bp_nll_attributes>().ignore_index) return 0;
+  return kFlaw == NllFlaw::kMeanOfRows ? 1 : weight.or_else(index, 1);
+}
+
+// Operands: x[N,C], target[N], [weight[C]] -> loss, [total weight]
+template <NllFlaw kFlaw>
+void nll(const Call& call) {
+  const uint32_t reduction = call.attributes<bp_nll_attributes>().reduction;
+  const Values x(call.in(0)), target(call.in(1)), weight(call, 2);
+  const int64_t classes = call.in(0).shape[1];
+  std::vector<double> losses;
+  double sum = 0, total = 0;
+  for (int64_t n = 0; n < target.size(); ++n) {
+    const double share = target_weight<NllFlaw::kNone>(call, target, weight, n);
+    losses.push_back(share == 0 ? 0 : -share * x[n * classes + static_cast<int64_t>(target[n])]);
+    sum += losses.back();
+    total += target_weight<kFlaw>(call, target, weight, n);
+  }
+  if (reduction != BP_REDUCTION_NONE) losses = {reduction == BP_REDUCTION_MEAN ? sum / total : sum};
+  write(call.out(), losses);
+  if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), {total});
+}
+
+// Operands: dloss, target[N], [weight[C]], [total weight] -> dx[N,C]
+template <NllFlaw kFlaw>
+void nll_bwd(const Call& call) {
+  const uint32_t reduction = call.attributes<bp_nll_attributes>().reduction;
+  const Values dloss(call.in(0)), target(call.in(1)), weight(call, 2), given(call, 3);
+  Values dx(call.out());
+  const int64_t classes = call.out().shape[1];
+  double total = 0;
+  for (int64_t n = 0; n < target.size(); ++n) total += target_weight<NllFlaw::kNone>(call, target, weight, n);
+  if (kFlaw != NllFlaw::kTotalRecomputed) total = given.or_else(0, total);
+  for (int64_t i = 0; i < dx.size(); ++i) {
+    const int64_t n = i / classes;
+    const double upstream = kFlaw == NllFlaw::kUpstreamForgotten ? 1 : dloss[reduction == BP_REDUCTION_NONE ? n : 0];
+    const double share = target_weight<NllFlaw::kNone>(call, target, weight, n);
+    const bool hot = share != 0 && i % classes == static_cast<int64_t>(target[n]);
+    dx[i] = hot ? -share * upstream / (reduction == BP_REDUCTION_MEAN ? total : 1) : 0;
+  }
+  dx.store();
+}
+
 template <uint32_t kOp, Kernel kRun>
 constexpr Mutation native() {
   return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
@@ -301,9 +399,13 @@ const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
   add_native(kernels, BP_OP_SOFTMAX, softmax<true>);
   add_native(kernels, BP_OP_LAYER_NORM, layer_norm<NormFlaw::kNone>);
   add_native(kernels, BP_OP_ATTENTION, attention<AttentionFlaw::kNone>);
+  add_native(kernels, BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kNone>);
   add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNone>);
   add_native(kernels, BP_OP_CROSS_ENTROPY, cross_entropy<int64_t>);
+  add_native(kernels, BP_OP_NLL, nll<NllFlaw::kNone>);
+  add_native(kernels, BP_OP_NLL_BWD, nll_bwd<NllFlaw::kNone>);
   add_honest_windows(kernels);
+  add_honest_activations(kernels);
 }};
 
 const Mutation defect::rounds_operands{.kernels = [](Kernels& kernels) {
@@ -325,6 +427,18 @@ const Mutation defect::ignore_index_truncated = native<BP_OP_CROSS_ENTROPY, cros
 const Mutation defect::key_lost = native<BP_OP_ATTENTION, attention<AttentionFlaw::kLostKey>>();
 const Mutation defect::half_scores = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfScores>>();
 const Mutation defect::half_attention_sums = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfSums>>();
+const Mutation defect::slope_mean_forgotten =
+    native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kMeanForgotten>>();
+const Mutation defect::gradient_of_last_head =
+    native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kLastHeadOnly>>();
+const Mutation defect::masked_gradient_is_nan =
+    native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kMaskedRowIsNan>>();
+const Mutation defect::gradient_without_scale =
+    native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kScaleForgotten>>();
+const Mutation defect::mean_of_rows = native<BP_OP_NLL, nll<NllFlaw::kMeanOfRows>>();
+const Mutation defect::ignored_row_counts = native<BP_OP_NLL, nll<NllFlaw::kIgnoredRowCounts>>();
+const Mutation defect::upstream_forgotten = native<BP_OP_NLL_BWD, nll_bwd<NllFlaw::kUpstreamForgotten>>();
+const Mutation defect::total_recomputed = native<BP_OP_NLL_BWD, nll_bwd<NllFlaw::kTotalRecomputed>>();
 const Mutation defect::half_quantized_sums =
     native_halves<BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kHalfSums>>();
 const Mutation defect::zero_point_ignored =

@@ -61,5 +61,7 @@ inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
 }
 // Adds conv, max_pool and avg_pool without a defect.
 void add_honest_windows(Kernels& kernels);
+// Adds the composites of activations.cpp without a defect.
+void add_honest_activations(Kernels& kernels);
 
 }  // namespace backplane::conformance::mutants

@@ -128,4 +128,103 @@ std::vector<Expected> attention(const Call& call) {
   return expected;
 }
 
+namespace {
+
+// Sums of products with the data for their error bounds, one for each element of a gradient.
+class Gradient {
+ public:
+  Gradient(const Tensor* out, uint32_t format)
+      : out_(out), sums_(out == nullptr ? 0 : static_cast<size_t>(out->count()), Part{RoundedOperands(format)}) {}
+
+  // Adds computed * given. `off` is the error of `computed`.
+  void add(int64_t index, long double computed, long double off, long double given) {
+    if (out_ == nullptr) return;
+    Part& part = sums_[static_cast<size_t>(index)];
+    part.value += computed * given;
+    part.magnitude += std::fabs(computed * given);
+    part.off += off * std::fabs(given);
+    part.rounded.add(computed * given);
+  }
+  // Writes the expected elements. Each element is the sum of `terms` products, times `scale`.
+  void finish(Expected& expected, int64_t terms, long double scale, const Accumulator& accumulator) const {
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      const Part& part = sums_[i];
+      const long double dot = dot_factor(terms) * accumulator.roundoff() + accumulator.narrowed;
+      const long double off = part.off + dot * part.magnitude + part.rounded.bound();
+      const long double value = part.value * scale;
+      expected.elements[i] = std::isfinite(value)
+                                 ? near(out_->dtype, value, scale * off + 2 * accumulator.roundoff() * std::fabs(value))
+                                 : anything(out_->dtype, value);
+    }
+  }
+
+ private:
+  struct Part {
+    RoundedOperands rounded;
+    long double value = 0, magnitude = 0, off = 0;
+  };
+  const Tensor* out_;
+  std::vector<Part> sums_;
+};
+
+}  // namespace
+
+std::vector<Expected> attention_bwd(const Call& call) {
+  Call forward;  // the operands of scores_of
+  forward.attributes = call.attributes;
+  forward.inputs.assign(call.inputs.begin() + 1, call.inputs.begin() + 4);
+  if (const Tensor* mask = optional(call.inputs, 6)) forward.inputs.push_back(*mask);
+  const Shapes s(forward);
+  const Tensor &dys = call.inputs[0], &q = call.inputs[1], &k = call.inputs[2], &v = call.inputs[3];
+  const Tensor &ys = call.inputs[4], &sums = call.inputs[5];
+  const uint32_t dtype = call.outputs[0].dtype;
+  const auto attributes = attributes_of<bp_attention_attributes>(call);
+  const Accumulator accumulator = accumulator_for(dtype, attributes.precision);
+  const long double u = unit(dtype), subnormal = 6 * least_subnormal(computed_in(dtype));
+  Gradient dq(&call.outputs[0], dtype), dk(optional(call.outputs, 1), dtype), dv(optional(call.outputs, 2), dtype);
+  for (int64_t row = 0; row < s.batches * s.heads * s.queries; ++row) {
+    const int64_t batch = row / s.queries / s.heads, head = row / s.queries % s.heads;
+    const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
+    const Scores scores = scores_of(forward, s, row, key_row, accumulator);
+    const long double sum = value_at(sums, row);
+    long double mean = 0, mean_off = 0;  // the mean of the slopes, which is the product of dy and y
+    for (int64_t e = 0; e < s.width; ++e) {
+      const long double term = value_at(dys, row * s.width + e) * value_at(ys, row * s.width + e);
+      mean += term;
+      mean_off += dot_factor(s.width) * u * std::fabs(term);
+    }
+    for (int64_t j = 0; j < s.keys; ++j) {
+      const long double score = scores.value[static_cast<size_t>(j)], distance = score - sum;
+      const bool masked = score == -kInfinity || sum == -kInfinity;
+      const long double weight = masked ? 0 : std::exp(distance);
+      const long double weight_off =
+          masked ? 0 : weight * std::expm1(2 * scores.off + u * (2 * std::fabs(distance) + 16)) + subnormal;
+      long double slope = 0, magnitude = 0;
+      for (int64_t e = 0; e < s.width; ++e) {
+        const long double dy = value_at(dys, row * s.width + e);
+        const long double term = dy * value_at(v, (key_row + j) * s.width + e);
+        slope += term;
+        magnitude += std::fabs(term);
+        dv.add((key_row + j) * s.width + e, weight, weight_off, dy);
+      }
+      const long double slope_off = (dot_factor(s.width) * accumulator.roundoff() + accumulator.narrowed) * magnitude;
+      const long double gradient = weight * (slope - mean);
+      const long double off =
+          weight_off * std::fabs(slope - mean) +
+          (weight + weight_off) * (slope_off + mean_off + 4 * u * (std::fabs(slope) + std::fabs(mean)));
+      for (int64_t d = 0; d < s.depth; ++d) {
+        dq.add(row * s.depth + d, gradient, off, value_at(k, (key_row + j) * s.depth + d));
+        dk.add((key_row + j) * s.depth + d, gradient, off, value_at(q, row * s.depth + d));
+      }
+    }
+  }
+  std::vector<Expected> expected = outputs_of(call);
+  const auto scale = static_cast<long double>(attributes.scale);
+  const int64_t rows = s.groups == 0 ? 0 : s.heads / s.groups * s.queries;
+  dq.finish(expected[0], s.keys, scale, accumulator);
+  if (expected.size() > 1) dk.finish(expected[1], rows, scale, accumulator);
+  if (expected.size() > 2) dv.finish(expected[2], rows, 1, accumulator);
+  return expected;
+}
+
 }  // namespace backplane::conformance::oracle

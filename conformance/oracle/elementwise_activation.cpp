@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oracles of gelu, silu, sigmoid and pow, and the activations that other composites fuse.
+// Oracles of gelu, silu, sigmoid, pow and activation_bwd, and the activations that other composites fuse.
 #include <numbers>
 
 #include "composite.hpp"
@@ -102,6 +102,60 @@ std::vector<Expected> gelu(const Call& call) {
 std::vector<Expected> silu(const Call& call) { return pointwise(call, BP_ACTIVATION_SILU); }
 
 std::vector<Expected> sigmoid(const Call& call) { return pointwise(call, BP_ACTIVATION_SIGMOID); }
+
+namespace {
+
+// Returns the derivative of the gate at x.
+long double gate_growth(uint32_t activation, long double x) {
+  if (activation == BP_ACTIVATION_GELU_ERF)
+    return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi_v<long double>);
+  const long double logistic = gate(activation, x) * gate(activation, -x);
+  return activation == BP_ACTIVATION_SILU ? logistic : logistic * 2 * kSqrt2OverPi * (1 + 3 * 0.044715L * x * x);
+}
+
+// Returns the slope of the activation at z and the bound of its error. A NaN bound accepts any
+// result: an infinite input of gelu and silu, and a z that sigmoid and tanh never return.
+Activated slope(uint32_t activation, uint32_t dtype, long double z) {
+  if (std::isnan(z)) return {z, 0};
+  const long double u = unit(dtype), least = 1024 * least_normal(computed_in(dtype));
+  switch (activation) {
+    case BP_ACTIVATION_SIGMOID:
+      return {z * (1 - z), z < 0 || z > 1 ? NAN : 4 * u * z * (1 + z) + least};
+    case BP_ACTIVATION_TANH:
+      return {(1 - z) * (1 + z), std::fabs(z) > 1 ? NAN : 4 * u * (1 + z * z) + least};
+    default: {
+      // Beyond the limit the gate is 0 or 1, and a power of z would overflow.
+      if (std::fabs(z) > 16384) return {z > 0 ? 1.0L : 0.0L, std::isinf(z) ? NAN : 16 * u + least};
+      const long double share = gate(activation, z), growth = z * gate_growth(activation, z);
+      const long double magnitude = share + std::fabs(growth);
+      if (computed_in(dtype) == BP_F64 && activation == BP_ACTIVATION_GELU_ERF) return {share + growth, 16 * u};
+      const long double steps = share > 0 ? std::fabs(std::log(share)) : 0;
+      return {share + growth, (16 + 8 * steps) * u * magnitude + least};
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Expected> activation_bwd(const Call& call) {
+  const Tensor &gradients = call.inputs[0], &points = call.inputs[1], &out = call.outputs[0];
+  const uint32_t activation = attributes_of<bp_activation_bwd_attributes>(call).activation;
+  Expected expected;
+  expected.elements.reserve(static_cast<size_t>(out.count()));
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const long double dy = value_at(gradients, i), z = value_at(points, i);
+    if (activation == BP_ACTIVATION_RELU) {
+      expected.elements.push_back(exact_value(out.dtype, z <= 0 ? 0 : load(gradients, i)));
+      expected.elements.back().criterion = Criterion::unsigned_zero;
+      continue;
+    }
+    const auto [value, bound] = slope(activation, out.dtype, z);
+    // The product of an infinite dy and a slope that may be 0 has no determined sign.
+    const bool open = !std::isnan(dy) && (std::isnan(bound) || (std::isinf(dy) && std::fabs(value) <= bound));
+    expected.elements.push_back(open ? anything(out.dtype, 0) : near(out.dtype, dy * value, std::fabs(dy) * bound));
+  }
+  return only(std::move(expected));
+}
 
 std::vector<Expected> pow(const Call& call) {
   const Tensor &bases = call.inputs[0], &exponents = call.inputs[1], &out = call.outputs[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oracle of cross_entropy.
+// Oracles of cross_entropy, nll and nll_bwd.
 #include "operators.hpp"
 #include "softmax.hpp"
 
@@ -75,6 +75,75 @@ std::vector<Expected> cross_entropy(const Call& call) {
   if (!each) {
     const long double bound = total_bound + (rho(rows) + 16) * u * total_magnitude;
     expected[0].elements[0] = near(dtype, total / divisor, bound / divisor);
+  }
+  return expected;
+}
+
+namespace {
+
+// The weights of the targets, which are 0 for ignored rows, and their sum.
+struct TargetWeights {
+  std::vector<long double> weight{};
+  std::vector<bool> ignored{};
+  long double total = 0, magnitude = 0;
+};
+TargetWeights target_weights(const Call& call) {
+  const Tensor &targets = call.inputs[1], *weights = optional(call.inputs, 2);
+  const int64_t ignored = attributes_of<bp_nll_attributes>(call).ignore_index;
+  TargetWeights found;
+  for (int64_t n = 0; n < targets.count(); ++n) {
+    const int64_t target = integer_at(targets, n);
+    found.ignored.push_back(target == ignored);
+    found.weight.push_back(target == ignored ? 0 : value_or(weights, target, 1));
+    found.total += found.weight.back();
+    found.magnitude += std::fabs(found.weight.back());
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Expected> nll(const Call& call) {
+  const Tensor& x = call.inputs[0];
+  const uint32_t dtype = call.outputs[0].dtype, reduction = attributes_of<bp_nll_attributes>(call).reduction;
+  const int64_t rows = x.shape[0], classes = x.shape[1];
+  const TargetWeights target = target_weights(call);
+  const long double u = unit(dtype), many = rho(rows) + 16;
+  std::vector<Expected> expected = outputs_of(call);
+  long double sum = 0, magnitude = 0;
+  for (int64_t n = 0; n < rows; ++n) {
+    const auto at = static_cast<size_t>(n);
+    const long double likelihood = target.ignored[at] ? 0 : value_at(x, n * classes + integer_at(call.inputs[1], n));
+    const long double loss = -target.weight[at] * likelihood;
+    sum += loss;
+    magnitude += std::fabs(loss);
+    if (reduction == BP_REDUCTION_NONE) expected[0].elements[at] = near(dtype, loss, u * std::fabs(loss));
+  }
+  const long double divisor = reduction == BP_REDUCTION_MEAN ? target.total : 1;
+  // The mean of no rows is 0 / 0.
+  if (reduction != BP_REDUCTION_NONE)
+    expected[0].elements[0] = near(dtype, sum / divisor, 2 * many * u * magnitude / std::fabs(divisor));
+  if (const Tensor* total = optional(call.outputs, 1))
+    expected[1].elements[0] = near(total->dtype, target.total, rho(rows) * u * target.magnitude);
+  return expected;
+}
+
+std::vector<Expected> nll_bwd(const Call& call) {
+  const Tensor &upstream = call.inputs[0], &out = call.outputs[0];
+  const uint32_t reduction = attributes_of<bp_nll_attributes>(call).reduction;
+  const int64_t rows = out.shape[0], classes = out.shape[1];
+  const TargetWeights target = target_weights(call);
+  const long double bound = unit(out.dtype) * (rho(rows) + 16);
+  const long double divisor = reduction == BP_REDUCTION_MEAN ? value_or(optional(call.inputs, 3), 0, target.total) : 1;
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t n = 0; n < rows; ++n) {
+    const auto row = static_cast<size_t>(n);
+    const long double dloss = value_at(upstream, reduction == BP_REDUCTION_NONE ? n : 0);
+    const long double slope = target.ignored[row] ? 0 : -target.weight[row] * dloss / divisor;
+    for (int64_t c = 0; c < classes; ++c) {
+      const long double value = c == integer_at(call.inputs[1], n) ? slope : 0;
+      expected[0].elements[static_cast<size_t>(n * classes + c)] = near(out.dtype, value, bound * std::fabs(value));
+    }
   }
   return expected;
 }

@@ -29,7 +29,9 @@ std::vector<Expected> gelu(const Call& call);
 std::vector<Expected> silu(const Call& call);
 std::vector<Expected> sigmoid(const Call& call);
 std::vector<Expected> pow(const Call& call);
-std::vector<Expected> softmax(const Call& call);  // softmax, log_softmax
+std::vector<Expected> activation_bwd(const Call& call);
+std::vector<Expected> unary_function(const Call& call);  // unary
+std::vector<Expected> softmax(const Call& call);         // softmax, log_softmax
 std::vector<Expected> layer_norm(const Call& call);
 std::vector<Expected> rms_norm(const Call& call);
 std::vector<Expected> group_norm(const Call& call);
@@ -41,6 +43,7 @@ std::vector<Expected> conv_bwd_weight(const Call& call);
 std::vector<Expected> max_pool(const Call& call);
 std::vector<Expected> avg_pool(const Call& call);
 std::vector<Expected> attention(const Call& call);
+std::vector<Expected> attention_bwd(const Call& call);
 std::vector<Expected> rope(const Call& call);
 std::vector<Expected> quantize(const Call& call);
 std::vector<Expected> dequantize(const Call& call);
@@ -48,6 +51,8 @@ std::vector<Expected> quantized_matmul(const Call& call);
 std::vector<Expected> embedding(const Call& call);
 std::vector<Expected> topk(const Call& call);
 std::vector<Expected> cross_entropy(const Call& call);
+std::vector<Expected> nll(const Call& call);
+std::vector<Expected> nll_bwd(const Call& call);
 std::vector<Expected> softmax_bwd(const Call& call);
 std::vector<Expected> norm_bwd(const Call& call);
 std::vector<Expected> adamw(const Call& call);

@@ -122,6 +122,16 @@ std::vector<Expected> evaluate(const Call& call) {
       return norm_bwd(call);
     case BP_OP_ADAMW:
       return adamw(call);
+    case BP_OP_ACTIVATION_BWD:
+      return activation_bwd(call);
+    case BP_OP_UNARY:
+      return unary_function(call);
+    case BP_OP_ATTENTION_BWD:
+      return attention_bwd(call);
+    case BP_OP_NLL:
+      return nll(call);
+    case BP_OP_NLL_BWD:
+      return nll_bwd(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

@@ -92,6 +92,48 @@ TEST(OracleActivation, GelusLeftTailIsRelative) {
   EXPECT_LE(share_at(BP_GELU_ERF, -20, 0), 1) << "below the least number";
 }
 
+TEST(OracleActivation, SlopesInF32AreWithinTheBounds) {
+  const Floats x = normals(4000, 4), ones(x.size(), 1);
+  const auto slopes = [&](uint32_t activation, const Floats& z) {
+    return first_of(BP_OP_ACTIVATION_BWD, bp_activation_bwd_attributes{0, activation}, {of(ones), of(z)}, {of(z)});
+  };
+  const auto logistic = [](float v) { return 1 / (1 + std::exp(-v)); };
+  const auto erf_slope = [](float v) {
+    return .5f * std::erfc(v * -.70710678f) + v * .39894228f * std::exp(v * v * -.5f);
+  };
+  const auto tanh_slope = [&](float v) {
+    const float w = 1.5957691f * v * (1 + .044715f * v * v), growth = 1.5957691f * v * (1 + .134145f * v * v);
+    return logistic(w) * (1 + growth * logistic(-w));
+  };
+  EXPECT_LE(share(slopes(BP_ACTIVATION_GELU_ERF, x), mapped(x, erf_slope)), 1);
+  EXPECT_LE(share(slopes(BP_ACTIVATION_GELU_TANH, x), mapped(x, tanh_slope)), 1);
+  EXPECT_GT(share(slopes(BP_ACTIVATION_GELU_ERF, x), mapped(x, tanh_slope)), 1) << "one form is not the other";
+  EXPECT_LE(share(slopes(BP_ACTIVATION_SILU, x),
+                  mapped(x, [&](float v) { return logistic(v) * (1 + v * logistic(-v)); })),
+            1);
+  const Floats y = mapped(x, logistic);
+  EXPECT_LE(share(slopes(BP_ACTIVATION_SIGMOID, y), mapped(y, [](float v) { return v - v * v; })), 1);
+  EXPECT_GT(share(slopes(BP_ACTIVATION_SIGMOID, y), mapped(x, [](float v) { return v - v * v; })), 1);
+  const Floats t = mapped(x, [](float v) { return std::tanh(v); });
+  EXPECT_LE(share(slopes(BP_ACTIVATION_TANH, t), mapped(t, [](float v) { return 1 - v * v; })), 1);
+}
+
+TEST(OracleActivation, SlopesHaveOpenCorners) {
+  const auto slope_at = [](uint32_t activation, long double dy, long double z) {
+    const Tensor in = row(BP_F32, {z});
+    return first_of(BP_OP_ACTIVATION_BWD, bp_activation_bwd_attributes{0, activation}, {row(BP_F32, {dy}), in}, {in})
+        .elements[0];
+  };
+  EXPECT_EQ(slope_at(BP_ACTIVATION_RELU, kInf, -1).value, 0) << "and not NaN";
+  EXPECT_EQ(slope_at(BP_ACTIVATION_RELU, 2, kNanValue).value, 2);
+  EXPECT_EQ(slope_at(BP_ACTIVATION_GELU_TANH, 3, 1e30L).value, 3) << "a power of z overflows";
+  EXPECT_EQ(slope_at(BP_ACTIVATION_SILU, 3, -kInf).criterion, Criterion::any);
+  EXPECT_EQ(slope_at(BP_ACTIVATION_TANH, 3, 1.5L).criterion, Criterion::any);
+  EXPECT_TRUE(std::isnan(slope_at(BP_ACTIVATION_TANH, 3, kNanValue).value));
+  EXPECT_EQ(slope_at(BP_ACTIVATION_SILU, kInf, 2).value, kInf);
+  EXPECT_EQ(slope_at(BP_ACTIVATION_SILU, kInf, -200).criterion, Criterion::any);
+}
+
 TEST(OracleActivation, Corners) {
   const Tensor in = row(BP_F32, {0, kInf, -kInf, kNanValue});
   const Expected silu_of = first_of(BP_OP_SILU, bp_no_attributes{}, {in}, {in});

@@ -27,7 +27,7 @@ input_names = {"gather": ("x", "index"), "scatter": ("index", "source"), "select
 scalar_names = {"fill": ("value",), "iota": ("start", "step"), "philox": ("key", "counter_low", "counter_high"),
                 "adamw": ("learning_rate", "correction1", "correction2")}
 # Integer attributes whose value 0 selects something, so that a caller must state them. 0 turns off other integers.
-stated = {"axis", "axes", "predicate", "norm"}
+stated = {"axis", "axes", "predicate", "norm", "function"}
 # Dtype rules that permit several dtypes of the output for the same inputs.
 choosing_rules = {"cast", "sum", "index", "matmul", "widen"}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares attention with loops in double: grouped queries (GQA), masks, rows whose keys are all
-// masked, and tiles.
+// masked, and tiles. Compares attention_bwd with differences of these loops.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -83,6 +83,68 @@ class Attention : public Composite {
     }
   }
 };
+
+// The loss is the sum of dy * y over a few rows. Compares its derivative along a random direction
+// with a central difference.
+class AttentionBwd : public Composite {
+ protected:
+  void check(const Problem& p) {
+    const Values q = numbers(p.q_rows() * static_cast<size_t>(p.depth)),
+                 k = numbers(p.kv_rows() * static_cast<size_t>(p.depth)),
+                 v = numbers(p.kv_rows() * static_cast<size_t>(p.width)), along_q = numbers(q.size()),
+                 along_k = numbers(k.size()), along_v = numbers(v.size());
+    const size_t width = static_cast<size_t>(p.width), step = std::max<size_t>(p.q_rows() / 32, 1);
+    Values dy = numbers(p.q_rows() * width);
+    for (size_t i = 0; i < dy.size(); ++i) dy[i] = i / width % step == 0 ? dy[i] : 0;
+    const auto loss = [&](float distance) {
+      const auto moved = [&](Values values, const Values& along) {
+        for (size_t i = 0; i < values.size(); ++i) values[i] += distance * along[i];
+        return values;
+      };
+      const Data data{moved(q, along_q), moved(k, along_k), moved(v, along_v), {}};
+      double total = 0, log_sum = 0;
+      for (size_t row = 0; row < p.q_rows(); row += step) {
+        const std::vector<double> y = row_of(p, data, row, &log_sum);
+        for (size_t e = 0; e < width; ++e) total += y[e] * static_cast<double>(dy[row * width + e]);
+      }
+      return total;
+    };
+    const std::vector<int64_t> q_shape = {p.batches, p.heads, p.queries, p.depth},
+                               k_shape = {p.batches, p.groups, p.keys, p.depth},
+                               v_shape = {p.batches, p.groups, p.keys, p.width},
+                               y_shape = {p.batches, p.heads, p.queries, p.width};
+    const bph_tensor tq = f32(q_shape, q), tk = f32(k_shape, k), tv = f32(v_shape, v), y = out(y_shape),
+                     sums = out({p.batches, p.heads, p.queries});
+    const auto attributes = sized(bp_attention_attributes{0, p.causal ? 1u : 0u, p.scale, 0});
+    run(BP_OP_ATTENTION, {tq, tk, tv}, {y, sums}, &attributes);
+    const bph_tensor dq = out(q_shape), dk = out(k_shape), dv = out(v_shape);
+    run(BP_OP_ATTENTION_BWD, {f32(y_shape, dy), tq, tk, tv, y, sums}, {dq, dk, dv}, &attributes);
+    double slope = 0, magnitude = 0;
+    const auto add = [&](const bph_tensor& gradient, const Values& along) {
+      const Values got = host.read<float>(gradient, along.size());
+      for (size_t i = 0; i < along.size(); ++i) {
+        slope += static_cast<double>(got[i]) * static_cast<double>(along[i]);
+        magnitude += std::fabs(static_cast<double>(got[i]) * static_cast<double>(along[i]));
+      }
+    };
+    add(dq, along_q), add(dk, along_k), add(dv, along_v);
+    EXPECT_NEAR(slope, (loss(1e-3f) - loss(-1e-3f)) / 2e-3, 1e-3 * magnitude);
+  }
+};
+
+TEST_F(AttentionBwd, HeadsShareKeys) { check({2, 6, 2, 5, 7, 4, 3, false, 0.5f}); }
+TEST_F(AttentionBwd, CausalWithMoreKeys) { check({1, 2, 2, 3, 8, 4, 4, true, 1}); }
+TEST_F(AttentionBwd, PartsOfTilesAddUp) { check({1, 2, 1, 5000, 3000, 4, 2, true, 1}); }
+
+// Without queries, the gradients of keys and values are sums of no terms.
+TEST_F(AttentionBwd, WithoutQueriesGivesZeros) {
+  const bph_tensor none = out({1, 2, 0, 4}), keys = f32({1, 2, 3, 4}, numbers(24));
+  const bph_tensor dk = f32({1, 2, 3, 4}, numbers(24)), dv = f32({1, 2, 3, 4}, numbers(24));
+  const auto attributes = sized(bp_attention_attributes{0, 0, 1, 0});
+  run(BP_OP_ATTENTION_BWD, {none, none, keys, keys, none, out({1, 2, 0})}, {none, dk, dv}, &attributes);
+  expect_near(dk, std::vector<double>(24), 0);
+  expect_near(dv, std::vector<double>(24), 0);
+}
 
 TEST_F(Attention, HeadsShareKeys) { check({2, 6, 2, 5, 7, 4, 3, false, 0.5f}, false); }
 TEST_F(Attention, CausalWithMoreKeysAndWithMoreQueries) {

@@ -166,6 +166,10 @@ TEST_F(CompositeCheck, AttentionAndRope) {
   refused("D being 8", BP_OP_ATTENTION, {q, f32({1, 2, 5, 7}), v}, {y}, &good);
   unsupported("input 3 is i32", BP_OP_ATTENTION, {q, k, v, view(BP_I32, {1, 4, 3, 5})}, {y}, &good);
   refused("input 3 has shape [3,5]", BP_OP_ATTENTION, {q, k, v, f32({3, 5})}, {y}, &good);
+  const bph_tensor sums = f32({1, 4, 3});
+  accepted(BP_OP_ATTENTION_BWD, {y, q, k, v, y, sums}, {q, absent, v}, &good);
+  refused("input 5 has shape [4,3]", BP_OP_ATTENTION_BWD, {y, q, k, v, y, f32({4, 3})}, {q}, &good);
+  refused("output 1 has shape [1,4,3,8]", BP_OP_ATTENTION_BWD, {y, q, k, v, y, sums}, {q, q}, &good);
 
   const auto rope = [](float base, uint32_t extent) { return sized(bp_rope_attributes{0, 0, base, extent}); };
   const auto all = rope(10000, 0), three = rope(10000, 3), ten = rope(10000, 10), no_base = rope(0, 0);
@@ -221,6 +225,17 @@ TEST_F(CompositeCheck, TheRest) {
   unsupported("label_smoothing is nan", BP_OP_CROSS_ENTROPY, {logits, target}, {f32({})}, &smooth);
   unsupported("no classes", BP_OP_CROSS_ENTROPY, {f32({4, 0}), target}, {f32({})}, &mean);
   refused("N being 4", BP_OP_CROSS_ENTROPY, {logits, view(BP_I32, {3})}, {f32({})}, &mean);
+  const auto nll_mean = sized(bp_nll_attributes{0, BP_REDUCTION_MEAN, -1});
+  const auto nll_each = sized(bp_nll_attributes{0, BP_REDUCTION_NONE, -1});
+  accepted(BP_OP_NLL, {logits, target}, {f32({}), f32({1})}, &nll_mean);
+  refused("one element", BP_OP_NLL, {logits, target}, {f32({4})}, &nll_mean);
+  refused("the total weight has shape [4]", BP_OP_NLL, {logits, target}, {f32({}), f32({4})}, &nll_mean);
+  refused("must be [4]", BP_OP_NLL, {logits, target}, {f32({})}, &nll_each);
+  unsupported("no classes", BP_OP_NLL, {f32({4, 0}), target}, {f32({})}, &nll_mean);
+  accepted(BP_OP_NLL_BWD, {f32({4}), target}, {logits}, &nll_each);
+  accepted(BP_OP_NLL_BWD, {f32({}), target, absent, f32({})}, {logits}, &nll_mean);
+  refused("must be [4]", BP_OP_NLL_BWD, {f32({}), target}, {logits}, &nll_each);
+  refused("the total weight has shape [4]", BP_OP_NLL_BWD, {f32({}), target, absent, f32({4})}, {logits}, &nll_mean);
   const auto linear = sized(bp_linear_attributes{0, 0, 0, 0}), unknown = sized(bp_linear_attributes{0, 9, 0, 0});
   accepted(BP_OP_LINEAR, {f32({2, 3, 4}), f32({5, 4}), f32({5})}, {f32({2, 3, 5})}, &linear);
   refused("K being 4", BP_OP_LINEAR, {f32({3, 4}), f32({5, 3})}, {f32({3, 5})}, &linear);

@@ -28,6 +28,84 @@ TEST_F(Composite, Activations) {
   check(BP_OP_SIGMOID, nullptr, [](double v) { return 1 / (1 + std::exp(-v)); });
 }
 
+TEST_F(Composite, SlopesOfActivations) {
+  const Values x = {-30, -3, -0.5f, 0, 0.25f, 2, 30}, dy = {1, -2, 3, 0.5f, -4, 2, -1};
+  const auto check = [&](uint32_t activation, auto function, auto slope) {
+    const bool of_output = activation == BP_ACTIVATION_SIGMOID || activation == BP_ACTIVATION_TANH;
+    Values z;
+    std::vector<double> wanted;
+    for (size_t i = 0; i < x.size(); ++i) {
+      z.push_back(of_output ? static_cast<float>(function(at(x, i))) : x[i]);
+      wanted.push_back(at(dy, i) * slope(at(x, i)));
+    }
+    const auto attributes = sized(bp_activation_bwd_attributes{0, activation});
+    const bph_tensor dx = out({7});
+    run(BP_OP_ACTIVATION_BWD, {f32({7}, dy), f32({7}, z)}, {dx}, &attributes);
+    expect_near(dx, wanted, 1e-5);
+    const bph_tensor in_place = f32({7}, z);
+    run(BP_OP_ACTIVATION_BWD, {f32({7}, dy), in_place}, {in_place}, &attributes);
+    expect_near(in_place, wanted, 1e-5);
+  };
+  const auto numeric = [](auto function) {
+    return [function](double v) { return (function(v + 1e-5) - function(v - 1e-5)) / 2e-5; };
+  };
+  const auto same = [&](uint32_t activation, auto function) { check(activation, function, numeric(function)); };
+  check(
+      BP_ACTIVATION_RELU, [](double v) { return v; }, [](double v) { return v > 0 ? 1 : 0; });
+  same(BP_ACTIVATION_GELU_ERF, [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); });
+  same(BP_ACTIVATION_GELU_TANH,
+       [](double v) { return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))); });
+  same(BP_ACTIVATION_SILU, [](double v) { return v / (1 + std::exp(-v)); });
+  same(BP_ACTIVATION_SIGMOID, [](double v) { return 1 / (1 + std::exp(-v)); });
+  same(BP_ACTIVATION_TANH, [](double v) { return std::tanh(v); });
+}
+
+TEST_F(Composite, FunctionsOfUnary) {
+  const Values all = {-30, -3, -1, -0.5f, -0.0f, 0.25f, 2, 30}, unit = {-1, -0.75f, -0.5f, -1e-6f, 0, 1e-9f, 0.5f, 1};
+  const auto check = [&](uint32_t function, const Values& x, auto wanted) {
+    const auto attributes = sized(bp_unary_attributes{0, function});
+    const bph_tensor y = out({8});
+    run(BP_OP_UNARY, {f32({8}, x)}, {y}, &attributes);
+    const Values got = host.read<float>(y, x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = wanted(at(x, i));
+      if (std::isfinite(exact)) {
+        EXPECT_NEAR(static_cast<double>(got[i]), exact, std::fabs(exact) * 1e-6) << function << " of " << x[i];
+      } else {
+        EXPECT_EQ(std::isnan(got[i]), std::isnan(exact)) << function << " of " << x[i];
+      }
+    }
+  };
+  using Library = double (*)(double);
+  const auto library = [&](uint32_t function, const Values& x, Library wanted) { check(function, x, wanted); };
+  library(BP_UNARY_EXPM1, all, std::expm1);
+  library(BP_UNARY_EXPM1, unit, std::expm1);
+  library(BP_UNARY_EXP2, all, std::exp2);
+  library(BP_UNARY_LOG1P, all, std::log1p);
+  library(BP_UNARY_LOG1P, unit, std::log1p);
+  library(BP_UNARY_LOG2, all, std::log2);
+  library(BP_UNARY_LOG10, all, std::log10);
+  check(BP_UNARY_SIGN, all, [](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; });
+  library(BP_UNARY_CEIL, all, std::ceil);
+  library(BP_UNARY_TRUNC, unit, std::trunc);
+  check(BP_UNARY_FRAC, all, [](double v) { return v - std::trunc(v); });
+  library(BP_UNARY_TAN, unit, std::tan);
+  library(BP_UNARY_ASIN, unit, std::asin);
+  library(BP_UNARY_ACOS, unit, std::acos);
+  library(BP_UNARY_ATAN, all, std::atan);
+  library(BP_UNARY_ATAN, unit, std::atan);
+  library(BP_UNARY_SINH, all, std::sinh);
+  library(BP_UNARY_COSH, all, std::cosh);
+  library(BP_UNARY_ASINH, all, std::asinh);
+  library(BP_UNARY_ACOSH, all, std::acosh);
+  library(BP_UNARY_ATANH, unit, std::atanh);
+  check(BP_UNARY_SOFTPLUS, all, [](double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); });
+  check(BP_UNARY_LOG_SIGMOID, all, [](double v) { return std::fmin(v, 0) - std::log1p(std::exp(-std::fabs(v))); });
+  check(BP_UNARY_MISH, all, [](double v) { return v * std::tanh(std::log1p(std::exp(v))); });
+  check(BP_UNARY_HARD_SIGMOID, all, [](double v) { return std::fmin(std::fmax(v + 3, 0), 6) / 6; });
+  check(BP_UNARY_HARD_SWISH, all, [](double v) { return v * std::fmin(std::fmax(v + 3, 0), 6) / 6; });
+}
+
 TEST_F(Composite, PowerHasTheCornersOfTheMathLibrary) {
   const Values bases = {2, -2, -2, -2, 0, -0.0f, -0.0f, 0, NAN, 1, INFINITY, -INFINITY, -INFINITY, 0.5f, 3};
   const Values exponents = {3, 3, 2, 0.5f, 2, 3, -3, -1, 0, NAN, -1, 3, 0.5f, INFINITY, 0.25f};
@@ -242,6 +320,23 @@ TEST_F(Composite, LookupsAndLoss) {
   }
   expect_near(loss, {total}, 1e-6);
   expect_near(gradient, slopes, 1e-6);
+}
+
+TEST_F(Composite, LikelihoodAndItsGradient) {
+  const Values x = {-1, -2, -3, -0.5f, -4, -0.25f}, weights = {0.5f, 2, 3};
+  const bph_tensor target = i32({2}, {1, 2}), loss = out({}), total = out({1}), dx = out({2, 3});
+  const auto mean = sized(bp_nll_attributes{0, BP_REDUCTION_MEAN, -1});
+  run(BP_OP_NLL, {f32({2, 3}, x), target, f32({3}, weights)}, {loss, total}, &mean);
+  expect_near(loss, {(2 * 2 + 3 * 0.25) / 5}, 1e-6);
+  expect_near(total, {5}, 0);
+  run(BP_OP_NLL_BWD, {f32({}, {10}), target, f32({3}, weights), total}, {dx}, &mean);
+  expect_near(dx, {0, -4, 0, 0, 0, -6}, 1e-6);
+  const auto each = sized(bp_nll_attributes{0, BP_REDUCTION_NONE, 2});
+  const bph_tensor losses = out({2});
+  run(BP_OP_NLL, {f32({2, 3}, x), target}, {losses}, &each);
+  expect_near(losses, {2, 0}, 0);
+  run(BP_OP_NLL_BWD, {f32({2}, {3, INFINITY}), target}, {dx}, &each);
+  expect_near(dx, {0, -3, 0, 0, 0, 0}, 0);
 }
 
 // Also tests a tensor of one element. Its strides have no meaning, but core must still detect that

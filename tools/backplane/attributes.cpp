@@ -33,6 +33,7 @@ constexpr Default kDefaults[] = {
     {"quantize", "bits", 8},
     {"quantized_matmul", "weight_bits", 8},
     {"cross_entropy", "ignore_index", -100},
+    {"nll", "ignore_index", -100},
     {"norm_bwd", "axes", 2},
     {"norm_bwd", "epsilon", 1e-5},
     {"adamw", "beta1", 0.9},

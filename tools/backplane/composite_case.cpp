@@ -127,6 +127,19 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, {at(q, 0), at(q, 1), at(q, 2), at(v, 3)})};
       break;
     }
+    case BP_OP_ATTENTION_BWD: {
+      // The request contains q, k and v.
+      const Extents q = shape(0, {1, 2, 4, 4});
+      const Extents k = shape(1, q);
+      const Extents v = shape(2, k);
+      const Extents y = {at(q, 0), at(q, 1), at(q, 2), at(v, 3)};
+      const bool half = op.dtype == BP_F16 || op.dtype == BP_BF16;
+      op.inputs = {floats(op, y), floats(op, q),
+                   floats(op, k), floats(op, v),
+                   floats(op, y), {half ? uint32_t{BP_F32} : op.dtype, {at(q, 0), at(q, 1), at(q, 2)}, 0}};
+      op.outputs = {floats(op, q), floats(op, k), floats(op, v)};
+      break;
+    }
     case BP_OP_ROPE: {
       Extents positions = square;
       if (!positions.empty()) positions.pop_back();
@@ -174,6 +187,17 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.inputs = {floats(op, square), indices(shape(1, {at(square, 0)}), at(square, 1))};
       const bool each = static_cast<int>(attributes.get("reduction")) == BP_REDUCTION_NONE;
       op.outputs = {floats(op, each ? Extents{at(square, 0)} : Extents{})};
+      break;
+    }
+    case BP_OP_NLL:
+    case BP_OP_NLL_BWD: {
+      // The request contains the shape [N,C].
+      const bool each = static_cast<int>(attributes.get("reduction")) == BP_REDUCTION_NONE;
+      const Operand loss = floats(op, each ? Extents{at(square, 0)} : Extents{});
+      const Operand target = indices({at(square, 0)}, at(square, 1));
+      const bool backward = op.info.op == BP_OP_NLL_BWD;
+      op.inputs = {backward ? loss : floats(op, square), target};
+      op.outputs = {backward ? floats(op, square) : loss};
       break;
     }
     case BP_OP_NORM_BWD: {

@@ -38,6 +38,10 @@ double flops_of(const OpCase& op) {
       const double queries = per(count(in(0)), last(in(0)));
       return 2 * queries * last(in(1), 1) * (last(in(0)) + last(in(2)));
     }
+    case BP_OP_ATTENTION_BWD: {  // counts the scores, two products with dy, and two with their gradients
+      const double queries = per(count(in(1)), last(in(1)));
+      return 2 * queries * last(in(2), 1) * (3 * last(in(1)) + 2 * last(in(3)));
+    }
     default:
       return 0;
   }

@@ -23,6 +23,15 @@ std::string run_square(Session& session) {
   return session.run(call_of(BP_OP_SQUARE), {{BP_F32, {2}, {3, -4}}}, {{BP_F32, {2}, {9, 16}}});
 }
 
+// Runs a composite of ABI 0.3, which every core of this test knows and no plugin implements.
+std::string run_activation_bwd(Session& session) {
+  bp_activation_bwd_attributes attributes = {};
+  attributes.struct_size = sizeof(attributes);
+  attributes.activation = BP_ACTIVATION_RELU;
+  return session.run(call_of(BP_OP_ACTIVATION_BWD, &attributes), {{BP_F32, {3}, {5, 6, 7}}, {BP_F32, {3}, {-1, 0, 2}}},
+                     {{BP_F32, {3}, {0, 0, 7}}});
+}
+
 // Looks up bph_device_later at run time, so that the framework also runs with older libraries.
 std::string report_later(Session& session) {
   const auto later = reinterpret_cast<decltype(&bph_device_later)>(dlsym(RTLD_DEFAULT, "bph_device_later"));
@@ -89,6 +98,7 @@ int main(int count, char** arguments) {
   report("enumerator, given", run_gelu(session, 2, gelu_quick));
   report("host struct, given", run_add(session, call_with(0, 0, 1)));
   report("operator, given", run_square(session));
+  report("composite of 0.3", run_activation_bwd(session));
   report("slot, called by a bph_ function", report_later(session));
   report("interface slot, given", report_interface(session));
   report("output field, read", report_info(session));

@@ -48,7 +48,7 @@ minor = [
         ("src/composite/attention.cpp", r"(  std::optional<Value> mask;\n)", r"\1  std::optional<Value> valid;  // [B,1,1,1,1]: how many keys count\n"),
         ("src/composite/attention.cpp", r"(  if \(b\.has_input\(3\)\) o\.mask = [^\n]*\n)",
          r"\1  if (b.has_input(4)) o.valid = insert(insert(insert(insert(b.cast(b.input(4), BP_I32), 1), 2), 3), 4);\n"),
-        ("src/composite/attention.cpp", r"(\n  const Value greatest = b\.reduce)",
+        ("src/composite/attention.cpp", r"(  return scores;\n)",
          r"  if (o.valid) {\n    const Value key = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);\n"
          r"    scores = b.select(b.compare(BP_COMPARE_LT, key, slice(*o.valid, 0, tile.batch, tile.batches)), scores, lowest);\n  }\n\1"),
     ]),

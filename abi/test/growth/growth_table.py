@@ -62,6 +62,7 @@ new_rows = {
     "enumerator, given": gated("decomposed"),
     "host struct, given": lambda c, p: "native" if c else "UNSUPPORTED",
     "operator, given": gated("UNSUPPORTED"),
+    "composite of 0.3": lambda c, p: "decomposed",
     "slot, called by a bph_ function": lambda c, p: "no function" if not c else "7" if p else "UNSUPPORTED",
     "interface slot, given": lambda c, p, style: "9" if p else "no slot" if style == "kit" else "no interface",
     "output field, read": lambda c, p: "5" if c and p else "not said",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for the attention operator.
+// Test cases for the operators attention and attention_bwd.
 #include <bit>
 #include <cmath>
 
@@ -118,9 +118,73 @@ Setup make_attention(const Problem& problem, Random& random) {
   return setup;
 }
 
+// The outputs that a case of attention_bwd requests.
+enum class Wanted : int32_t { all, queries, values };
+constexpr std::string_view kWantedNames[] = {"", ".dq", ".dq_dv"};
+
+// The parameters of `problem` are those of make_attention, but the fourth parameter is a Wanted.
+Setup make_attention_bwd(const Problem& problem, Random& random) {
+  const auto wanted = static_cast<Wanted>(problem.parameters[3]);
+  Problem forward = problem;
+  forward.op = BP_OP_ATTENTION;
+  forward.parameters[3] = 1;
+  Setup setup = make_attention(forward, random);
+  setup.check_whole = nullptr;
+  oracle::Call& call = setup.call;
+  call.outputs[1].dtype = rules::is_half(problem.dtype) ? uint32_t{BP_F32} : problem.dtype;
+  const std::vector<oracle::Expected> results = oracle::evaluate(call);
+  std::vector<oracle::Tensor> saved;
+  for (size_t o = 0; o < 2; ++o) {
+    saved.push_back(make_tensor(call.outputs[o].dtype, call.outputs[o].shape));
+    for (size_t i = 0; i < results[o].elements.size(); ++i)
+      oracle::store(saved[o], static_cast<int64_t>(i), results[o].elements[i].bits);
+  }
+  call.op = problem.op;
+  call.inputs.insert(call.inputs.begin(), scaled(problem.dtype, saved[0].shape, 1, 0, random));
+  call.inputs.insert(call.inputs.begin() + 4, saved.begin(), saved.end());
+  call.outputs = {output(problem.dtype, call.inputs[1].shape)};
+  if (wanted == Wanted::queries) return setup;
+  call.outputs.push_back(wanted == Wanted::all ? output(problem.dtype, call.inputs[2].shape) : oracle::Tensor{});
+  call.outputs.push_back(output(problem.dtype, call.inputs[3].shape));
+  return setup;
+}
+
+void add_backward(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_plain;
+  const auto put = [&](size_t which, int32_t causal, Mask mask, int32_t sharp, Layout layout = Layout::dense,
+                       Wanted wanted = Wanted::all, Mode mode = Mode::once) {
+    Problem problem{.op = BP_OP_ATTENTION_BWD,
+                    .dtype = dtype,
+                    .layout = layout,
+                    .pattern = DataPattern::family,
+                    .mode = mode,
+                    .make = make_attention_bwd};
+    problem.parameters = {static_cast<int32_t>(which),  causal, static_cast<int32_t>(mask),
+                          static_cast<int32_t>(wanted), sharp,  static_cast<int32_t>(Group::usual)};
+    const Sizes& s = kUsualSizes[which];
+    problem.shape = shape_of({s.batches, s.heads, s.queries, s.depth});
+    std::string more(s.name);
+    more.append(".").append(kMaskNames[static_cast<size_t>(mask)]).append(kCausalNames[causal]);
+    more.append(kWantedNames[static_cast<size_t>(wanted)]).append(sharp != 0 ? ".sharp" : "");
+    adding(catalogue, problem, more);
+  };
+  for (size_t which = 0; which < 10; ++which) put(which, BP_CAUSAL_NONE, Mask::none, 0);
+  for (const size_t which : {size_t{1}, size_t{2}, size_t{3}}) {
+    for (const int32_t causal : {BP_CAUSAL_LOWER_RIGHT, BP_CAUSAL_UPPER_LEFT}) put(which, causal, Mask::none, 1);
+  }
+  for (const Mask mask : {Mask::added, Mask::boolean, Mask::nothing}) put(3, BP_CAUSAL_NONE, mask, 0);
+  for (const Wanted wanted : {Wanted::queries, Wanted::values})
+    put(3, BP_CAUSAL_NONE, Mask::none, 0, Layout::dense, wanted);
+  for (const Layout layout : kCommonLayouts) put(3, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0, layout);
+  put(0, BP_CAUSAL_LOWER_RIGHT, Mask::none, 0, Layout::dense, Wanted::all, Mode::twice);
+  adding = add_mixed;
+  put(3, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0);
+}
+
 }  // namespace
 
 void add_attention(Catalogue& catalogue, uint32_t dtype) {
+  add_backward(catalogue, dtype);
   auto* adding = add_plain;
   Group group = Group::usual;
   const auto described = [&](size_t which) {

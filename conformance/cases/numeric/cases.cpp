@@ -23,6 +23,7 @@ void add_numeric_cases(Catalogue& catalogue) {
   add_matmul(catalogue);
   add_random(catalogue);
   add_elementwise_activation(catalogue);
+  add_elementwise_function(catalogue);
   for (const uint32_t dtype : kFloatDtypes) {
     add_softmax(catalogue, dtype);
     add_loss(catalogue, dtype);

@@ -175,6 +175,18 @@ def cases():
         sigmoid = 1 / (1 + np.exp(-f))
         yield getattr(ops, name)(d.tensor(f)), sigmoid * f if name == "silu" else sigmoid
 
+    @case("activation_bwd")
+    def _(d, name):
+        y = 1 / (1 + np.exp(-f))
+        yield ops.activation_bwd(d.tensor(g), d.tensor(y), activation=c.BP_ACTIVATION_SIGMOID), g * y * (1 - y)
+        yield ops.activation_bwd(d.tensor(g), d.tensor(f), activation=c.BP_ACTIVATION_SILU), g * y * (1 + f * (1 - y))
+
+    @case("unary")
+    def _(d, name):
+        for function, expected in (("EXPM1", np.expm1), ("LOG1P", lambda x: np.log1p(abs(x))), ("TRUNC", np.trunc), ("ATAN", np.arctan)):
+            x = abs(f) if function == "LOG1P" else f
+            yield ops.unary(d.tensor(x), function=getattr(c, "BP_UNARY_" + function)), expected(x)
+
     @case("pow")
     def _(d, name):
         yield ops.pow(d.tensor(abs(f)), d.tensor(g)), abs(f) ** g
@@ -257,6 +269,19 @@ def cases():
         causal = ops.attention(d.tensor(q), d.tensor(k), d.tensor(v), scale=0.5, causal=c.BP_CAUSAL_UPPER_LEFT)
         yield causal, softmax(np.where(seen, scores, -np.inf)) @ v
 
+    @case("attention_bwd")
+    def _(d, name):
+        q, k, v, dy = (np.cos(np.arange(n * 4, dtype="f4") * s).reshape(1, 1, n, 4) for n, s in ((2, 1), (3, 2), (3, 3), (2, 4)))
+        scores = np.einsum("bhld,bhsd->bhls", q, k) * 0.5
+        p, total = softmax(scores), np.log(np.exp(scores).sum(-1))
+        y, slope = p @ v, np.einsum("bhle,bhse->bhls", dy, v)
+        gradient = p * (slope - (dy * y).sum(-1, keepdims=True)) * 0.5
+        outputs = tuple(d.empty(x.shape) for x in (q, k, v))
+        ops.attention_bwd(*(d.tensor(x) for x in (dy, q, k, v, y, total)), scale=0.5, out=outputs)
+        yield outputs[0], gradient @ k
+        yield outputs[1], gradient.swapaxes(2, 3) @ q
+        yield outputs[2], p.swapaxes(2, 3) @ dy
+
     @case("rope")
     def _(d, name):
         x = np.arange(8, dtype="f4").reshape(2, 4)
@@ -296,6 +321,16 @@ def cases():
         target = np.array([2, 0], "i4")
         loss = ops.cross_entropy(d.tensor(f), d.tensor(target), reduction=c.BP_REDUCTION_NONE, ignore_index=-1, label_smoothing=0, out=d.empty((2,)))
         yield loss, -np.log(softmax(f))[[0, 1], target]
+
+    @case("nll")
+    def _(d, name):
+        x, index = -abs(f), np.array([2, 0])
+        yield ops.nll(d.tensor(x), d.tensor([2, 0]), reduction=c.BP_REDUCTION_MEAN, ignore_index=-1, out=d.empty(())), -x[[0, 1], index].mean()
+
+    @case("nll_bwd")
+    def _(d, name):
+        dx = ops.nll_bwd(d.tensor([2., 3.]), d.tensor([2, 0]), reduction=c.BP_REDUCTION_NONE, ignore_index=-1, out=d.empty((2, 3)))
+        yield dx, np.array([[0, 0, -2], [-3, 0, 0]])
 
     @case("softmax_bwd")
     def _(d, name):

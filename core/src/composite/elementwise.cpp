@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers gelu, silu, sigmoid, pow, and the activations that other composites apply.
+// Lowers gelu, silu, sigmoid, pow, activation_bwd, and the activations that other composites apply.
 #include <cmath>
 #include <numbers>
 
@@ -55,6 +55,61 @@ Value sigmoid_of(Builder& b, const Value& x) {
   return b.div(b.constant(1), divisor);
 }
 
+// Limits x to values of which no power that a slope contains overflows. At both limits every gate
+// is 0 or 1, so the limits change no slope.
+Value limited(Builder& b, const Value& x) {
+  constexpr double limit = 16384;
+  return b.binary(BP_OP_MAX, b.binary(BP_OP_MIN, x, b.constant(limit)), b.constant(-limit));
+}
+
+// Returns the derivative of x * g with g = sigmoid(w), which is g + g (1 - g) x w'. `growth` is
+// x w'. The factor 1 - g is computed as sigmoid(-w), because the difference would lose digits by
+// cancellation.
+Value gate_slope(Builder& b, const Value& w, const Value& growth) {
+  const Value rest = b.div(b.constant(1), b.add(b.exp(w), b.constant(1)));
+  return b.mul(sigmoid_of(b, w), b.add(b.mul(growth, rest), b.constant(1)));
+}
+
+Value gelu_tanh_slope(Builder& b, const Value& x) {
+  const double factor = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, cubic = factor * 0.044715;
+  const Value square = b.mul(x, x);
+  const Value w = b.mul(x, b.add(b.mul(square, b.constant(cubic)), b.constant(factor)));
+  return gate_slope(b, w, b.mul(x, b.add(b.mul(square, b.constant(3 * cubic)), b.constant(factor))));
+}
+
+// Returns the distribution function of the normal distribution at x plus x times its density.
+Value gelu_erf_slope(Builder& b, const Value& x) {
+  const double root = std::numbers::sqrt2 * std::numbers::inv_sqrtpi / 2;
+  const Value density = b.mul(b.exp(b.mul(b.mul(x, x), b.constant(-0.5))), b.constant(root));
+  const Value slope = b.mul(x, density);
+  if (b.number() == BP_F64) {
+    const Value shape = b.unary(BP_OP_ERF, b.mul(x, b.constant(1 / std::numbers::sqrt2)));
+    return b.add(b.mul(b.add(shape, b.constant(1)), b.constant(0.5)), slope);
+  }
+  const Value tail = half_tail(b, x);
+  const Value left = b.compare(BP_COMPARE_LT, x, b.constant(0));
+  return b.add(b.select(left, tail, b.sub(b.constant(1), tail)), slope);
+}
+
+// Returns the slope of the activation at z, which is the input of gelu and silu, and the output of
+// sigmoid and tanh.
+Value slope_of(Builder& b, uint32_t activation, const Value& z) {
+  switch (activation) {
+    case BP_ACTIVATION_GELU_ERF:
+      return gelu_erf_slope(b, limited(b, z));
+    case BP_ACTIVATION_GELU_TANH:
+      return gelu_tanh_slope(b, limited(b, z));
+    case BP_ACTIVATION_SILU: {
+      const Value x = limited(b, z);
+      return gate_slope(b, x, x);
+    }
+    case BP_ACTIVATION_SIGMOID:
+      return b.mul(z, b.sub(b.constant(1), z));
+    default:
+      return b.mul(b.sub(b.constant(1), z), b.add(z, b.constant(1)));
+  }
+}
+
 }  // namespace
 
 Value activate(Builder& b, uint32_t activation, const Value& x) {
@@ -82,6 +137,18 @@ void gelu(Builder& b) {
 void silu(Builder& b) { b.store(b.output(0), silu_of(b, b.load(0))); }
 
 void sigmoid(Builder& b) { b.store(b.output(0), sigmoid_of(b, b.load(0))); }
+
+void activation_bwd(Builder& b) {
+  const uint32_t activation = b.attributes<bp_activation_bwd_attributes>().activation;
+  if (activation != BP_ACTIVATION_RELU) {
+    b.store(b.output(0), b.mul(b.load(0), slope_of(b, activation, b.load(1))));
+    return;
+  }
+  // relu moves dy without computing, so that no product makes a NaN of an infinity.
+  const Value dy = b.input(0), z = b.input(1);
+  const Value zero = b.constant(z.dtype(), 0);
+  b.store(b.output(0), b.select(b.compare(BP_COMPARE_LE, z, zero), zero, dy));
+}
 
 // Computes e^(y ln |x|), the sign of an odd power, and the special cases that the logarithm does
 // not cover.

@@ -13,8 +13,12 @@ void gelu(Builder& b);
 void silu(Builder& b);
 void sigmoid(Builder& b);
 void pow(Builder& b);
+void activation_bwd(Builder& b);
 // Applies the activation BP_ACTIVATION_* to x.
 Value activate(Builder& b, uint32_t activation, const Value& x);
+
+// Function in elementwise_function.cpp:
+void unary(Builder& b);
 
 // Functions in softmax.cpp:
 void softmax(Builder& b);
@@ -44,6 +48,7 @@ void avg_pool(Builder& b);
 
 // Functions in attention.cpp and rope.cpp:
 void attention(Builder& b);
+void attention_bwd(Builder& b);
 void rope(Builder& b);
 
 // Functions in quantize.cpp:
@@ -56,6 +61,8 @@ void quantized_matmul(Builder& b);
 void embedding(Builder& b);
 void topk(Builder& b);
 void cross_entropy(Builder& b);
+void nll(Builder& b);
+void nll_bwd(Builder& b);
 void adamw(Builder& b);
 
 // Functions in reduce.cpp, sort.cpp and matmul.cpp, for forms that the ABI added to primitives

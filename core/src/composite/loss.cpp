@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers cross_entropy, and its gradient with respect to the logits for an upstream gradient of 1.
+// Lowers cross_entropy with its gradient for an upstream gradient of 1, nll and nll_bwd.
 #include <optional>
 #include <utility>
 
@@ -8,6 +8,17 @@
 namespace backplane::core::composite {
 
 namespace {
+
+constexpr uint32_t kDown = 1, kAcross = 2;  // the axes of [N,C], as masks
+
+// Returns a mask of the rows whose target is `index`. If the targets' dtype cannot represent
+// `index`, the mask is false for every row.
+Value ignored_rows(Builder& b, const Value& target, int64_t index) {
+  const uint32_t dtype = target.dtype();
+  const bool held = dtype == BP_I64 || std::in_range<int32_t>(index);
+  if (!held) return b.compare(BP_COMPARE_NE, target, target);
+  return b.compare(BP_COMPARE_EQ, target, b.integer(dtype, index));
+}
 
 class Loss {
  public:
@@ -21,7 +32,7 @@ class Loss {
   void build() {
     const Value logits = b_.load(0);
     target_ = b_.reshape(b_.input(1), {rows_, 1});
-    ignored_ = ignored(attributes_.ignore_index);
+    ignored_ = ignored_rows(b_, target_, attributes_.ignore_index);
     const Value shifted = b_.sub(logits, b_.reduce(BP_OP_REDUCE_MAX, logits, kAcross));
     const Value e = b_.exp(shifted);
     const Value total = b_.sum(e, kAcross);
@@ -33,16 +44,6 @@ class Loss {
   }
 
  private:
-  static constexpr uint32_t kDown = 1, kAcross = 2;
-
-  // Returns a mask of the rows whose target is `index`. If the targets' dtype cannot represent
-  // `index`, the mask is false for every row.
-  Value ignored(int64_t index) {
-    const uint32_t dtype = target_.dtype();
-    const bool held = dtype == BP_I64 || std::in_range<int32_t>(index);
-    if (!held) return b_.compare(BP_COMPARE_NE, target_, target_);
-    return b_.compare(BP_COMPARE_EQ, target_, b_.integer(dtype, index));
-  }
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
   // Sets `target_weight_`, which is 0 for ignored rows, and `class_weight_`.
@@ -101,8 +102,49 @@ class Loss {
   std::optional<Value> divisor_{};       // shape [1,1]
 };
 
+// The targets of nll and nll_bwd, with shape [N,1].
+struct Targets {
+  Value index, ignored, weight;  // the weight is 0 for ignored rows
+};
+Targets targets_of(Builder& b, int64_t rows, int64_t classes) {
+  const Value index = b.reshape(b.input(1), {rows, 1});
+  const Value ignored = ignored_rows(b, index, b.attributes<bp_nll_attributes>().ignore_index);
+  Value weight = b.constant(1);
+  if (b.has_input(2)) weight = b.gather(expand(insert(b.load(2), 0), {rows, classes}), index, 1);
+  return {index, ignored, b.select(ignored, b.constant(0), weight)};
+}
+
 }  // namespace
 
 void cross_entropy(Builder& b) { Loss(b).build(); }
+
+void nll(Builder& b) {
+  const Value x = b.load(0);
+  const uint32_t reduction = b.attributes<bp_nll_attributes>().reduction;
+  const Targets target = targets_of(b, x.extent(0), x.extent(1));
+  const Value product = b.neg(b.mul(b.gather(x, target.index, 1), target.weight));
+  Value loss = b.select(target.ignored, b.constant(0), product);
+  if (reduction != BP_REDUCTION_NONE) loss = b.sum(loss, kDown);
+  if (reduction == BP_REDUCTION_MEAN || b.has_output(1)) {
+    const Value total = b.sum(target.weight, kDown);
+    if (reduction == BP_REDUCTION_MEAN) loss = b.div(loss, total);
+    if (b.has_output(1)) b.store(b.output(1), b.reshape(total, b.output(1).shape()));
+  }
+  b.store(b.output(0), b.reshape(loss, b.output(0).shape()));
+}
+
+void nll_bwd(Builder& b) {
+  const uint32_t reduction = b.attributes<bp_nll_attributes>().reduction;
+  const int64_t rows = b.output(0).extent(0), classes = b.output(0).extent(1);
+  const Targets target = targets_of(b, rows, classes);
+  const Value upstream = b.reshape(b.load(0), {reduction == BP_REDUCTION_NONE ? rows : 1, 1});
+  Value slope = b.neg(b.mul(target.weight, upstream));
+  if (reduction == BP_REDUCTION_MEAN) {
+    slope = b.div(slope, b.has_input(3) ? b.reshape(b.load(3), {1, 1}) : b.sum(target.weight, kDown));
+  }
+  const Value masked = b.select(target.ignored, b.constant(0), slope);
+  const Value hot = b.compare(BP_COMPARE_EQ, b.iota(target.index.dtype(), {1, classes}, 1, 0), target.index);
+  b.store(b.output(0), b.select(hot, masked, b.constant(0)));
+}
 
 }  // namespace backplane::core::composite

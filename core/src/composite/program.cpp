@@ -64,6 +64,11 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(SOFTMAX_BWD, softmax_bwd)
     BP_COMPOSITE(NORM_BWD, norm_bwd)
     BP_COMPOSITE(ADAMW, adamw)
+    BP_COMPOSITE(ACTIVATION_BWD, activation_bwd)
+    BP_COMPOSITE(UNARY, unary)
+    BP_COMPOSITE(ATTENTION_BWD, attention_bwd)
+    BP_COMPOSITE(NLL, nll)
+    BP_COMPOSITE(NLL_BWD, nll_bwd)
     BP_COMPOSITE(SORT, sort)
     BP_COMPOSITE(MATMUL, matmul)
 #undef BP_COMPOSITE

@@ -75,6 +75,9 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_TOPK, {"v*"}, {"v#", "n#"}},
     {BP_OP_CROSS_ENTROPY, {"tNC", "nN", "tC"}, {"p#", "tNC"}},
     {BP_OP_ADAMW, {"t*"}, {"p*", "r*", "r*"}},
+    {BP_OP_ATTENTION_BWD, {"tBHLE", "tBHLD", "hBGSD", "hBGSE", "tBHLE", "sBHL", "mBHLS"}, {"tBHLD", "hBGSD", "hBGSE"}},
+    {BP_OP_NLL, {"tNC", "nN", "tC"}, {"p#", "p#"}},
+    {BP_OP_NLL_BWD, {"p#", "nN", "tC", "p#"}, {"tNC"}},
 };
 
 namespace detail {

@@ -15,6 +15,7 @@ enum {
   BP_OP_LIMIT = 200 /* every id of ops.def is below this limit */
 };
 #define BP_SINCE_0_2 BP_VERSION(0, 2) /* the version that ops.def calls 0_2 */
+#define BP_SINCE_0_3 BP_VERSION(0, 3) /* the version that ops.def calls 0_3 */
 #define BP_OP_VENDOR 0x80000000u      /* the first id for operators that plugins define */
 
 /* The minimum size in bytes of every attribute struct. This minimum never changes. The size of each
@@ -72,7 +73,34 @@ enum {
   BP_ACTIVATION_GELU_ERF = 2,
   BP_ACTIVATION_GELU_TANH = 3,
   BP_ACTIVATION_SILU = 4,
-  BP_ACTIVATION_SIGMOID = 5
+  BP_ACTIVATION_SIGMOID = 5,
+  BP_ACTIVATION_TANH = 6 /* only in activation_bwd. Since 0.3 */
+};
+/* Functions of the operator unary. A later version may add functions. */
+enum {
+  BP_UNARY_EXPM1 = 0,
+  BP_UNARY_EXP2 = 1,
+  BP_UNARY_LOG1P = 2,
+  BP_UNARY_LOG2 = 3,
+  BP_UNARY_LOG10 = 4,
+  BP_UNARY_SIGN = 5,
+  BP_UNARY_CEIL = 6,
+  BP_UNARY_TRUNC = 7,
+  BP_UNARY_FRAC = 8,
+  BP_UNARY_TAN = 9,
+  BP_UNARY_ASIN = 10,
+  BP_UNARY_ACOS = 11,
+  BP_UNARY_ATAN = 12,
+  BP_UNARY_SINH = 13,
+  BP_UNARY_COSH = 14,
+  BP_UNARY_ASINH = 15,
+  BP_UNARY_ACOSH = 16,
+  BP_UNARY_ATANH = 17,
+  BP_UNARY_SOFTPLUS = 18,
+  BP_UNARY_LOG_SIGMOID = 19,
+  BP_UNARY_MISH = 20,
+  BP_UNARY_HARD_SIGMOID = 21,
+  BP_UNARY_HARD_SWISH = 22
 };
 enum { BP_REDUCTION_NONE = 0, BP_REDUCTION_MEAN = 1, BP_REDUCTION_SUM = 2 };
 enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 };

@@ -63,6 +63,23 @@ inline void check_cross_entropy(const Bound& bound) {
   if (!is_single(loss)) Bound::fail("output 0 has shape ", shape_text(loss), "; a reduced loss is one element");
 }
 
+// Checks the loss, which is one element unless the reduction is NONE, and the total weight.
+inline void check_nll(const Bound& bound) {
+  const bool backward = bound.desc.op == BP_OP_NLL_BWD;
+  if (bound.extent('C') == 0) Bound::refuse("there are no classes");
+  const bp_tensor_desc& loss = backward ? bound.desc.inputs[0] : bound.desc.outputs[0];
+  const int64_t rows[] = {bound.extent('N')};
+  if (bound.attributes<bp_nll_attributes>().reduction == BP_REDUCTION_NONE) {
+    backward ? bound.require_input(0, rows, "a gradient for each row")
+             : bound.require_output(0, rows, "the loss of each row");
+  } else if (!is_single(loss)) {
+    Bound::fail("the loss has shape ", shape_text(loss), "; a reduced loss is one element");
+  }
+  if (backward ? !bound.has_input(3) : !bound.has_output(1)) return;
+  const bp_tensor_desc& total = backward ? bound.desc.inputs[3] : bound.desc.outputs[1];
+  if (!is_single(total)) Bound::fail("the total weight has shape ", shape_text(total), "; it must be one element");
+}
+
 // Checks the rules that a signature cannot express.
 inline void check_own(const Bound& bound) {
   switch (bound.desc.op) {
@@ -85,6 +102,7 @@ inline void check_own(const Bound& bound) {
     case BP_OP_AVG_POOL:
       return check_pool(bound);
     case BP_OP_ATTENTION:
+    case BP_OP_ATTENTION_BWD:
       return check_attention(bound);
     case BP_OP_ROPE:
       return check_rope(bound);
@@ -97,6 +115,9 @@ inline void check_own(const Bound& bound) {
       return check_topk(bound);
     case BP_OP_CROSS_ENTROPY:
       return check_cross_entropy(bound);
+    case BP_OP_NLL:
+    case BP_OP_NLL_BWD:
+      return check_nll(bound);
     default:
       return;
   }
