@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "api/dlpack.hpp"
 #include "fault_points.hpp"
 #include "owned.hpp"
 
@@ -127,6 +128,42 @@ TEST_F(ExhaustionDispatch, Decomposition) {
                             });
   EXPECT_EQ(result.complaint, "");
   EXPECT_GT(result.errors, 30u);
+}
+
+// Imports a tensor, exports a view of the import, and imports this view again. The producer's deleter
+// must run exactly once after each import, and never after a failure.
+TEST_F(ExhaustionDispatch, Dlpack) {
+  load(REFERENCE_PLUGIN, "");
+  alignas(64) float data[4] = {1, 2, 3, 4};
+  int64_t shape[] = {4};
+  int imported = 0, deleted = 0;
+  DLManagedTensorVersioned producer = {};
+  producer.version = {dlpack::kMajor, 0};
+  producer.manager_ctx = &deleted;
+  producer.deleter = [](DLManagedTensorVersioned* self) { ++*static_cast<int*>(self->manager_ctx); };
+  producer.dl_tensor = {data, {dlpack::kCpu, 0}, 1, {2, 32, 1}, shape, nullptr, 0};
+  const auto result =
+      sweep("dlpack", BPH_FALLBACK_ERROR, 0, [&](bph_device* device, bph_stream* stream, const Owned<bph_buffer>*) {
+        bph_tensor first = {}, second = {};
+        bp_status status = bph_dlpack_import(device, &producer, stream, &first, nullptr);
+        if (status != BP_OK) return status;
+        ++imported;
+        DLManagedTensorVersioned* managed = nullptr;
+        status = bph_dlpack_export(&first, stream, nullptr, &managed, nullptr);
+        bph_buffer_release(first.buffer);
+        if (status != BP_OK) return status;
+        status = bph_dlpack_import(device, managed, stream, &second, nullptr);
+        if (status == BP_OK) {
+          bph_buffer_release(second.buffer);
+        } else {
+          managed->deleter(managed);
+        }
+        return status;
+      });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 5u);
+  EXPECT_GT(imported, 0);
+  EXPECT_EQ(deleted, imported);
 }
 
 TEST_F(ExhaustionDispatch, Fallback) {

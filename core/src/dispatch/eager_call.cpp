@@ -35,6 +35,10 @@ namespace {
                 index, buffer->device->name, device.name)
         .with_op(row.id);
   }
+  if (buffer->read_only && (device.operand_kinds >> buffer->kind & 1u) != 0) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} {} is read-only memory; write to another buffer", row.name, role, index)
+        .with_op(row.id);
+  }
   throw Error(BP_UNSUPPORTED,
               "{}: {} {} is in HOST memory, which {} does not accept as an operand; copy it to DEVICE memory first",
               row.name, role, index, device.name)
@@ -114,7 +118,8 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
     operands.buffers[at] = nullptr;
   } else {
     const Buffer* buffer = find_handle<Buffer>(tensor.buffer);
-    if (buffer == nullptr || buffer->device != &device || (device.operand_kinds >> buffer->kind & 1u) == 0) {
+    if (buffer == nullptr || buffer->device != &device || (device.operand_kinds >> buffer->kind & 1u) == 0 ||
+        (buffer->read_only && !is_input)) {
       bad_tensor(row, device, tensor, is_input ? "input" : "output", is_input ? at : at - inputs);
     }
     alignment = static_cast<uint32_t>(std::countr_zero(tensor.offset | (uint64_t{1} << buffer->alignment_log2)));
@@ -196,7 +201,7 @@ void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& 
     const Buffer* buffer = operands.buffers[i];
     const bph_tensor& tensor = is_input ? call.inputs[i] : call.outputs[i - inputs];
     const uint64_t start = tensor.offset + static_cast<uint64_t>(extent.lo);
-    const auto span = static_cast<uint64_t>(extent.hi - extent.lo);
+    const uint64_t span = static_cast<uint64_t>(extent.hi) - static_cast<uint64_t>(extent.lo);
     if (buffer == nullptr || start > buffer->bytes || span > buffer->bytes - start) {
       bad_bounds(*entry.row, tensor, is_input ? "input" : "output", is_input ? i : i - inputs, extent);
     }

@@ -30,7 +30,9 @@ inline uint64_t word_at(const void* from) noexcept {
 }
 
 // Returns whether `tensor` matches operand `own` of an entry: the view and the alignment are equal,
-// and the buffer is alive, belongs to this device and is large enough. Resolves the operand.
+// and the buffer is alive, belongs to this device, is large enough, and may be written if the operand
+// is an output. Resolves the operand.
+template <bool kOutput>
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const bp_tensor_desc& view, const Device& device,
                                         const bph_tensor& tensor, bp_operand& operand, const Buffer*& buffer) {
   uint64_t difference = word_at(&tensor.dtype) ^ own.fields;
@@ -56,10 +58,10 @@ inline uint64_t word_at(const void* from) noexcept {
   difference |= own.alignment ^ alignment;
   // The start of the view in its buffer. A negative start wraps to a value above any buffer size.
   const uint64_t start = tensor.offset + static_cast<uint64_t>(own.extent.lo);
-  const auto span = static_cast<uint64_t>(own.extent.hi - own.extent.lo);
+  const uint64_t span = static_cast<uint64_t>(own.extent.hi) - static_cast<uint64_t>(own.extent.lo);
   operand = {buffer->plugin_buffer, buffer->plugin_offset + tensor.offset, 0};
   return (difference == 0) & (buffer->device == &device) & ((device.operand_kinds >> buffer->kind & 1u) != 0) &
-         (start <= buffer->bytes) & (span <= buffer->bytes - start);
+         (start <= buffer->bytes) & (span <= buffer->bytes - start) & !(kOutput & buffer->read_only);
 }
 
 // Returns whether an output shares a buffer with another operand.
@@ -120,13 +122,15 @@ inline uint64_t word_at(const void* from) noexcept {
     }
     // The counts now match a checked descriptor.
     for (uint32_t i = 0; i < counts.inputs; ++i) {
-      if (!fits(entry.operands[i], entry.views[i], device, call.inputs[i], operands.at[i], operands.buffers[i])) {
+      if (!fits<false>(entry.operands[i], entry.views[i], device, call.inputs[i], operands.at[i],
+                       operands.buffers[i])) {
         return false;
       }
     }
     for (uint32_t o = 0; o < counts.outputs; ++o) {
       const uint32_t at = counts.inputs + o;
-      if (!fits(entry.operands[at], entry.views[at], device, call.outputs[o], operands.at[at], operands.buffers[at])) {
+      if (!fits<true>(entry.operands[at], entry.views[at], device, call.outputs[o], operands.at[at],
+                      operands.buffers[at])) {
         return false;
       }
     }
