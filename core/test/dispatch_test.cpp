@@ -221,8 +221,6 @@ TEST(Dispatch, BadCallsAreRefused) {
   call.op = BP_OP_NEG;
   call.flags = 1u << 20;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "flags 0x100000");
-  call.flags = BP_OP_FLAG_DEVICE_SCALARS;
-  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "flags");
   call.flags = 0;
   call.struct_size = 8;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "struct_size is 8");

@@ -166,6 +166,43 @@ TEST_F(ExhaustionDispatch, Dlpack) {
   EXPECT_EQ(deleted, imported);
 }
 
+// adamw and fill with scalars in device memory, which core decomposes.
+TEST_F(ExhaustionDispatch, DeviceScalars) {
+  load(NULL_PLUGIN, "");
+  const auto result = sweep("device scalars", BPH_FALLBACK_ERROR, 0,
+                            [](bph_device*, bph_stream* stream, const Owned<bph_buffer>* buffers) {
+                              bph_tensor views[4] = {}, scalars[3] = {};
+                              for (int i = 0; i < 4; ++i) {
+                                views[i].buffer = buffers[0];
+                                views[i].offset = static_cast<uint64_t>(i) * 256;
+                                views[i].dtype = BP_F32;
+                                views[i].rank = 1;
+                                views[i].shape[0] = 4;
+                                views[i].strides[0] = 1;
+                              }
+                              for (bph_tensor& scalar : scalars) {
+                                scalar.buffer = buffers[1];
+                                scalar.dtype = BP_F32;
+                              }
+                              bp_adamw_attributes attributes = {};
+                              attributes.struct_size = sizeof(attributes);
+                              bph_call call = {};
+                              call.struct_size = sizeof(call);
+                              call.op = BP_OP_ADAMW;
+                              call.flags = BP_OP_FLAG_DEVICE_SCALARS | BPH_CALL_NO_NATIVE;
+                              call.attributes = &attributes;
+                              call.inputs = views;
+                              call.input_count = 1;
+                              call.outputs = views + 1;
+                              call.output_count = 3;
+                              call.scalar_tensors = scalars;
+                              call.scalar_count = 3;
+                              return bph_execute(stream, &call, nullptr);
+                            });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 30u);
+}
+
 TEST_F(ExhaustionDispatch, Fallback) {
   load(DENSE_PLUGIN, REFERENCE_DIRECTORY);
   const auto result =

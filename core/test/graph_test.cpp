@@ -67,6 +67,30 @@ TEST_P(GraphTest, BakesScalarsAndImmediates) {
   EXPECT_EQ(host.values(host.c), (Floats{3, 3, 3, 3}));
 }
 
+TEST_P(GraphTest, ReadsDeviceScalarsAtEachLaunch) {
+  const bph_tensor values = host.tensor<float>(BP_F32, {4}, {3, 0, 0, 0});
+  const bph_tensor others = host.tensor<float>(BP_F32, {4}, {8, 0, 0, 0});
+  bph_tensor value = values;
+  value.rank = 0;
+  Call fill(BP_OP_FILL, {}, {host.c});
+  fill.flags = BP_OP_FLAG_DEVICE_SCALARS;
+  fill.scalars = nullptr;
+  fill.scalar_tensors = &value;
+  fill.scalar_count = 1;
+  host.begin({host.whole(values)});
+  host.execute(fill);
+  host.end();
+  host.launch();
+  EXPECT_EQ(host.values(host.c), (Floats{3, 3, 3, 3}));
+  host.write(values, {4});
+  host.launch();
+  EXPECT_EQ(host.values(host.c), (Floats{4, 4, 4, 4}));
+  host.launch({host.whole(others)});
+  EXPECT_EQ(host.values(host.c), (Floats{8, 8, 8, 8})) << "a launch may replace the scalar's memory";
+  const bph_graph_binding output = host.whole(host.c);
+  EXPECT_FAILS(bph_graph_launch(host.stream, host.graph, &output, 1, &error), BP_INVALID_ARGUMENT, "overlaps");
+}
+
 TEST_P(GraphTest, AReadOnlyRangeReplacesOnlyWhatTheGraphReads) {
   alignas(256) float memory[4] = {5, 6, 7, 8};
   bph_import_desc desc = {};

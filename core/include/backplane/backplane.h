@@ -722,15 +722,21 @@ BPH_API bp_status bph_dlpack_import(bph_device* device, struct DLManagedTensorVe
 typedef struct bph_call {
   uint32_t struct_size;
   uint32_t op;    /* BP_OP_* */
-  uint64_t flags; /* BPH_CALL_*, and BP_OP_FLAG_* without BP_OP_FLAG_DEVICE_SCALARS */
+  uint64_t flags; /* BPH_CALL_*, BP_OP_FLAG_* */
   const void* attributes;
   const bph_tensor* inputs;
   const bph_tensor* outputs;
-  const uint64_t* scalars; /* bits in the operator's scalar dtype */
+  const uint64_t* scalars; /* bits in the operator's scalar dtype; null with DEVICE_SCALARS */
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count;
   uint32_t hints; /* hint bits, passed to the plugin; part of the plan cache's key */
+  /* With BP_OP_FLAG_DEVICE_SCALARS, `scalar_count` views, which replace `scalars`; otherwise null.
+   * The device reads the values when the work runs, so a value may be the result of earlier work.
+   * Each view has the operator's scalar dtype, rank 0 and the natural alignment, and overlaps no
+   * output. The rules for the buffers of inputs apply. This library decomposes a composite or FILL
+   * if the plugin reads their scalars only from the host. Before 0.3, the flag is UNSUPPORTED. */
+  const bph_tensor* scalar_tensors;
 } bph_call;
 #define BPH_CALL_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);

@@ -96,9 +96,8 @@ template <bool kOutput>
                                                     bool& shares) {
   // Rejects null arrays and illegal counts, which the comparisons below do not handle. Every entry
   // has at least one output, and this function reads the first output.
-  if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
-      ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
-      (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {
+  if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) | bad_scalar_arrays(call) |
+      (call.input_count > BP_MAX_OPERANDS) | (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {
     return nullptr;
   }
   const CallCounts counts = CallCounts::of(call);
@@ -155,6 +154,10 @@ template <bool kOutput>
   const Ref<PlanEntry> checked = PlanEntry::create(device, key);
   check_bounds(*checked, call, operands);
   check_overlaps(*checked, operands);
+  if ((call.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) {
+    bp_operand scalars[rules::kMaxScalars];
+    resolve_scalars(device, *checked, call, operands, scalars);
+  }
   run_on_fallback(stream, row, call, *checked);
   return nullptr;
 }
@@ -162,7 +165,9 @@ template <bool kOutput>
 // Records the call in the graph that the stream records.
 [[gnu::noinline]] void record(Stream& stream, PlanEntry& entry, const Operands& operands, const bp_operand* scalars) {
   const uint32_t inputs = entry.desc.input_count;
-  stream.recorder->record_call(stream, operands.buffers, inputs + entry.desc.output_count,
+  const bool on_device = (entry.desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
+  const uint32_t buffers = inputs + entry.desc.output_count + (on_device ? entry.desc.scalar_count : 0);
+  stream.recorder->record_call(stream, operands.buffers, buffers,
                                [&] { run_entry(stream, entry, operands.at, operands.at + inputs, scalars); });
 }
 
@@ -190,8 +195,12 @@ void execute(Stream& stream, const bph_call& given) {
     stream.device->plans.used(stream.plan_cache, *entry);
 
   bp_operand scalars[rules::kMaxScalars];
-  for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {
-    scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
+  if ((entry->desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) [[unlikely]] {
+    resolve_scalars(*stream.device, *entry, *call, operands, scalars);
+  } else {
+    for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {
+      scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
+    }
   }
   if (stream.recorder != nullptr) [[unlikely]]
     return record(stream, *entry, operands, scalars);
