@@ -750,6 +750,14 @@ BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
  *         operator, dtypes and device), OUT_OF_MEMORY, EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE
  *         (a fallback device that cannot be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);
+/* Executes `count` calls in their order, like bph_execute, and stops at the first call that fails.
+ * Only the lock of a SHARED stream differs: it is taken once. `calls` points to pointers, because
+ * bph_call may grow. `out_done` receives the number of calls that succeeded, also after a failure,
+ * and may be null. The error is the error of call number `*out_done`.
+ * Errors: the errors of bph_execute; INVALID_ARGUMENT for a null pointer.
+ * Since:  0.3. */
+BPH_API bp_status bph_execute_many(bph_stream* stream, const bph_call* const* calls, uint32_t count, uint32_t* out_done,
+                                   bp_error* error);
 
 /* Values of bph_support.path: the way in which a call is executed. */
 #define BPH_PATH_NATIVE 1u     /* the plugin implements the operator */
