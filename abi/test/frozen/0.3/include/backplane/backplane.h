@@ -304,6 +304,7 @@ typedef struct bph_stats {
   uint64_t plugin_faults;         /* valid descriptors that plan_create refused as invalid */
   uint64_t peer_copies;           /* copies from another device through bp.peer; since 0.3 */
   uint64_t peer_bytes;            /* since 0.3 */
+  uint64_t streams_revived;       /* failed streams that bph_stream_revive replaced; since 0.3 */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 
@@ -509,6 +510,16 @@ BPH_API void bph_stream_release(bph_stream* stream);
 /* Waits for all work that was enqueued so far; BP_WAIT_FOREVER in device.h explains `timeout_ns`.
  * Errors: TIMEOUT; EXECUTION_FAILED; DEVICE_LOST. */
 BPH_API bp_status bph_stream_wait(bph_stream* stream, uint64_t timeout_ns, bp_error* error);
+
+/* Makes a failed stream usable again: waits until its work no longer accesses memory, and replaces
+ * the plugin's stream. The contents of memory that the failed work or later work of the stream
+ * wrote are undefined; all other memory is intact. Buffers, plans and the handle remain valid.
+ * Events that the failed stream recorded remain failed until they are recorded again. If the stream
+ * has not failed, the call only waits for it. If the call fails, the stream remains as it was.
+ * Errors: UNSUPPORTED for a stream with BPH_STREAM_EXTERNAL; INVALID_ARGUMENT during a recording
+ *         and inside an enqueue callback of the stream; OUT_OF_MEMORY; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_stream_revive(bph_stream* stream, bp_error* error);
 
 /* Properties of a stream. Role: output. */
 typedef struct bph_stream_info {
