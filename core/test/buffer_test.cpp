@@ -473,7 +473,7 @@ TEST_F(BufferTest, TheFrameworksAllocatorIsAsked) {
   bump.answer = BP_OK;
   bump.used = 1u << 20;
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL,
-               "no live buffer of fake:0 that holds them");
+               "no live, writable buffer of fake:0 that holds them");
 }
 
 }  // namespace

@@ -221,8 +221,6 @@ TEST(Dispatch, BadCallsAreRefused) {
   call.op = BP_OP_NEG;
   call.flags = 1u << 20;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "flags 0x100000");
-  call.flags = BP_OP_FLAG_DEVICE_SCALARS;
-  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "flags");
   call.flags = 0;
   call.struct_size = 8;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "struct_size is 8");
@@ -293,6 +291,39 @@ TEST(Dispatch, BufferOfAnotherDeviceIsRefused) {
   const bph_tensor c = other.empty(BP_F32, {4}, 16);
   const Call call(BP_OP_NEG, {a}, {c});
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "lies on reference:0");
+}
+
+TEST(Dispatch, ReadOnlyMemoryIsNoOutput) {
+  Host host(reference);
+  // The pages cannot be written, so a write would end the test.
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  bph_import_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.type = BP_IMPORT_HOST;
+  desc.address = reinterpret_cast<uint64_t>(memory);
+  desc.bytes = page;
+  desc.flags = BPH_IMPORT_READ_ONLY;
+  Owned<bph_buffer> buffer;
+  ASSERT_OK(bph_buffer_import(host.device, &desc, buffer.out(), &error));
+  bph_tensor weights = host.empty(BP_F32, {4}, 0);
+  weights.buffer = buffer;
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  const bph_tensor c = host.tensor<float>(BP_F32, {4}, {5, 5, 5, 5});
+  Call call(BP_OP_ADD, {a, weights}, {weights});
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "add: output 0 is read-only memory");
+  call.output_views[0] = c;
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+  EXPECT_EQ(host.read<float>(c, 4), (std::vector<float>{1, 2, 3, 4}));
+  call.output_views[0] = weights;  // the descriptor is now in the plan cache
+  call.input_views[1] = c;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "output 0 is read-only memory");
+  desc.flags = 4;
+  bph_buffer* none = nullptr;
+  EXPECT_FAILS(bph_buffer_import(host.device, &desc, &none, &error), BP_UNSUPPORTED, "flags 0x4");
+  buffer.reset();
+  munmap(memory, page);
 }
 
 TEST(Dispatch, GrowingLengthsMakeNoPlan) {

@@ -3,6 +3,7 @@
 #include "api/dlpack.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -319,16 +320,25 @@ TEST_F(DlpackTest, WhatCannotBeTakenIsLeftToTheCaller) {
   };
   refused(BP_UNSUPPORTED, "DLPack 2.0", [](Producer& p) { p.managed.version = {2, 0}; });
   refused(BP_UNSUPPORTED, "DLPack 0.8", [](Producer& p) { p.managed.version = {0, 8}; });
-  refused(BP_UNSUPPORTED, "read-only", [](Producer& p) { p.managed.flags = dlpack::kReadOnly; });
+  refused(BP_UNSUPPORTED, "flags 0x9", [](Producer& p) { p.managed.flags = 8 | dlpack::kReadOnly; });
   refused(BP_UNSUPPORTED, "9 dimensions", [](Producer& p) { p.managed.dl_tensor.ndim = 9; });
   refused(BP_INVALID_ARGUMENT, "-1 dimensions", [](Producer& p) { p.managed.dl_tensor.ndim = -1; });
   refused(BP_INVALID_ARGUMENT, "no shape", [](Producer& p) { p.managed.dl_tensor.shape = nullptr; });
   refused(BP_INVALID_ARGUMENT, "no data", [](Producer& p) { p.managed.dl_tensor.data = nullptr; });
   refused(BP_INVALID_ARGUMENT, "negative extent", [](Producer& p) { p.shape[0] = -4; });
   refused(BP_INVALID_ARGUMENT, "further than 63 bits", [](Producer& p) { p.shape[0] = INT64_MAX; });
+  refused(BP_INVALID_ARGUMENT, "64-bit addresses", [](Producer& p) { p.managed.dl_tensor.byte_offset = UINT64_MAX; });
+  refused(BP_INVALID_ARGUMENT, "64-bit addresses", [](Producer& p) {
+    p.strides[0] = -(INT64_MAX / 16);
+    p.managed.dl_tensor.strides = p.strides;
+  });
+  refused(BP_INVALID_ARGUMENT, "64-bit addresses",
+          [](Producer& p) { p.managed.dl_tensor.data = reinterpret_cast<void*>(UINT64_MAX - 15); });
+  refused(BP_UNSUPPORTED, "multiple of 4 bytes", [](Producer& p) { p.managed.dl_tensor.byte_offset = 2; });
   refused(BP_UNSUPPORTED, "4 lanes", [](Producer& p) { p.managed.dl_tensor.dtype.lanes = 4; });
   refused(BP_UNSUPPORTED, "code 5, 64 bits", [](Producer& p) { p.managed.dl_tensor.dtype = {5, 64, 1}; });
   refused(BP_UNSUPPORTED, "code 2, 8 bits", [](Producer& p) { p.managed.dl_tensor.dtype.bits = 8; });
+  refused(BP_UNSUPPORTED, "extension device", [](Producer& p) { p.managed.dl_tensor.device.device_type = 12; });
   refused(BP_UNSUPPORTED, "device 7:0", [](Producer& p) { p.managed.dl_tensor.device.device_type = 7; });
   refused(BP_UNSUPPORTED, "device 2:1", [](Producer& p) { p.managed.dl_tensor.device = {2, 1}; });
   fake->fail("import_memory", BP_UNSUPPORTED);
@@ -339,7 +349,117 @@ TEST_F(DlpackTest, WhatCannotBeTakenIsLeftToTheCaller) {
   EXPECT_FAILS(take(producer, nullptr, &error), BP_INVALID_ARGUMENT, "out is null");
   EXPECT_FAILS(bph_dlpack_import(nullptr, &producer.managed, nullptr, &tensor, &error), BP_INVALID_ARGUMENT,
                "the device is null");
+  OpenDevice other;
+  EXPECT_FAILS(take(producer, &tensor, &error, other.stream()), BP_INVALID_ARGUMENT, "the consumer is a stream of");
   EXPECT_EQ(producer.deleted, 0);
+}
+
+TEST_F(DlpackTest, NewerMinorVersionsAndCopiesAreTaken) {
+  open(native());
+  Producer producer;
+  producer.managed.version = {1, 99};
+  producer.managed.flags = dlpack::kCopied | dlpack::kPaddedSubbyte;
+  bph_tensor tensor = {};
+  ASSERT_OK(take(producer, &tensor, &error));
+  EXPECT_EQ(info(tensor.buffer).flags & BPH_BUFFER_READ_ONLY, 0u);
+  bph_buffer_release(tensor.buffer);
+  EXPECT_EQ(producer.deleted, 1);
+}
+
+TEST_F(DlpackTest, ReadOnlyMemoryIsReadAndNeverWritten) {
+  open(native());
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  Producer producer;
+  producer.managed.flags = dlpack::kReadOnly;
+  bph_tensor tensor = {};
+  ASSERT_OK(take(producer, &tensor, &error, one));
+  EXPECT_NE(info(tensor.buffer).flags & BPH_BUFFER_READ_ONLY, 0u);
+  bph_buffer* buffer = create(96, one);
+  const std::vector<float> before(std::begin(producer.data), std::end(producer.data));
+  const std::vector<float> written(24, -1.0f);
+  EXPECT_FAILS(bph_copy(one, tensor.buffer, 0, buffer, 0, 96, 0, &error), BP_INVALID_ARGUMENT, "dst is read-only");
+  EXPECT_FAILS(bph_copy_in(one, tensor.buffer, 0, written.data(), 96, 0, &error), BP_INVALID_ARGUMENT,
+               "bph_copy_in: dst is read-only");
+  EXPECT_FAILS(bph_copy_across(two, tensor.buffer, 0, one, buffer, 0, 96, 0, &error), BP_INVALID_ARGUMENT,
+               "bph_copy_across: dst is read-only");
+  bp_external_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  EXPECT_FAILS(bph_buffer_export(tensor.buffer, "host.file", &handle, &error), BP_UNSUPPORTED, "read-only");
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), producer.data));
+  ASSERT_OK(bph_copy(one, buffer, 0, tensor.buffer, 0, 96, 0, &error));
+  std::vector<float> got(24);
+  ASSERT_OK(bph_copy_out(one, got.data(), buffer, 0, 96, 0, &error));
+  EXPECT_EQ(got, before);
+  DLManagedTensorVersioned* managed = give(tensor);
+  EXPECT_EQ(managed->flags, dlpack::kReadOnly) << "the next library must not write either";
+  bph_tensor again = {};
+  ASSERT_OK(bph_dlpack_import(device, managed, nullptr, &again, &error));
+  EXPECT_NE(info(again.buffer).flags & BPH_BUFFER_READ_ONLY, 0u);
+  bph_buffer_release(again.buffer);
+  bph_buffer_release(tensor.buffer);
+  EXPECT_EQ(producer.deleted, 1);
+  // The library reuses the objects of released buffers.
+  for (int i = 0; i < 4; ++i) {
+    Producer writable;
+    ASSERT_OK(take(writable, &tensor, &error, one));
+    EXPECT_EQ(info(tensor.buffer).flags & BPH_BUFFER_READ_ONLY, 0u);
+    ASSERT_OK(bph_copy_in(one, tensor.buffer, 0, written.data(), 96, 0, &error));
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    EXPECT_EQ(writable.data[23], -1.0f);
+    bph_buffer_release(tensor.buffer);
+  }
+}
+
+TEST_F(DlpackTest, AnExtensionDeviceTakesExportsOfItsPluginAlone) {
+  FakeOptions options = native();
+  options.dlpack_type = dlpack::kExtDev;
+  open(options);
+  OpenDevice other(options);
+  bph_buffer* buffer = create(64);
+  DLManagedTensorVersioned* managed = give(tensor_of(buffer, {4}));
+  EXPECT_EQ(managed->dl_tensor.device.device_type, dlpack::kExtDev);
+  bph_tensor tensor = {};
+  EXPECT_FAILS(bph_dlpack_import(other.device, managed, nullptr, &tensor, &error), BP_UNSUPPORTED,
+               "extension device (type 12)");
+  EXPECT_EQ(tensor.buffer, nullptr);
+  ASSERT_OK(bph_dlpack_import(device, managed, nullptr, &tensor, &error));
+  EXPECT_EQ(info(tensor.buffer).kind, BP_MEMORY_DEVICE);
+  bph_buffer_release(tensor.buffer);
+  Producer producer;
+  producer.managed.dl_tensor.device = {dlpack::kExtDev, options.dlpack_id};
+  EXPECT_FAILS(take(producer, &tensor, &error), BP_UNSUPPORTED, "each library defines for itself");
+  EXPECT_EQ(producer.deleted, 0);
+}
+
+TEST_F(DlpackTest, ManyThreadsEndExportsAndImports) {
+  open(native());
+  constexpr int kThreads = 4, kRounds = 200;
+  bph_buffer* buffer = create(512);
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, view = tensor_of(buffer, {4})] {
+      for (int i = 0; i < kRounds; ++i) {
+        DLManagedTensorVersioned* managed = nullptr;
+        bph_tensor tensor = {};
+        if (bph_dlpack_export(&view, nullptr, nullptr, &managed, nullptr) != BP_OK) {
+          ++failures;
+          continue;
+        }
+        if (i % 2 == 0 && bph_dlpack_import(device, managed, nullptr, &tensor, nullptr) == BP_OK) {
+          bph_buffer_release(tensor.buffer);
+        } else {
+          managed->deleter(managed);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  bph_buffer_release(buffer);
+  trim();
+  EXPECT_EQ(fake->buffers(), 0u) << "no export and no import is left";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "api/dlpack.hpp"
 #include "fault_points.hpp"
 #include "owned.hpp"
 
@@ -124,6 +125,79 @@ TEST_F(ExhaustionDispatch, Decomposition) {
                               if (status == BP_OK)
                                 status = execute(stream, buffers, BP_OP_SILU, 3, 8, BPH_CALL_NO_NATIVE);
                               return status;
+                            });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 30u);
+}
+
+// Imports a tensor, exports a view of the import, and imports this view again. The producer's deleter
+// must run exactly once after each import, and never after a failure.
+TEST_F(ExhaustionDispatch, Dlpack) {
+  load(REFERENCE_PLUGIN, "");
+  alignas(64) float data[4] = {1, 2, 3, 4};
+  int64_t shape[] = {4};
+  int imported = 0, deleted = 0;
+  DLManagedTensorVersioned producer = {};
+  producer.version = {dlpack::kMajor, 0};
+  producer.manager_ctx = &deleted;
+  producer.deleter = [](DLManagedTensorVersioned* self) { ++*static_cast<int*>(self->manager_ctx); };
+  producer.dl_tensor = {data, {dlpack::kCpu, 0}, 1, {2, 32, 1}, shape, nullptr, 0};
+  const auto result =
+      sweep("dlpack", BPH_FALLBACK_ERROR, 0, [&](bph_device* device, bph_stream* stream, const Owned<bph_buffer>*) {
+        bph_tensor first = {}, second = {};
+        bp_status status = bph_dlpack_import(device, &producer, stream, &first, nullptr);
+        if (status != BP_OK) return status;
+        ++imported;
+        DLManagedTensorVersioned* managed = nullptr;
+        status = bph_dlpack_export(&first, stream, nullptr, &managed, nullptr);
+        bph_buffer_release(first.buffer);
+        if (status != BP_OK) return status;
+        status = bph_dlpack_import(device, managed, stream, &second, nullptr);
+        if (status == BP_OK) {
+          bph_buffer_release(second.buffer);
+        } else {
+          managed->deleter(managed);
+        }
+        return status;
+      });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 5u);
+  EXPECT_GT(imported, 0);
+  EXPECT_EQ(deleted, imported);
+}
+
+// adamw and fill with scalars in device memory, which core decomposes.
+TEST_F(ExhaustionDispatch, DeviceScalars) {
+  load(NULL_PLUGIN, "");
+  const auto result = sweep("device scalars", BPH_FALLBACK_ERROR, 0,
+                            [](bph_device*, bph_stream* stream, const Owned<bph_buffer>* buffers) {
+                              bph_tensor views[4] = {}, scalars[3] = {};
+                              for (int i = 0; i < 4; ++i) {
+                                views[i].buffer = buffers[0];
+                                views[i].offset = static_cast<uint64_t>(i) * 256;
+                                views[i].dtype = BP_F32;
+                                views[i].rank = 1;
+                                views[i].shape[0] = 4;
+                                views[i].strides[0] = 1;
+                              }
+                              for (bph_tensor& scalar : scalars) {
+                                scalar.buffer = buffers[1];
+                                scalar.dtype = BP_F32;
+                              }
+                              bp_adamw_attributes attributes = {};
+                              attributes.struct_size = sizeof(attributes);
+                              bph_call call = {};
+                              call.struct_size = sizeof(call);
+                              call.op = BP_OP_ADAMW;
+                              call.flags = BP_OP_FLAG_DEVICE_SCALARS | BPH_CALL_NO_NATIVE;
+                              call.attributes = &attributes;
+                              call.inputs = views;
+                              call.input_count = 1;
+                              call.outputs = views + 1;
+                              call.output_count = 3;
+                              call.scalar_tensors = scalars;
+                              call.scalar_count = 3;
+                              return bph_execute(stream, &call, nullptr);
                             });
   EXPECT_EQ(result.complaint, "");
   EXPECT_GT(result.errors, 30u);

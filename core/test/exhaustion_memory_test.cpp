@@ -72,6 +72,22 @@ TEST_F(ExhaustionMemory, Streams) {
   EXPECT_GT(result.errors, 10u);
 }
 
+TEST_F(ExhaustionMemory, RevivedStreams) {
+  const auto result = sweep("revived streams", [](bph_device* device, const Owned<bph_stream>* streams) {
+    const auto fails = [](void*, bp_device*, bp_stream*, bp_error*) -> bp_status { return BP_EXECUTION_FAILED; };
+    Owned<bph_buffer> buffer;
+    bp_status status = make(device, 1024, BP_MEMORY_DEVICE, 0, streams[0], buffer.out());
+    if (status != BP_OK) return status;
+    status = bph_stream_enqueue(streams[0], fails, nullptr, nullptr);
+    if (status != BP_EXECUTION_FAILED) return status;
+    status = bph_stream_revive(streams[0], nullptr);
+    if (status == BP_OK) status = bph_copy(streams[0], buffer, 0, buffer, 512, 256, 0, nullptr);
+    return status;
+  });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 10u);
+}
+
 TEST_F(ExhaustionMemory, Events) {
   const auto result = sweep("events", [](bph_device* device, const Owned<bph_stream>* streams) {
     Owned<bph_event> event;

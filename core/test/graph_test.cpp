@@ -67,6 +67,62 @@ TEST_P(GraphTest, BakesScalarsAndImmediates) {
   EXPECT_EQ(host.values(host.c), (Floats{3, 3, 3, 3}));
 }
 
+TEST_P(GraphTest, ReadsDeviceScalarsAtEachLaunch) {
+  const bph_tensor values = host.tensor<float>(BP_F32, {4}, {3, 0, 0, 0});
+  const bph_tensor others = host.tensor<float>(BP_F32, {4}, {8, 0, 0, 0});
+  bph_tensor value = values;
+  value.rank = 0;
+  Call fill(BP_OP_FILL, {}, {host.c});
+  fill.flags = BP_OP_FLAG_DEVICE_SCALARS;
+  fill.scalars = nullptr;
+  fill.scalar_tensors = &value;
+  fill.scalar_count = 1;
+  host.begin({host.whole(values)});
+  host.execute(fill);
+  host.end();
+  host.launch();
+  EXPECT_EQ(host.values(host.c), (Floats{3, 3, 3, 3}));
+  host.write(values, {4});
+  host.launch();
+  EXPECT_EQ(host.values(host.c), (Floats{4, 4, 4, 4}));
+  host.launch({host.whole(others)});
+  EXPECT_EQ(host.values(host.c), (Floats{8, 8, 8, 8})) << "a launch may replace the scalar's memory";
+  const bph_graph_binding output = host.whole(host.c);
+  EXPECT_FAILS(bph_graph_launch(host.stream, host.graph, &output, 1, &error), BP_INVALID_ARGUMENT, "overlaps");
+}
+
+TEST_P(GraphTest, AReadOnlyRangeReplacesOnlyWhatTheGraphReads) {
+  alignas(256) float memory[4] = {5, 6, 7, 8};
+  bph_import_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.type = BP_IMPORT_HOST;
+  desc.address = reinterpret_cast<uint64_t>(memory);
+  desc.bytes = sizeof(memory);
+  Owned<bph_buffer> writable, read_only;
+  ASSERT_OK(bph_buffer_import(host.device, &desc, writable.out(), &error));
+  desc.flags = BPH_IMPORT_READ_ONLY;
+  ASSERT_OK(bph_buffer_import(host.device, &desc, read_only.out(), &error));
+  bph_tensor a = host.a;
+  a.buffer = writable;
+  bph_tensor c = host.c;
+  alignas(256) float result[4] = {};
+  desc.flags = 0;
+  desc.address = reinterpret_cast<uint64_t>(result);
+  Owned<bph_buffer> target;
+  ASSERT_OK(bph_buffer_import(host.device, &desc, target.out(), &error));
+  c.buffer = target;
+  const Call add(BP_OP_ADD, {a, host.b}, {c});
+  host.begin({host.whole(a), host.whole(c)});
+  host.execute(add);
+  host.end();
+  host.launch({{read_only, 0, kGraphBytes}, host.whole(c)});
+  EXPECT_OK(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error));
+  EXPECT_EQ(Floats(result, result + 4), (Floats{15, 26, 37, 48}));
+  const bph_graph_binding wrong[] = {{target, 0, kGraphBytes}, {read_only, 0, kGraphBytes}};
+  EXPECT_FAILS(bph_graph_launch(host.stream, host.graph, wrong, 2, &error), BP_INVALID_ARGUMENT,
+               "binding 1 is read-only memory");
+}
+
 TEST_P(GraphTest, ALaunchReplacesRanges) {
   const bph_tensor other = host.tensor<float>(BP_F32, {4}, {1000, 2000, 3000, 4000});
   const bph_tensor out = host.tensor<float>(BP_F32, {4}, {0, 0, 0, 0});

@@ -109,7 +109,9 @@ bp_status bph_execute(bph_stream*, const bph_call* call, bp_error* error) {
   Seen seen{call->op, call->flags, {}, {}, {}, {}};
   seen.inputs.assign(call->inputs, call->inputs + call->input_count);
   seen.outputs.assign(call->outputs, call->outputs + call->output_count);
-  seen.scalars.assign(call->scalars, call->scalars + call->scalar_count);
+  for (uint32_t i = 0; i < call->scalar_count; ++i) {
+    seen.scalars.push_back(call->scalar_tensors != nullptr ? call->scalar_tensors[i].offset : call->scalars[i]);
+  }
   if (call->attributes) {
     const auto* words = static_cast<const uint32_t*>(call->attributes);
     EXPECT_EQ(words[0], attribute_bytes(call->op));
@@ -293,6 +295,19 @@ TEST_F(Calls, FlagsOfTheStreamAreAdded) {
   stream_.set_call_flags(BP_OP_FLAG_DETERMINISTIC);
   execute(stream_, BP_OP_NEG, {view({2})}, {view({2})}, nullptr, {}, BPH_CALL_NO_NATIVE);
   EXPECT_EQ(fake.last.flags, BP_OP_FLAG_DETERMINISTIC | BPH_CALL_NO_NATIVE);
+}
+
+TEST_F(Calls, ScalarsMayBeInDeviceMemory) {
+  const Tensor values = view({2});
+  bph_tensor first = values.view();
+  first.rank = 0;
+  bph_tensor second = first;
+  second.offset += 4;
+  stream_.set_call_flags(BP_OP_FLAG_DETERMINISTIC);
+  execute_with_device_scalars(stream_, BP_OP_IOTA, {}, {view({3})}, nullptr, {first, second});
+  EXPECT_EQ(fake.last.flags, BP_OP_FLAG_DETERMINISTIC | BP_OP_FLAG_DEVICE_SCALARS);
+  EXPECT_THAT(fake.last.scalars, ElementsAre(first.offset, second.offset));
+  EXPECT_EQ(fake.last.outputs.size(), 1u);
 }
 
 TEST_F(Calls, EveryPrimitiveHasAFunction) {

@@ -137,6 +137,50 @@ TEST_F(StagingTest, WhatStagingNeedsIsThereBeforeAnythingIsEnqueued) {
   EXPECT_EQ(seen.size(), 4u);
 }
 
+TEST_F(StagingTest, AScalarInDeviceMemoryReachesEveryPlugin) {
+  open();
+  bool reads_scalars = true;
+  fake->on_plan = [&](const bp_op_desc& desc, bp_plan_info&) -> bp_status {
+    return (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0 && !reads_scalars ? BP_UNSUPPORTED : BP_OK;
+  };
+  const bph_tensor out = tensor(BP_F16, {2, 3});
+  bph_tensor value = tensor(BP_F16, {});
+  value.offset = 6;
+  bph_call call = {};
+  call.struct_size = sizeof(call);
+  call.op = BP_OP_FILL;
+  call.flags = BP_OP_FLAG_DEVICE_SCALARS;
+  call.outputs = &out;
+  call.output_count = 1;
+  call.scalar_tensors = &value;
+  call.scalar_count = 1;
+  ASSERT_OK(bph_execute(one, &call, &error));
+  EXPECT_EQ(seen.back().op, BP_OP_FILL);
+  EXPECT_EQ(seen.back().flags, BP_OP_FLAG_DEVICE_SCALARS);
+  const bph_buffer_info memory = info(value.buffer);
+  EXPECT_EQ(seen.back().scalars[0].buffer, memory.plugin_buffer);
+  EXPECT_EQ(seen.back().scalars[0].offset, memory.plugin_offset + 6);
+
+  EXPECT_EQ(bph_device_trim(device, 1, nullptr, nullptr), BP_OK);
+  reads_scalars = false;
+  ASSERT_OK(bph_execute(one, &call, &error));
+  EXPECT_EQ(seen.back().op, BP_OP_COPY);
+  EXPECT_EQ(seen.back().flags, 0u);
+  EXPECT_EQ(seen.back().inputs[0].buffer, memory.plugin_buffer);
+  EXPECT_EQ(seen.back().inputs[0].offset, memory.plugin_offset + 6);
+  // iota has no other form.
+  bph_tensor start = tensor(BP_F32, {});
+  const bph_tensor both[] = {start, start};
+  const bph_tensor numbers = tensor(BP_F32, {4});
+  const bp_axis_attributes axis = {sizeof(axis), 0};
+  call.op = BP_OP_IOTA;
+  call.attributes = &axis;
+  call.outputs = &numbers;
+  call.scalar_tensors = both;
+  call.scalar_count = 2;
+  EXPECT_FAILS(bph_execute(one, &call, &error), BP_UNSUPPORTED, "makes no plan of this");
+}
+
 TEST_F(StagingTest, ACopyThatWantsStagingIsTheDefectOfThePlugin) {
   open();
   const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});

@@ -2,6 +2,9 @@
 // Tests streams: waits, failures, and release with pending work.
 #include "streams/stream.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "memory_fixture.hpp"
 
 namespace backplane::core::test {
@@ -95,6 +98,105 @@ TEST_F(StreamTest, FailureIsStickyAndNamesTheCause) {
   bph_stream* two = stream();
   ASSERT_OK(bph_stream_wait(two, 0, &error));
   bph_stream_release(one);
+  EXPECT_EQ(fake->streams(), 1u);
+}
+
+uint64_t revived(bph_device* device) {
+  bph_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  EXPECT_EQ(bph_device_stats(device, &stats, nullptr), BP_OK);
+  return stats.streams_revived;
+}
+
+TEST_F(StreamTest, AFailedStreamIsRevived) {
+  for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
+    open();
+    bph_stream* one = stream(flags);
+    bph_buffer* buffer = create(1024, one);
+    bph_event* before = event();
+    std::string text(1024, 'x');
+    ASSERT_OK(bph_copy_in(one, buffer, 0, text.data(), 1024, 0, &error));
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    fake->hold();
+    use(buffer, one);
+    ASSERT_OK(bph_event_record(before, one, &error));
+    bp_stream* const broken = plugin_stream(one);
+    fake->break_stream(broken);
+    EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 256, 256, 0, &error), BP_EXECUTION_FAILED, "was broken");
+    fake->fail("stream_create", BP_OUT_OF_MEMORY);
+    EXPECT_FAILS(bph_stream_revive(one, &error), BP_OUT_OF_MEMORY, "stream_create");
+    EXPECT_FAILS(bph_stream_wait(one, 0, &error), BP_EXECUTION_FAILED, "was broken");
+    EXPECT_EQ(revived(device), 0u);
+    ASSERT_OK(bph_stream_revive(one, &error));
+    EXPECT_EQ(revived(device), 1u);
+    EXPECT_EQ(fake->streams(), 1u);
+    fake->release();
+    EXPECT_FAILS(bph_event_wait(before, 0, &error), BP_EXECUTION_FAILED, "event_wait");
+    ASSERT_OK(bph_event_record(before, one, &error));
+    ASSERT_OK(bph_event_wait(before, BP_WAIT_FOREVER, &error));
+    std::string got(1024, 0);
+    ASSERT_OK(bph_copy_out(one, got.data(), buffer, 0, 1024, 0, &error));
+    EXPECT_EQ(got, text) << "the failed stream's work was dropped before it wrote";
+    // Memory of the stream is reused in the order of the new stream.
+    fake->hold();
+    const auto where = place(buffer);
+    use(buffer, one);
+    bph_buffer_release(buffer);
+    EXPECT_EQ(place(create(1024, one)), where);
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    ASSERT_OK(bph_stream_revive(one, &error));
+    EXPECT_EQ(revived(device), 1u) << "a stream that has not failed is only waited for";
+    close();
+  }
+}
+
+TEST_F(StreamTest, AFailureOfACallbackIsRevived) {
+  open();
+  bph_stream* one = stream();
+  const auto fails = [](void*, bp_device*, bp_stream*, bp_error*) -> bp_status { return BP_EXECUTION_FAILED; };
+  EXPECT_FAILS(bph_stream_enqueue(one, fails, nullptr, &error), BP_EXECUTION_FAILED, "the callback");
+  bph_buffer* buffer = create(1024, one);
+  EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 256, 256, 0, &error), BP_EXECUTION_FAILED, "the callback");
+  ASSERT_OK(bph_stream_revive(one, &error));
+  use(buffer, one);
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  struct Inside {
+    bph_stream* stream;
+    bp_status status = BP_OK;
+  } inside{one};
+  const auto revives = [](void* context, bp_device*, bp_stream*, bp_error*) -> bp_status {
+    auto* own = static_cast<Inside*>(context);
+    own->status = bph_stream_revive(own->stream, nullptr);
+    return BP_OK;
+  };
+  ASSERT_OK(bph_stream_enqueue(one, revives, &inside, &error));
+  EXPECT_EQ(inside.status, BP_INVALID_ARGUMENT);
+  EXPECT_FAILS(bph_stream_revive(stream(BPH_STREAM_EXTERNAL), &error), BP_UNSUPPORTED, "EXTERNAL");
+  EXPECT_FAILS(bph_stream_revive(nullptr, &error), BP_INVALID_ARGUMENT, "the stream is null");
+}
+
+TEST_F(StreamTest, ThreadsReviveASharedStreamOnce) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  fake->break_stream(plugin_stream(one));
+  fake->release();
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      if (bph_stream_revive(one, nullptr) != BP_OK) ++failures;
+      for (int i = 0; i < 50; ++i) {
+        if (bph_copy(one, buffer, 0, buffer, 512, 256, 0, nullptr) != BP_OK) ++failures;
+      }
+      if (bph_stream_wait(one, BP_WAIT_FOREVER, nullptr) != BP_OK) ++failures;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(revived(device), 1u);
   EXPECT_EQ(fake->streams(), 1u);
 }
 

@@ -304,6 +304,7 @@ typedef struct bph_stats {
   uint64_t plugin_faults;         /* valid descriptors that plan_create refused as invalid */
   uint64_t peer_copies;           /* copies from another device through bp.peer; since 0.3 */
   uint64_t peer_bytes;            /* since 0.3 */
+  uint64_t streams_revived;       /* failed streams that bph_stream_revive replaced; since 0.3 */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 
@@ -344,6 +345,9 @@ BPH_API bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* d
 
 /* bph_buffer_import wraps the memory of bph_import_desc.native. Since: 0.3. */
 #define BPH_IMPORT_NATIVE 1u
+/* No call writes to the memory, which may be in pages that cannot be written. A buffer with this
+ * flag cannot be an output or the target of a copy. Since: 0.3. */
+#define BPH_IMPORT_READ_ONLY 2u
 
 /* Parameters of bph_buffer_import: memory that the caller owns. Role: input. */
 typedef struct bph_import_desc {
@@ -381,12 +385,14 @@ BPH_API void bph_buffer_release(bph_buffer* buffer);
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
 /* Returns the host address of a HOST or SHARED buffer. The address is valid until release. The host
  * may read and write bytes that no pending work uses, even while work uses other bytes. In a HOST
- * buffer, these bytes must be whole blocks of 256 bytes, counted from the buffer's start. Errors:
- * UNSUPPORTED for device memory. */
+ * buffer, these bytes must be whole blocks of 256 bytes, counted from the buffer's start. The host
+ * must not write to a read-only buffer. Errors: UNSUPPORTED for device memory. */
 BPH_API bp_status bph_buffer_map(bph_buffer* buffer, void** out, bp_error* error);
 
 /* Flag of bph_buffer_info: the device's kernels can use `address`. */
 #define BPH_BUFFER_ADDRESS_NATIVE 1u
+/* Flag of bph_buffer_info: the buffer is read-only (BPH_IMPORT_READ_ONLY). Since: 0.3. */
+#define BPH_BUFFER_READ_ONLY 2u
 
 /* Properties of a buffer. Role: output. */
 typedef struct bph_buffer_info {
@@ -401,7 +407,7 @@ typedef struct bph_buffer_info {
    * that address is unique in the process. Otherwise it has an address in reserved pages that
    * cannot be read. */
   uint64_t address;
-  uint32_t flags; /* BPH_BUFFER_ADDRESS_* */
+  uint32_t flags; /* BPH_BUFFER_ADDRESS_NATIVE, BPH_BUFFER_READ_ONLY */
   uint32_t reserved;
 } bph_buffer_info;
 #define BPH_BUFFER_INFO_MIN_SIZE 48u
@@ -504,6 +510,16 @@ BPH_API void bph_stream_release(bph_stream* stream);
 /* Waits for all work that was enqueued so far; BP_WAIT_FOREVER in device.h explains `timeout_ns`.
  * Errors: TIMEOUT; EXECUTION_FAILED; DEVICE_LOST. */
 BPH_API bp_status bph_stream_wait(bph_stream* stream, uint64_t timeout_ns, bp_error* error);
+
+/* Makes a failed stream usable again: waits until its work no longer accesses memory, and replaces
+ * the plugin's stream. The contents of memory that the failed work or later work of the stream
+ * wrote are undefined; all other memory is intact. Buffers, plans and the handle remain valid.
+ * Events that the failed stream recorded remain failed until they are recorded again. If the stream
+ * has not failed, the call only waits for it. If the call fails, the stream remains as it was.
+ * Errors: UNSUPPORTED for a stream with BPH_STREAM_EXTERNAL; INVALID_ARGUMENT during a recording
+ *         and inside an enqueue callback of the stream; OUT_OF_MEMORY; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_stream_revive(bph_stream* stream, bp_error* error);
 
 /* Properties of a stream. Role: output. */
 typedef struct bph_stream_info {
@@ -684,22 +700,31 @@ struct DLManagedTensorVersioned; /* declared in dlpack.h */
 
 /* Exports a view to another library. Later work of `consumer` sees the results of all work that was
  * enqueued on `producer` so far. If both streams are on one device, an event orders the work;
- * otherwise the call waits for `producer`. A null producer means that no work is pending. A null
- * consumer means a stream outside this library, so the call waits. The memory is valid until the
- * buffer's handle has been released and the deleter has run. The consumer calls the deleter once,
- * from any thread, when it no longer uses the memory.
- * Errors: UNSUPPORTED for an immediate, a dtype that DLPack lacks, and memory without an address
- *         that other libraries can use; INVALID_ARGUMENT for a view that exceeds its buffer.
+ * otherwise the call waits for `producer`. A null producer means that no work is pending, so the
+ * call never waits. A null consumer means a stream outside this library, so the call waits. The
+ * memory is valid until the buffer's handle has been released and the deleter has run. Until then,
+ * buffer, device and plugin remain open. The consumer calls the deleter once, from any thread, when
+ * it no longer uses the memory.
+ * Flags:  READ_ONLY for a read-only buffer, since 0.3. This function never copies. A caller that
+ *         made a copy for this export sets IS_COPIED in (*out)->flags before the consumer receives
+ *         the tensor.
+ * Errors: UNSUPPORTED for an immediate, a dtype that DLPack lacks, memory of a kind that has no
+ *         bp_device_info.dlpack_type, and memory without an address that other libraries can use;
+ *         INVALID_ARGUMENT for a view that exceeds its buffer, and for a view without a buffer.
  * Since:  0.2. */
 BPH_API bp_status bph_dlpack_export(const bph_tensor* tensor, bph_stream* producer, bph_stream* consumer,
                                     struct DLManagedTensorVersioned** out, bp_error* error);
 /* Imports a view of another library's memory. The caller releases `out->buffer`. The deleter then
  * runs under the conditions of bph_import_desc.release. `consumer` has the meaning of
  * bph_import_desc.stream. The other library must have ordered its work on the memory before the
- * later work of `consumer`. On failure the caller keeps the managed tensor.
- * Errors: UNSUPPORTED for an unsupported major version, device or dtype, for read-only memory, for
- *         more than BP_MAX_RANK dimensions, and for memory that the plugin does not import;
- *         INVALID_ARGUMENT.
+ * later work of `consumer`. A tensor with the flag READ_ONLY becomes a read-only buffer, as with
+ * BPH_IMPORT_READ_ONLY; before 0.3, such a tensor is UNSUPPORTED. On failure the caller keeps the
+ * managed tensor, and calls the deleter, which DLPack permits for every version.
+ * Errors: UNSUPPORTED for another major version, unknown flags, a device that `device` cannot
+ *         access, a dtype that this library lacks or that has several lanes, an address without the
+ *         natural alignment of the dtype, more than BP_MAX_RANK dimensions, and memory that the
+ *         plugin does not import; INVALID_ARGUMENT for a null pointer, a negative extent, a view
+ *         whose addresses exceed 64 bits, and a stream of another device.
  * Since:  0.2. */
 BPH_API bp_status bph_dlpack_import(bph_device* device, struct DLManagedTensorVersioned* managed, bph_stream* consumer,
                                     bph_tensor* out, bp_error* error);
@@ -708,15 +733,21 @@ BPH_API bp_status bph_dlpack_import(bph_device* device, struct DLManagedTensorVe
 typedef struct bph_call {
   uint32_t struct_size;
   uint32_t op;    /* BP_OP_* */
-  uint64_t flags; /* BPH_CALL_*, and BP_OP_FLAG_* without BP_OP_FLAG_DEVICE_SCALARS */
+  uint64_t flags; /* BPH_CALL_*, BP_OP_FLAG_* */
   const void* attributes;
   const bph_tensor* inputs;
   const bph_tensor* outputs;
-  const uint64_t* scalars; /* bits in the operator's scalar dtype */
+  const uint64_t* scalars; /* bits in the operator's scalar dtype; null with DEVICE_SCALARS */
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count;
   uint32_t hints; /* hint bits, passed to the plugin; part of the plan cache's key */
+  /* With BP_OP_FLAG_DEVICE_SCALARS, `scalar_count` views, which replace `scalars`; otherwise null.
+   * The device reads the values when the work runs, so a value may be the result of earlier work.
+   * Each view has the operator's scalar dtype, rank 0 and the natural alignment, and overlaps no
+   * output. The rules for the buffers of inputs apply. This library decomposes a composite or FILL
+   * if the plugin reads their scalars only from the host. Before 0.3, the flag is UNSUPPORTED. */
+  const bph_tensor* scalar_tensors;
 } bph_call;
 #define BPH_CALL_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
@@ -730,6 +761,14 @@ BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
  *         operator, dtypes and device), OUT_OF_MEMORY, EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE
  *         (a fallback device that cannot be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);
+/* Executes `count` calls in their order, like bph_execute, and stops at the first call that fails.
+ * Only the lock of a SHARED stream differs: it is taken once. `calls` points to pointers, because
+ * bph_call may grow. `out_done` receives the number of calls that succeeded, also after a failure,
+ * and may be null. The error is the error of call number `*out_done`.
+ * Errors: the errors of bph_execute; INVALID_ARGUMENT for a null pointer.
+ * Since:  0.3. */
+BPH_API bp_status bph_execute_many(bph_stream* stream, const bph_call* const* calls, uint32_t count, uint32_t* out_done,
+                                   bp_error* error);
 
 /* Values of bph_support.path: the way in which a call is executed. */
 #define BPH_PATH_NATIVE 1u     /* the plugin implements the operator */

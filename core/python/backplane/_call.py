@@ -161,8 +161,10 @@ class _Prepared:
     def __init__(self, op_id, inputs, outputs, struct, scalars, flags, stream):
         ins, outs = _array(_views(inputs)), _array(_views(outputs))
         address = ctypes.addressof
+        values, count = (address(scalars), len(scalars)) if scalars else (None, 0)
+        on_device = count != 0 and scalars._type_ is bph_tensor
         self.call = bph_call(_CALL_BYTES, op_id, flags, None if struct is None else address(struct), address(ins), address(outs),
-                             address(scalars) if scalars else None, len(inputs), len(outputs), len(scalars) if scalars else 0)
+                             None if on_device else values, len(inputs), len(outputs), count, 0, values if on_device else None)
         self.outputs, self.stream, self.keep = outputs, stream, (ins, outs, struct, scalars)
 
     def run(self):
@@ -189,7 +191,11 @@ def _prepare(op: Operator, inputs, attributes, scalars, dtype, out, stream, flag
         operands = [_fitted(op, place, each, shape) for place, each in enumerate(operands)]
     bits = None
     if op.scalars:
-        bits = _scalars(op, scalars, outputs)
+        if any(isinstance(value, Tensor) for value in scalars):
+            flags |= constants.BP_OP_FLAG_DEVICE_SCALARS
+            bits = _device_scalars(op, scalars, stream)
+        else:
+            bits = _scalars(op, scalars, outputs)
     return _Prepared(op.id, operands, outputs, struct, bits, flags, stream)
 
 
@@ -199,6 +205,16 @@ def _scalars(op, scalars, outputs):
         if value is REQUIRED:
             raise errors.InvalidArgument(f"{op.name}: the scalar {name} is missing; pass {name}=, a number")
     return (ctypes.c_uint64 * len(scalars))(*(bits_of(value, dtype, f"{op.name}: {name}") for name, value in zip(op.scalars, scalars)))
+
+
+def _device_scalars(op, scalars, stream):
+    """Returns the views of scalars that the device reads when the work runs."""
+    for name, value in zip(op.scalars, scalars):
+        if not isinstance(value, Tensor) or value.size != 1 or value._buffer is None:
+            raise errors.InvalidArgument(f"{op.name}: the scalar {name} is {value!r}, and another scalar is a Tensor; pass only Tensors with memory and "
+                                         "one element, or only numbers")
+    _record_uses(op.name, scalars, stream)
+    return _array([value.reshape(())._view for value in scalars])
 
 
 def call(op: Operator, inputs, attributes, scalars, dtype, out, stream, flags, unknown):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchange of tensors through DLPack, versions 0 and 1. The structs are those of dlpack.h, whose layout is frozen."""
+"""Exchange of tensors through DLPack, versions 0 and 1. The structs are those of dlpack.h, whose layout is frozen.
+
+The package has no compiled code, and therefore no table for C (`__dlpack_c_exchange_api__`): a function of this table
+sets an exception of Python before it returns to C, which a callback of ctypes cannot do."""
 import ctypes
 import os
 import sys
@@ -17,8 +20,10 @@ if TYPE_CHECKING:
     from .device import Device
     from .stream import Stream
 
-CPU = 1  # kDLCPU
+CPU = (1, 0)  # kDLCPU
 _VERSION = (1, 0)
+_READ_ONLY, _COPIED = 1, 2  # bits of _Versioned.flags; only the consumer uses a copy
+_NO_WAIT = -1  # value of the parameter `stream`
 
 
 class _Tensor(Structure):
@@ -125,27 +130,73 @@ def sweep() -> None:
             _delete(_pointer(id(capsule), _NAMES[kind]), kind)
 
 
+class NotExportable(errors.Unsupported, BufferError):
+    """DLPack cannot pass the tensor on. Consumers expect a BufferError."""
+
+
 def device_of(tensor: Tensor) -> "tuple[int, int]":
-    """Returns the DLPack device of a tensor. Raises Unsupported if the memory has none."""
+    """Returns the DLPack device of a tensor. Raises NotExportable if the memory has none."""
     kind = tensor.buffer.kind
     found = tensor.device.info.dlpack.get(kind)
     if found is None:
-        raise errors.Unsupported(f"DLPack: {tensor.device.name} names no DLPack device for {kind} memory; use numpy(), which copies")
+        raise NotExportable(f"DLPack: {tensor.device.name} names no DLPack device for {kind} memory; use numpy(), which copies, "
+                            "or dl_device=(1, 0)")
     return found
 
 
-def export_tensor(tensor: Tensor, max_version, dl_device, copy) -> Any:
-    """Returns a capsule. Raises Unsupported for a copy, and for memory that other libraries cannot use."""
+_MAPPED = ("host", "shared")  # the kinds of memory that the host can access
+
+
+def _on_host(tensor: Tensor) -> Tensor:
+    """Returns a copy of a tensor in memory that the host can access. Does not wait."""
+    from . import ops
+    kind = next((kind for kind in _MAPPED if kind in tensor.device.info.memory_kinds), None)
+    if kind is None:
+        raise NotExportable(f"__dlpack__: {tensor.device.name} has no memory that the host can access; use numpy(), which copies")
+    dense = tensor if tensor.is_contiguous else ops.copy(tensor)
+    out = Tensor.empty(tensor.stream, tensor.shape, tensor.dtype, kind)
+    bytes = tensor.size * dtypes.BYTES[tensor.dtype]
+    if bytes:
+        invoke("bph_copy", tensor.stream.handle, out.buffer.handle, 0, dense.buffer.handle, dense.offset, bytes, 0)
+    return out
+
+
+def _to_export(tensor: Tensor, wanted, copy) -> "tuple[Tensor, bool]":
+    """Returns the tensor to export to the device `wanted`, and whether it is a copy."""
+    from . import ops
+    kind = tensor.buffer.kind
+    if wanted is None or wanted == tensor.device.info.dlpack.get(kind) or wanted == CPU and kind in _MAPPED:
+        return (ops.copy(tensor), True) if copy else (tensor, False)
+    if wanted != CPU:
+        raise NotExportable(f"__dlpack__: the memory is on device {device_of(tensor)}, and dl_device is {wanted}; pass this device, or {CPU} for the host")
+    if copy is False:
+        raise NotExportable("__dlpack__: the host needs a copy of this memory, which copy=False forbids; omit copy")
+    return _on_host(tensor), True
+
+
+def export_tensor(tensor: Tensor, stream, max_version, dl_device, copy) -> Any:
+    """Returns a capsule. Raises NotExportable for memory that other libraries cannot use."""
     sweep()
-    if copy:
-        raise errors.Unsupported("__dlpack__: copy=True is not supported, because an export never copies; use ops.copy first")
-    if dl_device is not None and tuple(dl_device) != device_of(tensor):
-        raise errors.Unsupported(f"__dlpack__: the memory is on device {device_of(tensor)}, and dl_device is {tuple(dl_device)}; copy the tensor first")
+    if stream is not None and not isinstance(stream, int):
+        raise errors.InvalidArgument(f"__dlpack__: stream is {stream!r}; pass None, -1, or the number of a stream")
+    wanted = None if dl_device is None else tuple(dl_device)
     out = c_void_p()
-    invoke("bph_dlpack_export", tensor._view, tensor.stream.handle, None, out)
+    try:
+        source, copied = _to_export(tensor, wanted, copy)
+        producer = None if stream == _NO_WAIT and not copied else source.stream.handle
+        invoke("bph_dlpack_export", source._view, producer, None, out)
+    except errors.Unsupported as failure:
+        raise NotExportable(str(failure), failure.vendor_code, failure.op) from None
+    managed = _Versioned.from_address(out.value or 0)
+    managed.flags |= _COPIED if copied else 0
+    if wanted is not None:  # plugins have other names for memory that is also the host's
+        managed.tensor.device_type, managed.tensor.device_id = wanted
     if max_version is not None and tuple(max_version) >= _VERSION:
         return _capsule(out.value, _Versioned)
-    own = _wrap(_Managed, _Versioned.from_address(out.value or 0), out.value, _end_export)
+    if managed.flags & _READ_ONLY:
+        _delete(out.value, _Versioned)
+        raise NotExportable("__dlpack__: the tensor is read-only, which DLPack before 1.0 cannot say; pass copy=True")
+    own = _wrap(_Managed, managed, out.value, _end_export)
     return _capsule(ctypes.addressof(own), _Managed)
 
 

@@ -59,6 +59,11 @@ class Buffer(Handle):
     def address_is_native(self) -> bool:
         return bool(self._info().flags & constants.BPH_BUFFER_ADDRESS_NATIVE)
 
+    @property
+    def read_only(self) -> bool:
+        """Whether calls refuse to write to the memory, because it was imported as read-only."""
+        return bool(self._info().flags & constants.BPH_BUFFER_READ_ONLY)
+
     def _info(self):
         info = bph_buffer_info(struct_size=ctypes.sizeof(bph_buffer_info))
         invoke("bph_buffer_get_info", self.handle, info)

@@ -128,7 +128,7 @@ class Device(Handle):
 
     def from_dlpack(self, source: Any, *, stream: Optional[Stream] = None) -> Tensor:
         """Imports an object that has `__dlpack__`, without a copy. Raises Unsupported if the device cannot reach the
-        memory.
+        memory. A tensor over read-only memory can be an input, but no call writes to it.
 
         If the memory is not memory of the CPU, first wait for the other library's work on it."""
         from ._dlpack import import_tensor

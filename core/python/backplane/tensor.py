@@ -287,9 +287,13 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: "Optional[tuple[int, int]]" = None, dl_device: "Optional[tuple[int, int]]" = None,
                    copy: Optional[bool] = None) -> Any:
-        """Exports the view without a copy. Waits for the work of this tensor's stream."""
+        """Exports the view. Waits for the work of this tensor's stream, unless `stream` is -1.
+
+        The memory is shared, unless `copy` is True, or `dl_device` requests memory of the host, (1, 0), and the host
+        cannot access the memory. A copy is complete when the call returns. Raises BufferError, which is also
+        Unsupported, for a tensor that DLPack cannot pass on."""
         from ._dlpack import export_tensor
-        return export_tensor(self, max_version, dl_device, copy)
+        return export_tensor(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> "tuple[int, int]":
         from ._dlpack import device_of

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of DLPack with NumPy, which exchanges version 0 before NumPy 2.1, and version 1 later."""
+import ctypes
 import gc
 import sys
+import unittest
+import unittest.mock
 import weakref
 
 import backplane as bp
 from backplane import _dlpack, ops
 from support import DeviceTest, needs_numpy, numpy as np
+
+
+numpy_exchanges_version_1 = np is not None and np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 class Old:
@@ -117,14 +123,79 @@ class DlpackTest(DeviceTest):
         del caught
         self.check_nothing_lives()
 
+    @unittest.skipUnless(numpy_exchanges_version_1, "NumPy before 2.1 exports no read-only array")
+    def test_read_only_memory_is_never_written(self):
+        array = np.arange(4, dtype="f4")
+        array.flags.writeable = False
+        tensor = self.device.from_dlpack(array)
+        self.assertTrue(tensor.buffer.read_only)
+        self.assertFalse(self.device.tensor([1.]).buffer.read_only)
+        self.assertEqual(ops.add(tensor, tensor).tolist(), [0, 2, 4, 6])
+        self.message(bp.InvalidArgument, ["output 0 is read-only"], ops.fill, value=7, out=tensor)
+        self.message(bp.InvalidArgument, ["dst is read-only"], tensor.copy_from, [1., 2., 3., 4.])
+        np.testing.assert_array_equal(array, [0, 1, 2, 3])
+        again = np.from_dlpack(tensor)
+        self.assertFalse(again.flags.writeable)
+        self.message(BufferError, ["read-only", "copy=True"], tensor.__dlpack__)  # version 0 has no such flag
+        del tensor, again
+        self.check_nothing_lives()
+
+    @unittest.skipUnless(numpy_exchanges_version_1, "NumPy before 2.1 has no such parameters")
+    def test_a_copy_is_made_where_the_consumer_requests_it(self):
+        tensor = self.device.tensor([[1., 2.], [3., 4.]])
+        for view in (tensor, tensor.transpose(), tensor[:, ::-1], tensor[0:0]):
+            copied = np.from_dlpack(view, copy=True)
+            np.testing.assert_array_equal(copied, view.numpy())
+            self.assertTrue(copied.flags.writeable)
+            if view.size:
+                self.assertNotEqual(copied.ctypes.data, view.buffer.address + view.offset)
+        self.assertEqual(np.from_dlpack(tensor, copy=False).ctypes.data, tensor.buffer.address)
+        self.assertEqual(np.from_dlpack(tensor, device="cpu").ctypes.data, tensor.buffer.address)
+        struct = _dlpack._Versioned
+        for copy, flags in ((True, 2), (None, 0), (False, 0)):
+            capsule = tensor.__dlpack__(max_version=(1, 0), copy=copy)
+            self.assertEqual(struct.from_address(_dlpack._pointer(id(capsule), b"dltensor_versioned")).flags, flags)
+            del capsule
+        del copied
+        self.check_nothing_lives()
+
+    def test_the_host_gets_a_copy_of_memory_that_it_cannot_reach(self):
+        # The reference device's memory is the host's, so the test gives this memory another device.
+        tensor = self.device.tensor([[1., 2.], [3., 4.]]).transpose()
+        other = {"device": (99, 5), "shared": (98, 0), "host": (97, 0)}
+        info = self.device.info._replace(dlpack=other)
+        with unittest.mock.patch.object(type(self.device), "info", info):
+            self.assertEqual(tensor.__dlpack_device__(), (99, 5))
+            self.message(BufferError, ["(99, 5)", "(1, 0)"], tensor.__dlpack__, dl_device=(7, 0))
+            self.message(BufferError, ["copy=False"], tensor.__dlpack__, dl_device=(1, 0), copy=False)
+            capsule = tensor.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+            shared = self.device.tensor([5.], kind="shared").__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+        for each, flags, values in ((capsule, 2, [1, 3, 2, 4]), (shared, 0, [5])):
+            managed = _dlpack._Versioned.from_address(_dlpack._pointer(id(each), b"dltensor_versioned"))
+            self.assertEqual((managed.flags, managed.tensor.device_type, managed.tensor.device_id), (flags, 1, 0))
+            data = ctypes.cast(managed.tensor.data, ctypes.POINTER(ctypes.c_float))
+            self.assertEqual(data[:len(values)], values)
+        del capsule, shared, each
+        self.check_nothing_lives()
+
+    def test_a_consumer_may_order_the_work_itself(self):
+        event = self.device.create_event()
+        tensor = self.device.empty((1 << 20,))
+        for value in range(20):
+            ops.fill(value=value, out=tensor)
+        event.record()
+        capsule = tensor.__dlpack__(stream=-1, max_version=(1, 0))  # does not wait
+        event.wait()
+        managed = _dlpack._Versioned.from_address(_dlpack._pointer(id(capsule), b"dltensor_versioned"))
+        self.assertEqual(ctypes.c_float.from_address(managed.tensor.data).value, 19)
+        self.message(bp.InvalidArgument, ["stream is 'legacy'"], tensor.__dlpack__, stream="legacy")
+        del capsule
+        self.check_nothing_lives()
+
     def test_refusals(self):
         tensor = self.device.tensor([1.])
-        read_only = np.zeros(3, "f4")
-        read_only.flags.writeable = False
-        with self.assertRaises((bp.Unsupported, BufferError)):  # NumPy before 2.1 refuses the export
-            self.device.from_dlpack(read_only)
-        self.message(bp.Unsupported, ["copy=True", "ops.copy"], tensor.__dlpack__, copy=True)
-        self.message(bp.Unsupported, ["dl_device", "(99, 0)"], tensor.__dlpack__, dl_device=(99, 0))
+        for error in (bp.Unsupported, BufferError):
+            self.message(error, ["dl_device", "(99, 0)"], tensor.__dlpack__, dl_device=(99, 0))
         self.message(bp.InvalidArgument, ["from_dlpack", "tensor()"], self.device.from_dlpack, [1, 2])
         self.message(bp.Unsupported, ["bph_dlpack_import", "convert"], self.device.from_dlpack, np.zeros(2, "c8"))
         self.check_nothing_lives()

@@ -420,6 +420,20 @@ class CallTest(DeviceTest):
         d = bp.open("reference:0")
         self.assertEqual(ops.add(d.tensor([1., 2.]), d.tensor([3., 4.])).tolist(), [4., 6.])
 
+    def test_scalars_may_be_tensors(self):
+        value, step = self.device.tensor([3.]), self.device.tensor(0.5, "f32")
+        out = self.device.empty((3,))
+        ops.fill(value=value, out=out)
+        ops.add(value, 1, out=value)
+        self.assertEqual(out.tolist(), [3, 3, 3])
+        ops.iota(start=value, step=step, axis=0, out=out)
+        self.assertEqual(out.tolist(), [4, 4.5, 5])
+        self.message(bp.InvalidArgument, ["iota", "step is 2", "only numbers"], ops.iota, start=value, step=2, axis=0, out=out)
+        self.message(bp.InvalidArgument, ["start", "one element"], ops.iota, start=out, step=step, axis=0, out=out)
+        self.message(bp.Unsupported, ["scalar 0 is i32"], ops.fill, value=self.device.tensor([3]), out=out)
+        self.message(bp.InvalidArgument, ["overlaps scalar 0"], ops.fill, value=out[1], out=out)
+        self.message(bp.InvalidArgument, ["scalar_tensors"], ops.fill, value=1, out=out, flags=c.BP_OP_FLAG_DEVICE_SCALARS)
+
     def test_run_and_supports(self):
         a = self.device.tensor([1., 2.])
         self.assertEqual(bp.run("mul", a, a).tolist(), [1, 4])

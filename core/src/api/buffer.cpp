@@ -63,7 +63,7 @@ bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error
     const Buffer::Address address = object.address();
     bph_buffer_info info = {};
     info.address = address.value;
-    info.flags = address.flags;
+    info.flags = address.flags | (object.read_only ? BPH_BUFFER_READ_ONLY : 0u);
     info.kind = object.kind;
     info.bytes = object.bytes;
     info.plugin_offset = object.plugin_offset;

@@ -162,6 +162,7 @@ bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error) 
     stats.plugin_faults = read(target.counters.plugin_faults);
     stats.peer_copies = read(target.counters.peer_copies);
     stats.peer_bytes = read(target.counters.peer_bytes);
+    stats.streams_revived = read(target.counters.streams_revived);
     write_output(out, stats, "bph_device_stats", "bph_stats");
   });
 }

@@ -12,6 +12,7 @@
 #include "base/op_table.hpp"
 #include "base/strided_view.hpp"
 #include "loading/device.hpp"
+#include "loading/plugin.hpp"
 #include "memory/buffer.hpp"
 #include "memory/pool.hpp"
 #include "memory/transfer.hpp"
@@ -69,6 +70,9 @@ Extent extent_of_view(const char* function, const bp_tensor_desc& view) {
   return extent;
 }
 
+// The arithmetic is unsigned, because an extent from -2^63 would overflow.
+uint64_t span_of(const Extent& extent) { return static_cast<uint64_t>(extent.hi) - static_cast<uint64_t>(extent.lo); }
+
 // ---- Export -------------------------------------------------------------------------------------
 
 constexpr const char* kExportName = "bph_dlpack_export";
@@ -88,7 +92,9 @@ DLDevice device_of(const Buffer& buffer) {
   const bp_device_info& info = buffer.device->info;
   const int32_t type = info.dlpack_type[buffer.kind];
   if (type == 0) {
-    throw Error(BP_UNSUPPORTED, "{}: {} names no DLPack device for memory of kind {}; copy to one that has it",
+    throw Error(BP_UNSUPPORTED,
+                "{}: {} names no DLPack device for memory of kind {} (bp_device_info.dlpack_type); copy to memory "
+                "of a kind that has one",
                 kExportName, buffer.device->name, buffer.kind);
   }
   return {type, buffer.kind == BP_MEMORY_DEVICE ? info.dlpack_id : 0};
@@ -130,7 +136,7 @@ void export_tensor(const bph_tensor& tensor, Stream* producer, Stream* consumer,
   view.device = device_of(buffer);
   if (extent.hi != 0) {
     const uint64_t start = tensor.offset + static_cast<uint64_t>(extent.lo);
-    if (start > buffer.bytes || static_cast<uint64_t>(extent.hi - extent.lo) > buffer.bytes - start) {
+    if (start > buffer.bytes || span_of(extent) > buffer.bytes - start) {
       throw Error(BP_INVALID_ARGUMENT,
                   "{}: the view touches bytes {} to {} around offset {}, which its buffer of {} does "
                   "not hold",
@@ -145,6 +151,7 @@ void export_tensor(const bph_tensor& tensor, Stream* producer, Stream* consumer,
     view.data = reinterpret_cast<void*>(address.value + tensor.offset);
   }
   own->managed.version = {dlpack::kMajor, 0};
+  own->managed.flags = buffer.read_only ? dlpack::kReadOnly : 0;
   own->managed.manager_ctx = own.get();
   own->managed.deleter = end_export;
   view.ndim = tensor.rank;
@@ -175,26 +182,67 @@ uint32_t dtype_of(const DLDataType& type) {
   return found->dtype;
 }
 
-// Returns the BP_IMPORT_* type with which `device` imports memory of the DLPack device `from`.
-// Throws UNSUPPORTED if `device` cannot access such memory.
-uint32_t import_type_of(const Device& device, const DLDevice& from) {
+// Returns whether this library exported the tensor from a device of the same plugin.
+bool is_own_export(const Device& device, const DLManagedTensorVersioned& managed) {
+  if (managed.deleter != end_export) return false;
+  return static_cast<const Exported*>(managed.manager_ctx)->buffer->device->plugin.get() == device.plugin.get();
+}
+
+// Returns the BP_IMPORT_* type with which `device` imports the tensor's memory. Throws UNSUPPORTED
+// if `device` cannot access this memory.
+uint32_t import_type_of(const Device& device, const DLManagedTensorVersioned& managed) {
   const bp_device_info& info = device.info;
+  const DLDevice& from = managed.dl_tensor.device;
   const auto is = [&](uint32_t kind) {
     return info.dlpack_type[kind] != 0 && info.dlpack_type[kind] == from.device_type;
   };
+  if (from.device_type == dlpack::kExtDev && !is_own_export(device, managed)) {
+    throw Error(BP_UNSUPPORTED,
+                "{}: the tensor is on a DLPack extension device (type {}), which each library defines for itself, and "
+                "{} did not export it; copy it to host memory first",
+                kImportName, from.device_type, device.plugin->name);
+  }
   if (from.device_type == dlpack::kCpu || is(BP_MEMORY_HOST) || is(BP_MEMORY_SHARED)) return BP_IMPORT_HOST;
   if (is(BP_MEMORY_DEVICE) && info.dlpack_id == from.device_id) return BP_IMPORT_DEVICE;
   throw Error(BP_UNSUPPORTED, "{}: {} cannot reach memory of the DLPack device {}:{}; copy it to host memory first",
               kImportName, device.name, from.device_type, from.device_id);
 }
 
+// Returns the lowest address that the view's elements have. Throws INVALID_ARGUMENT if their
+// addresses exceed 64 bits, and UNSUPPORTED if element 0 is not aligned for its dtype.
+uint64_t first_byte(const DLTensor& view, uint32_t dtype, const Extent& extent) {
+  if (view.data == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has elements and no data", kImportName);
+  const auto data = reinterpret_cast<uint64_t>(view.data);
+  const uint64_t element = data + view.byte_offset;
+  const uint64_t below = 0 - static_cast<uint64_t>(extent.lo);
+  const auto above = static_cast<uint64_t>(extent.hi);
+  if (element < data || below > element || above > UINT64_MAX - element) {
+    throw Error(BP_INVALID_ARGUMENT,
+                "{}: the view touches bytes {} to {} around data {:#x} plus byte_offset {}, which 64-bit addresses do "
+                "not reach",
+                kImportName, extent.lo, extent.hi, data, view.byte_offset);
+  }
+  const uint32_t needed = backplane::rules::natural_alignment(dtype_bytes(dtype));
+  if (element % needed != 0) {
+    throw Error(BP_UNSUPPORTED, "{}: element 0 is at {:#x}, and {} needs a multiple of {} bytes; copy the tensor",
+                kImportName, element, dtype_name(dtype), needed);
+  }
+  return element - below;
+}
+
 void import_tensor(Device& device, DLManagedTensorVersioned& managed, Stream* consumer, bph_tensor& out) {
+  if (consumer != nullptr && consumer->device.get() != &device) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: the consumer is a stream of {}, and the device is {}{}; use a stream of it",
+                kImportName, consumer->device->name, device.name,
+                consumer->device->name == device.name ? " as opened another time" : "");
+  }
   if (managed.version.major != dlpack::kMajor) {
     throw Error(BP_UNSUPPORTED, "{}: the tensor is of DLPack {}.{}, this library knows version {}", kImportName,
                 managed.version.major, managed.version.minor, dlpack::kMajor);
   }
-  if ((managed.flags & dlpack::kReadOnly) != 0) {
-    throw Error(BP_UNSUPPORTED, "{}: the tensor is read-only, and buffers are not; copy it", kImportName);
+  if ((managed.flags & ~dlpack::kKnownFlags) != 0) {
+    throw Error(BP_UNSUPPORTED, "{}: the tensor's flags {:#x} have bits of a later DLPack; this library knows {:#x}",
+                kImportName, managed.flags, dlpack::kKnownFlags);
   }
   const DLTensor& view = managed.dl_tensor;
   if (view.ndim < 0 || (view.ndim != 0 && view.shape == nullptr)) {
@@ -216,16 +264,16 @@ void import_tensor(Device& device, DLManagedTensorVersioned& managed, Stream* co
   }
   const Extent extent = extent_of_view(kImportName, desc);
   bph_import_desc import = {};
-  import.type = import_type_of(device, view.device);
+  import.type = import_type_of(device, managed);
+  import.flags = (managed.flags & dlpack::kReadOnly) != 0 ? BPH_IMPORT_READ_ONLY : 0;
   if (extent.hi != 0) {
-    if (view.data == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has elements and no data", kImportName);
-    import.address = reinterpret_cast<uint64_t>(view.data) + view.byte_offset + static_cast<uint64_t>(extent.lo);
-    import.bytes = static_cast<uint64_t>(extent.hi - extent.lo);
+    import.address = first_byte(view, dtype, extent);
+    import.bytes = span_of(extent);
   }
   import.release = end_import;
   import.context = &managed;
   out.buffer = reinterpret_cast<bph_buffer*>(Buffer::import(device, import, consumer).public_handle);
-  out.offset = static_cast<uint64_t>(-extent.lo);
+  out.offset = 0 - static_cast<uint64_t>(extent.lo);
   out.dtype = static_cast<uint16_t>(dtype);
   out.rank = static_cast<uint8_t>(rank);
   std::copy_n(desc.shape, rank, out.shape);

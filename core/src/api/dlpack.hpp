@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structs of DLPack 1.0, a format for the exchange of tensors. The declarations are from
-// include/dlpack/dlpack.h of github.com/dmlc/dlpack (Apache-2.0, Copyright (c) 2017 by
-// Contributors). Their layout is frozen for major version 1.
+// The structs and flags of DLPack 1.x, a format for the exchange of tensors. The declarations are
+// from include/dlpack/dlpack.h of github.com/dmlc/dlpack (Apache-2.0, Copyright (c) 2017 by
+// Contributors). Their layout is frozen for major version 1; minor versions add values.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,12 @@ static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 namespace backplane::core::dlpack {
 
 inline constexpr uint32_t kMajor = 1;
-inline constexpr uint64_t kReadOnly = 1;  // bit of DLManagedTensorVersioned.flags
-inline constexpr int32_t kCpu = 1;        // kDLCPU in dlpack.h
+// Bits of DLManagedTensorVersioned.flags.
+inline constexpr uint64_t kReadOnly = 1;
+inline constexpr uint64_t kCopied = 2;         // the consumer alone uses the memory
+inline constexpr uint64_t kPaddedSubbyte = 4;  // no effect on dtypes of whole bytes
+inline constexpr uint64_t kKnownFlags = kReadOnly | kCopied | kPaddedSubbyte;
+inline constexpr int32_t kCpu = 1;      // kDLCPU in dlpack.h
+inline constexpr int32_t kExtDev = 12;  // kDLExtDev, whose meaning each library defines for itself
 
 }  // namespace backplane::core::dlpack

@@ -18,6 +18,27 @@ bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error)
   });
 }
 
+bp_status bph_execute_many(bph_stream* stream, const bph_call* const* calls, uint32_t count, uint32_t* out_done,
+                           bp_error* error) {
+  constexpr const char* function = "bph_execute_many";
+  uint32_t done = 0;
+  const bp_status status = guard(error, [&] {
+    Stream& target = require<Stream>(stream, function);
+    if (calls == nullptr && count != 0) {
+      throw Error(BP_INVALID_ARGUMENT, "{}: calls is null, and count is {}; pass the calls", function, count);
+    }
+    const StreamLock lock(target, function, StreamLock::Purpose::record);
+    for (; done < count; ++done) {
+      if (calls[done] == nullptr) {
+        throw Error(BP_INVALID_ARGUMENT, "{}: bph_call {} of {} is null; pass one", function, done, count);
+      }
+      execute(target, *calls[done]);
+    }
+  });
+  if (out_done != nullptr) *out_done = done;
+  return status;
+}
+
 bp_status bph_device_supports(bph_device* device, const bph_call* call, bph_support* out, bp_error* error) {
   return guard(error, [&] {
     Device& target = require<Device>(device, "bph_device_supports");

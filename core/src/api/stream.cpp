@@ -25,6 +25,10 @@ bp_status bph_stream_wait(bph_stream* stream, uint64_t timeout_ns, bp_error* err
   return guard_status(error, [&] { return require<Stream>(stream, "bph_stream_wait").try_wait(timeout_ns); });
 }
 
+bp_status bph_stream_revive(bph_stream* stream, bp_error* error) {
+  return guard(error, [&] { require<Stream>(stream, "bph_stream_revive").revive(); });
+}
+
 bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error) {
   return guard(error, [&] {
     constexpr const char* function = "bph_stream_get_info";

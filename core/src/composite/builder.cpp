@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <backplane/rules/match.hpp>
+#include <bit>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -97,8 +98,12 @@ Value Builder::constant(uint32_t dtype, double value) {
 
 Value Builder::scalar(uint32_t index, uint32_t rank) {
   bp_tensor_desc view = {};
-  view.dtype = static_cast<uint16_t>(row_.scalar_dtype);
-  view.flags = BP_DESC_IMMEDIATE;
+  view.dtype = static_cast<uint16_t>(rules::scalar_dtype(row_, desc_));
+  if ((desc_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) {
+    view.alignment_log2 = static_cast<uint8_t>(std::countr_zero(rules::natural_alignment(dtype_bytes(view.dtype))));
+  } else {
+    view.flags = BP_DESC_IMMEDIATE;
+  }
   view.rank = static_cast<uint8_t>(rank);
   std::fill_n(view.shape, rank, 1);
   return value_of(Location::Kind::scalar, index, view);

@@ -79,7 +79,8 @@ class Builder {
   Value constant(double value) { return constant(number_, value); }
   Value constant(uint32_t dtype, double value);
   Value integer(uint32_t dtype, int64_t value);
-  Value scalar(uint32_t index, uint32_t rank);  // all extents are 1
+  // Returns a scalar of the call, with extents of 1. With DEVICE_SCALARS the scalar has memory.
+  Value scalar(uint32_t index, uint32_t rank);
 
   // Functions that move data:
   Value load(uint32_t index) { return widen(input(index)); }

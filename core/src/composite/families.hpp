@@ -33,6 +33,9 @@ void batch_norm(Builder& b);
 // Function in norm_bwd.cpp:
 void norm_bwd(Builder& b);
 
+// Function in copy.cpp, for a value in device memory:
+void fill(Builder& b);
+
 // Function in matmul_linear.cpp:
 void linear(Builder& b);
 

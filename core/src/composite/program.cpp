@@ -71,6 +71,7 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(NLL_BWD, nll_bwd)
     BP_COMPOSITE(SORT, sort)
     BP_COMPOSITE(MATMUL, matmul)
+    BP_COMPOSITE(FILL, fill)
 #undef BP_COMPOSITE
     case BP_OP_ARGMAX:
     case BP_OP_ARGMIN:
@@ -89,7 +90,8 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   head.inputs = static_cast<uint8_t>(draft.inputs);
   head.outputs = static_cast<uint8_t>(count - draft.inputs);
   head.scalars = static_cast<uint8_t>(row.scalars_max);
-  head.flags = static_cast<uint32_t>(composite.flags);
+  // The steps read the composite's scalars as inputs. Their own scalars are from the host.
+  head.flags = static_cast<uint32_t>(composite.flags & ~uint64_t{BP_OP_FLAG_DEVICE_SCALARS});
   head.hints = composite.hints;
   Descriptor key(row, head);
   std::memcpy(key.attributes(), draft.attributes.data(), row.attributes->bytes);
@@ -118,7 +120,8 @@ std::string bytes_of(const Descriptor& key) { return {static_cast<const char*>(k
 }  // namespace
 
 bool has_program(const OpRow& row, const bp_op_desc& desc) {
-  return row.kind == BP_KIND_COMPOSITE || rules::mixed_of(desc) != 0;
+  const bool fills_from_memory = row.id == BP_OP_FILL && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
+  return row.kind == BP_KIND_COMPOSITE || fills_from_memory || rules::mixed_of(desc) != 0;
 }
 
 Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize) {
@@ -188,7 +191,7 @@ void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, 
       case Location::Kind::constant:
         return {nullptr, 0, location.value};
       case Location::Kind::scalar:
-        return {nullptr, 0, scalars[location.index].immediate};
+        return scalars[location.index];
     }
     return base->buffer == nullptr ? *base : bp_operand{base->buffer, base->offset + location.value, 0};
   };

@@ -34,9 +34,9 @@ class Program final : public Object {
   uint64_t workspace_bytes = 0;  // maximum over the steps
 };
 
-// Returns true if core has a program for the descriptor: for a composite, or for a form of a
-// primitive that plugins of older ABI versions lack. Core runs the program if the plugin returns
-// UNSUPPORTED.
+// Returns true if core has a program for the descriptor: for a composite, for a form of a primitive
+// that plugins of older ABI versions lack, and for FILL with DEVICE_SCALARS, which a plugin need not
+// support. Core runs the program if the plugin returns UNSUPPORTED.
 bool has_program(const OpRow& row, const bp_op_desc& desc);
 
 // Makes the program of a checked descriptor, with a plan for each step. `specialize` is passed to

@@ -35,6 +35,10 @@ namespace {
                 index, buffer->device->name, device.name)
         .with_op(row.id);
   }
+  if (buffer->read_only && (device.operand_kinds >> buffer->kind & 1u) != 0) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} {} is read-only memory; write to another buffer", row.name, role, index)
+        .with_op(row.id);
+  }
   throw Error(BP_UNSUPPORTED,
               "{}: {} {} is in HOST memory, which {} does not accept as an operand; copy it to DEVICE memory first",
               row.name, role, index, device.name)
@@ -82,7 +86,7 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
   throw Error(
       unknown ? BP_UNSUPPORTED : BP_INVALID_ARGUMENT,
       "{}: takes {} to {} scalars, {} given; at most {} inputs and 1 to {} outputs, {} and {} given; no null arrays; "
-      "flags {:#x} of {:#x}",
+      "flags {:#x} of {:#x}; either scalars, or with DEVICE_SCALARS (0x2) scalar_tensors",
       row.name, row.scalars_min, row.scalars_max, call.scalar_count, BP_MAX_OPERANDS, BP_MAX_OPERANDS, call.input_count,
       call.output_count, call.flags, kCallFlags)
       .with_op(row.id);
@@ -92,9 +96,36 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
 // count.
 uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   uint32_t count = call.scalar_count;
-  if (call.scalars != nullptr) count = rules::trimmed_scalars(row, call.scalars, count);
+  const bool on_device = (call.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;  // the values are unknown
+  if (call.scalars != nullptr && !on_device) count = rules::trimmed_scalars(row, call.scalars, count);
   if (count < row.scalars_min || count > row.scalars_max) bad_call(row, call);
   return count;
+}
+
+// Throws unless scalar `index` of a call with DEVICE_SCALARS is a value in an operand's memory.
+void check_scalar(const OpRow& row, const Device& device, const bph_tensor& tensor, uint32_t index, uint32_t dtype) {
+  if (tensor.dtype != dtype || tensor.flags != 0) {
+    throw Error(BP_UNSUPPORTED, "{}: scalar {} is {}{}; with DEVICE_SCALARS, each scalar is a view of {} in a buffer",
+                row.name, index, dtype_name(tensor.dtype), tensor.flags != 0 ? ", with flags such as IMMEDIATE" : "",
+                dtype_name(dtype))
+        .with_op(row.id);
+  }
+  if (tensor.rank != 0) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: scalar {} has rank {}; pass a view of rank 0", row.name, index, tensor.rank)
+        .with_op(row.id);
+  }
+  const Buffer* buffer = find_handle<Buffer>(tensor.buffer);
+  if (tensor.reserved != 0 || tensor.alias != 0 || buffer == nullptr || buffer->device != &device ||
+      (device.operand_kinds >> buffer->kind & 1u) == 0) {
+    bad_tensor(row, device, tensor, "scalar", index);
+  }
+  const auto aligned = uint64_t{1} << std::countr_zero(tensor.offset | (uint64_t{1} << buffer->alignment_log2));
+  const uint32_t needed = rules::natural_alignment(dtype_bytes(dtype));
+  if (aligned < needed) {
+    throw Error(BP_UNSUPPORTED, "{}: scalar {} starts at an address aligned to {} bytes; {} needs {}", row.name, index,
+                aligned, dtype_name(dtype), needed)
+        .with_op(row.id);
+  }
 }
 
 // Resolves operand `at` of a call. Fills in the operand's view, except the alias of an output.
@@ -114,7 +145,8 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
     operands.buffers[at] = nullptr;
   } else {
     const Buffer* buffer = find_handle<Buffer>(tensor.buffer);
-    if (buffer == nullptr || buffer->device != &device || (device.operand_kinds >> buffer->kind & 1u) == 0) {
+    if (buffer == nullptr || buffer->device != &device || (device.operand_kinds >> buffer->kind & 1u) == 0 ||
+        (buffer->read_only && !is_input)) {
       bad_tensor(row, device, tensor, is_input ? "input" : "output", is_input ? at : at - inputs);
     }
     alignment = static_cast<uint32_t>(std::countr_zero(tensor.offset | (uint64_t{1} << buffer->alignment_log2)));
@@ -156,7 +188,7 @@ bph_call read_call(const bph_call& given, const char* function) {
 Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands) {
   if (call.input_count > BP_MAX_OPERANDS || call.output_count - 1u >= BP_MAX_OPERANDS ||
       (call.flags & ~kCallFlags) != 0 || (call.inputs == nullptr && call.input_count != 0) || call.outputs == nullptr ||
-      (call.scalars == nullptr && call.scalar_count != 0 && !is_query)) {
+      (!is_query && bad_scalar_arrays(call))) {
     bad_call(row, call);
   }
   const CallCounts counts = CallCounts::of(call);
@@ -196,9 +228,39 @@ void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& 
     const Buffer* buffer = operands.buffers[i];
     const bph_tensor& tensor = is_input ? call.inputs[i] : call.outputs[i - inputs];
     const uint64_t start = tensor.offset + static_cast<uint64_t>(extent.lo);
-    const auto span = static_cast<uint64_t>(extent.hi - extent.lo);
+    const uint64_t span = static_cast<uint64_t>(extent.hi) - static_cast<uint64_t>(extent.lo);
     if (buffer == nullptr || start > buffer->bytes || span > buffer->bytes - start) {
       bad_bounds(*entry.row, tensor, is_input ? "input" : "output", is_input ? i : i - inputs, extent);
+    }
+  }
+}
+
+void resolve_scalars(const Device& device, const PlanEntry& entry, const bph_call& call, Operands& operands,
+                     bp_operand* scalars) {
+  const OpRow& row = *entry.row;
+  const bp_op_desc& desc = entry.desc;
+  bp_tensor_desc view = {};
+  view.dtype = static_cast<uint16_t>(rules::scalar_dtype(row, desc));
+  const uint32_t bytes = dtype_bytes(view.dtype);
+  const Buffer** buffers = operands.buffers + desc.input_count + desc.output_count;
+  for (uint32_t i = 0; i < desc.scalar_count; ++i) {
+    const bph_tensor& tensor = call.scalar_tensors[i];
+    check_scalar(row, device, tensor, i, view.dtype);
+    const Buffer& buffer = *find_handle<Buffer>(tensor.buffer);
+    if (tensor.offset > buffer.bytes || bytes > buffer.bytes - tensor.offset) {
+      bad_bounds(row, tensor, "scalar", i, {0, bytes});
+    }
+    buffers[i] = &buffer;
+    scalars[i] = {buffer.plugin_buffer, buffer.plugin_offset + tensor.offset, 0};
+    for (uint32_t o = desc.input_count; o < desc.input_count + desc.output_count; ++o) {
+      if (operands.buffers[o] != &buffer || entry.operands[o].extent.hi == 0) continue;
+      const bp_tensor_desc& written = entry.views[o];
+      const auto distance = static_cast<int64_t>(scalars[i].offset - operands.at[o].offset);
+      if (views_overlap(written, dtype_bytes(written.dtype), view, bytes, distance) == Overlap::no) continue;
+      throw Error(BP_INVALID_ARGUMENT,
+                  "{}: output {} overlaps scalar {}, which starts {} bytes from it; use other memory", row.name,
+                  o - desc.input_count, i, distance)
+          .with_op(row.id);
     }
   }
 }

@@ -14,16 +14,25 @@
 namespace backplane::core {
 
 // A bph_call may set the flags kCallFlags. Only a bp_op_desc may set the flags kPlanFlags.
-inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
+inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_SPECIALIZE;
 inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
 
 // The resolved operands of a call: inputs, then outputs. Elements past the operand count are
 // uninitialised.
 struct Operands {
   bp_operand at[2 * BP_MAX_OPERANDS];
-  // An entry is null for an immediate or an operand without a buffer.
-  const Buffer* buffers[2 * BP_MAX_OPERANDS];
+  // An entry is null for an immediate or an operand without a buffer. The buffers of scalars in
+  // device memory follow the outputs.
+  const Buffer* buffers[2 * BP_MAX_OPERANDS + rules::kMaxScalars];
 };
+
+// Returns whether the arrays of scalars disagree with the count and BP_OP_FLAG_DEVICE_SCALARS.
+inline bool bad_scalar_arrays(const bph_call& call) noexcept {
+  const bool on_device = (call.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
+  const bool missing = on_device ? call.scalar_tensors == nullptr : call.scalars == nullptr;
+  const bool extra = on_device ? call.scalars != nullptr : call.scalar_tensors != nullptr;
+  return (missing & (call.scalar_count != 0)) | extra;
+}
 
 // The operand counts of a call in canonical form, which has no absent operands at the end.
 struct CallCounts {
@@ -67,6 +76,12 @@ Descriptor describe(const OpRow& row, const Device& device, const bph_call& call
 
 // Throws unless each view is within its buffer.
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);
+
+// Resolves the scalars of a call with BP_OP_FLAG_DEVICE_SCALARS, and adds their buffers to
+// `operands`. Throws unless each scalar is a value of the right dtype in an operand's memory, and
+// shares no byte with an output.
+void resolve_scalars(const Device& device, const PlanEntry& entry, const bph_call& call, Operands& operands,
+                     bp_operand* scalars);
 
 // Throws if an output shares a byte with another operand, unless the output is exactly the same
 // view as an input. Views in different buffers never overlap.

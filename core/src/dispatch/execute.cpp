@@ -30,7 +30,9 @@ inline uint64_t word_at(const void* from) noexcept {
 }
 
 // Returns whether `tensor` matches operand `own` of an entry: the view and the alignment are equal,
-// and the buffer is alive, belongs to this device and is large enough. Resolves the operand.
+// and the buffer is alive, belongs to this device, is large enough, and may be written if the operand
+// is an output. Resolves the operand.
+template <bool kOutput>
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const bp_tensor_desc& view, const Device& device,
                                         const bph_tensor& tensor, bp_operand& operand, const Buffer*& buffer) {
   uint64_t difference = word_at(&tensor.dtype) ^ own.fields;
@@ -56,10 +58,10 @@ inline uint64_t word_at(const void* from) noexcept {
   difference |= own.alignment ^ alignment;
   // The start of the view in its buffer. A negative start wraps to a value above any buffer size.
   const uint64_t start = tensor.offset + static_cast<uint64_t>(own.extent.lo);
-  const auto span = static_cast<uint64_t>(own.extent.hi - own.extent.lo);
+  const uint64_t span = static_cast<uint64_t>(own.extent.hi) - static_cast<uint64_t>(own.extent.lo);
   operand = {buffer->plugin_buffer, buffer->plugin_offset + tensor.offset, 0};
   return (difference == 0) & (buffer->device == &device) & ((device.operand_kinds >> buffer->kind & 1u) != 0) &
-         (start <= buffer->bytes) & (span <= buffer->bytes - start);
+         (start <= buffer->bytes) & (span <= buffer->bytes - start) & !(kOutput & buffer->read_only);
 }
 
 // Returns whether an output shares a buffer with another operand.
@@ -94,9 +96,8 @@ inline uint64_t word_at(const void* from) noexcept {
                                                     bool& shares) {
   // Rejects null arrays and illegal counts, which the comparisons below do not handle. Every entry
   // has at least one output, and this function reads the first output.
-  if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
-      ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
-      (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {
+  if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) | bad_scalar_arrays(call) |
+      (call.input_count > BP_MAX_OPERANDS) | (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {
     return nullptr;
   }
   const CallCounts counts = CallCounts::of(call);
@@ -120,13 +121,15 @@ inline uint64_t word_at(const void* from) noexcept {
     }
     // The counts now match a checked descriptor.
     for (uint32_t i = 0; i < counts.inputs; ++i) {
-      if (!fits(entry.operands[i], entry.views[i], device, call.inputs[i], operands.at[i], operands.buffers[i])) {
+      if (!fits<false>(entry.operands[i], entry.views[i], device, call.inputs[i], operands.at[i],
+                       operands.buffers[i])) {
         return false;
       }
     }
     for (uint32_t o = 0; o < counts.outputs; ++o) {
       const uint32_t at = counts.inputs + o;
-      if (!fits(entry.operands[at], entry.views[at], device, call.outputs[o], operands.at[at], operands.buffers[at])) {
+      if (!fits<true>(entry.operands[at], entry.views[at], device, call.outputs[o], operands.at[at],
+                      operands.buffers[at])) {
         return false;
       }
     }
@@ -151,6 +154,10 @@ inline uint64_t word_at(const void* from) noexcept {
   const Ref<PlanEntry> checked = PlanEntry::create(device, key);
   check_bounds(*checked, call, operands);
   check_overlaps(*checked, operands);
+  if ((call.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) {
+    bp_operand scalars[rules::kMaxScalars];
+    resolve_scalars(device, *checked, call, operands, scalars);
+  }
   run_on_fallback(stream, row, call, *checked);
   return nullptr;
 }
@@ -158,7 +165,9 @@ inline uint64_t word_at(const void* from) noexcept {
 // Records the call in the graph that the stream records.
 [[gnu::noinline]] void record(Stream& stream, PlanEntry& entry, const Operands& operands, const bp_operand* scalars) {
   const uint32_t inputs = entry.desc.input_count;
-  stream.recorder->record_call(stream, operands.buffers, inputs + entry.desc.output_count,
+  const bool on_device = (entry.desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
+  const uint32_t buffers = inputs + entry.desc.output_count + (on_device ? entry.desc.scalar_count : 0);
+  stream.recorder->record_call(stream, operands.buffers, buffers,
                                [&] { run_entry(stream, entry, operands.at, operands.at + inputs, scalars); });
 }
 
@@ -186,8 +195,12 @@ void execute(Stream& stream, const bph_call& given) {
     stream.device->plans.used(stream.plan_cache, *entry);
 
   bp_operand scalars[rules::kMaxScalars];
-  for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {
-    scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
+  if ((entry->desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) [[unlikely]] {
+    resolve_scalars(*stream.device, *entry, *call, operands, scalars);
+  } else {
+    for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {
+      scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
+    }
   }
   if (stream.recorder != nullptr) [[unlikely]]
     return record(stream, *entry, operands, scalars);

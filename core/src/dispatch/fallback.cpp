@@ -79,6 +79,12 @@ class WaitAtEnd {
   bph_stream* stream_;
 };
 
+// Removes the scalars in device memory. The fallback device receives their values from the host.
+void use_host_scalars(bph_call& call) {
+  call.flags &= ~uint64_t{BP_OP_FLAG_DEVICE_SCALARS};
+  call.scalar_tensors = nullptr;
+}
+
 }  // namespace
 
 Fallback::Fallback(Registry& registry, const std::string& device_name) {
@@ -140,6 +146,17 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
   }
 
   bph_call remote_call = call;
+  uint64_t scalars[rules::kMaxScalars] = {};
+  if (call.scalar_tensors != nullptr) {
+    for (uint32_t i = 0; i < call.scalar_count; ++i) {
+      const bph_tensor& source = call.scalar_tensors[i];
+      const uint32_t bytes = dtype_bytes(source.dtype);
+      check(bph_copy_out(local_stream, scalars + i, source.buffer, source.offset, bytes, 0, &error), error, row);
+      moved += bytes;
+    }
+    use_host_scalars(remote_call);
+    remote_call.scalars = scalars;
+  }
   remote_call.inputs = tensors.data();
   remote_call.outputs = tensors.data() + inputs;
   check(bph_execute(remote_stream, &remote_call, &error), error, row);
@@ -186,6 +203,7 @@ bph_support supports_on_fallback(Device& device, const bph_call& given) {
   bph_call call = given;
   call.inputs = tensors.data();
   call.outputs = tensors.data() + given.input_count;
+  use_host_scalars(call);
   return supports(require<Device>(fallback_of(device).device, "fallback"), call);
 }
 

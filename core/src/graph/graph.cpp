@@ -58,6 +58,10 @@ void Graph::resolve(const bph_graph_binding* given, uint32_t count) {
                   kFunction, i, given[i].bytes, binding.kind, uint64_t{1} << binding.alignment_log2, bytes,
                   recorded.kind, uint64_t{1} << recorded.alignment_log2);
     }
+    if (recorded.written && binding.read_only) {
+      throw Error(BP_INVALID_ARGUMENT,
+                  "{}: binding {} is read-only memory, and the graph writes to it; pass other memory", kFunction, i);
+    }
     wanted_[i] = binding.range;
     replaces |= binding.range != recorded.range;
   }

@@ -39,6 +39,7 @@ Binding resolve_binding(const char* function, const Device& device, const bph_gr
   const uint64_t begin = buffer.plugin_offset + given.offset;
   binding.range = {buffer.plugin_buffer, begin, begin + given.bytes};
   binding.kind = buffer.kind;
+  binding.read_only = buffer.read_only;
   binding.alignment_log2 =
       static_cast<uint8_t>(std::countr_zero(given.offset | (uint64_t{1} << buffer.alignment_log2)));
   return binding;

@@ -31,7 +31,8 @@ struct Binding {
   Range range;
   uint32_t kind = BP_MEMORY_DEVICE;
   uint8_t alignment_log2 = 0;
-  bool written = false;  // recorded work writes to the range
+  bool written = false;    // recorded work writes to the range
+  bool read_only = false;  // the memory may not be written
 };
 
 // Resolves binding `index` of the caller. Throws INVALID_ARGUMENT unless the range is inside a

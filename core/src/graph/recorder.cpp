@@ -210,6 +210,11 @@ void Recorder::execute(Stream& stream, const PlanEntry& entry, const bp_op_desc&
   for (uint32_t i = 0; i < desc.output_count; ++i) {
     use(desc.outputs[i], outputs[i], true, first + desc.input_count + i);
   }
+  bp_tensor_desc scalar = {};
+  scalar.dtype = static_cast<uint16_t>(rules::scalar_dtype(*entry.row, desc));
+  for (uint32_t i = 0; i < desc.scalar_count; ++i) {
+    use(scalar, scalars[i], false, first + desc.input_count + desc.output_count + i);
+  }
   GraphNode& node = add_node(stream, GraphNode::Kind::execute, first);
   node.plan = entry.plan->handle;
   node.execution.struct_size = sizeof(node.execution);

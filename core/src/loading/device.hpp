@@ -31,6 +31,7 @@ struct DeviceCounters {
   std::atomic<uint64_t> decomposed_executions{0};
   std::atomic<uint64_t> plugin_faults{0};
   std::atomic<uint64_t> peer_copies{0}, peer_bytes{0};
+  std::atomic<uint64_t> streams_revived{0};
   std::atomic<uint64_t> workspace_bytes{0};  // current sum over all streams
 };
 

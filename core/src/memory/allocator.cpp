@@ -95,7 +95,7 @@ void Allocator::State::recycle_block(Block& block) noexcept {
   block.plugin_buffer = nullptr;
   block.plugin_offset = block.size = 0;
   block.source = Block::Source::pool;
-  block.any_stream = false;
+  block.any_stream = block.read_only = false;
   block.release = nullptr;
   const std::lock_guard guard(lock);
   spares.push(&block);
@@ -123,10 +123,12 @@ Block& Allocator::State::take_custom(uint32_t kind, uint64_t bytes, uint64_t ali
     throw Error::from_plugin(status, error, "the framework's allocator");
   }
   const Buffer* raw = find_handle<Buffer>(source);
-  if (raw == nullptr || raw->device != &device || offset > raw->bytes || bytes > raw->bytes - offset) {
+  if (raw == nullptr || raw->device != &device || raw->read_only || offset > raw->bytes ||
+      bytes > raw->bytes - offset) {
     recycle_block(block);
     throw Error(BP_INTERNAL,
-                "the framework's allocator returned OK with {} bytes at {} of {}: no live buffer of {} that holds them",
+                "the framework's allocator returned OK with {} bytes at {} of {}: no live, writable buffer of {} that "
+                "holds them",
                 bytes, offset, static_cast<const void*>(source), device.name);
   }
   block.source = Block::Source::custom;

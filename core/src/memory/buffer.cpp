@@ -128,10 +128,11 @@ Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stre
 
 Buffer& Buffer::import(Device& device, const bph_import_desc& desc, Stream* stream) {
   constexpr const char* function = "bph_buffer_import";
-  if (desc.type > BP_IMPORT_DEVICE || ((desc.flags & ~BPH_IMPORT_NATIVE) | desc.reserved) != 0) {
+  if (desc.type > BP_IMPORT_DEVICE ||
+      ((desc.flags & ~(BPH_IMPORT_NATIVE | BPH_IMPORT_READ_ONLY)) | desc.reserved) != 0) {
     throw Error(BP_UNSUPPORTED,
                 "{}: type {}, flags {:#x} or reserved {:#x} is unknown; use BP_IMPORT_HOST or BP_IMPORT_DEVICE, "
-                "BPH_IMPORT_NATIVE, and 0",
+                "BPH_IMPORT_NATIVE, BPH_IMPORT_READ_ONLY, and 0",
                 function, desc.type, desc.flags, desc.reserved);
   }
   const bool wraps = (desc.flags & BPH_IMPORT_NATIVE) != 0;
@@ -143,6 +144,7 @@ Buffer& Buffer::import(Device& device, const bph_import_desc& desc, Stream* stre
   }
   require_same_device(function, device, stream);
   Block& block = wraps ? wrapped_block(device, *desc.native) : imported_block(device, desc);
+  block.read_only = (desc.flags & BPH_IMPORT_READ_ONLY) != 0;
   return over(device, block, stream, desc.release, desc.context);
 }
 
@@ -185,6 +187,7 @@ Buffer& Buffer::map_peer(Device& device, Buffer& source, Stream* stream) {
   }
   enable_peer(access, device, *source.device);
   Block& block = device.allocator.map_peer(source, access);
+  block.read_only = source.read_only;
   source.hold();
   try {
     return over(
@@ -198,6 +201,9 @@ Buffer& Buffer::map_peer(Device& device, Buffer& source, Stream* stream) {
 bp_external_handle Buffer::exported(const char* type) {
   constexpr const char* function = "bph_buffer_export";
   require_own_memory(function, block_of(*this));
+  if (read_only) {
+    throw Error(BP_UNSUPPORTED, "{}: the buffer is read-only, and a handle cannot say so; export a copy", function);
+  }
   const auto slot = external_slot(*device, function, "buffer_export", &bp_external_api::buffer_export);
   bp_external_handle handle = {};
   handle.struct_size = sizeof(handle);

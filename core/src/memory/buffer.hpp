@@ -24,6 +24,7 @@ class Buffer {
   uint64_t bytes = 0;
   uint32_t kind = BP_MEMORY_DEVICE;
   uint8_t alignment_log2 = 0;  // log2 of the first byte's alignment, at most BP_MAX_ALIGNMENT_LOG2
+  bool read_only = false;      // no call may write to the memory
   Device* device = nullptr;    // each live buffer keeps the device open
   uint64_t public_handle = 0;
 

@@ -79,7 +79,7 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
           uint32_t flags) {
   constexpr const char* function = "bph_copy";
   require_flags(function, flags, 0);
-  require_inside(function, "dst", dst, dst_offset, bytes);
+  require_target(function, dst, dst_offset, bytes);
   require_inside(function, "src", src, src_offset, bytes);
   if (dst.device != src.device && bytes != 0) [[unlikely]]
     return copy_foreign(stream, dst, dst_offset, src, src_offset, bytes);
@@ -130,7 +130,7 @@ void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, 
   constexpr const char* function = "bph_copy_in";
   require_flags(function, flags, BPH_COPY_SOURCE_FREE);
   require_on_stream(function, stream, "dst", dst);
-  require_inside(function, "dst", dst, dst_offset, bytes);
+  require_target(function, dst, dst_offset, bytes);
   if (bytes == 0) return;
   if (src == nullptr)
     throw Error(BP_INVALID_ARGUMENT, "{}: src is null, and {} bytes are to come from it", function, bytes);

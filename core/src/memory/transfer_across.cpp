@@ -171,7 +171,7 @@ void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& s
   }
   require_on_stream(kFunction, dst_stream, "dst", dst);
   require_on_stream(kFunction, src_stream, "src", src);
-  require_inside(kFunction, "dst", dst, dst_offset, bytes);
+  require_target(kFunction, dst, dst_offset, bytes);
   require_inside(kFunction, "src", src, src_offset, bytes);
   if (bytes == 0) return;
   if (dst.kind == BP_MEMORY_HOST && src.kind == BP_MEMORY_HOST) both_host(kFunction, bytes);

@@ -24,6 +24,13 @@ void require_inside(const char* function, const char* which, const Buffer& buffe
               function, bytes, offset, which, buffer.bytes);
 }
 
+void require_target(const char* function, const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  require_inside(function, "dst", buffer, offset, bytes);
+  if (!buffer.read_only) return;
+  throw Error(BP_INVALID_ARGUMENT, "{}: dst is read-only memory of {}; copy to another buffer", function,
+              buffer.device->name);
+}
+
 void overlap(const char* function, uint64_t bytes, uint64_t src_offset, uint64_t dst_offset) {
   throw Error(BP_INVALID_ARGUMENT,
               "{}: source and target overlap: {} bytes from offset {} to offset {} of one memory; copy through another "

@@ -12,6 +12,8 @@ namespace backplane::core::transfer {
 void require_flags(const char* function, uint32_t flags, uint32_t known);
 void require_on_stream(const char* function, const Stream& stream, const char* which, const Buffer& buffer);
 void require_inside(const char* function, const char* which, const Buffer& buffer, uint64_t offset, uint64_t bytes);
+// Checks the target of a copy: its range, and that its memory may be written.
+void require_target(const char* function, const Buffer& buffer, uint64_t offset, uint64_t bytes);
 [[noreturn]] void overlap(const char* function, uint64_t bytes, uint64_t src_offset, uint64_t dst_offset);
 [[noreturn]] void both_host(const char* function, uint64_t bytes);
 

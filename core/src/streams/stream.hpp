@@ -107,6 +107,8 @@ class Stream final : public Object {
   // stream's lock is held.
   using Enqueue = bp_status (*)(void* context, bp_device* device, bp_stream* stream, bp_error* error);
   void enqueue(Enqueue callback, void* context);
+  // Implements bph_stream_revive, and throws that function's errors.
+  void revive();
   // Implements bph_stream_get_native, and throws that function's errors.
   bp_native_handle native();
   // Keeps the semaphore until the stream's work has completed. The caller holds the stream's lock.

@@ -46,7 +46,28 @@ inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tenso
                       .input_count = static_cast<uint32_t>(inputs.size()),
                       .output_count = static_cast<uint32_t>(outputs.size()),
                       .scalar_count = static_cast<uint32_t>(scalars.size()),
-                      .hints = 0};
+                      .hints = 0,
+                      .scalar_tensors = nullptr};
+  detail::call(bph_execute, stream.get(), &call);
+}
+
+// Like execute, but the device reads the scalars when the work runs. Each scalar is a tensor of
+// rank 0; see bph_call.scalar_tensors.
+inline void execute_with_device_scalars(const Stream& stream, uint32_t op, std::initializer_list<bph_tensor> inputs,
+                                        std::initializer_list<bph_tensor> outputs, const void* attributes,
+                                        std::initializer_list<bph_tensor> scalars, uint64_t flags = 0) {
+  const bph_call call{.struct_size = sizeof(bph_call),
+                      .op = op,
+                      .flags = flags | stream.call_flags() | BP_OP_FLAG_DEVICE_SCALARS,
+                      .attributes = attributes,
+                      .inputs = std::data(inputs),
+                      .outputs = std::data(outputs),
+                      .scalars = nullptr,
+                      .input_count = static_cast<uint32_t>(inputs.size()),
+                      .output_count = static_cast<uint32_t>(outputs.size()),
+                      .scalar_count = static_cast<uint32_t>(scalars.size()),
+                      .hints = 0,
+                      .scalar_tensors = std::data(scalars)};
   detail::call(bph_execute, stream.get(), &call);
 }
 
