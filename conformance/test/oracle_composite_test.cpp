@@ -108,9 +108,9 @@ TEST(OracleActivation, SlopesInF32AreWithinTheBounds) {
   EXPECT_LE(share(slopes(BP_ACTIVATION_GELU_ERF, x), mapped(x, erf_slope)), 1);
   EXPECT_LE(share(slopes(BP_ACTIVATION_GELU_TANH, x), mapped(x, tanh_slope)), 1);
   EXPECT_GT(share(slopes(BP_ACTIVATION_GELU_ERF, x), mapped(x, tanh_slope)), 1) << "one form is not the other";
-  EXPECT_LE(share(slopes(BP_ACTIVATION_SILU, x),
-                  mapped(x, [&](float v) { return logistic(v) * (1 + v * logistic(-v)); })),
-            1);
+  EXPECT_LE(
+      share(slopes(BP_ACTIVATION_SILU, x), mapped(x, [&](float v) { return logistic(v) * (1 + v * logistic(-v)); })),
+      1);
   const Floats y = mapped(x, logistic);
   EXPECT_LE(share(slopes(BP_ACTIVATION_SIGMOID, y), mapped(y, [](float v) { return v - v * v; })), 1);
   EXPECT_GT(share(slopes(BP_ACTIVATION_SIGMOID, y), mapped(x, [](float v) { return v - v * v; })), 1);
