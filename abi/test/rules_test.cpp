@@ -302,7 +302,20 @@ TEST(Check, SeparatesPermanentErrorsFromLaterExtensions) {
       [](Made& m) { m.inputs[0].dtype = 14; },  // a reserved dtype
       [](Made& m) { m.inputs[0].dtype = BP_F64; },
       [](Made& m) { m.inputs[0].dtype = m.inputs[1].dtype = m.outputs[0].dtype = BP_BOOL; },
-      [](Made& m) { m.inputs[0].flags = BP_DESC_PACKED; },
+      [](Made& m) { m.inputs[0].flags = BP_DESC_HINTS + 4; },
+      [](Made& m) { m.outputs[0].flags = BP_DESC_PACKED; },
+      [](Made& m) {
+        m.inputs[0].flags = BP_DESC_PACKED | BP_DESC_IMMEDIATE;
+        m.inputs[0].strides[0] = m.inputs[0].strides[1] = 0;
+      },
+      [](Made& m) {
+        m.inputs[0].flags = BP_DESC_PACKED;
+        m.inputs[0].strides[0] = 0;
+      },
+      [](Made& m) {
+        m.inputs[0].flags = BP_DESC_PACKED;
+        m.outputs[0].alias = 1;
+      },
       [](Made& m) { m.outputs[0].flags = BP_DESC_IMMEDIATE; },
       [](Made& m) { m.inputs[0].strides[0] = INT64_MAX; },
   };
@@ -379,6 +392,32 @@ TEST(Class, KeepsDensenessNearnessAndClassesOfExtentAndStride) {
   EXPECT_TRUE(same_class(one, moved)) << "the stride of an extent of 1 does not count";
 }
 
+TEST(Class, FixesPackedOperands) {
+  bp_tensor_desc packed = view(BP_F32, {4, 6});
+  packed.flags = BP_DESC_PACKED;
+  packed.strides[0] = 256;
+  packed.strides[1] = INT64_MIN;  // the bits of a layout's number
+  Extent extent{};
+  EXPECT_TRUE(extent_of(packed, 4, &extent));
+  EXPECT_EQ(extent.lo, 0);
+  EXPECT_EQ(extent.hi, 256);
+  EXPECT_FALSE(is_dense(packed));
+  EXPECT_TRUE(is_near(packed));
+  EXPECT_TRUE(same_class(packed, packed));
+  bp_tensor_desc other = packed;
+  other.strides[1] ^= 1;
+  EXPECT_FALSE(same_class(packed, other)) << "another layout";
+  other = packed;
+  other.strides[0] = 320;
+  EXPECT_FALSE(same_class(packed, other)) << "another size";
+  other = packed;
+  other.shape[0] = 5;
+  EXPECT_FALSE(same_class(packed, other)) << "another shape";
+  other = packed;
+  other.flags = 0;
+  EXPECT_FALSE(same_class(packed, other)) << "a plain view";
+}
+
 // ---- Growth
 
 bool bias_is_wide(const bp_op_desc& desc) { return desc.input_count > 2 && desc.inputs[2].dtype == BP_F64; }
@@ -416,7 +455,8 @@ TEST(Since, IsTheGreatestOfTheParts) {
     Made made{std::move(in), std::move(out)};
     made.desc.flags = flags;
     made.desc.scalar_count = scalars;
-    EXPECT_EQ(since_of(op(id), made(), attributes), BP_VERSION(0, 2)) << "nothing has grown yet";
+    const bool packed = std::any_of(made.inputs.begin(), made.inputs.end(), is_packed);
+    EXPECT_EQ(since_of(op(id), made(), attributes), BP_VERSION(0, packed ? 3 : 2)) << "only packed views have grown";
     return since_of(op(id), made(), attributes, later);
   };
   constexpr uint32_t v2 = BP_VERSION(0, 2);

@@ -34,10 +34,11 @@ enum Lack : uint32_t {
   kGraphs = 1u << 19,
   kPeer = 1u << 20,
   kExternal = 1u << 21,
+  kPacks = 1u << 22,
 };
 // All optional features that a device may lack together. kPageable is excluded, because a device
 // without HOST memory needs pageable copies. kF16 is excluded, because INFER requires f16 or bf16.
-constexpr uint32_t kAll = (0x1FFFFu | kNative | kGraphs | kPeer | kExternal) & ~uint32_t{kPageable | kF16};
+constexpr uint32_t kAll = (0x1FFFFu | kNative | kGraphs | kPeer | kExternal | kPacks) & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;
 
@@ -117,6 +118,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device* device, const char
   }();
   const void* table = honest_plugin().get_interface(plugin, device, name, version);
   if (table == nullptr || device == nullptr || name == nullptr) return table;
+  if (std::string_view(name) == BP_INTERFACE_PACK) return lack(kPacks) ? nullptr : table;
   if (std::string_view(name) == BP_INTERFACE_PEER) return lack(kPeer) ? nullptr : table;
   if (std::string_view(name) == BP_INTERFACE_EXTERNAL) return lack(kExternal) ? nullptr : &kOffered;
   if (std::string_view(name) == BP_INTERFACE_NATIVE) {
@@ -340,6 +342,7 @@ const Mutation defect::without_timing = without<kTiming>();
 const Mutation defect::without_import = without<kImport>();
 const Mutation defect::without_native_handles = without<kNative>();
 const Mutation defect::without_graphs = without<kGraphs>();
+const Mutation defect::without_packs = without<kPacks>();
 const Mutation defect::without_peers = without<kPeer>();
 const Mutation defect::without_external = without<kExternal>();
 const Mutation defect::without_addresses = without<kAddresses>();

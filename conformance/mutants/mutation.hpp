@@ -33,6 +33,10 @@ bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* err
 
 // Returns the kernel that executes a call if there is no defect.
 Kernel honest_kernel(const Call& call);
+// Returns the entry of a descriptor's kernel if there is no defect.
+const KernelSpec* honest_spec(const CheckedDesc& checked);
+// Replaces the functions that prepare packings of `op`.
+void replace_pack(Kernels& kernels, uint32_t op, PreparePack pack);
 // Replaces the kernels of `op` with `run`, for the dtypes in the mask `dtypes`.
 void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes = UINT64_MAX);
 template <class Ops>

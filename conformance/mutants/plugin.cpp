@@ -104,17 +104,35 @@ bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* err
 
 Kernel honest_kernel(const Call& call) { return honest_kernels.find(call.op->id, dtypes_of(call))->run; }
 
-void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes) {
+const KernelSpec* honest_spec(const CheckedDesc& checked) {
+  return honest_kernels.find(checked.desc.op, checked.dtypes, checked.mixed);
+}
+
+namespace {
+
+// Changes the entries of `op` with change(KernelSpec&), for the dtypes in the mask `dtypes`.
+template <class Change>
+void change_specs(Kernels& kernels, uint32_t op, uint64_t dtypes, const Change& change) {
   for (uint32_t first = 1; first < BP_DTYPE_LIMIT; ++first) {
     if (!in_set(dtypes, first)) continue;
     for (uint32_t second = 1; second < BP_DTYPE_LIMIT; ++second) {
       const KernelSpec* spec = kernels.find(op, {first, second});
       if (spec == nullptr) continue;
       KernelSpec changed = *spec;
-      changed.run = run;
+      change(changed);
       kernels.add(op, first, second, changed);
     }
   }
+}
+
+}  // namespace
+
+void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes) {
+  change_specs(kernels, op, dtypes, [&](KernelSpec& spec) { spec.run = run; });
+}
+
+void replace_pack(Kernels& kernels, uint32_t op, PreparePack pack) {
+  change_specs(kernels, op, UINT64_MAX, [&](KernelSpec& spec) { spec.pack = pack; });
 }
 
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs) {

@@ -79,7 +79,7 @@ std::string_view slot_in(std::string_view reason) {
       "event_elapsed",   "copy_in",        "copy_out",       "plan_create",   "plan_destroy",      "plan_execute",
       "plan_workspace",  "buffer_address", "import_memory",  "device_native", "stream_native",     "buffer_native",
       "event_native",    "stream_wrap",    "buffer_wrap",    "graph_begin",   "graph_end",         "graph_launch",
-      "graph_destroy"};
+      "graph_destroy",   "pack_create",    "pack_execute",   "pack_destroy"};
   constexpr std::string_view also_words[] = {"copy", "close"};
   for (size_t at = 0; at < reason.size();) {
     const size_t end = static_cast<size_t>(

@@ -234,8 +234,10 @@ TEST(Dispatch, BadCallsAreRefused) {
   call.input_views[0].rank = 200;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "rank 200");
   call.input_views[0].rank = 1;
-  call.input_views[0].flags = 2;
-  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "flags 0x2");
+  call.input_views[0].flags = 4;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "flags 0x4");
+  call.input_views[0].flags = BPH_TENSOR_PACKED;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "packed");
   call.input_views[0].flags = 0;
   EXPECT_OK(bph_execute(host.stream, &call, &error));
 }
@@ -324,6 +326,46 @@ TEST(Dispatch, ReadOnlyMemoryIsNoOutput) {
   EXPECT_FAILS(bph_buffer_import(host.device, &desc, &none, &error), BP_UNSUPPORTED, "flags 0x4");
   buffer.reset();
   munmap(memory, page);
+}
+
+TEST(Dispatch, PackedOperandsServeEachPlanOfTheirLayout) {
+  Host host(reference);
+  const bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
+  const bph_tensor weight = host.tensor<float>(BP_F32, {3, 2}, {1, 2, 3, 4, 5, 6});
+  const bph_tensor one = host.tensor<float>(BP_F32, {1, 3}, {1, 10, 100});
+  const bph_tensor two = host.tensor<float>(BP_F32, {2, 3}, {1, 10, 100, 1, 1, 1});
+  const bph_tensor out_one = host.empty(BP_F32, {1, 2}, 8), out_two = host.empty(BP_F32, {2, 2}, 16);
+  const Call plain(BP_OP_MATMUL, {one, weight}, {out_one}, &full);
+  bph_pack_info info = {};
+  EXPECT_FAILS(bph_pack_query(host.device, &plain, 1, &info, &error), BP_INVALID_ARGUMENT, "struct_size");
+  info.struct_size = sizeof(info);
+  ASSERT_OK(bph_pack_query(host.device, &plain, 1, &info, &error));
+  EXPECT_FAILS(bph_pack_query(host.device, &plain, 0, &info, &error), BP_UNSUPPORTED, "input 0");
+  const bph_tensor memory = host.empty(BP_U8, {static_cast<int64_t>(info.bytes)}, info.bytes);
+  bph_tensor packed = {};
+  ASSERT_OK(bph_pack(host.stream, &plain, 1, memory.buffer, 0, &packed, &error));
+  const bph_stats before = host.stats();
+  const Call single(BP_OP_MATMUL, {one, packed}, {out_one}, &full), pair(BP_OP_MATMUL, {two, packed}, {out_two}, &full);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_OK(bph_execute(host.stream, &single, &error));
+    ASSERT_OK(bph_execute(host.stream, &pair, &error));
+  }
+  EXPECT_EQ(host.read<float>(out_one, 2), (std::vector<float>{531, 642}));
+  EXPECT_EQ(host.read<float>(out_two, 4), (std::vector<float>{531, 642, 9, 12}));
+  const bph_stats after = host.stats();
+  EXPECT_EQ(after.plans_created - before.plans_created, 2u) << "one row is another class than two";
+  EXPECT_EQ(after.plan_hits - before.plan_hits, 4u);
+
+  Host elsewhere(reference), another(dense);
+  const bph_tensor x = elsewhere.tensor<float>(BP_F32, {1, 3}, {1, 1, 1}), y = elsewhere.empty(BP_F32, {1, 2}, 8);
+  const Call moved(BP_OP_MATMUL, {x, packed}, {y}, &full);
+  EXPECT_FAILS(bph_execute(elsewhere.stream, &moved, &error), BP_INVALID_ARGUMENT, "was packed on reference:0");
+  const bph_tensor p = another.tensor<float>(BP_F32, {1, 3}, {1, 1, 1}), q = another.empty(BP_F32, {1, 2}, 8);
+  const Call foreign(BP_OP_MATMUL, {p, packed}, {q}, &full);
+  EXPECT_FAILS(bph_execute(another.stream, &foreign, &error), BP_INVALID_ARGUMENT, "was packed on reference:0");
+  const bph_tensor r = another.tensor<float>(BP_F32, {3, 2}, {1, 2, 3, 4, 5, 6});
+  const Call unpacked(BP_OP_MATMUL, {p, r}, {q}, &full);
+  EXPECT_FAILS(bph_pack_query(another.device, &unpacked, 1, &info, &error), BP_UNSUPPORTED, "bp.pack");
 }
 
 TEST(Dispatch, GrowingLengthsMakeNoPlan) {

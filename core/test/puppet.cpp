@@ -28,6 +28,9 @@ struct bp_plan {
 struct bp_semaphore {
   int unused;
 };
+struct bp_pack {
+  int unused;
+};
 
 namespace backplane::core::test {
 
@@ -119,6 +122,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device*, const char* name,
   if (std::strcmp(name, BP_INTERFACE_GRAPH) == 0) return &of(plugin).graph;
   if (std::strcmp(name, BP_INTERFACE_PEER) == 0) return &of(plugin).peer;
   if (std::strcmp(name, BP_INTERFACE_EXTERNAL) == 0) return &of(plugin).external;
+  if (std::strcmp(name, BP_INTERFACE_PACK) == 0) return &of(plugin).pack;
   return std::strcmp(name, BP_INTERFACE_IMPORT) == 0 ? &of(plugin).import : nullptr;
 }
 void shutdown(const bp_plugin* plugin) { of(plugin).ended = true; }
@@ -241,6 +245,18 @@ bp_status graph_launch(bp_device* device, bp_stream*, bp_graph*, const bp_graph_
   return simple(device, "graph_launch", error);
 }
 void graph_destroy(bp_device* device, bp_graph* graph) { end(device, "graph_destroy", graph); }
+bp_status pack_create(bp_device* device, const bp_op_desc*, uint32_t, bp_pack** out, bp_pack_info* info,
+                      bp_error* error) {
+  info->bytes = of(device).packed_bytes;
+  info->layout = 7;
+  if (out == nullptr) return simple(device, "pack_create", error);
+  return make(of(device), "pack_create", out, error, [] { return new bp_pack{}; });
+}
+bp_status pack_execute(bp_device* device, bp_stream*, bp_pack*, bp_buffer*, uint64_t, bp_buffer*, uint64_t,
+                       bp_error* error) {
+  return simple(device, "pack_execute", error);
+}
+void pack_destroy(bp_device* device, bp_pack* pack) { end(device, "pack_destroy", pack); }
 bp_status peer_query(bp_device* device, bp_device*, uint32_t* out, bp_error* error) {
   *out = of(device).peer_uses;
   return simple(device, "peer_query", error);
@@ -369,6 +385,11 @@ Puppet::Puppet() {
               .semaphore_signal = semaphore_signal,
               .semaphore_wait = semaphore_wait,
               .semaphore_destroy = semaphore_destroy};
+  pack = {.struct_size = sizeof(bp_pack_api),
+          .reserved = 0,
+          .pack_create = pack_create,
+          .pack_execute = pack_execute,
+          .pack_destroy = pack_destroy};
   host = {.struct_size = sizeof(bp_host),
           .abi_version = BP_ABI_VERSION,
           .context = this,

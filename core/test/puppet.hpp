@@ -46,6 +46,7 @@ struct Puppet : SlotFailures {
   uint32_t wrapped_kind = BP_MEMORY_DEVICE;  // memory kind of wrapped, mapped and imported buffers
   // The handle that the slots of bp.external return, and the result of peer_query.
   bp_external_handle exported = {sizeof(bp_external_handle), 0, -1, 0, 0, 0, {}, "puppet.file", {}};
+  uint64_t packed_bytes = 2048;  // size of a packed operand, which pack_create states
   uint32_t peer_uses = BP_PEER_COPY | BP_PEER_OPERAND | BP_PEER_WAIT;
   std::optional<uint64_t> address;  // replaces the address of every buffer
   uint64_t map_shift = 0;           // added to the result of buffer_map
@@ -67,6 +68,7 @@ struct Puppet : SlotFailures {
   bp_graph_api graph = {};
   bp_peer_api peer = {};
   bp_external_api external = {};
+  bp_pack_api pack = {};
   bp_host host = {};  // logs to `log`
 };
 

@@ -60,7 +60,7 @@ TEST_F(ValidationPlanTest, DescriptorsKeepTheOperatorsRules) {
   }
   {
     Addition work(in, out);
-    work.views[0].flags = BP_DESC_PACKED;
+    work.views[0].flags = 4;
     plan_refused(rule::kUnknownValue, work);
   }
   {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <span>
 
@@ -40,13 +41,18 @@ size_t draw(const Logits& logits, double temperature, double at) {
   return likeliest;  // reached only if `at` is near 1 and rounding errors add up
 }
 
-Logits predict(const bp::Stream& stream, const Model& model, const std::string& text) {
-  const auto length = std::min(static_cast<int64_t>(text.size()), model.config().context);
+// Predicts with the weights of the product for `context` characters, which are packed when the text has
+// reached this length, because all later predictions then have one size.
+Logits predict(const bp::Stream& stream, const Model& model, const std::string& text,
+               std::optional<ProductWeights>& packed) {
+  const int64_t context = model.config().context;
+  const auto length = std::min(static_cast<int64_t>(text.size()), context);
+  if (length == context && !packed) packed = model.pack(context);
   const std::vector<int32_t> seen = codes(text.substr(text.size() - static_cast<size_t>(length)));
   Activations activations(stream, model.config(), BP_F32, 1, length);
   const bp::Tensor tokens = bp::Tensor::empty(stream, BP_I32, {length});
   bp::copy_in<int32_t>(stream, tokens, seen);
-  model.forward(activations, tokens);
+  packed ? model.forward(activations, tokens, *packed) : model.forward(activations, tokens);
   Logits logits{};
   bp::copy_out<float>(stream, logits, activations.logits.slice(0, length - 1, length));
   return logits;
@@ -59,10 +65,11 @@ std::string write(const bp::Stream& stream, const Model& model, const Writing& w
   std::mt19937_64 random(writing.seed);
   std::string text = writing.prompt.empty() ? "\n" : writing.prompt;
   const size_t begin = text.size();
+  std::optional<ProductWeights> packed;
   for (int64_t i = 0; i < writing.count; ++i) {
     // The number is in [0, 1), and equal on every platform.
     const double at = std::ldexp(static_cast<double>(random() >> 11), -53);
-    const auto next = static_cast<char>(draw(predict(stream, model, text), writing.temperature, at));
+    const auto next = static_cast<char>(draw(predict(stream, model, text, packed), writing.temperature, at));
     text.push_back(next);
     if (written) written(next);
   }

@@ -42,6 +42,19 @@ void linear(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& x, 
     bp::execute(stream, BP_OP_LINEAR, {x, weight}, {y}, &attributes);
 }
 
+// Returns the weight in the layout that the device prefers for `rows` rows, or the plain weight.
+bp::Tensor packed(const bp::Stream& stream, int64_t rows, const bp::Tensor& weight, const bp::Tensor& bias = {}) {
+  const auto shaped = [&](int64_t columns) { return bp::Tensor({}, 0, weight.dtype(), {rows, columns}, {columns, 1}); };
+  const bp::Tensor x = shaped(weight.extent(1)), y = shaped(weight.extent(0));
+  const auto attributes = bp::attributes<BP_OP_LINEAR>();
+  try {
+    return bp::pack(stream, BP_OP_LINEAR, 1, {x, weight, bias}, {y}, &attributes);
+  } catch (const bp::Error& error) {
+    if (error.status() != BP_UNSUPPORTED) throw;
+    return weight;
+  }
+}
+
 void linear_backward(const bp::Stream& stream, const bp::Tensor& dx, const bp::Tensor& d_weight,
                      const bp::Tensor& d_bias, const bp::Tensor& dy, const bp::Tensor& x, const bp::Tensor& weight) {
   bp::matmul(stream, d_weight, dy.transpose(), x);
@@ -111,30 +124,52 @@ void Model::attention(const Activations& activations, const Activations::Block& 
               {heads_of(block.mixed, activations, config_, 0, 1), block.logsumexp}, &attributes);
 }
 
+ProductWeights Model::pack(int64_t rows) const {
+  ProductWeights products;
+  for (const Block& weight : weights_.blocks) {
+    products.blocks.push_back({packed(stream_, rows, weight.qkv_weight, weight.qkv_bias),
+                               packed(stream_, rows, weight.mix_weight, weight.mix_bias),
+                               packed(stream_, rows, weight.up_weight, weight.up_bias),
+                               packed(stream_, rows, weight.down_weight, weight.down_bias)});
+  }
+  products.out = packed(stream_, rows, weights_.tokens);
+  return products;
+}
+
 void Model::forward(Activations& activations, const bp::Tensor& tokens) const {
+  ProductWeights plain;
+  for (const Block& weight : weights_.blocks) {
+    plain.blocks.push_back({weight.qkv_weight, weight.mix_weight, weight.up_weight, weight.down_weight});
+  }
+  plain.out = weights_.tokens;
+  forward(activations, tokens, plain);
+}
+
+void Model::forward(Activations& activations, const bp::Tensor& tokens, const ProductWeights& products) const {
   const bp::Tensor& x = activations.blocks.front().in;
   bp::execute(stream_, BP_OP_EMBEDDING, {weights_.tokens, tokens}, {x});
   const bp::Tensor texts = x.reshape({activations.batch, activations.length, config_.width});
   bp::add(stream_, texts, texts, weights_.positions.slice(0, 0, activations.length));
   for (size_t i = 0; i < weights_.blocks.size(); ++i) {
     const Block& weight = weights_.blocks[i];
+    const ProductWeights::Block& product = products.blocks[i];
     const Activations::Block& a = activations.blocks[i];
     const bp::Tensor& out = i + 1 < activations.blocks.size() ? activations.blocks[i + 1].in : activations.out;
     layer_norm(stream_, a.norm1, a.mean1, a.rstd1, a.in, weight.norm1_gain, weight.norm1_bias);
-    linear(stream_, a.qkv, a.norm1, weight.qkv_weight, weight.qkv_bias);
+    linear(stream_, a.qkv, a.norm1, product.qkv, weight.qkv_bias);
     attention(activations, a);
-    linear(stream_, a.middle, a.mixed, weight.mix_weight, weight.mix_bias);
+    linear(stream_, a.middle, a.mixed, product.mix, weight.mix_bias);
     bp::add(stream_, a.middle, a.middle, a.in);
     layer_norm(stream_, a.norm2, a.mean2, a.rstd2, a.middle, weight.norm2_gain, weight.norm2_bias);
-    linear(stream_, a.up, a.norm2, weight.up_weight, weight.up_bias);
+    linear(stream_, a.up, a.norm2, product.up, weight.up_bias);
     const auto gelu = bp::attributes<BP_OP_GELU>();
     bp::execute(stream_, BP_OP_GELU, {a.up}, {a.active}, &gelu);
-    linear(stream_, out, a.active, weight.down_weight, weight.down_bias);
+    linear(stream_, out, a.active, product.down, weight.down_bias);
     bp::add(stream_, out, out, a.middle);
   }
   layer_norm(stream_, activations.norm, activations.mean, activations.rstd, activations.out, weights_.norm_gain,
              weights_.norm_bias);
-  linear(stream_, activations.logits, activations.norm, weights_.tokens);
+  linear(stream_, activations.logits, activations.norm, products.out);
 }
 
 void Model::score(const Activations& activations, const bp::Tensor& targets, const bp::Tensor& loss,

@@ -41,6 +41,16 @@ struct Gradients {
   backplane::Tensor causal;                      // [length,length], true if the query may attend to the key
 };
 
+// The weights of the products in the forward pass. The device has packed a weight, or prefers the plain
+// one, which is then shared.
+struct ProductWeights {
+  struct Block {
+    backplane::Tensor qkv, mix, up, down;
+  };
+  std::vector<Block> blocks;
+  backplane::Tensor out;  // weight of the output layer
+};
+
 class Model {
  public:
   // Borrows the stream. Shares the parameters, a vector of count_parameters(config).all elements of
@@ -52,8 +62,12 @@ class Model {
   const backplane::Tensor& gradients() const { return gradients_; }
   uint32_t dtype() const { return gradients_.dtype(); }
 
-  // Enqueues the forward pass of `tokens` ([M], i32). The result is in activations.logits.
+  // Enqueues the forward pass of `tokens` ([M], i32). The result is in activations.logits. If the
+  // parameters are constant, `products` may be the result of pack(M).
   void forward(Activations& activations, const backplane::Tensor& tokens) const;
+  void forward(Activations& activations, const backplane::Tensor& tokens, const ProductWeights& products) const;
+  // Enqueues the packing of the weights for forward passes of `rows` characters in total.
+  ProductWeights pack(int64_t rows) const;
   // Enqueues the computation of the loss and of the gradient of the logits. Stores the mean loss
   // over M, in nats, in `loss` (rank 0).
   void score(const Activations& activations, const backplane::Tensor& targets, const backplane::Tensor& loss,

@@ -58,7 +58,7 @@ struct BenchOpsOptions {
   std::string peer_folder;           // folder of the peers; empty means the command's own peers
   int threads = 0;                   // 0 means every processor that the process may use
   double seconds = 0.5;              // seconds per case
-  bool peers = true, decomposed = false, list = false, quiet = false;
+  bool peers = true, decomposed = false, packed = false, list = false, quiet = false;
 };
 int bench_ops(Session& session, const BenchOpsOptions& options);
 
@@ -70,7 +70,7 @@ struct BenchModelOptions {
   int threads = 0;                   // 0 means every processor that the process may use
   double seconds = 5;                // seconds per model
   int64_t steps = 512;               // number of decode steps
-  bool peers = true, small = false, quiet = false;
+  bool peers = true, packed = false, small = false, quiet = false;
 };
 int bench_model(Session& session, const BenchModelOptions& options);
 

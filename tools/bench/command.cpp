@@ -34,6 +34,7 @@ void add_bench_ops(CLI::App& bench, Options& options, std::function<int()>& chos
       ->envname("BACKPLANE_BENCH_PEERS");
   subcommand->add_flag("!--no-peers", ops.peers, "measure only the device");
   subcommand->add_flag("--decomposed", ops.decomposed, "for native composites, also measure core's decomposition");
+  subcommand->add_flag("--packed", ops.packed, "also measure the device's call with its input 1 packed (bp.pack)");
   subcommand->add_flag("--list", ops.list, "print the cases and exit");
   subcommand->add_flag("--quiet,-q", ops.quiet, "print no progress on standard error");
   subcommand->footer(kBenchOpsExamples);
@@ -69,6 +70,7 @@ void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& ch
   subcommand->add_option("--peers", model.peer_folder, "folder of the peers; by default, the installed peers")
       ->envname("BACKPLANE_BENCH_PEERS");
   subcommand->add_flag("!--no-peers", model.peers, "measure only the device");
+  subcommand->add_flag("--packed", model.packed, "also measure the device with packed weights (bp.pack)");
   subcommand->add_flag("--small", model.small,
                        "use small sizes, to test that the models run rather than to measure their speed");
   subcommand->add_flag("--quiet,-q", model.quiet, "print no progress on standard error");

@@ -12,8 +12,10 @@ namespace {
 
 constexpr uint64_t kSharedBytes = 1 << 20;  // for smaller copies, more threads cost more time than they save
 
-Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE) {
+Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE,
+                 uint64_t alignment = 0) {
   bph_buffer_desc desc = sized<bph_buffer_desc>();
+  desc.alignment = alignment;
   desc.kind = kind;
   desc.bytes = bytes;
   desc.stream = stream.get();
@@ -47,6 +49,17 @@ OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, c
   for (size_t i = 0; i < data.inputs.size(); ++i) upload(data.inputs[i], views_.inputs[i]);
   for (size_t i = 0; i < data.outputs.size(); ++i) upload(data.outputs[i], views_.outputs[i]);
   call(bph_stream_wait, stream_.get(), kWaitNs);
+}
+
+void OperatorContestant::pack(uint32_t input) {
+  auto info = sized<bph_pack_info>();
+  call(bph_pack_query, device_.get(), &views_.call, input, &info);
+  Buffer buffer = buffer_of(device_, stream_, info.bytes, BP_MEMORY_DEVICE, info.alignment);
+  bph_tensor packed{};
+  call(bph_pack, stream_.get(), &views_.call, input, buffer.get(), uint64_t{0}, &packed);
+  call(bph_stream_wait, stream_.get(), kWaitNs);
+  views_.inputs[input] = packed;
+  buffers_.push_back(std::move(buffer));
 }
 
 double OperatorContestant::time(uint32_t calls, bool wait_each) {

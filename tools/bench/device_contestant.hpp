@@ -19,6 +19,8 @@ class OperatorContestant final : public Contestant {
  public:
   // `flags` are BPH_CALL_*.
   OperatorContestant(const Device& device, const OpCase& op, const CaseData& data, uint64_t flags = 0);
+  // Packs an input for all later calls. Throws UNSUPPORTED if the plugin prefers the plain input.
+  void pack(uint32_t input);
   double time(uint32_t calls, bool wait_each) override;
   void read_outputs(std::vector<HostBlock>& outputs) const;
   bph_support support() const;
@@ -26,7 +28,7 @@ class OperatorContestant final : public Contestant {
  private:
   Device const& device_;
   Stream stream_;
-  std::vector<Buffer> buffers_;  // inputs, followed by outputs
+  std::vector<Buffer> buffers_;  // inputs, followed by outputs and packed inputs
   CallViews views_;
 };
 

@@ -40,7 +40,12 @@ void DeviceModel::use_nodes(const ModelGraph& graph) {
   for (const Node& node : graph.nodes()) {
     Step& step = steps_.emplace_back(node);
     const Extents& out = values_[node.outputs.front().value].shape;
-    for (const View& view : node.inputs) step.inputs.push_back(view_of(view, out));
+    for (const View& view : node.inputs) {
+      const bool weight =
+          !view.number && values_[view.value].role == Role::weight && values_[view.value].shape.size() > 1;
+      if (weight) step.weights.push_back(static_cast<uint32_t>(step.inputs.size()));
+      step.inputs.push_back(view_of(view, out));
+    }
     for (const View& view : node.outputs) step.outputs.push_back(view_of(view, out));
     step.call = sized<bph_call>();
     step.call.op = node.op.op;
@@ -52,6 +57,30 @@ void DeviceModel::use_nodes(const ModelGraph& graph) {
     step.call.input_count = static_cast<uint32_t>(step.inputs.size());
     step.call.output_count = static_cast<uint32_t>(step.outputs.size());
   }
+}
+
+size_t DeviceModel::pack_weights() {
+  size_t count = 0;
+  for (Step& step : steps_) {
+    for (const uint32_t input : step.weights) {
+      auto info = sized<bph_pack_info>();
+      bp_error error = sized<bp_error>();
+      const bp_status status = bph_pack_query(stream_.device(), &step.call, input, &info, &error);
+      if (status == BP_UNSUPPORTED) continue;
+      if (status != BP_OK) throw backplane::Error(status, error);
+      auto desc = sized<bph_buffer_desc>();
+      desc.bytes = info.bytes;
+      desc.alignment = info.alignment;
+      desc.stream = stream_.get();
+      Buffer& buffer = packed_.emplace_back(stream_.device(), desc);
+      bph_tensor packed{};
+      call(bph_pack, stream_.get(), &step.call, input, buffer.get(), uint64_t{0}, &packed);
+      step.inputs[input] = packed;
+      ++count;
+    }
+  }
+  call(bph_stream_wait, stream_.get(), kWaitNs);
+  return count;
 }
 
 double DeviceModel::time(uint32_t calls, bool wait_each) {

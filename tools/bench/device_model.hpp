@@ -16,6 +16,9 @@ class DeviceModel final : public Contestant {
   // Replaces the nodes by the nodes of `graph`, whose list of values must equal the list of the
   // constructor's graph. An example is the graph of a decode step with another cache length.
   void use_nodes(const ModelGraph& graph);
+  // Packs each weight that the plugin prefers in another layout, for the nodes of the graph. Returns the
+  // number of packed weights.
+  size_t pack_weights();
   double time(uint32_t calls, bool wait_each) override;
   // Returns the values whose role is output, in order.
   std::vector<HostBlock> outputs() const;
@@ -25,6 +28,7 @@ class DeviceModel final : public Contestant {
     explicit Step(const Node& node) : attributes(node.attributes) {}
     AttributeBlock attributes;
     std::vector<bph_tensor> inputs, outputs;
+    std::vector<uint32_t> weights;  // indices of the inputs that are whole weights
     bph_call call;
   };
   backplane::Tensor view_of(const View& view, const Extents& broadcast) const;
@@ -33,6 +37,7 @@ class DeviceModel final : public Contestant {
   std::vector<Value> values_;
   std::vector<backplane::Tensor> tensors_;  // one tensor per value
   std::vector<Step> steps_;
+  std::vector<Buffer> packed_;
 };
 
 }  // namespace tool

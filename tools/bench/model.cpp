@@ -95,6 +95,47 @@ class ModelBench {
     }
   }
 
+  // Creates a contestant with packed weights and runs it once. If this fails, or if the plugin prefers all
+  // weights plain, returns null and stores the reason in `result`.
+  static std::unique_ptr<DeviceModel> start_packed(const Device& device, const ModelGraph& graph,
+                                                   const std::vector<HostBlock>& data,
+                                                   const std::vector<HostBlock>& expected, Performance& result) {
+    result.name = "packed";
+    try {
+      auto model = std::make_unique<DeviceModel>(device, graph, data);
+      if (model->pack_weights() == 0) {
+        result.reason = "the plugin prefers all weights plain";
+        return nullptr;
+      }
+      result.first_ns = model->time(1, true);
+      return same_outputs(model->outputs(), expected, result) ? std::move(model) : nullptr;
+    } catch (const backplane::Error& error) {
+      result.reason = error.what();
+      return nullptr;
+    }
+  }
+
+  // Returns whether the outputs equal the device's outputs within rounding. If not, stores the reason in
+  // `result`.
+  static bool same_outputs(const std::vector<HostBlock>& outputs, const std::vector<HostBlock>& expected,
+                           Performance& result) {
+    if (outputs.size() != expected.size()) {
+      result.reason =
+          fmt::format("it returned {} of {} outputs, so its work cannot be compared", outputs.size(), expected.size());
+      return false;
+    }
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto apart = difference(BP_F32, outputs[i], expected[i]);
+      if (apart && (!result.difference || !(*apart <= *result.difference))) result.difference = apart;
+    }
+    if (result.difference && *result.difference <= most_difference(BP_F32)) return true;
+    result.reason = fmt::format(
+        "its output differs from the device's by {:.2g} of the greatest value: it does not do the same work, so "
+        "times are not comparable",
+        result.difference.value_or(NAN));
+    return false;
+  }
+
   // Creates a peer's contestant and runs it once. If this fails, returns null and stores the reason
   // in `result`.
   static std::unique_ptr<PeerContestant> start_peer(Peer& peer, const ModelGraph& graph,
@@ -109,21 +150,7 @@ class ModelBench {
     }
     if (contestant == nullptr) return nullptr;
     result.first_ns = contestant->first_ns().value_or(0);
-    if (contestant->outputs().size() != expected.size()) {
-      result.reason = fmt::format("it returned {} of {} outputs, so its work cannot be compared",
-                                  contestant->outputs().size(), expected.size());
-      return nullptr;
-    }
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const auto apart = difference(BP_F32, contestant->outputs()[i], expected[i]);
-      if (apart && (!result.difference || !(*apart <= *result.difference))) result.difference = apart;
-    }
-    if (result.difference && *result.difference <= most_difference(BP_F32)) return contestant;
-    result.reason = fmt::format(
-        "its output differs from the device's by {:.2g} of the greatest value: it does not do the same work, so times "
-        "are not comparable",
-        result.difference.value_or(NAN));
-    return nullptr;
+    return same_outputs(contestant->outputs(), expected, result) ? std::move(contestant) : nullptr;
   }
 
   ModelRow measure(const ModelGraph& graph) {
@@ -140,15 +167,16 @@ class ModelBench {
     const std::vector<HostBlock> expected = ours->outputs();
 
     std::vector<Contestant*> contestants = {ours.get()};
-    std::vector<std::unique_ptr<PeerContestant>> started;
+    std::vector<std::unique_ptr<Contestant>> started;
     std::vector<size_t> peer_at;  // for each contestant except the device, its index in row.peers
-    for (const auto& peer : peers_) {
-      auto contestant = start_peer(*peer, graph, data, expected, row.peers.emplace_back());
-      if (contestant == nullptr) continue;
+    const auto enter = [&](std::unique_ptr<Contestant> contestant) {
+      if (contestant == nullptr) return;
       contestants.push_back(contestant.get());
       peer_at.push_back(row.peers.size() - 1);
       started.push_back(std::move(contestant));
-    }
+    };
+    if (options_.packed) enter(start_packed(device, graph, data, expected, row.peers.emplace_back()));
+    for (const auto& peer : peers_) enter(start_peer(*peer, graph, data, expected, row.peers.emplace_back()));
     const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
     take_samples(samples[0], row.device);
     for (size_t i = 0; i < peer_at.size(); ++i) {

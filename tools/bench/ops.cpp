@@ -23,6 +23,10 @@ namespace {
 constexpr const char* kPeakShape = "512x512 512x512";
 // The name of core's decomposition among the peers of a row.
 constexpr const char* kDecomposedName = "decomposed";
+// The name of the device's call with a packed input, and the input that is a weight in all cases with
+// weights.
+constexpr const char* kPackedName = "packed";
+constexpr uint32_t kWeightInput = 1;
 
 bool is_dense(const OpCase& op) {
   const auto dense = [](const Operand& operand) { return operand.dense(); };
@@ -173,6 +177,24 @@ class OpsBench {
     }
   }
 
+  // Creates a contestant whose weights are packed, and calls it once. If this fails, for example because
+  // the plugin prefers plain weights, returns null and stores the reason in `result`.
+  std::unique_ptr<Contestant> start_packed(const Device& device, const BenchCase& one, const CaseData& data,
+                                           const std::vector<HostBlock>& expected, Performance& result) const {
+    result.name = kPackedName;
+    try {
+      auto contestant = std::make_unique<OperatorContestant>(device, one.op, data);
+      contestant->pack(kWeightInput);
+      result.first_ns = contestant->time(1, true);
+      std::vector<HostBlock> made = make_outputs(one.op);
+      contestant->read_outputs(made);
+      return same_work(one.op, made, expected, result) ? std::move(contestant) : nullptr;
+    } catch (const backplane::Error& error) {
+      result.reason = error.what();
+      return nullptr;
+    }
+  }
+
   // Returns whether the outputs equal the device's outputs within rounding. If not, stores the
   // reason in `result`.
   static bool same_work(const OpCase& op, const std::vector<HostBlock>& made, const std::vector<HostBlock>& expected,
@@ -250,6 +272,10 @@ class OpsBench {
     if (options_.decomposed && one.op.info.kind == BP_KIND_COMPOSITE && row.path == BPH_PATH_NATIVE) {
       row.peers.emplace_back();
       enter(start_decomposed(device, one, data, expected, row.peers.back()));
+    }
+    if (options_.packed && one.op.inputs.size() > kWeightInput) {
+      row.peers.emplace_back();
+      enter(start_packed(device, one, data, expected, row.peers.back()));
     }
     for (const auto& peer : peers_) {
       row.peers.emplace_back();

@@ -207,11 +207,11 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 
 /* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and
  * strides. In all descriptors of a class, the same operands are dense (contiguous row-major), and
- * the same operands are near. For each dimension, all extents are 0, all are 1, or all are
- * greater. All strides are 0, all are 1, all are greater, or all are negative. The stride of a
- * dimension of extent 0 or 1 is treated as 0. The plan's workspace and masks apply to all
- * descriptors of the class. The plan reads sizes from bp_execution.desc. Core caches the plan by
- * class. */
+ * the same operands are near. For each dimension, all extents are 0, all are 1, or all are greater.
+ * All strides are 0, all are 1, all are greater, or all are negative. The stride of a dimension of
+ * extent 0 or 1 is treated as 0. A packed operand has the same shape and strides in all descriptors
+ * of a class. The plan's workspace and masks apply to all descriptors of the class. The plan reads
+ * sizes from bp_execution.desc. Core caches the plan by class. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* results are bitwise the same from run to run */
 /* In an ANY_SIZE plan, workspace_bytes applies only to the sizes that plan_create received.

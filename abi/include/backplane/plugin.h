@@ -8,6 +8,7 @@
 #include "external.h"
 #include "graph.h"
 #include "native.h"
+#include "pack.h"
 #include "peer.h"
 
 /* The host's table. Role: table; outlives the plugin instance. Some parts of the ABI are the same
@@ -176,8 +177,9 @@ BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 /* "bp.graph" version 1, per device, is in graph.h. */
 /* "bp.peer" version 1, per device, is in peer.h. */
 /* "bp.external" version 1, per device, is in external.h. */
+/* "bp.pack" version 1, per device, is in pack.h. */
 
 /* Names that are reserved for later interfaces: bp.collective bp.kernel bp.subgraph bp.callback
- * bp.progress bp.pool bp.pack, and the host's bp.host.parallel. */
+ * bp.progress bp.pool, and the host's bp.host.parallel. */
 
 #endif

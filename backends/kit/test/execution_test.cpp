@@ -68,7 +68,7 @@ TEST_F(PlanClass, DensenessIsKeptWhereThePlanHadIt) {
   const auto matrix = [](Op& op) { op.in[0] = op.in[1] = op.out[0] = view({2, 2}); };
   const auto with_pitch = [&](Op& op) { matrix(op), op.in[0].strides[0] = 3; };
   EXPECT_EQ(execute_changed(matrix, with_pitch), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("packed operands"));
+  EXPECT_THAT(error.message, HasSubstr("dense operands"));
   EXPECT_EQ(execute_changed(with_pitch, with_pitch), BP_OK) << error.message;
   EXPECT_EQ(execute_changed(with_pitch, [&](Op& op) { op.in[0].strides[0] = 4; }), BP_OK) << error.message;
 }

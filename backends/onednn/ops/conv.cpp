@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct
 // convolution in the layouts that oneDNN prefers. Inputs are therefore reordered into the plan's
-// workspace, and the output is reordered from the workspace. Winograd is never chosen, because it
-// is less accurate.
+// workspace, and the output is reordered from the workspace. Packed weights need no reorder. Winograd
+// is never chosen, because it is less accurate.
 #include <optional>
 
 #include "ops/operators.hpp"
+#include "ops/packed_weights.hpp"
 #include "ops/vector_loop.hpp"
 #include "runtime/primitive.hpp"
 #include "runtime/threads.hpp"
@@ -48,11 +49,14 @@ struct Roles {
 };
 
 struct Conv {
+  // If `packed` is true, the second operand already has the layout that oneDNN prefers.
   template <class Desc>
   Conv(const dnnl::primitive& made, const Desc& desc, const Roles& roles, const std::array<Md, 4>& given,
-       const std::array<Md, 3>& wanted, VectorKernel last)
-      : first(given[0], wanted[0], false, workspace_bytes),
-        second(given[1], wanted[1], false, workspace_bytes),
+       const std::array<Md, 3>& wanted, VectorKernel last, bool packed = false)
+      : plain_second(given[1]),
+        wanted_second(wanted[1]),
+        first(given[0], wanted[0], false, workspace_bytes),
+        second(packed ? wanted[1] : given[1], wanted[1], false, workspace_bytes),
         out(given[2], wanted[2], true, workspace_bytes),
         has_bias(!given[3].is_zero()),
         activation{last, kCostlyGrain},
@@ -81,6 +85,7 @@ struct Conv {
     if (activation.kernel != nullptr) run_contiguous(activation, call.out().data, call.out());
   }
 
+  Md plain_second, wanted_second;
   uint64_t workspace_bytes = 0;
   Reordered first, second, out;
   bool has_bias;
@@ -135,6 +140,7 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const auto md = [&](const bp_tensor_desc& view, bool weights) {
     return dense_md(view, attributes.groups, weights, transposed);
   };
+  const bool packed = rules::is_packed(desc.inputs[1]);
   const Md a = md(desc.inputs[0], false), b = md(desc.inputs[1], !by_weight), y = md(desc.outputs[0], by_weight);
   Md bias;
   if (desc.input_count > 2 && desc.inputs[2].dtype != 0) {
@@ -155,18 +161,18 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   if (op == BP_OP_CONV) {
     const auto made = forward_of(b, bias, y);
     if (!made) return nullptr;
-    return std::make_shared<Conv>(dnnl::convolution_forward(made), made,
-                                  Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
-                                  std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation);
+    return std::make_shared<Conv>(
+        dnnl::convolution_forward(made), made, Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
+        std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation, packed);
   }
   if (transposed) {
     const auto made = dnnl_api::describe<dnnl::deconvolution_forward>(
         engine(), strict, dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any_layout(a),
         any_layout(b), bias, any_layout(y), strides, dilations, begin, end);
     if (!made) return nullptr;
-    return std::make_shared<Conv>(dnnl::deconvolution_forward(made), made,
-                                  Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
-                                  std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation);
+    return std::make_shared<Conv>(
+        dnnl::deconvolution_forward(made), made, Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
+        std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation, packed);
   }
   const auto forward = forward_of(y, Md(), b);
   if (!forward) return nullptr;
@@ -179,7 +185,8 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
       given, std::array<Md, 3>{made.src_desc(), made.diff_dst_desc(), made.diff_weights_desc()}, activation);
 }
 
-Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
+// Creates the state of a plan, or returns the reason why the plugin does not support the call.
+Status make_state(const CheckedDesc& checked, std::shared_ptr<const Conv>& state) {
   const bp_op_desc& desc = checked.desc;
   const char* name = checked.op->name;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
@@ -205,10 +212,8 @@ Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
     }
   }
   try {
-    std::shared_ptr<const Conv> state = make(checked);
+    state = make(checked);
     if (state == nullptr) return unsupported_here("this combination of shapes and dtypes");
-    prepared.workspace_bytes = state->workspace_bytes;
-    prepared.state = std::move(state);
   } catch (const dnnl::error& failure) {
     if (failure.status == dnnl_invalid_arguments) {
       return invalid_argument(name, ": the shapes do not match the window; see the operator's documentation");
@@ -218,6 +223,26 @@ Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
+Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
+  std::shared_ptr<const Conv> state;
+  if (Status status = make_state(checked, state); !status.ok()) return status;
+  prepared.workspace_bytes = state->workspace_bytes;
+  prepared.state = std::move(state);
+  return {};
+}
+
+// Prepares the packing of the weights. The gradient of the weights has no weights among its inputs.
+Status pack_conv(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared) {
+  if (input != 1 || checked.desc.op == BP_OP_CONV_BWD_WEIGHT) return prefers_plain(checked, input);
+  std::shared_ptr<const Conv> state;
+  if (Status status = make_state(checked, state); !status.ok()) return status;
+  try {
+    return prepare_packing(checked, input, state->plain_second, state->wanted_second, Type::f32, prepared);
+  } catch (const dnnl::error& failure) {
+    return status_of(failure, checked.op->name);
+  }
+}
+
 }  // namespace
 
 void add_conv(Kernels& kernels) {
@@ -225,7 +250,7 @@ void add_conv(Kernels& kernels) {
   // padding. The product of padding and an infinity is NaN, and this NaN reaches outputs whose
   // window does not contain the infinity.
   for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
-    kernels.add(op, BP_F32, {.run = run_conv, .dense = true, .prepare = prepare_conv});
+    kernels.add(op, BP_F32, {.run = run_conv, .dense = true, .prepare = prepare_conv, .pack = pack_conv});
   }
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator matmul. The GEMM of ops/gemm.cpp computes any size. A recurring size of f32, bf16 or
-// 8-bit integers uses a oneDNN primitive that is created for this size.
+// 8-bit integers uses a oneDNN primitive that is created for this size. So does a right operand that
+// is packed in the layout that oneDNN prefers.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>
+#include <optional>
 
 #include "ops/gemm.hpp"
 #include "ops/operators.hpp"
+#include "ops/packed_weights.hpp"
 #include "runtime/primitive.hpp"
 #include "runtime/threads.hpp"
 
@@ -227,8 +230,60 @@ void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {
 // one column, memory bandwidth limits the speed, and this GEMM reaches the limit.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
+// Returns the product of a matmul whose right operand is one matrix, or has been packed as one. If the
+// matrices of a batch share the right operand, the rows of all of them multiply it.
+std::optional<Product> packable_product(const bp_op_desc& desc) {
+  const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
+  Product product{1, b.shape[b.rank - 2], b.shape[b.rank - 1], type_of(a.dtype), type_of(b.dtype), type_of(out.dtype)};
+  for (uint32_t d = 0; d + 1 < a.rank; ++d) product.rows *= a.shape[d];
+  const bool shared = rules::is_packed(b) || std::all_of(b.strides, b.strides + b.rank - 2, [&](const int64_t& stride) {
+                        return stride == 0 || b.shape[&stride - b.strides] == 1;
+                      });
+  const bool exact = a.dtype != BP_I8 || product.depth <= kExactDepthOfI8;
+  if (!shared || !exact || product.rows == 0) return std::nullopt;
+  return product;
+}
+
+Status pack_right(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared) {
+  const std::optional<Product> product = packable_product(checked.desc);
+  if (input != 1 || !product) return prefers_plain(checked, input);
+  // One row reads each element of the weights once. The GEMM of ops/gemm.cpp does so faster than oneDNN, but
+  // accepts no layout of oneDNN. Weights that are packed for more rows also serve one row.
+  if (product->rows == 1 && !rules::is_packed(checked.desc.inputs[1])) return prefers_plain(checked, input);
+  try {
+    const auto made = describe_packed(*product);
+    if (!made) return prefers_plain(checked, input);
+    const Md plain({product->depth, product->cols}, product->weights, Dims{product->cols, 1});
+    return prepare_packing(checked, input, plain, made.weights_desc(), product->x, prepared);
+  } catch (const dnnl::error& failure) {
+    return status_of(failure, "matmul");
+  }
+}
+
+// Prepares a plan whose right operand is packed. The kit has compared its layout with pack_right's.
+Status prepare_packed(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  const std::optional<Product> product = packable_product(desc);
+  if (!product) return prefers_plain(checked, 1);
+  const bp_tensor_desc& a = desc.inputs[0];
+  if (!rules::is_dense(a) || (a.flags & BP_DESC_IMMEDIATE) != 0) prepared.stage_inputs |= 1u;
+  if (!rules::is_dense(desc.outputs[0])) prepared.stage_outputs |= 1u;
+  try {
+    const auto made = describe_packed(*product);
+    if (!made) return prefers_plain(checked, 1);
+    auto state = std::make_shared<Matmul>(made, false, team_size());
+    prepared.workspace_bytes = state->primitive.workspace_bytes();
+    prepared.state = std::move(state);
+    prepared.run = run;
+  } catch (const dnnl::error& failure) {
+    return status_of(failure, "matmul");
+  }
+  return {};
+}
+
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
+  if (rules::is_packed(desc.inputs[1])) return prepare_packed(checked, prepared);
   const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
   const auto empty = [](const bp_tensor_desc& view) {
     return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
@@ -295,7 +350,9 @@ bool exact_in_8_bits() {
 
 void add_matmul(Kernels& kernels) {
   const auto add = [&](uint32_t dtype, uint32_t second, Prepare for_size) {
-    if (gemm_supports(dtype)) kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_size});
+    if (!gemm_supports(dtype)) return;
+    const PreparePack pack = for_size == nullptr ? nullptr : pack_right;
+    kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_size, .pack = pack});
   };
   const Prepare in_8_bits = exact_in_8_bits() ? prepare : nullptr;
   add(BP_F32, BP_F32, prepare);

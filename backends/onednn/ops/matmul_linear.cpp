@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator linear. The GEMM of ops/gemm.cpp computes any size. A recurring size uses a oneDNN
-// primitive with bias, followed by a vector kernel for the activation.
+// primitive with bias, followed by a vector kernel for the activation. So do packed weights.
 #include "ops/gemm.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
+#include "ops/packed_weights.hpp"
 #include "ops/vector_loop.hpp"
 #include "runtime/primitive.hpp"
 #include "runtime/threads.hpp"
@@ -71,28 +72,58 @@ void run_any_size(const Call& call) {
   gemm(flat(call.in(0)), w, flat(call.out()), epilogue, *call.scratch);
 }
 
+// Returns the product of a linear. With an activation, its output is f32 sums.
+Product product_of(const CheckedDesc& checked) {
+  const bp_op_desc& desc = checked.desc;
+  const bp_tensor_desc &x = desc.inputs[0], &w = desc.inputs[1];
+  const Type type = type_of(x.dtype);
+  const bool activated = checked.attributes.as<bp_linear_attributes>().activation != BP_ACTIVATION_NONE;
+  const bool has_bias = desc.input_count > 2 && desc.inputs[2].dtype != 0;
+  Product product{1, w.shape[1], w.shape[0], type, type, activated ? Type::f32 : type, has_bias ? type : Type::undef};
+  for (uint32_t d = 0; d + 1 < x.rank; ++d) product.rows *= x.shape[d];
+  return product;
+}
+
+Md plain_weights(const Product& product) {
+  return {{product.depth, product.cols}, product.weights, dnnl_api::Dims{1, product.depth}};
+}
+
+Status pack_linear(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared) {
+  const Product product = product_of(checked);
+  if (input != 1 || checked.desc.inputs[0].dtype == BP_F16 || product.rows == 0) return prefers_plain(checked, input);
+  // With one row of f32, the GEMM of ops/gemm.cpp is faster than oneDNN (docs/measurements/2026-11-24-pack.md).
+  const bool one_row = product.rows == 1 && product.x == Type::f32;
+  if (one_row && !rules::is_packed(checked.desc.inputs[1])) return prefers_plain(checked, input);
+  try {
+    const auto made = describe_packed(product);
+    if (!made) return prefers_plain(checked, input);
+    return prepare_packing(checked, input, plain_weights(product), made.weights_desc(), product.x, prepared);
+  } catch (const dnnl::error& failure) {
+    return status_of(failure, "linear");
+  }
+}
+
 Status prepare_linear(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const bp_tensor_desc &x = desc.inputs[0], &w = desc.inputs[1], &y = desc.outputs[0];
   const uint32_t activation = checked.attributes.as<bp_linear_attributes>().activation;
-  const bool has_bias = desc.input_count > 2 && desc.inputs[2].dtype != 0;
-  int64_t rows = 1;
-  for (uint32_t d = 0; d + 1 < x.rank; ++d) rows *= x.shape[d];
-  const int64_t cols = w.shape[0], depth = w.shape[1];
+  const Product product = product_of(checked);
+  const auto [rows, depth, cols, type, weights_type, sums, bias_type] = product;
   const bool has_terms = rows != 0 && cols != 0 && depth != 0;
-  prepared.any_size = x.dtype == BP_F16 || !has_terms || (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0;
-  prepared.specializable = x.dtype != BP_F16 && rows > 1 && cols > 1;
+  const bool packed = rules::is_packed(w);
+  prepared.any_size = !packed && (x.dtype == BP_F16 || !has_terms || (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0);
+  prepared.specializable = !packed && x.dtype != BP_F16 && rows > 1 && cols > 1;
   if (prepared.any_size) return {};
-  const Type type = type_of(x.dtype);
-  const bool wide = activation != BP_ACTIVATION_NONE && x.dtype != BP_F32;
-  const Type sums = wide ? Type::f32 : type;
+  const bool wide = sums != type;
   try {
     const TeamSize team(rows * cols * depth < kTeamWork ? 1 : team_size());
-    const Md bias = has_bias ? Md({1, cols}, type, dnnl_api::Dims{cols, 1}) : Md();
-    const auto made = dnnl_api::describe<dnnl::matmul>(
-        engine(), strict_attributes(), Md({rows, depth}, type, dnnl_api::Dims{depth, 1}),
-        Md({depth, cols}, type, dnnl_api::Dims{1, depth}), bias, Md({rows, cols}, sums, dnnl_api::Dims{cols, 1}));
+    const Md bias = product.bias_md();
+    const auto made = packed ? describe_packed(product)
+                             : dnnl_api::describe<dnnl::matmul>(
+                                   engine(), strict_attributes(), Md({rows, depth}, type, dnnl_api::Dims{depth, 1}),
+                                   plain_weights(product), bias, Md({rows, cols}, sums, dnnl_api::Dims{cols, 1}));
     if (!made) {
+      if (packed) return prefers_plain(checked, 1);
       prepared.any_size = true;
       return {};
     }
@@ -116,7 +147,8 @@ Status prepare_linear(const CheckedDesc& checked, Prepared& prepared) {
 void add_matmul_linear(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     if (!gemm_supports(dtype)) continue;
-    kernels.add(BP_OP_LINEAR, dtype, {.run = run_any_size, .dense = true, .prepare = prepare_linear});
+    kernels.add(BP_OP_LINEAR, dtype,
+                {.run = run_any_size, .dense = true, .prepare = prepare_linear, .pack = pack_linear});
   }
 }
 

@@ -47,7 +47,7 @@ void fill_frequencies(float* to, int64_t half, float base) {
   }
 }
 
-void run(const Call& call) {
+void run_rope(const Call& call) {
   const View &x = call.in(0), &position = call.in(1), &y = call.out();
   const int64_t elements = x.elements();
   if (elements == 0) return;
@@ -111,8 +111,9 @@ void add_rope(Kernels& kernels) {
   const RopeKernels steps = rope_kernels();
   if (steps.angles == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
-    kernels.add(BP_OP_ROPE, dtype,
-                {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<Rope>(Rope{steps, -1, {}})});
+    kernels.add(
+        BP_OP_ROPE, dtype,
+        {.run = run_rope, .dense = true, .prepare = prepare, .state = std::make_shared<Rope>(Rope{steps, -1, {}})});
   }
 }
 

@@ -17,10 +17,10 @@ namespace {
 
 using namespace kit;
 
-// Operands that are not contiguous are staged tile by tile. A tile has up to `kColumns` elements of
+// Operands that are not contiguous are staged tile by tile. A tile has up to `kChunk` elements of
 // one row. If an operand is contiguous across rows, a tile spans `kAcrossBytes` bytes of adjacent
 // rows, so that elements of the same page are used together.
-constexpr int64_t kColumns = 512;
+constexpr int64_t kChunk = 512;
 constexpr int64_t kAcrossBytes = 256;
 constexpr int64_t kTileBytes = 32 << 10;
 constexpr int64_t kShortRow = 1024;  // maximum size, in bytes, of rows that are prefetched
@@ -88,7 +88,7 @@ struct Tiling {
       return;
     }
     alignas(64) std::byte buffers[N][kTileBytes + kAcrossBytes * kPadBytes];
-    const int64_t columns = std::min(kColumns, kTileBytes / (lines * *std::max_element(bytes.begin(), bytes.end())));
+    const int64_t columns = std::min(kChunk, kTileBytes / (lines * *std::max_element(bytes.begin(), bytes.end())));
     for (int64_t i = 0; i < count; i += columns) {
       const int64_t length = std::min(columns, count - i);
       for (std::size_t k = 1; k < N; ++k) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <string>
+#include <vector>
 
 namespace backplane::onednn::dnnl_api {
 
@@ -97,5 +98,31 @@ inline Md any_layout(const Md& md) {
 }
 
 inline size_t bytes_of(const Md& md) { return md.get_size(); }
+
+// Returns numbers that describe a layout completely, except for the sizes and the data type. Returns
+// nothing for a layout that is not blocked.
+inline std::vector<int64_t> layout_numbers(const Md& md) {
+  std::vector<int64_t> numbers;
+  const auto add = [&](const auto* values, int count) { numbers.insert(numbers.end(), values, values + count); };
+#if DNNL_VERSION_MAJOR >= 3
+  if (md.get_format_kind() != dnnl::memory::format_kind::blocked) return {};
+  const Dims padded = md.get_padded_dims(), strides = md.get_strides(), blocks = md.get_inner_blks(),
+             order = md.get_inner_idxs();
+  add(padded.data(), static_cast<int>(padded.size()));
+  add(strides.data(), static_cast<int>(strides.size()));
+  add(blocks.data(), static_cast<int>(blocks.size()));
+  add(order.data(), static_cast<int>(order.size()));
+#else
+  if (md.data.format_kind != dnnl_blocked) return {};
+  const dnnl_blocking_desc_t& blocking = md.data.format_desc.blocking;
+  add(md.data.padded_dims, md.data.ndims);
+  add(blocking.strides, md.data.ndims);
+  add(blocking.inner_blks, blocking.inner_nblks);
+  add(blocking.inner_idxs, blocking.inner_nblks);
+  numbers.push_back(static_cast<int64_t>(md.data.extra.flags));
+  numbers.push_back(md.data.extra.compensation_mask);
+#endif
+  return numbers;
+}
 
 }  // namespace backplane::onednn::dnnl_api

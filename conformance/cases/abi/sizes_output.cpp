@@ -9,6 +9,7 @@
 #include "cases/runtime/external.hpp"
 #include "cases/runtime/graph.hpp"
 #include "cases/runtime/native.hpp"
+#include "cases/runtime/pack.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/health_check.hpp"
@@ -158,6 +159,16 @@ std::vector<OutputRole> roles() {
                        .external_type(device.get(), 0, static_cast<bp_external_type*>(bytes), error);
                  }),
                  kExternalExtension, kExternalSince});
+  all.push_back({"pack_create", BP_PACK_INFO_MIN_SIZE, sizeof(bp_pack_info),
+                 [](Context& context) -> OutputCall {
+                   auto scene = std::make_shared<PackScene>(context, packed_matmul({3, 4, 5}));
+                   return [=](void* bytes, bp_error* error) {
+                     auto* const info = static_cast<bp_pack_info*>(bytes);
+                     return scene->table.pack_create(scene->device.get(), &scene->desc.get(), kConstantInput, nullptr,
+                                                     info, error);
+                   };
+                 },
+                 kPackExtension, kPackSince});
   return all;
 }
 

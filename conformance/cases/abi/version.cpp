@@ -97,6 +97,8 @@ void tables_are_whole(Context& context) {
   if (graph != nullptr) is_as_long_as_its_version(context, "bp_graph_api", *static_cast<const bp_graph_api*>(graph));
   const void* peer = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_PEER, 1);
   if (peer != nullptr) is_as_long_as_its_version(context, "bp_peer_api", *static_cast<const bp_peer_api*>(peer));
+  const void* pack = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_PACK, 1);
+  if (pack != nullptr) is_as_long_as_its_version(context, "bp_pack_api", *static_cast<const bp_pack_api*>(pack));
   const void* external = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_EXTERNAL, 1);
   if (external != nullptr)
     is_as_long_as_its_version(context, "bp_external_api", *static_cast<const bp_external_api*>(external));

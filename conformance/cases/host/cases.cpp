@@ -13,6 +13,7 @@ void add_host_cases(Catalogue& catalogue) {
   add_host_sharing_cases(catalogue);
   add_host_native_cases(catalogue);
   add_host_graph_cases(catalogue);
+  add_host_pack_cases(catalogue);
   add_host_peer_cases(catalogue);
   add_host_external_cases(catalogue);
   add_host_order_cases(catalogue);

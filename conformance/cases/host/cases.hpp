@@ -13,6 +13,7 @@ void add_host_refusal_cases(Catalogue& catalogue);
 void add_host_sharing_cases(Catalogue& catalogue);
 void add_host_native_cases(Catalogue& catalogue);
 void add_host_graph_cases(Catalogue& catalogue);
+void add_host_pack_cases(Catalogue& catalogue);
 void add_host_peer_cases(Catalogue& catalogue);
 void add_host_external_cases(Catalogue& catalogue);
 void add_host_order_cases(Catalogue& catalogue);

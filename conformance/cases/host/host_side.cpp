@@ -84,11 +84,15 @@ HostCall::HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& input
   call.scalar_count = static_cast<uint32_t>(scalars.size());
 }
 
-bp_status HostCall::execute(HostSide& side, bp_error* error) {
+const bph_call& HostCall::current() {
   call.inputs = inputs.data();
   call.outputs = outputs.data();
   call.scalars = scalars.data();
-  return bph_execute(side.stream.get(), &call, error);
+  return call;
+}
+
+bp_status HostCall::execute(HostSide& side, bp_error* error) {
+  return bph_execute(side.stream.get(), &current(), error);
 }
 
 void HostCall::execute(Context& context, HostSide& side) {

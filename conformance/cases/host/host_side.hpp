@@ -44,6 +44,8 @@ HostSide& shared_host_side(Context& context);
 struct HostCall {
   HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& inputs, const std::vector<Bytes>& outputs,
            std::vector<uint64_t> scalar_bits);
+  // Returns the call, which refers to the current operands.
+  const bph_call& current();
   // Enqueues the call and returns the status.
   bp_status execute(HostSide& side, bp_error* error);
   // Enqueues the call. If the status is UNSUPPORTED, the case ends as not claimed. Any other error

@@ -29,6 +29,8 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_import_cases(catalogue);
   add_native_cases(catalogue);
   add_graph_cases(catalogue);
+  add_pack_cases(catalogue);
+  add_pack_refusal_cases(catalogue);
   add_peer_cases(catalogue);
   add_external_cases(catalogue);
   add_thread_state_cases(catalogue);

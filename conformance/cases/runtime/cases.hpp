@@ -31,6 +31,8 @@ void add_native_cases(Catalogue& catalogue);
 void add_native_wrap_cases(Catalogue& catalogue);
 void add_graph_cases(Catalogue& catalogue);
 void add_graph_refusal_cases(Catalogue& catalogue);
+void add_pack_cases(Catalogue& catalogue);
+void add_pack_refusal_cases(Catalogue& catalogue);
 void add_peer_cases(Catalogue& catalogue);
 void add_external_cases(Catalogue& catalogue);
 void add_external_semaphore_cases(Catalogue& catalogue);

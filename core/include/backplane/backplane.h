@@ -693,6 +693,9 @@ typedef struct bph_tensor {
 } bph_tensor;
 BP_STATIC_ASSERT(sizeof(bph_tensor) == 160, "bph_tensor is frozen");
 #define BPH_TENSOR_IMMEDIATE 1u /* inputs only: every element is `immediate`; strides are ignored */
+/* Inputs only: a packed operand, whose view bph_pack returned. strides[0] is its size in bytes, and
+ * strides[1] is the layout. Since: 0.3. */
+#define BPH_TENSOR_PACKED 2u
 
 /* DLPack 1.x. Tensors are shared and never copied. A tensor that cannot be shared is
  * UNSUPPORTED. */
@@ -795,6 +798,41 @@ typedef struct bph_support {
  * Errors: UNSUPPORTED, with a message that names the missing part; INVALID_ARGUMENT as for
  *         bph_execute; UNAVAILABLE (the fallback device cannot be opened). */
 BPH_API bp_status bph_device_supports(bph_device* device, const bph_call* call, bph_support* out, bp_error* error);
+
+/* ---- Packed operands ------------------------------------------------------------------------- */
+
+/* The memory of a packed operand. Role: output. */
+typedef struct bph_pack_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t bytes;     /* size of the packed operand */
+  uint64_t alignment; /* alignment in bytes of the packed operand's address, a power of two */
+} bph_pack_info;
+#define BPH_PACK_INFO_MIN_SIZE 24u
+BP_FROZEN_MIN(bph_pack_info, BPH_PACK_INFO_MIN_SIZE);
+
+/* Returns the memory that input `input` of a call needs in the layout that the plugin prefers if
+ * the input is constant. Views need shapes, strides and dtypes; buffers may be null, as in
+ * bph_device_supports. Other inputs may be packed.
+ * Errors: UNSUPPORTED if the plugin prefers the plain input, or does not implement the operator;
+ *         INVALID_ARGUMENT for an input that is not constant, because an output overlays it, and
+ *         for an input that is absent, packed, an immediate, of rank below 2 or without elements;
+ *         the errors of bph_device_supports.
+ * Since:  0.3. */
+BPH_API bp_status bph_pack_query(bph_device* device, const bph_call* call, uint32_t input, bph_pack_info* out,
+                                 bp_error* error);
+/* Packs input `input` of a call to `dst`, and returns the view to pass instead of that input in
+ * later calls, in *out. Only that input needs a buffer. The values at the time when the stream
+ * executes the packing count: later writes to the input do not change the packed operand. Nothing
+ * keeps the packed operand except the caller's buffer. A call with the packed view is UNSUPPORTED
+ * unless its plan reads this layout; other sizes, dtypes, attributes and operators may need their
+ * own packing. The message of the call then states both layouts.
+ * Errors: the errors of bph_pack_query; INVALID_ARGUMENT for a `dst` on another device, too small,
+ *         not aligned or overlapping the input, and for a stream that records a graph;
+ *         OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
+ * Since:  0.3. */
+BPH_API bp_status bph_pack(bph_stream* stream, const bph_call* call, uint32_t input, bph_buffer* dst,
+                           uint64_t dst_offset, bph_tensor* out, bp_error* error);
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 

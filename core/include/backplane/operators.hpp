@@ -32,22 +32,33 @@ typename OpRow<op>::Attributes attributes() noexcept {
   return detail::sized<typename OpRow<op>::Attributes>();
 }
 
+namespace detail {
+
+// Returns a call that refers to the given operands, attributes and scalars.
+inline bph_call make_call(const Stream& stream, uint32_t op, std::span<const bph_tensor> inputs,
+                          std::span<const bph_tensor> outputs, const void* attributes,
+                          std::span<const uint64_t> scalars, uint64_t flags) noexcept {
+  return {.struct_size = sizeof(bph_call),
+          .op = op,
+          .flags = flags | stream.call_flags(),
+          .attributes = attributes,
+          .inputs = inputs.data(),
+          .outputs = outputs.data(),
+          .scalars = scalars.data(),
+          .input_count = static_cast<uint32_t>(inputs.size()),
+          .output_count = static_cast<uint32_t>(outputs.size()),
+          .scalar_count = static_cast<uint32_t>(scalars.size()),
+          .hints = 0,
+          .scalar_tensors = nullptr};
+}
+
+}  // namespace detail
+
 // Executes any operator. The numbers of operands need not be known at compile time.
 inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tensor> inputs,
                     std::span<const bph_tensor> outputs, const void* attributes = nullptr,
                     std::span<const uint64_t> scalars = {}, uint64_t flags = 0) {
-  const bph_call call{.struct_size = sizeof(bph_call),
-                      .op = op,
-                      .flags = flags | stream.call_flags(),
-                      .attributes = attributes,
-                      .inputs = inputs.data(),
-                      .outputs = outputs.data(),
-                      .scalars = scalars.data(),
-                      .input_count = static_cast<uint32_t>(inputs.size()),
-                      .output_count = static_cast<uint32_t>(outputs.size()),
-                      .scalar_count = static_cast<uint32_t>(scalars.size()),
-                      .hints = 0,
-                      .scalar_tensors = nullptr};
+  const bph_call call = detail::make_call(stream, op, inputs, outputs, attributes, scalars, flags);
   detail::call(bph_execute, stream.get(), &call);
 }
 
@@ -56,18 +67,11 @@ inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tenso
 inline void execute_with_device_scalars(const Stream& stream, uint32_t op, std::initializer_list<bph_tensor> inputs,
                                         std::initializer_list<bph_tensor> outputs, const void* attributes,
                                         std::initializer_list<bph_tensor> scalars, uint64_t flags = 0) {
-  const bph_call call{.struct_size = sizeof(bph_call),
-                      .op = op,
-                      .flags = flags | stream.call_flags() | BP_OP_FLAG_DEVICE_SCALARS,
-                      .attributes = attributes,
-                      .inputs = std::data(inputs),
-                      .outputs = std::data(outputs),
-                      .scalars = nullptr,
-                      .input_count = static_cast<uint32_t>(inputs.size()),
-                      .output_count = static_cast<uint32_t>(outputs.size()),
-                      .scalar_count = static_cast<uint32_t>(scalars.size()),
-                      .hints = 0,
-                      .scalar_tensors = std::data(scalars)};
+  bph_call call =
+      detail::make_call(stream, op, {std::data(inputs), inputs.size()}, {std::data(outputs), outputs.size()},
+                        attributes, {}, flags | BP_OP_FLAG_DEVICE_SCALARS);
+  call.scalar_count = static_cast<uint32_t>(scalars.size());
+  call.scalar_tensors = std::data(scalars);
   detail::call(bph_execute, stream.get(), &call);
 }
 
@@ -77,6 +81,31 @@ inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph
                     std::initializer_list<uint64_t> scalars = {}, uint64_t flags = 0) {
   execute(stream, op, std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()), attributes,
           std::span(scalars.begin(), scalars.size()), flags);
+}
+
+// Packs input `index` of a call of `op` to a new buffer, and returns the operand to pass instead of
+// that input; see bph_pack. Other operands need no buffers. The caller keeps the packed operand,
+// because nothing else does. Throws UNSUPPORTED if the plugin prefers the plain input.
+inline Tensor pack(const Stream& stream, uint32_t op, uint32_t index, std::span<const bph_tensor> inputs,
+                   std::span<const bph_tensor> outputs, const void* attributes = nullptr, uint64_t flags = 0) {
+  bph_call call = detail::make_call(stream, op, inputs, outputs, attributes, {}, flags);
+  auto info = detail::sized<bph_pack_info>();
+  detail::call_later<decltype(bph_pack_query)>("bph_pack_query", stream.device(), &call, index, &info);
+  auto desc = detail::sized<bph_buffer_desc>();
+  desc.bytes = info.bytes;
+  desc.alignment = info.alignment;
+  desc.stream = stream.get();
+  auto buffer = std::make_shared<const Buffer>(stream.device(), desc);
+  bph_tensor packed{};
+  detail::call_later<decltype(bph_pack)>("bph_pack", stream.get(), &call, index, buffer->get(), uint64_t{0}, &packed);
+  return Tensor(std::move(buffer), packed);
+}
+
+// Overload for operands in braces: pack(stream, BP_OP_MATMUL, 1, {a, b}, {out}).
+inline Tensor pack(const Stream& stream, uint32_t op, uint32_t index, std::initializer_list<bph_tensor> inputs,
+                   std::initializer_list<bph_tensor> outputs, const void* attributes = nullptr, uint64_t flags = 0) {
+  return pack(stream, op, index, std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()),
+              attributes, flags);
 }
 
 namespace detail {

@@ -20,19 +20,20 @@ namespace {
                 BP_MAX_RANK)
         .with_op(row.id);
   }
-  if (tensor.flags > BPH_TENSOR_IMMEDIATE || tensor.reserved != 0 || tensor.alias != 0) {
+  if (tensor.flags > BPH_TENSOR_PACKED || tensor.reserved != 0 || tensor.alias != 0) {
     throw Error(
         BP_UNSUPPORTED,
-        "{}: {} {} has flags {:#x}, alias {} and reserved {:#x}; this library knows flags 0x1 and reserved 0, and an "
-        "alias only of an output without a buffer in bph_device_supports",
+        "{}: {} {} has flags {:#x}, alias {} and reserved {:#x}; this library knows one of the flags 0x1 and 0x2, "
+        "reserved 0, and an alias only of an output without a buffer in bph_device_supports",
         row.name, role, index, tensor.flags, tensor.alias, tensor.reserved)
         .with_op(row.id);
   }
   const auto* buffer = find_handle<Buffer>(tensor.buffer);
   if (buffer == nullptr) bad_handle(HandleType::buffer, tensor.buffer, row.name);
   if (buffer->device != &device) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: {} {} lies on {}, the stream is of {}; copy it there first", row.name, role,
-                index, buffer->device->name, device.name)
+    const bool packed = tensor.flags == BPH_TENSOR_PACKED;
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} {} {} {}, the stream is of {}; {} it there first", row.name, role, index,
+                packed ? "was packed on" : "lies on", buffer->device->name, device.name, packed ? "pack" : "copy")
         .with_op(row.id);
   }
   if (buffer->read_only && (device.operand_kinds >> buffer->kind & 1u) != 0) {
@@ -58,6 +59,15 @@ namespace {
       .with_op(row.id);
 }
 
+[[noreturn, gnu::cold]] void bad_alignment(const OpRow& row, const Device& device, const char* role, uint32_t index,
+                                           uint32_t alignment_log2) {
+  throw Error(BP_INVALID_ARGUMENT,
+              "{}: {} {} is packed and its address is aligned to {} bytes; {} needs {}: pass the view that bph_pack "
+              "returned",
+              row.name, role, index, uint64_t{1} << alignment_log2, device.name, device.full_alignment())
+      .with_op(row.id);
+}
+
 // Checks output `o`, which shares its buffer with operand `other`. The two views must be exactly
 // the same (in-place operation) or have no byte in common.
 void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Operands& operands) {
@@ -72,7 +82,10 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
   const bp_tensor_desc& out_view = entry.views[inputs + o];
   const bp_tensor_desc& view = entry.views[other];
   if (is_input && distance == 0 && same_elements(out_view, view)) return;
-  const Overlap overlap = views_overlap(out_view, dtype_bytes(out_view.dtype), view, dtype_bytes(view.dtype), distance);
+  // A packed operand has no strides, and each of its bytes counts.
+  const Overlap overlap = rules::is_packed(view) ? Overlap::yes
+                                                 : views_overlap(out_view, dtype_bytes(out_view.dtype), view,
+                                                                 dtype_bytes(view.dtype), distance);
   if (overlap == Overlap::no) return;
   throw Error(BP_INVALID_ARGUMENT,
               "{}: output {} {} {} {}, which starts {} bytes from it; use other memory, or the same view",
@@ -134,11 +147,11 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   const bool is_input = at < inputs;
   const bph_tensor& tensor = is_input ? call.inputs[at] : call.outputs[at - inputs];
   const bool may_alias = is_query && !is_input && tensor.buffer == nullptr;
-  if (tensor.flags > BPH_TENSOR_IMMEDIATE || tensor.reserved != 0 || tensor.rank > BP_MAX_RANK ||
+  if (tensor.flags > BPH_TENSOR_PACKED || tensor.reserved != 0 || tensor.rank > BP_MAX_RANK ||
       (tensor.alias != 0 && !may_alias)) {
     bad_tensor(row, device, tensor, is_input ? "input" : "output", is_input ? at : at - inputs);
   }
-  const bool immediate = tensor.flags != 0;
+  const bool immediate = tensor.flags == BPH_TENSOR_IMMEDIATE;
   uint32_t alignment = BP_MAX_ALIGNMENT_LOG2;
   if (tensor.buffer == nullptr || immediate) {
     operands.at[at] = {nullptr, 0, immediate ? tensor.immediate & value_mask(tensor.dtype) : 0};
@@ -152,6 +165,9 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
     alignment = static_cast<uint32_t>(std::countr_zero(tensor.offset | (uint64_t{1} << buffer->alignment_log2)));
     operands.at[at] = {buffer->plugin_buffer, buffer->plugin_offset + tensor.offset, 0};
     operands.buffers[at] = buffer;
+    if (tensor.flags == BPH_TENSOR_PACKED && alignment < device.full_alignment_log2) {
+      bad_alignment(row, device, is_input ? "input" : "output", is_input ? at : at - inputs, alignment);
+    }
   }
   view.dtype = tensor.dtype;
   view.rank = tensor.rank;
@@ -219,19 +235,23 @@ Descriptor describe(const OpRow& row, const Device& device, const bph_call& call
   return key;
 }
 
-void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands) {
+void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands, uint32_t at) {
   const uint32_t inputs = entry.desc.input_count;
-  for (uint32_t i = 0; i < inputs + entry.desc.output_count; ++i) {
-    const Extent& extent = entry.operands[i].extent;
-    if (extent.hi == 0) continue;
-    const bool is_input = i < inputs;
-    const Buffer* buffer = operands.buffers[i];
-    const bph_tensor& tensor = is_input ? call.inputs[i] : call.outputs[i - inputs];
-    const uint64_t start = tensor.offset + static_cast<uint64_t>(extent.lo);
-    const uint64_t span = static_cast<uint64_t>(extent.hi) - static_cast<uint64_t>(extent.lo);
-    if (buffer == nullptr || start > buffer->bytes || span > buffer->bytes - start) {
-      bad_bounds(*entry.row, tensor, is_input ? "input" : "output", is_input ? i : i - inputs, extent);
-    }
+  const Extent& extent = entry.operands[at].extent;
+  if (extent.hi == 0) return;
+  const bool is_input = at < inputs;
+  const Buffer* buffer = operands.buffers[at];
+  const bph_tensor& tensor = is_input ? call.inputs[at] : call.outputs[at - inputs];
+  const uint64_t start = tensor.offset + static_cast<uint64_t>(extent.lo);
+  const uint64_t span = static_cast<uint64_t>(extent.hi) - static_cast<uint64_t>(extent.lo);
+  if (buffer == nullptr || start > buffer->bytes || span > buffer->bytes - start) {
+    bad_bounds(*entry.row, tensor, is_input ? "input" : "output", is_input ? at : at - inputs, extent);
+  }
+}
+
+void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands) {
+  for (uint32_t i = 0; i < entry.desc.input_count + entry.desc.output_count; ++i) {
+    check_bounds(entry, call, operands, i);
   }
 }
 
@@ -268,6 +288,7 @@ void resolve_scalars(const Device& device, const PlanEntry& entry, const bph_cal
 void check_overlaps(const PlanEntry& entry, const Operands& operands) {
   const uint32_t inputs = entry.desc.input_count;
   for (uint32_t o = inputs; o < inputs + entry.desc.output_count; ++o) {
+    if (operands.buffers[o] == nullptr) continue;
     for (uint32_t i = 0; i < o; ++i) {
       if (operands.buffers[i] == operands.buffers[o]) check_overlap(entry, o - inputs, i, operands);
     }

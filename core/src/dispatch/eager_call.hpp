@@ -4,6 +4,7 @@
 
 #include <backplane/backplane.h>
 
+#include <algorithm>
 #include <backplane/rules/canonical.hpp>
 
 #include "dispatch/descriptor.hpp"
@@ -65,6 +66,13 @@ inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inp
 // other operators core first copies an input that an output overlays.
 inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
 
+// Returns whether an input is packed. Such a call runs on no fallback device, which does not know the
+// layout. The call obeys the limits of describe().
+inline bool has_packed(const bph_call& call) noexcept {
+  return std::any_of(call.inputs, call.inputs + CallCounts::of(call).inputs,
+                     [](const bph_tensor& input) { return input.flags == BPH_TENSOR_PACKED; });
+}
+
 // Converts a call whose struct_size differs from this library's struct. Throws if the size is
 // illegal or the call uses unknown fields.
 bph_call read_call(const bph_call& given, const char* function);
@@ -76,6 +84,8 @@ Descriptor describe(const OpRow& row, const Device& device, const bph_call& call
 
 // Throws unless each view is within its buffer.
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);
+// Throws unless the view of operand `at` is within its buffer.
+void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands, uint32_t at);
 
 // Resolves the scalars of a call with BP_OP_FLAG_DEVICE_SCALARS, and adds their buffers to
 // `operands`. Throws unless each scalar is a value of the right dtype in an operand's memory, and

@@ -105,7 +105,7 @@ template <bool kOutput>
   const bph_tensor& out = call.outputs[0];
   const bph_tensor& first = counts.inputs != 0 ? call.inputs[0] : out;
   const uint32_t set = stream_cache_set(call.op, out.rank, out.shape, first.rank, first.shape,
-                                        first.flags != 0 ? kNoStrides : first.strides);
+                                        first.flags == BPH_TENSOR_IMMEDIATE ? kNoStrides : first.strides);
   shares = shares_buffers(call, counts);
   return stream.device->plans.find(stream.plan_cache, set, [&](const PlanEntry& entry) {
     if ((call.op ^ entry.desc.op) | (call.flags ^ entry.call_flags) |
@@ -149,7 +149,7 @@ template <bool kOutput>
     check_bounds(entry, call, operands);
     return &entry;
   } catch (const Error& error) {
-    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
+    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED || has_packed(call)) throw;
   }
   const Ref<PlanEntry> checked = PlanEntry::create(device, key);
   check_bounds(*checked, call, operands);

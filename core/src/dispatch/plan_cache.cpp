@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <backplane/rules/since.hpp>
+#include <bit>
 
 #include "base/error.hpp"
 #include "composite/program.hpp"
@@ -15,13 +16,20 @@
 
 namespace backplane::core {
 
+uint32_t packed_inputs(const bp_op_desc& desc) noexcept {
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < desc.input_count; ++i) mask |= rules::is_packed(desc.inputs[i]) ? 1u << i : 0;
+  return mask;
+}
+
 namespace {
 
 uint64_t hash_bytes(const void* data, size_t bytes) noexcept { return XXH3_64bits(data, bytes); }
 uint64_t hash_of(const Descriptor& key) noexcept { return hash_bytes(key.data(), key.bytes()); }
 
 // Writes the class of a descriptor to `out`: the head, the attributes, and two words per view. The
-// first word contains the fields from dtype to alias, and the second is the view class.
+// first word contains the fields from dtype to alias, and the second is the view class. A packed view
+// is fixed in its class, so the whole view is written.
 uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   DescriptorHead head = entry.head();
   head.no_native = 0;
@@ -33,6 +41,11 @@ uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   count += attributes;
   const auto add = [&](const bp_tensor_desc& view) {
     static_assert(offsetof(bp_tensor_desc, shape) == sizeof(uint64_t));
+    if (rules::is_packed(view)) {
+      std::memcpy(out + count, &view, sizeof(view));
+      count += PlanClass::kViewWords;
+      return;
+    }
     std::memcpy(&out[count++], &view, sizeof(uint64_t));
     out[count++] = view_class(view);
   };
@@ -46,7 +59,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   bph_tensor tensor = {};
   tensor.dtype = view.dtype;
   tensor.rank = view.rank;
-  tensor.flags = static_cast<uint8_t>(view.flags & BP_DESC_IMMEDIATE);
+  tensor.flags = static_cast<uint8_t>(view.flags & (BP_DESC_IMMEDIATE | BP_DESC_PACKED));
   tensor.hints = static_cast<uint8_t>(view.flags >> 8);
   uint64_t fields;
   std::memcpy(&fields, &tensor.dtype, sizeof(fields));
@@ -69,6 +82,16 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   throw error.with_op(row.id);
 }
 
+// Throws if an input is packed and core would have to change, stage or move it. Only a native plan reads
+// a packed operand.
+void require_plain(const Device& device, const PlanEntry& entry, const char* way) {
+  const uint32_t packed = packed_inputs(entry.desc);
+  if (packed == 0) return;
+  throw Error(BP_UNSUPPORTED, "{}: input {} of {} is packed, and {}; pass the plain operand", device.name,
+              std::countr_zero(packed), entry.row->name, way)
+      .with_op(entry.row->id);
+}
+
 // Throws if the descriptor is newer than the plugin's ABI version (rule 3 of docs/spec/growth.md).
 void require_age(const Device& device, const PlanEntry& entry) {
   const uint32_t since = rules::since_of(*entry.row, entry.desc, entry.desc.attributes);
@@ -81,6 +104,8 @@ void require_age(const Device& device, const PlanEntry& entry) {
       device.plugin->own->abi_version & 0xFFFFu)
       .with_op(entry.row->id);
 }
+
+constexpr const char* kDecomposed = "the call is decomposed into primitives, which read plain operands";
 
 }  // namespace
 
@@ -266,12 +291,21 @@ Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
       plan(*entry, specialize);
       return entry;
     } catch (const Error& error) {
-      if (error.status() != BP_UNSUPPORTED) throw;
+      if (error.status() != BP_UNSUPPORTED || packed_inputs(entry->desc) != 0) throw;
     }
   }
+  require_plain(device_, *entry, kDecomposed);
   entry->program = make_program(device_, *this, row, entry->desc, specialize);
   for (const Program::Step& step : entry->program->steps) entry->specializable |= step.entry->specializable;
   return entry;
+}
+
+void PlanCache::require_native(const PlanEntry& entry, const Descriptor& key) const {
+  require_age(device_, entry);
+  if (!has_program(key.row, entry.desc) || may_be_native(key)) return;
+  throw Error(BP_UNSUPPORTED, "{}: {} has nothing to pack, because {}; pass the plain operand", device_.name,
+              key.row.name, kDecomposed)
+      .with_op(key.row.id);
 }
 
 Ref<PlanEntry> PlanCache::make_planned(const Descriptor& key, bool specialize) {
@@ -310,9 +344,10 @@ bph_support PlanCache::query_support(const Descriptor& key) {
       const bp_plan_info info = plan_facts(device_, *entry);
       return support_of(*entry, info, info.workspace_bytes);
     } catch (const Error& error) {
-      if (!has_other_way || error.status() != BP_UNSUPPORTED) throw;
+      if (!has_other_way || error.status() != BP_UNSUPPORTED || packed_inputs(entry->desc) != 0) throw;
     }
   }
+  require_plain(device_, *entry, kDecomposed);
   return decomposed_support(*entry, check_program(device_, key.row, entry->desc));
 }
 
@@ -453,6 +488,11 @@ void PlanCache::plan(PlanEntry& entry, bool specialize) {
     const bp_status status =
         device_.api->plan_workspace(device_.handle, entry.plan->handle, &entry.desc, &entry.workspace_bytes, &error);
     if (status != BP_OK) throw Error::from_plugin(status, error, device_.name.c_str()).with_op(row.id);
+  }
+  if ((packed_inputs(entry.desc) & entry.plan->info.stage_inputs) != 0) {
+    throw Error(BP_INTERNAL, "{}: plan_create of {} requests staging of a packed operand; the plugin is nonconforming",
+                device_.name, row.name)
+        .with_op(row.id);
   }
   entry.direct = (entry.plan->info.stage_inputs | entry.plan->info.stage_outputs | entry.head().overlaid) == 0;
 }

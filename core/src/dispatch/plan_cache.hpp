@@ -103,6 +103,9 @@ class PlanEntry final : public Object {
   PlanEntry();
 };
 
+// Returns a mask of the inputs that are packed.
+uint32_t packed_inputs(const bp_op_desc& desc) noexcept;
+
 // Returns the properties that plan_create reports for a plan, without making the plan. Throws the
 // error of plan_create.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
@@ -132,7 +135,9 @@ class SupportResult final : public Object {
 // A class of descriptors and the plan that serves all of them.
 class PlanClass final : public Object {
  public:
-  static constexpr uint32_t kMaxWords = sizeof(DescriptorHead) / 8 + kMaxAttributeBytes / 8 + 2 * BP_MAX_OPERANDS * 2;
+  static constexpr uint32_t kViewWords = sizeof(bp_tensor_desc) / 8;
+  static constexpr uint32_t kMaxWords =
+      sizeof(DescriptorHead) / 8 + kMaxAttributeBytes / 8 + 2 * BP_MAX_OPERANDS * kViewWords;
   static Ref<PlanClass> create(const uint64_t* words, uint32_t count, Ref<Plan> plan);
 
   LruLinks<PlanClass> links;
@@ -229,6 +234,10 @@ class PlanCache {
     if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialize(entry);
     if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
+
+  // Throws UNSUPPORTED if the plugin must not receive the entry's descriptor, because the descriptor is
+  // newer than the plugin, or because a call would be decomposed without a request to the plugin.
+  void require_native(const PlanEntry& entry, const Descriptor& key) const;
 
   // Drops all entries. Each stream cache drops its entries at its next use.
   void clear() noexcept;

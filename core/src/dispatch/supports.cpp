@@ -16,7 +16,7 @@ bph_support supports(Device& device, const bph_call& given) {
   try {
     return device.plans.supports(key);
   } catch (const Error& error) {
-    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
+    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED || has_packed(call)) throw;
   }
   bph_support support = supports_on_fallback(device, call);
   support.path = BPH_PATH_FALLBACK;

@@ -121,6 +121,9 @@ def ops():
     tap.check("strided views are measured and summed up apart", all(row["device"]["measured"] for row in layouts["rows"]), layouts)
     both = document("bench ops --decomposed", "bench_ops", *short, "--shapes", shapes, "--decomposed", "--no-peers")
     tap.check("a composite says its path", [row["path"] for row in both["rows"]] == ["native", "native", "decomposed", "native"], both)
+    packed = document("bench ops --packed", "bench_ops", *short, "--shapes", shapes, "--packed", "--no-peers", "--filter", "matmul")
+    by = packed["rows"][0]["peers"]
+    tap.check("packed weights are measured", [peer["name"] for peer in by] == ["packed"] and by[0]["measured"] and by[0]["ratio"]["median"] > 0, packed)
     process = run("ops", "--list", "--filter", "bert_base")
     tap.check("bench ops --list", process.returncode == 0 and "bert_base/softmax" in process.stdout and "resnet50" not in process.stdout,
               shown(process))
@@ -220,6 +223,10 @@ def model():
     html = open(page, encoding="utf-8").read()
     tap.check("the page of models has charts and no reference to the outside", html.count("<svg") == 5 and "http" not in html
               and "<link" not in html and "gpt_decode" in html, html[:500])
+    packed = document("bench model --packed", "bench_model", *short, "--no-peers", "--packed", "--filter", "bert_layer")
+    by = packed["rows"][0]["peers"]
+    tap.check("a plugin that packs no weight of a model says so", [peer["name"] for peer in by] == ["packed"] and not by[0]["measured"]
+              and "plain" in by[0]["reason"], packed)
     process = run(*short, "--no-peers", "--steps", "2")
     tap.check("bench model for people", process.returncode == 0 and all(word in process.stdout for word in
               ("reference:0", "LATENCY", "bert_layer", "plans made", "2 steps of a GPT decode")), shown(process))

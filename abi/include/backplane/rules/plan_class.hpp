@@ -9,7 +9,8 @@
 
 namespace backplane::rules {
 
-// True if the view is near (BP_NEAR_LIMIT in ops.h).
+// True if the view is near (BP_NEAR_LIMIT in ops.h). The distances in a packed operand do not
+// count, because they depend on its layout.
 constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   constexpr uint64_t limit = BP_NEAR_LIMIT;
   bool empty = false;
@@ -22,12 +23,14 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   for (uint32_t d = 0; d < view.rank; ++d) {
     const auto extent = static_cast<uint64_t>(view.shape[d]);
     if (extent == 1) continue;
+    count *= extent;
+    if (count >= limit) return false;
+    if (is_packed(view)) continue;
     const uint64_t stride =
         view.strides[d] < 0 ? -static_cast<uint64_t>(view.strides[d]) : static_cast<uint64_t>(view.strides[d]);
     if (stride >= limit) return false;
-    count *= extent;
     reach += (extent - 1) * stride;
-    if (count >= limit || reach >= limit) return false;
+    if (reach >= limit) return false;
   }
   return true;
 }
@@ -48,13 +51,15 @@ inline constexpr uint64_t kClassFar = uint64_t{1} << 33;
 constexpr uint64_t view_class(const bp_tensor_desc& view) noexcept {
   uint64_t classes = (is_dense(view) ? kClassDense : 0) | (is_near(view) ? 0 : kClassFar);
   for (uint32_t d = 0; d < view.rank; ++d) {
-    classes |= static_cast<uint64_t>(dim_class(view.shape[d], view.strides[d])) << 4 * d;
+    classes |= static_cast<uint64_t>(dim_class(view.shape[d], is_packed(view) ? 0 : view.strides[d])) << 4 * d;
   }
   return classes;
 }
 
-// True if an any-size plan for `a` may serve the shape and strides of `b`.
-constexpr bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
+// True if an any-size plan for `a` may serve the shape and strides of `b`. The shape and the
+// strides of a packed operand are fixed.
+inline bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
+  if (is_packed(a) || is_packed(b)) return is_packed(a) && is_packed(b) && same_elements(a, b);
   return a.rank == b.rank && view_class(a) == view_class(b);
 }
 

@@ -47,6 +47,7 @@ struct TraceDevice : WrappedDevice {
   void forget(const bp_event* event);
   void forget(const bp_plan* plan);
   void forget(const bp_graph*) {}
+  void forget(const bp_pack*) {}
   void forget(const bp_semaphore*) {}  // the trace keeps no state of semaphores
 
  private:

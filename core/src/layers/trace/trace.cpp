@@ -26,6 +26,7 @@ constexpr const char* category_of(Slot slot) {
       return "op";
     case Slot::plan_create:
     case Slot::plan_workspace:
+    case Slot::pack_create:
       return "plan";
     case Slot::graph_begin:
     case Slot::graph_end:
@@ -35,6 +36,7 @@ constexpr const char* category_of(Slot slot) {
     case Slot::copy_in:
     case Slot::copy_out:
     case Slot::peer_copy:
+    case Slot::pack_execute:
       return "copy";
     case Slot::buffer_create:
     case Slot::buffer_map:
@@ -82,6 +84,13 @@ void add_request(At<Slot::plan_create>, TraceEvent& event, const bp_op_desc* des
                  bp_error*) {
   char room[32];
   event.arg("operator", op_name(desc->op, room)).arg("made", out != nullptr ? "plan" : "answer only");
+  add_operator(event, *desc);
+}
+void add_request(At<Slot::pack_create>, TraceEvent& event, const bp_op_desc* desc, uint32_t input, bp_pack** out,
+                 bp_pack_info*, bp_error*) {
+  char room[32];
+  event.arg("operator", op_name(desc->op, room)).arg("input", uint64_t{input});
+  event.arg("made", out != nullptr ? "pack" : "answer only");
   add_operator(event, *desc);
 }
 void add_request(At<Slot::buffer_create>, TraceEvent& event, const bp_buffer_desc* desc, bp_buffer**, bp_error*) {
@@ -166,6 +175,11 @@ void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device,
 void add_result(At<Slot::stream_wrap>, TraceEvent& event, TraceDevice& device, Track, double, const bp_native_handle*,
                 bp_stream** out, bp_error*) {
   event.arg("stream", uint64_t{device.stream_track(*out).line});
+}
+
+void add_result(At<Slot::pack_create>, TraceEvent& event, TraceDevice&, Track, double, const bp_op_desc*, uint32_t,
+                bp_pack**, bp_pack_info* info, bp_error*) {
+  if (info != nullptr) event.arg("bytes", info->bytes);
 }
 
 void add_result(At<Slot::graph_end>, TraceEvent& event, TraceDevice&, Track, double, bp_stream*, bp_graph**,
@@ -256,6 +270,7 @@ constexpr const char* destroy_of(const bp_buffer*) { return "buffer_destroy"; }
 constexpr const char* destroy_of(const bp_stream*) { return "stream_destroy"; }
 constexpr const char* destroy_of(const bp_event*) { return "event_destroy"; }
 constexpr const char* destroy_of(const bp_plan*) { return "plan_destroy"; }
+constexpr const char* destroy_of(const bp_pack*) { return "pack_destroy"; }
 constexpr const char* destroy_of(const bp_graph*) { return "graph_destroy"; }
 constexpr const char* destroy_of(const bp_semaphore*) { return "semaphore_destroy"; }
 

@@ -74,6 +74,7 @@ inline const char* noun_of(const bp_event*) { return "event"; }
 inline const char* noun_of(const bp_plan*) { return "plan"; }
 inline const char* noun_of(const bp_graph*) { return "graph"; }
 inline const char* noun_of(const bp_semaphore*) { return "semaphore"; }
+inline const char* noun_of(const bp_pack*) { return "pack"; }
 
 class Call {
  public:
@@ -233,6 +234,11 @@ inline void destroy(const Call& call, bp_plan* made) { call.next().plan_destroy(
 inline void destroy(const Call& call, bp_semaphore* made) {
   const auto table = call.device().owner.inner_interface<bp_external_api>(call.inner());
   if (table.semaphore_destroy != nullptr) table.semaphore_destroy(call.inner(), made);
+}
+
+inline void destroy(const Call& call, bp_pack* made) {
+  const auto table = call.device().owner.inner_interface<bp_pack_api>(call.inner());
+  if (table.pack_destroy != nullptr) table.pack_destroy(call.inner(), made);
 }
 
 inline void destroy(const Call& call, bp_graph* made) {

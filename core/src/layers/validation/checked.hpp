@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/ref.hpp"
+#include "base/strided_view.hpp"
 #include "layers/validation/ledger.hpp"
 #include "layers/wrap.hpp"
 
@@ -76,6 +77,12 @@ struct CheckedEvent {
   std::shared_ptr<CheckedGraph> graph;  // capture in which the event was last recorded
 
   bool recording() const noexcept { return (records & 1) != 0; }
+};
+
+struct CheckedPack {
+  Extent plain = {};  // the bytes of the plain operand, relative to its element 0
+  uint64_t packed_bytes = 0;
+  uint32_t calls = 0;
 };
 
 struct CheckedSemaphore {
@@ -146,6 +153,7 @@ struct CheckedDevice : WrappedDevice {
   Objects<bp_plan, CheckedPlan> plans;
   Objects<bp_graph, std::shared_ptr<CheckedGraph>> graphs;
   Objects<bp_semaphore, CheckedSemaphore> semaphores;
+  Objects<bp_pack, CheckedPack> packs;
   std::vector<uint64_t> enabled;  // the serial numbers of peers that peer_enable enabled
 
   Objects<bp_buffer, CheckedBuffer>& of(const bp_buffer*) { return buffers; }
@@ -154,6 +162,7 @@ struct CheckedDevice : WrappedDevice {
   Objects<bp_plan, CheckedPlan>& of(const bp_plan*) { return plans; }
   Objects<bp_graph, std::shared_ptr<CheckedGraph>>& of(const bp_graph*) { return graphs; }
   Objects<bp_semaphore, CheckedSemaphore>& of(const bp_semaphore*) { return semaphores; }
+  Objects<bp_pack, CheckedPack>& of(const bp_pack*) { return packs; }
 };
 
 struct CheckedPlugin : WrappedPlugin {

@@ -30,9 +30,9 @@ void check_view(const Call& call, const char* role, uint32_t index, const bp_ten
                   view.rank, view.shape[d], view.strides[d], d);
     }
   }
-  if ((view.flags & ~(BP_DESC_IMMEDIATE | BP_DESC_HINTS)) != 0) {
-    call.refuse(rule::kUnknownValue, "{} {} has flags {:#x}; BP_DESC_IMMEDIATE is the only known flag", role, index,
-                view.flags);
+  if ((view.flags & ~(BP_DESC_IMMEDIATE | BP_DESC_PACKED | BP_DESC_HINTS)) != 0) {
+    call.refuse(rule::kUnknownValue, "{} {} has flags {:#x}; the known flags are BP_DESC_IMMEDIATE and BP_DESC_PACKED",
+                role, index, view.flags);
   }
   if (view.alignment_log2 > BP_MAX_ALIGNMENT_LOG2) {
     call.refuse(rule::kViewAlignment, "{} {} states 2^{} bytes; state at most 2^{}", role, index, view.alignment_log2,
@@ -150,7 +150,7 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
     if (same_bytes(view, expected)) continue;
     if (!any_size || view.dtype != expected.dtype || view.rank != expected.rank || view.flags != expected.flags ||
         view.alignment_log2 != expected.alignment_log2 || view.alias != expected.alias ||
-        view_class(view) != view_class(expected)) {
+        !rules::same_class(view, expected)) {
       call.refuse(rule::kPlanIdentity, "{} {} differs from the plan's{}; make a plan for it", role, index,
                   any_size ? " in more than its sizes" : ", which serves one descriptor");
     }

@@ -127,8 +127,8 @@ class ExecutionCheck {
     const auto distance = static_cast<int64_t>(other.operand->offset - output.operand->offset);
     if (distance + other.extent.lo >= output.extent.hi || distance + other.extent.hi <= output.extent.lo) return;
     if (!other.output && in_place(output, other)) return;
-    if (views_overlap(*output.view, dtype_bytes(output.view->dtype), *other.view, dtype_bytes(other.view->dtype),
-                      distance) != Overlap::no) {
+    if (rules::is_packed(*other.view) || views_overlap(*output.view, dtype_bytes(output.view->dtype), *other.view,
+                                                       dtype_bytes(other.view->dtype), distance) != Overlap::no) {
       call_.refuse(
           rule::kOperandOverlap,
           "output {} shares bytes with {} {}, which starts {} bytes from it; use other memory, or state the alias",

@@ -6,6 +6,7 @@
 #include "layers/validation/graph.hpp"
 #include "layers/validation/memory.hpp"
 #include "layers/validation/native.hpp"
+#include "layers/validation/pack.hpp"
 #include "layers/validation/peer.hpp"
 #include "layers/validation/plans.hpp"
 #include "layers/validation/streams.hpp"
@@ -134,13 +135,13 @@ void close(bp_device* handle) {
     {
       const std::lock_guard lock(device.mutex);
       if (device.buffers.size() + device.streams.size() + device.events.size() + device.plans.size() +
-              device.graphs.size() + device.semaphores.size() !=
+              device.graphs.size() + device.packs.size() + device.semaphores.size() !=
           0) {
         call.refuse(rule::kCloseLast,
-                    "{} buffers, {} streams, {} events, {} plans, {} graphs and {} semaphores are alive; destroy them, "
-                    "then close",
+                    "{} buffers, {} streams, {} events, {} plans, {} graphs, {} packs and {} semaphores are alive; "
+                    "destroy them, then close",
                     device.buffers.size(), device.streams.size(), device.events.size(), device.plans.size(),
-                    device.graphs.size(), device.semaphores.size());
+                    device.graphs.size(), device.packs.size(), device.semaphores.size());
       }
     }
     LiveDevices::instance().remove(handle);
@@ -204,6 +205,7 @@ const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object*
   splice_graph(*made);
   splice_peer(*made);
   splice_external(*made);
+  splice_pack(*made);
   LiveDevices::instance().add(made.get());
   return &made.release()->table;
 }

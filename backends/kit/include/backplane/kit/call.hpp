@@ -18,6 +18,7 @@ struct View {
   int64_t strides[BP_MAX_RANK] = {};
   uint64_t immediate = 0;  // value of an immediate; `data` points to this field
   bool is_immediate = false;
+  bool is_packed = false;  // `data` points to the layout that KernelSpec::pack made; strides state its size and number
 
   template <class T>
   T* as() const {

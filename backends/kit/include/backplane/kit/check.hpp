@@ -37,8 +37,15 @@ inline KernelDtypes kernel_dtypes(const OpInfo& op, const bp_op_desc& desc) {
   return {t, index ? desc.inputs[op.dtype_rule == BP_RULE_GATHER].dtype : output ? result : t};
 }
 
-// Checks a descriptor, except for the properties that depend on the plugin.
-inline Status check_desc(const bp_op_desc* given, CheckedDesc& out) {
+inline Status packed_unread(const CheckedDesc& checked, uint32_t input) {
+  return unsupported(checked.op->name, ": input ", input, " is packed, and this plugin's ", checked.op->name, " on ",
+                     dtype_name(checked.dtypes.first), " reads only plain operands; pass the plain operand")
+      .with_op(checked.desc.op);
+}
+
+// Checks a descriptor, except for the properties that depend on the plugin. If `packed` is false, the
+// plugin reads no packed operands.
+inline Status check_desc(const bp_op_desc* given, CheckedDesc& out, bool packed = false) {
   Status status = read_input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc", out.desc);
   if (!status.ok()) return status;
   bp_op_desc& desc = out.desc;
@@ -53,6 +60,9 @@ inline Status check_desc(const bp_op_desc* given, CheckedDesc& out) {
   }
   out.dtypes = kernel_dtypes(*out.op, desc);
   out.mixed = rules::mixed_of(desc);
+  for (uint32_t i = 0; !packed && i < desc.input_count; ++i) {
+    if (rules::is_packed(desc.inputs[i])) return packed_unread(out, i);
+  }
   return {};
 }
 

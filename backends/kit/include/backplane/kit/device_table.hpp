@@ -2,12 +2,13 @@
 // The C table of a device's slots, implemented by a C++ device class. The class must have the types
 // Buffer, Stream, Event and Plan, and the methods of HostDevice (host_device.hpp). The methods
 // copy_in, copy_out, address, workspace, import_memory and the methods of graph_table.hpp,
-// native_table.hpp, peer_table.hpp and external_table.hpp are optional.
+// native_table.hpp, peer_table.hpp, external_table.hpp and pack_table.hpp are optional.
 #pragma once
 
 #include <backplane/kit/external_table.hpp>
 #include <backplane/kit/graph_table.hpp>
 #include <backplane/kit/native_table.hpp>
+#include <backplane/kit/pack_table.hpp>
 #include <backplane/kit/peer_table.hpp>
 
 namespace backplane::kit {
@@ -259,6 +260,11 @@ class DeviceTable : DeviceSlots<Device> {
     }
     if constexpr (kHasExternal<Device>) {
       if (std::string_view(name) == BP_INTERFACE_EXTERNAL && version == 1) return &ExternalTable<Device>::table;
+    }
+    if constexpr (HasPacks<Device>) {
+      if (of(device).packs() && std::string_view(name) == BP_INTERFACE_PACK && version == 1) {
+        return &PackTable<Device>::table;
+      }
     }
     return nullptr;
   }

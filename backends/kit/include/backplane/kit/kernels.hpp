@@ -22,6 +22,21 @@ struct Prepared : PlanNeeds {
 // sets this flag only if an earlier plan was specializable.
 using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 
+// The output of a `PreparePack` function: a layout of an input, and the kernel that packs. The kernel
+// reads Call::in(0), the plain operand. It writes `bytes` bytes to the address of Call::out(0), whose
+// other fields are those of the packed view.
+struct PreparedPack {
+  uint64_t bytes = 0;
+  uint64_t layout = 0;  // two plans that read different layouts have different numbers
+  Kernel run = nullptr;
+  std::shared_ptr<const void> state;  // each packing receives this state as Call::state
+};
+
+// Prepares the packing of an input for one descriptor, or returns UNSUPPORTED if the kernel prefers
+// the plain operand. In a plan with a packed operand, the view of `input` is packed. The function then
+// returns the only layout that the kernel reads.
+using PreparePack = Status (*)(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared);
+
 // A kernel and its requirements.
 struct KernelSpec {
   Kernel run = nullptr;
@@ -34,11 +49,18 @@ struct KernelSpec {
   // Mask of rules::Mixed: the combinations of dtypes that the kernel supports in addition to the
   // plain form.
   uint32_t mixed = 0;
+  // Set if the kernel also reads packed inputs. `prepare` and the kernel then receive packed views
+  // with the layouts that this function returned.
+  PreparePack pack = nullptr;
 };
 
 class Kernels : public Operators<KernelSpec> {
  public:
   using Operators::add;
+  // Returns whether any kernel reads packed inputs.
+  bool packs() const {
+    return any([](const KernelSpec& spec) { return spec.pack != nullptr; });
+  }
   void add(uint32_t op, uint32_t dtype, Kernel run) { add(op, dtype, KernelSpec{.run = run}); }
   void add(uint32_t op, uint32_t dtype, uint32_t second, Kernel run) { add(op, dtype, second, KernelSpec{.run = run}); }
 };

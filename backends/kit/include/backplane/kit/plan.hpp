@@ -27,6 +27,7 @@ void bind_view(const bp_tensor_desc& desc, const bp_operand& operand, const Span
   }
   view.data = nullptr;
   view.is_immediate = (desc.flags & BP_DESC_IMMEDIATE) != 0;
+  view.is_packed = rules::is_packed(desc);
   if (!elements) [[unlikely]]
     return;
   if (view.is_immediate) [[unlikely]] {
@@ -49,13 +50,32 @@ void bind_scalars(const OpInfo& op, uint32_t given, const bp_operand* scalars, c
 
 }  // namespace detail
 
+// Returns UNSUPPORTED unless the kernel reads the layout of each packed input.
+inline Status check_layouts(const KernelSpec& spec, const CheckedDesc& checked) {
+  for (uint32_t i = 0; i < checked.desc.input_count; ++i) {
+    const bp_tensor_desc& view = checked.desc.inputs[i];
+    if (!rules::is_packed(view)) continue;
+    if (spec.pack == nullptr) return packed_unread(checked, i);
+    PreparedPack own;
+    if (Status status = spec.pack(checked, i, own); !status.ok()) return std::move(status).with_op(checked.desc.op);
+    const auto bytes = static_cast<uint64_t>(view.strides[0]), layout = static_cast<uint64_t>(view.strides[1]);
+    if (bytes == own.bytes && layout == own.layout) continue;
+    return unsupported(checked.op->name, ": input ", i, " is packed in layout ", rules::mask_text(layout), " of ",
+                       bytes, " bytes, and this plan reads layout ", rules::mask_text(own.layout), " of ", own.bytes,
+                       " bytes; pack the operand for this call")
+        .with_op(checked.desc.op);
+  }
+  return {};
+}
+
 // Fills `plan` and `info`, or returns the reason why the plugin does not support the operator.
 inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& plan, bp_plan_info& info) {
   CheckedDesc checked;
-  Status status = check_desc(given, checked);
+  Status status = check_desc(given, checked, true);
   if (!status.ok()) return std::move(status).with_op(checked.desc.op);
   const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes, checked.mixed);
   if (spec == nullptr) return no_kernel(kernels, checked).with_op(checked.desc.op);
+  if (status = check_layouts(*spec, checked); !status.ok()) return status;
 
   plan = Plan{};
   plan.kernel = *spec;
@@ -73,6 +93,74 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
     needs = prepared;
   }
   return make_form(checked, needs, plan, info);
+}
+
+// The packing of one input, which pack_create prepared.
+struct Pack {
+  const OpInfo* op = nullptr;
+  bp_tensor_desc view{};  // the plain view
+  PreparedPack prepared;
+};
+
+// Fills `pack`, or returns the reason why the plugin does not pack the input. pack_table.hpp has checked
+// that the input is constant and has elements.
+inline Status make_pack(const Kernels& kernels, const CheckedDesc& checked, uint32_t input, Pack& pack) {
+  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes, checked.mixed);
+  if (spec == nullptr) return no_kernel(kernels, checked).with_op(checked.desc.op);
+  if (spec->pack == nullptr) {
+    return unsupported(checked.op->name, ": this plugin's ", checked.op->name, " on ", dtype_name(checked.dtypes.first),
+                       " prefers plain operands; pass input ", input, " as it is")
+        .with_op(checked.desc.op);
+  }
+  if (Status status = check_layouts(*spec, checked); !status.ok()) return status;
+  pack.op = checked.op;
+  pack.view = checked.desc.inputs[input];
+  return spec->pack(checked, input, pack.prepared).with_op(checked.desc.op);
+}
+
+// Fills `call` with the operands of a packing, after a check that they lie within their buffers and do
+// not overlap. `alignment` is full alignment in bytes.
+inline Status bind_pack(const Pack& pack, uint64_t alignment, const Span& src, uint64_t src_offset, const Span& dst,
+                        uint64_t dst_offset, Call& call) {
+  const bp_tensor_desc& view = pack.view;
+  rules::Extent extent{};
+  (void)rules::extent_of(view, dtype_bytes(view.dtype), &extent);  // the descriptor was checked
+  const uint64_t below = src_offset + static_cast<uint64_t>(extent.lo);
+  const auto span = static_cast<uint64_t>(extent.hi - extent.lo);
+  if (src_offset > src.bytes || static_cast<uint64_t>(-extent.lo) > src_offset || span > src.bytes - below) {
+    return invalid_argument("pack_execute: the plain operand at ", src_offset, " reaches past its buffer of ",
+                            src.bytes, " bytes");
+  }
+  const uint64_t bytes = pack.prepared.bytes;
+  if (dst_offset > dst.bytes || bytes > dst.bytes - dst_offset) {
+    return invalid_argument("pack_execute: ", bytes, " bytes at ", dst_offset, " reach past the buffer of ", dst.bytes,
+                            " bytes; bp_pack_info.bytes states the size");
+  }
+  std::byte* const to = dst.address + dst_offset;
+  if (reinterpret_cast<uintptr_t>(to) % alignment != 0) {
+    return invalid_argument("pack_execute: the packed operand at ", dst_offset, " is not aligned to ", alignment,
+                            " bytes");
+  }
+  std::byte* const from = src.address + below;
+  if (to < from + span && from < to + bytes) {
+    return invalid_argument("pack_execute: the packed operand overlaps the plain operand; pack to other memory");
+  }
+  if (call.views.size() < 2) call.views.resize(2);
+  detail::bind_view(
+      view, {nullptr, 0, 0}, [](bp_buffer*) { return Span{}; }, call.views[0]);
+  call.views[0].data = src.address + src_offset;
+  call.views[1] = call.views[0];
+  call.views[1].data = to;
+  call.views[1].is_packed = true;
+  call.op = pack.op;
+  call.state = pack.prepared.state;
+  call.inputs = {call.views.data(), 1};
+  call.outputs = {call.views.data() + 1, 1};
+  detail::bind_scalars(
+      *pack.op, 0, nullptr, [](bp_buffer*) { return Span{}; }, call);
+  call.workspace = nullptr;
+  call.workspace_bytes = 0;
+  return {};
 }
 
 // Fills `call` from an execution that the host has checked. The execution must be of the plan's

@@ -46,6 +46,8 @@ struct PlanForm {
   std::array<Operand, rules::kMaxOperands> operands{};  // inputs, then outputs
   // The operands of a plan for one size, inputs first. Empty in an any-size plan.
   std::vector<bp_tensor_desc> exact;
+  // The packed inputs with their indices. They are the same in every execution.
+  std::vector<std::pair<uint32_t, bp_tensor_desc>> packed;
 };
 
 // A plan's requests to core. When `prepare` is called, the masks already contain the operands that
@@ -119,7 +121,7 @@ inline std::string role_text(const PlanForm& plan, uint32_t index) {
   }
   return invalid_argument(who, " has shape ", shape_text(view), " and strides [",
                           rules::list_text({view.strides, view.rank}), "], which are not of the plan's class",
-                          planned.dense ? ": it is for packed operands" : "", kAdvice);
+                          planned.dense ? ": it is for dense operands" : "", kAdvice);
 }
 
 // Checks that an operand of an execution is of the plan's class and within its buffer.
@@ -231,6 +233,9 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
                               shape_text(plan.exact[i]), " and one layout only; make a plan for this one");
     }
   }
+  for (const auto& [index, view] : plan.packed) {
+    if (!rules::same_elements(desc.inputs[index], view)) return not_planned(plan, index, desc.inputs[index]);
+  }
   // If the plan is for one size, its shapes were checked when the plan was created.
   if (plan.exact.empty()) {
     try {
@@ -259,7 +264,7 @@ inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
   const bp_op_desc& desc = checked.desc;
   PlanNeeds needs;
   for (uint32_t i = 0; dense && i < desc.input_count; ++i) {
-    if (desc.inputs[i].dtype == 0) continue;
+    if (desc.inputs[i].dtype == 0 || rules::is_packed(desc.inputs[i])) continue;
     if (!rules::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) needs.stage_inputs |= 1u << i;
   }
   for (uint32_t i = 0; i < desc.output_count; ++i) {
@@ -296,6 +301,7 @@ inline Status make_form(const CheckedDesc& checked, const PlanNeeds& needs, Plan
     const bool staged = ((input ? form.stage_inputs : form.stage_outputs) >> index & 1u) != 0;
     form.operands[i] = detail::make_operand(view, staged);
     if (!needs.any_size) form.exact.push_back(staged ? dense_like(view) : view);
+    if (rules::is_packed(view)) form.packed.emplace_back(index, view);
   }
   info.flags = 0;
   if (needs.any_size) info.flags |= BP_PLAN_ANY_SIZE;

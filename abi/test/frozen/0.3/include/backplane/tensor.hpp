@@ -149,6 +149,10 @@ class Tensor {
     return tensor;
   }
 
+  // Creates a packed operand from the view that bph_pack returned for `buffer`.
+  Tensor(std::shared_ptr<const Buffer> buffer, const bph_tensor& packed) noexcept
+      : buffer_(std::move(buffer)), view_(packed) {}
+
   // Returns the view for the C API.
   const bph_tensor& view() const noexcept { return view_; }
   operator const bph_tensor&() const noexcept { return view_; }
@@ -163,9 +167,13 @@ class Tensor {
   int64_t elements() const { return shape().product(); }
   uint64_t bytes() const { return static_cast<uint64_t>(elements()) * dtype_bytes(dtype()); }
   bool is_immediate() const noexcept { return (view_.flags & BPH_TENSOR_IMMEDIATE) != 0; }
+  // True if only plans that read the operand's layout accept it. Functions that change the view
+  // make the operand useless.
+  bool is_packed() const noexcept { return (view_.flags & BPH_TENSOR_PACKED) != 0; }
   // True if the view is dense in row-major order. The strides of dimensions of extent 0 or 1 do not
   // matter.
   bool is_contiguous() const noexcept {
+    if (is_packed()) return false;
     int64_t packed = 1;
     for (size_t i = rank(); i-- > 0;) {
       if (view_.shape[i] == 0) return true;

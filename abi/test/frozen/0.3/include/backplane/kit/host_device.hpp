@@ -20,6 +20,7 @@ class HostDevice {
   using Event = HostEvent;
   using Plan = kit::Plan;
   using Graph = HostGraph;
+  using Pack = kit::Pack;
 
   // `kernels` must outlive the device.
   HostDevice(const Kernels& kernels, uint64_t memory_limit) : kernels_(kernels), memory_(memory_limit) {}
@@ -279,6 +280,29 @@ class HostDevice {
           plan, execution, [](bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span; }, task.call);
     });
     return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.op->id);
+  }
+
+  // Packs inputs (pack_table.hpp) if any kernel reads packed operands.
+  bool packs() const { return kernels_.packs(); }
+  Status create_pack(const CheckedDesc& checked, uint32_t input, Pack** out, bp_pack_info& info) {
+    Pack pack;
+    if (Status status = make_pack(kernels_, checked, input, pack); !status.ok()) return status;
+    info.bytes = pack.prepared.bytes;
+    info.layout = pack.prepared.layout;
+    if (out != nullptr) *out = new Pack(std::move(pack));
+    return {};
+  }
+  void destroy(Pack* pack) { delete pack; }
+  Status execute(Stream& stream, const Pack& pack, const Buffer& src, uint64_t src_offset, Buffer& dst,
+                 uint64_t dst_offset) {
+    if (stream.capturing()) {
+      return invalid_argument("pack_execute: the stream captures a graph; pack before the capture");
+    }
+    Status status = stream.enqueue(HostTask::Kind::kCall, [&](HostTask& task) {
+      task.kernel = pack.prepared.run;
+      return bind_pack(pack, HostMemory::kAlignment, src.span, src_offset, dst.span, dst_offset, task.call);
+    });
+    return status.ok() ? status : std::move(status).with_op(pack.op->id);
   }
 
  protected:

@@ -3,6 +3,7 @@
 // type for an entry.
 #pragma once
 
+#include <algorithm>
 #include <backplane/kit/check.hpp>
 #include <unordered_map>
 
@@ -28,6 +29,11 @@ class Operators {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
     return found == table_.end() || (mixed & ~found->second.mixed) != 0 ? nullptr : &found->second;
+  }
+  // Returns whether `test` is true of any entry.
+  template <class Test>
+  bool any(const Test& test) const {
+    return std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return test(entry.second); });
   }
   // Returns whether the plugin has the operator for these dtypes, at least in the plain form.
   bool knows(uint32_t op, KernelDtypes dtypes) const {

@@ -20,6 +20,20 @@ inline void check_count(const char* noun, uint32_t count, uint32_t least, uint32
   unsupported(takes, ", ", count, " given");
 }
 
+// Checks the form of a packed operand. Only the plugin knows the layout.
+inline void check_packed(const char* role, uint32_t index, const bp_tensor_desc& view, bool input) {
+  if (!input) unsupported(role, ' ', index, " is packed; only inputs may be");
+  if (view.rank < 2 || element_count(view) == 0 || (view.flags & BP_DESC_IMMEDIATE) != 0) {
+    unsupported(role, ' ', index, " with shape ", shape_text(view),
+                " is packed; a packed operand has rank 2 or more, elements and a buffer");
+  }
+  const bool rest = std::any_of(view.strides + 2, view.strides + view.rank, [](int64_t stride) { return stride != 0; });
+  if (view.strides[0] <= 0 || rest) {
+    unsupported(role, ' ', index, " is packed, with strides ", stride_text(view),
+                "; pass the view that its packing returned: the size, the layout and zeros");
+  }
+}
+
 inline void check_view(const char* role, uint32_t index, const bp_tensor_desc& view, uint32_t required, bool input) {
   if (view.dtype == 0) {
     if (index < required) invalid(role, ' ', index, " is absent: it has no dtype, which only optional operands may");
@@ -33,7 +47,7 @@ inline void check_view(const char* role, uint32_t index, const bp_tensor_desc& v
   if (!input && (view.flags & BP_DESC_IMMEDIATE) != 0) {
     unsupported(role, ' ', index, " is an immediate; give it a buffer");
   }
-  if ((view.flags & ~(BP_DESC_IMMEDIATE | BP_DESC_HINTS)) != 0) {
+  if ((view.flags & ~(BP_DESC_IMMEDIATE | BP_DESC_PACKED | BP_DESC_HINTS)) != 0) {
     unsupported(role, ' ', index, " has flags ", mask_text(view.flags), ", of which bits are unknown");
   }
   for (uint32_t d = 0; d < view.rank; ++d) {
@@ -49,6 +63,7 @@ inline void check_view(const char* role, uint32_t index, const bp_tensor_desc& v
               "; an immediate has strides 0 and at most 8 bytes");
     }
   }
+  if (is_packed(view)) check_packed(role, index, view, input);
   const int64_t count = element_count(view);
   Extent extent{};
   int64_t total = 0;
@@ -81,6 +96,9 @@ inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
     const uint32_t alias = desc.outputs[i].alias;
     if (alias > desc.input_count) {
       invalid("output ", i, " names input ", alias - 1, " as identical, of ", desc.input_count, " inputs");
+    }
+    if (alias != 0 && is_packed(desc.inputs[alias - 1])) {
+      unsupported("output ", i, " names input ", alias - 1, " as identical, which is packed and cannot be an output");
     }
   }
 }

@@ -53,6 +53,10 @@ template <>
 struct TableGrowth<bp_external_api> {
   static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 88}};
 };
+template <>
+struct TableGrowth<bp_pack_api> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 3), 32}};
+};
 
 // Returns the size in bytes of a table that was built for `version`, or 0 if the table did not
 // exist then.

@@ -16,6 +16,10 @@ inline void require_room(const bp_tensor_desc& index, int64_t elements) {
   unsupported("indices of i32 do not reach through ", elements, " elements; ask for i64");
 }
 
+// True if the operand has a layout that the plugin defines (BP_DESC_PACKED). Its strides state the
+// size and the layout.
+constexpr bool is_packed(const bp_tensor_desc& view) noexcept { return (view.flags & BP_DESC_PACKED) != 0; }
+
 // Formats a shape like "[2,3]". If the rank is illegal, only the first BP_MAX_RANK dimensions are
 // used.
 inline std::string shape_text(const bp_tensor_desc& view) {
@@ -43,11 +47,16 @@ constexpr int64_t element_count(const bp_tensor_desc& view) noexcept {
   return overflow ? -1 : count;
 }
 
-// Returns false if a byte offset within the view does not fit into 63 bits.
+// Returns false if a byte offset within the view does not fit into 63 bits. A packed operand states
+// its size.
 constexpr bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept {
   *out = {0, 0};
   for (uint32_t d = 0; d < view.rank; ++d) {
     if (view.shape[d] == 0) return true;
+  }
+  if (is_packed(view)) {
+    *out = {0, view.strides[0]};
+    return true;
   }
   int64_t lo = 0;
   int64_t hi = dtype_bytes;
@@ -70,12 +79,12 @@ inline bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noex
 }
 
 // True if the view is contiguous in row-major order. The strides of dimensions of extent 0 or 1 do
-// not count. A view without elements is dense.
+// not count. A view without elements is dense. A packed operand is not dense.
 constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
   // `expected` is unsigned, because the product may wrap if an earlier extent is 0. The product
   // then does not matter, because the view has no elements.
   uint64_t expected = 1;
-  bool dense = true;
+  bool dense = !is_packed(view);
   for (uint32_t d = view.rank; d-- > 0;) {
     if (view.shape[d] == 0) return true;
     if (view.shape[d] == 1) continue;

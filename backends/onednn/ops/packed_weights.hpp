@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing of weights (bp.pack): a oneDNN primitive states the layout that it prefers, and a reorder
+// copies the weights to this layout.
+#pragma once
+
+#include <backplane/kit/kernels.hpp>
+
+#include "runtime/dnnl_api.hpp"
+
+namespace backplane::onednn {
+
+// A product of dense rows with weights, and a bias unless its dtype is undef.
+struct Product {
+  int64_t rows, depth, cols;
+  dnnl_api::Type x, weights, y, bias = dnnl_api::Type::undef;
+
+  dnnl_api::Md bias_md() const {
+    return bias == dnnl_api::Type::undef ? dnnl_api::Md() : dnnl_api::Md({1, cols}, bias, dnnl_api::Dims{cols, 1});
+  }
+};
+
+// Describes the product in the layout of weights that oneDNN prefers. The result is empty if oneDNN has
+// no fast implementation.
+dnnl::matmul::primitive_desc describe_packed(const Product& product);
+
+// Prepares the packing of `view`, which oneDNN describes as `plain` if the view is dense. `wanted` is
+// the layout of the primitive, and `source` the type of the primitive's other input. Returns UNSUPPORTED
+// if the layout equals the plain one. If the view is packed already, only the layout is prepared.
+kit::Status prepare_packing(const kit::CheckedDesc& checked, uint32_t input, const dnnl_api::Md& plain,
+                            const dnnl_api::Md& wanted, dnnl_api::Type source, kit::PreparedPack& prepared);
+
+inline kit::Status prefers_plain(const kit::CheckedDesc& checked, uint32_t input) {
+  return kit::unsupported(checked.op->name, ": a packed input ", input,
+                          " would not be faster in this call; pass the plain operand");
+}
+
+}  // namespace backplane::onednn
