@@ -28,12 +28,14 @@ install_packages() {
     </dev/null >/dev/null
 }
 
+packages_pytorch=(torch==2.13.0 expecttest==0.3.0 numpy setuptools wheel ninja)
+
 # have_pytorch: installs PyTorch with pip in an environment of its own, unless an earlier run has
-# installed PyTorch. The bridge in samples/pytorch is built and tested with this environment.
+# installed the same packages. The bridge in samples/pytorch is built and tested with this environment.
 have_pytorch() {
-  [ -f build/pytorch-prefix/complete ] || {
-    python3 -m venv build/pytorch-prefix &&
-      build/pytorch-prefix/bin/pip install --quiet torch==2.13.0 numpy setuptools wheel ninja && touch build/pytorch-prefix/complete
+  [ "$(cat build/pytorch-prefix/complete 2>/dev/null)" = "${packages_pytorch[*]}" ] || {
+    python3 -m venv build/pytorch-prefix && build/pytorch-prefix/bin/pip install --quiet "${packages_pytorch[@]}" &&
+      echo "${packages_pytorch[*]}" >build/pytorch-prefix/complete
   } >build/pytorch-prefix.log 2>&1
 }
 

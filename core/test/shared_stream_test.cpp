@@ -128,6 +128,23 @@ TEST_F(SharedStreamTest, ThreadsCallItAtOnce) {
   EXPECT_EQ(failures, 0);
 }
 
+TEST_F(SharedStreamTest, ACopyThatCompletesAtOnceNeedsNoEvent) {
+  FakeOptions options;
+  options.copy_in = options.copy_out = true;
+  open(options);
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_buffer* buffer = create(1024, one);
+  std::string got(256, 0);
+  ASSERT_OK(bph_copy_in(one, buffer, 0, std::string(256, 'a').data(), 256, BPH_COPY_SOURCE_FREE, &error));
+  ASSERT_OK(bph_copy_out(one, got.data(), buffer, 0, 256, 0, &error));
+  EXPECT_EQ(got, std::string(256, 'a'));
+  EXPECT_EQ(fake->calls("event_create"), 0u);
+
+  fake->hold();
+  ASSERT_OK(bph_copy_out(one, got.data(), buffer, 0, 128, 0, &error));
+  EXPECT_EQ(fake->calls("event_create"), 1u) << "other threads use the stream during the wait";
+}
+
 TEST_F(SharedStreamTest, AWaitExcludesNoEnqueue) {
   open();
   bph_stream* one = stream(BPH_STREAM_SHARED);

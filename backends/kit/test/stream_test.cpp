@@ -215,6 +215,23 @@ TEST_F(KitTest, CopiesAreAsynchronousAndChecked) {
   EXPECT_EQ(api->copy(device, a, h, 0, h2, 0, 4, &error), BP_INVALID_ARGUMENT) << "HOST to HOST";
 }
 
+TEST_F(KitTest, ASmallCopyOnAnIdleStreamCompletesDuringTheCall) {
+  bp_buffer *x = buffer(HostQueue::kDirectCopy + 4), *y = buffer(HostQueue::kDirectCopy + 4);
+  std::vector<float> in(HostQueue::kDirectCopy / 4, 1), out(in.size());
+  ASSERT_EQ(api->copy_in(device, a, x, 0, in.data(), HostQueue::kDirectCopy, &error), BP_OK);
+  in.assign(in.size(), 2);
+  ASSERT_EQ(api->copy_out(device, a, out.data(), x, 0, HostQueue::kDirectCopy, &error), BP_OK);
+  EXPECT_EQ(out.back(), 1);
+  EXPECT_EQ(wait(a, 0), BP_OK);
+
+  enqueue(a, BP_OP_FLOOR, x, y);  // waits for the gate
+  ASSERT_EQ(api->copy_out(device, a, out.data(), y, 0, 4, &error), BP_OK);
+  EXPECT_EQ(wait(a, 0), BP_TIMEOUT) << "a copy after pending work must wait for that work";
+  gate_open = true;
+  EXPECT_EQ(wait(a), BP_OK);
+  EXPECT_EQ(out.front(), map(y)[0]);
+}
+
 TEST_F(KitTest, RoundingDoesNotDependOnWhoMadeTheStream) {
   std::fesetround(FE_UPWARD);
   bp_stream* s = stream();

@@ -149,17 +149,18 @@ void run_pool(const Call& call) {
 
 // Computes the maximum of each window, and the index of this maximum in its plane. Among equal
 // maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. A window
-// that covers only padding has the index 2^31 - 1.
-template <class T>
+// that covers only padding has the greatest value of Index.
+template <class T, class Index>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();
   if (y.elements() == 0) return;
   const Window window(call.attributes<bp_pool_attributes>(), x, y);
   const int64_t results = window.results(), planes = x.shape[0] * x.shape[1];
   const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
-  const auto search = [&](const T* image, const auto(&taps)[3], T& value, int32_t& index) {
+  constexpr Index kNone = std::numeric_limits<Index>::max();
+  const auto search = [&](const T* image, const auto(&taps)[3], T& value, Index& index) {
     float best = -std::numeric_limits<float>::infinity();
-    index = std::numeric_limits<int32_t>::max();
+    index = kNone;
     for (int64_t s = taps[0].first; s < taps[0].last; ++s) {
       for (int64_t r = taps[1].first; r < taps[1].last; ++r) {
         const int64_t line =
@@ -167,10 +168,9 @@ void run_indexed(const Call& call) {
         for (int64_t c = taps[2].first; c < taps[2].last; ++c) {
           const int64_t at = line * window.image[2] + taps[2].at + c * window.dilation[2];
           const float element = widen(image[at]);
-          if (index != std::numeric_limits<int32_t>::max() && (!(element > best || element != element) || best != best))
-            continue;
+          if (index != kNone && (!(element > best || element != element) || best != best)) continue;
           best = element;
-          index = static_cast<int32_t>(at);
+          index = static_cast<Index>(at);
         }
       }
     }
@@ -182,19 +182,23 @@ void run_indexed(const Call& call) {
       const int64_t at = i % results, row = at / window.result[2];
       const Window::Taps taps[3] = {window.taps(0, row / window.result[1]), window.taps(1, row % window.result[1]),
                                     window.taps(2, at % window.result[2])};
-      search(x.as<const T>() + i / results * window.plane(), taps, y.as<T>()[i], call.out(1).as<int32_t>()[i]);
+      search(x.as<const T>() + i / results * window.plane(), taps, y.as<T>()[i], call.out(1).as<Index>()[i]);
     }
   });
 }
 
+template <class Index>
+Kernel indexed_kernel(uint32_t dtype) {
+  if (dtype == BP_F32) return run_indexed<float, Index>;
+  return dtype == BP_F16 ? Kernel{run_indexed<f16, Index>} : Kernel{run_indexed<bf16, Index>};
+}
+
 Status prepare_pool(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
-  const uint32_t dtype = desc.inputs[0].dtype;
-  const bool indexed = desc.output_count > 1 && desc.outputs[1].dtype != 0;
+  const uint32_t dtype = desc.inputs[0].dtype, index = desc.output_count > 1 ? desc.outputs[1].dtype : 0;
   prepared.any_size = true;
-  if (indexed) {
-    prepared.run = dtype == BP_F32 ? run_indexed<float> : dtype == BP_F16 ? run_indexed<f16> : run_indexed<bf16>;
-  }
+  if (index == BP_I32) prepared.run = indexed_kernel<int32_t>(dtype);
+  if (index == BP_I64) prepared.run = indexed_kernel<int64_t>(dtype);
   return {};
 }
 
@@ -205,9 +209,12 @@ void add_pool(Kernels& kernels) {
     for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
       const PoolKernels steps = pool_kernels(op == BP_OP_AVG_POOL, dtype);
       if (steps.lines == nullptr) return;
-      kernels.add(
-          op, dtype,
-          {.run = run_pool, .dense = true, .prepare = prepare_pool, .state = std::make_shared<PoolKernels>(steps)});
+      kernels.add(op, dtype,
+                  {.run = run_pool,
+                   .dense = true,
+                   .prepare = prepare_pool,
+                   .state = std::make_shared<PoolKernels>(steps),
+                   .mixed = rules::kMixedIndex});
     }
   }
 }

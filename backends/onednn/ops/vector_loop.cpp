@@ -4,6 +4,7 @@
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <bit>
+#include <cstring>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -35,6 +36,14 @@ void prefetch(const std::byte* from, int64_t bytes) {
 template <class Word>
 void gather_words(const std::byte* from, int64_t stride, Word* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = *reinterpret_cast<const Word*>(from + i * stride);
+}
+// Writes `value` to `count` words and, because it writes whole blocks, to at most kPadBytes beyond.
+template <class Word>
+void fill_words(Word value, Word* to, int64_t count) {
+  constexpr auto kBlock = static_cast<int64_t>(kPadBytes / sizeof(Word));
+  Word block[kBlock];
+  std::fill_n(block, kBlock, value);
+  for (int64_t i = 0; i < count; i += kBlock) std::memcpy(to + i, block, sizeof(block));
 }
 template <class Word>
 void scatter_words(const Word* from, std::byte* to, int64_t stride, int64_t count) {
@@ -135,8 +144,15 @@ struct Tiling {
       const int word = std::countr_zero(static_cast<uint64_t>(bytes[k]));
       return moves.transpose[word](from, stride, to, pitch, length, line_count);
     }
-    with_words(bytes[k], to, [&](auto* words) {
-      for (int64_t l = 0; l < line_count; ++l) gather_words(from + l * across[k], stride, words + l * pitch, length);
+    with_words(bytes[k], to, [&]<class Word>(Word* words) {
+      for (int64_t l = 0; l < line_count; ++l) {
+        const std::byte* const line = from + l * across[k];
+        if (stride == 0) {
+          fill_words(*reinterpret_cast<const Word*>(line), words + l * pitch, length);
+        } else {
+          gather_words(line, stride, words + l * pitch, length);
+        }
+      }
     });
   }
 };

@@ -119,6 +119,7 @@ void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const vo
         stream.wait(BP_WAIT_FOREVER);
       throw;
     }
+    if (stream.has_completed()) return;
     marker = stream.record_wait_marker();
   }
   stream.wait_for(marker);
@@ -170,7 +171,7 @@ void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint6
       if (stream.recorder != nullptr) return stream.recorder->copy_out(stream, dst, src, src_offset, bytes);
       stream.begin_call();
       enqueue_out(stream, dst, src, src_offset, bytes);
-      if (!waits) return;
+      if (!waits || stream.has_completed()) return;
       marker = stream.record_wait_marker();
     }
     return stream.wait_for(marker);

@@ -123,6 +123,11 @@ class Stream final : public Object {
   // Waits like try_wait, but throws TIMEOUT instead of returning it.
   void wait(uint64_t timeout_ns);
 
+  // Returns whether the work of a SHARED stream has completed, without waiting. Call this function
+  // while holding the lock. Returns false for other streams, whose wait is one plugin call. Throws
+  // EXECUTION_FAILED and DEVICE_LOST.
+  bool has_completed() { return shared_ && wait_locked(0) == BP_OK; }
+
   // Records a marker after all enqueued work, for `wait_for`. Call this function while holding the
   // lock, and wait after releasing it. Returns null if the caller must use the plugin's
   // stream_wait, because the stream is not SHARED or no event could be recorded.

@@ -3,6 +3,11 @@
 
 #include <c10/core/Storage.h>
 
+#include <array>
+#include <atomic>
+#include <limits>
+#include <memory>
+
 #include "devices.hpp"
 
 namespace backplane_torch {
@@ -10,17 +15,69 @@ namespace {
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-void release(void* buffer) { bph_buffer_release(static_cast<bph_buffer*>(buffer)); }
+// A count that threads change. PyTorch's Stat has no atomic fields.
+struct Counter {
+  std::atomic<int64_t> current{0}, peak{0}, allocated{0}, freed{0};
 
-// The host API does not count the bytes of all allocations so far, so `allocated` and `freed` stay 0.
-void set(c10::CachingAllocator::StatArray& stats, uint64_t current, uint64_t peak) {
-  c10::CachingAllocator::Stat& all = stats[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
-  all.current = static_cast<int64_t>(current);
-  all.peak = static_cast<int64_t>(peak);
+  void increase(int64_t amount) {
+    const int64_t now = current.fetch_add(amount, std::memory_order_relaxed) + amount;
+    allocated.fetch_add(amount, std::memory_order_relaxed);
+    int64_t highest = peak.load(std::memory_order_relaxed);
+    while (now > highest && !peak.compare_exchange_weak(highest, now, std::memory_order_relaxed)) {
+    }
+  }
+  void decrease(int64_t amount) {
+    current.fetch_sub(amount, std::memory_order_relaxed);
+    freed.fetch_add(amount, std::memory_order_relaxed);
+  }
+  void reset_peak() { peak.store(current.load()); }
+  void reset_accumulated() {
+    allocated.store(0);
+    freed.store(0);
+  }
+  void write_to(c10::CachingAllocator::StatArray& stats) const {
+    c10::CachingAllocator::Stat& all = stats[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+    all.current = current.load();
+    all.peak = peak.load();
+    all.allocated = allocated.load();
+    all.freed = freed.load();
+  }
+};
+
+// The allocations of tensors on one device. libbackplane's own counters include its workspaces, and
+// cannot be reset.
+struct Counters {
+  Counter number, bytes;
+  // Values of libbackplane's counters at the last reset.
+  std::atomic<uint64_t> retries{0}, plugin_allocations{0};
+};
+
+Counters& counters_of(c10::DeviceIndex index) {
+  static auto* const all = new std::array<Counters, std::numeric_limits<c10::DeviceIndex>::max()>;
+  return all->at(static_cast<size_t>(index));
+}
+
+struct Allocation {
+  std::unique_ptr<bph_buffer, backplane::detail::Release<bph_buffer_release>> buffer;
+  int64_t bytes;
+  Counters& counters;
+};
+
+void release(void* context) {
+  const std::unique_ptr<Allocation> allocation(static_cast<Allocation*>(context));
+  allocation->counters.number.decrease(1);
+  allocation->counters.bytes.decrease(allocation->bytes);
+}
+
+bph_stats stats_of(c10::DeviceIndex index) {
+  auto stats = backplane::detail::sized<bph_stats>();
+  call(bph_device_stats, device_handle(index), &stats);
+  return stats;
 }
 
 class Allocator final : public c10::DeviceAllocator {
  public:
+  // [allocate]
   // Allocates on the calling thread's current device, in the order of its current stream.
   c10::DataPtr allocate(size_t bytes) override {
     const c10::DeviceIndex index = current_device();
@@ -32,11 +89,16 @@ class Allocator final : public c10::DeviceAllocator {
     desc.stream = current_stream_handle(index);
     bph_buffer* buffer = nullptr;
     call(bph_buffer_create, device_handle(index), &desc, &buffer);
-    auto info = backplane::detail::sized<bph_buffer_info>();
     std::unique_ptr<bph_buffer, backplane::detail::Release<bph_buffer_release>> owner(buffer);
+    auto info = backplane::detail::sized<bph_buffer_info>();
     call(bph_buffer_get_info, buffer, &info);
-    return {reinterpret_cast<void*>(info.address), owner.release(), &release, device};
+    Counters& counters = counters_of(index);
+    auto* const allocation = new Allocation{std::move(owner), static_cast<int64_t>(bytes), counters};
+    counters.number.increase(1);
+    counters.bytes.increase(allocation->bytes);
+    return {reinterpret_cast<void*>(info.address), allocation, &release, device};
   }
+  // [/allocate]
 
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // address and context differ
 
@@ -57,33 +119,42 @@ class Allocator final : public c10::DeviceAllocator {
   }
 
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
-    if (data.get_context() == nullptr) return;
-    call(bph_buffer_record, static_cast<bph_buffer*>(data.get_context()), stream_handle(stream));
+    if (bph_buffer* buffer = memory_of(data).buffer) call(bph_buffer_record, buffer, stream_handle(stream));
   }
 
   DeviceStats getDeviceStats(c10::DeviceIndex index) override {
-    auto from = backplane::detail::sized<bph_stats>();
-    call(bph_device_stats, device_handle(index), &from);
+    const bph_stats from = stats_of(index);
+    const Counters& counters = counters_of(index);
     DeviceStats stats;
-    set(stats.allocated_bytes, from.bytes_in_use, from.bytes_in_use_peak);
-    set(stats.active_bytes, from.bytes_in_use, from.bytes_in_use_peak);
-    set(stats.reserved_bytes, from.bytes_reserved, from.bytes_reserved_peak);
-    stats.num_alloc_retries = static_cast<int64_t>(from.out_of_memory_retries);
-    stats.num_device_alloc = static_cast<int64_t>(from.allocations - from.allocations_cached);
+    counters.number.write_to(stats.allocation);
+    for (auto* const bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes})
+      counters.bytes.write_to(*bytes);
+    auto& reserved = stats.reserved_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+    reserved.current = static_cast<int64_t>(from.bytes_reserved);
+    reserved.peak = static_cast<int64_t>(from.bytes_reserved_peak);  // since the device was opened
+    stats.num_alloc_retries = static_cast<int64_t>(from.out_of_memory_retries - counters.retries.load());
+    stats.num_device_alloc =
+        static_cast<int64_t>(from.allocations - from.allocations_cached - counters.plugin_allocations.load());
     return stats;
   }
-  void resetAccumulatedStats(c10::DeviceIndex) override { cannot_reset(); }
-  void resetPeakStats(c10::DeviceIndex) override { cannot_reset(); }
+  void resetAccumulatedStats(c10::DeviceIndex index) override {
+    const bph_stats now = stats_of(index);
+    Counters& counters = counters_of(index);
+    counters.number.reset_accumulated();
+    counters.bytes.reset_accumulated();
+    counters.retries.store(now.out_of_memory_retries);
+    counters.plugin_allocations.store(now.allocations - now.allocations_cached);
+  }
+  void resetPeakStats(c10::DeviceIndex index) override {
+    device_handle(index);  // raises for an index that does not exist
+    counters_of(index).number.reset_peak();
+    counters_of(index).bytes.reset_peak();
+  }
 
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
     auto info = backplane::detail::sized<bp_memory_info>();
     call(bph_device_memory_info, device_handle(index), uint32_t{BP_MEMORY_DEVICE}, &info);
     return {info.free_bytes, info.total_bytes};
-  }
-
- private:
-  [[noreturn]] static void cannot_reset() {
-    raise(BP_UNSUPPORTED, "the counters of a device cannot be reset; subtract an earlier value instead");
   }
 };
 
@@ -94,11 +165,10 @@ c10::DeviceAllocator& allocator() {
   return *only;
 }
 
-Memory memory_of(const c10::Storage& storage) {
-  const c10::DataPtr& data = storage.data_ptr();
+Memory memory_of(const c10::DataPtr& data) {
   if (data.get() == nullptr) return {};
   if (data.get_deleter() == &release) [[likely]]
-    return {static_cast<bph_buffer*>(data.get_context()), 0};
+    return {static_cast<Allocation*>(data.get_context())->buffer.get(), 0};
   bph_device* device = nullptr;
   Memory memory;
   call(bph_buffer_from_address, reinterpret_cast<uint64_t>(data.get()), &device, &memory.buffer, &memory.offset);
@@ -106,7 +176,7 @@ Memory memory_of(const c10::Storage& storage) {
 }
 
 Memory memory_of(const at::TensorBase& tensor) {
-  Memory memory = memory_of(tensor.storage());
+  Memory memory = memory_of(tensor.storage().data_ptr());
   memory.offset += static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
   return memory;
 }

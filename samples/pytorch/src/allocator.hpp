@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of tensors. The context of a tensor's DataPtr is a bph_buffer, and the address is the
+// Memory of tensors. The context of a tensor's DataPtr contains a bph_buffer, and the address is the
 // buffer's address, which the host must not read.
 #pragma once
 
@@ -11,14 +11,14 @@
 namespace backplane_torch {
 
 c10::DeviceAllocator& allocator();
-// The buffer that contains a storage, borrowed, and the storage's place in the buffer.
+// The buffer that contains memory, borrowed, and the memory's place in the buffer.
 struct Memory {
-  bph_buffer* buffer = nullptr;  // null if the storage has no bytes
+  bph_buffer* buffer = nullptr;  // null if the memory has no bytes
   uint64_t offset = 0;
 };
 // Finds memory of the allocator without a search, and other memory by its address. Raises for an
 // address that is in no buffer.
-Memory memory_of(const c10::Storage& storage);
+Memory memory_of(const c10::DataPtr& data);
 // The same for the tensor's first element.
 Memory memory_of(const at::TensorBase& tensor);
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call.hpp"
 
+#include <ATen/ExpandUtils.h>
+#include <ATen/native/Resize.h>
+
 #include "allocator.hpp"
 #include "devices.hpp"
 
@@ -58,6 +61,7 @@ bph_tensor& Call::next_output() {
   return outputs_[call_.output_count++] = bph_tensor{};
 }
 
+// [view]
 void Call::fill_view(bph_tensor& view, const at::Tensor& tensor, const char* role, uint32_t position) const {
   TORCH_CHECK(tensor.device() == device_, message_prefix(), role, ' ', position, " is on ", tensor.device(),
               ", and the call runs on ", device_, " (", device_name(device_.index()), "); move it with .to(\"", device_,
@@ -74,6 +78,7 @@ void Call::fill_view(bph_tensor& view, const at::Tensor& tensor, const char* rol
   std::copy(tensor.sizes().begin(), tensor.sizes().end(), view.shape);
   std::copy(tensor.strides().begin(), tensor.strides().end(), view.strides);
 }
+// [/view]
 
 Call& Call::in(const at::Tensor& tensor) {
   const uint32_t position = call_.input_count;
@@ -145,6 +150,7 @@ Call& Call::scalar_bits(uint64_t bits) {
   return *this;
 }
 
+// [run]
 void Call::run() {
   call_.inputs = inputs_.data();
   call_.outputs = outputs_.data();
@@ -156,8 +162,10 @@ void Call::run() {
                               device_name(device_.index()));
   }
 }
+// [/run]
 
 uint32_t axes_mask(at::OptionalIntArrayRef dims, int64_t rank) {
+  if (rank == 0) return 0;
   if (!dims.has_value() || dims->empty()) return (1u << rank) - 1u;
   uint32_t mask = 0;
   for (const int64_t dim : *dims) mask |= 1u << axis(dim, rank);
@@ -165,6 +173,26 @@ uint32_t axes_mask(at::OptionalIntArrayRef dims, int64_t rank) {
 }
 
 uint32_t axis(int64_t dim, int64_t rank) { return static_cast<uint32_t>(at::maybe_wrap_dim(dim, rank)); }
+
+void fit(const at::Tensor& out, at::IntArrayRef shape) {
+  if (out.sizes() != shape) [[unlikely]]
+    at::native::resize_output(out, shape);
+}
+
+void fit(const at::Tensor& out, std::initializer_list<at::Tensor> inputs) {
+  bool fits = true;
+  for (const at::Tensor& input : inputs) fits = fits && (is_number(input) || input.sizes() == out.sizes());
+  if (fits) [[likely]]
+    return;
+  c10::DimVector shape;
+  for (const at::Tensor& input : inputs) shape = at::infer_size_dimvector(shape, input.sizes());
+  fit(out, shape);
+}
+
+void check_conversion(at::ScalarType type, const at::Tensor& out) {
+  TORCH_CHECK(c10::canCast(type, out.scalar_type()), message_prefix(), "result type ", type,
+              " can't be cast to the desired output type ", out.scalar_type(), "; pass an output of dtype ", type);
+}
 
 at::Tensor as_type(const at::Tensor& tensor, at::ScalarType type) {
   if (tensor.scalar_type() == type) return tensor;

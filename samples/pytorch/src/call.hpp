@@ -68,10 +68,17 @@ typename backplane::OpRow<op>::Attributes attributes() {
 }
 
 // Returns the mask of dimensions `dims`; all dimensions if there are none. Negative dimensions count
-// from the end.
+// from the end. The mask of a number, which has no dimensions, is 0.
 uint32_t axes_mask(at::OptionalIntArrayRef dims, int64_t rank);
 // Returns `dim`, counted from 0.
 uint32_t axis(int64_t dim, int64_t rank);
+
+// Gives the output of a call with `out=` its shape. PyTorch does this only for functional calls.
+void fit(const at::Tensor& out, at::IntArrayRef shape);
+// The same for the shape to which the inputs are broadcast.
+void fit(const at::Tensor& out, std::initializer_list<at::Tensor> inputs);
+// Raises if PyTorch does not convert results of dtype `type` to the output's dtype.
+void check_conversion(at::ScalarType type, const at::Tensor& out);
 
 // Calls `body(output)` with an output of dtype `type`, and then converts the result to `out` if
 // their dtypes differ.

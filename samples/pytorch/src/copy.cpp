@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy.hpp"
 
+#include <ATen/Dispatch_v2.h>
+
+#include <array>
+#include <cstddef>
+
 #include "allocator.hpp"
 #include "call.hpp"
 #include "devices.hpp"
@@ -15,6 +20,14 @@ bph_stream* stream_for(const at::Tensor& tensor) { return current_stream_handle(
 bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.is_non_overlapping_and_dense();
+}
+
+// Returns the number at an address of the host.
+at::Scalar scalar_of(const void* address, at::ScalarType type) {
+  return AT_DISPATCH_V2(type, "_local_scalar_dense",
+                        AT_WRAP([&] { return at::Scalar(*static_cast<const scalar_t*>(address)); }),
+                        AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+                        AT_EXPAND(AT_FLOAT8_TYPES), at::kComplexHalf, at::kHalf, at::kBool, at::kBFloat16);
 }
 
 // Copies between pinned memory and a device without waiting. Returns false if the copy must block,
@@ -87,11 +100,11 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 
 // Reads the only element. Waits for the stream.
 at::Scalar local_scalar(const at::Tensor& self) {
-  const at::Tensor value = at::empty({}, self.options().device(at::kCPU));
+  alignas(c10::complex<double>) std::array<std::byte, sizeof(c10::complex<double>)> value;
   const Memory memory = memory_of(self);
-  call(bph_copy_out, stream_for(self), value.mutable_data_ptr(), memory.buffer, memory.offset,
+  call(bph_copy_out, stream_for(self), static_cast<void*>(value.data()), memory.buffer, memory.offset,
        uint64_t{self.itemsize()}, 0u);
-  return value.item();
+  return scalar_of(value.data(), self.scalar_type());
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

@@ -50,9 +50,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     const c10::DeviceGuard guard(storage.device());
     c10::DataPtr data = allocator().allocate(bytes);
     if (const size_t kept = std::min(bytes, storage.nbytes()); kept > 0) {
-      const Memory from = memory_of(storage);
-      call(bph_copy, current_stream_handle(storage.device().index()), static_cast<bph_buffer*>(data.get_context()),
-           uint64_t{0}, from.buffer, from.offset, uint64_t{kept}, 0u);
+      const Memory from = memory_of(storage.data_ptr());
+      call(bph_copy, current_stream_handle(storage.device().index()), memory_of(data).buffer, uint64_t{0}, from.buffer,
+           from.offset, uint64_t{kept}, 0u);
     }
     storage.set_data_ptr_noswap(std::move(data));
     storage.set_nbytes(bytes);

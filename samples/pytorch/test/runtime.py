@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE DEVICE.
 The devices must differ."""
+import io
 import os
 import pickle
 import subprocess
@@ -64,6 +65,27 @@ base = torch.zeros(3, 4, device=device)
 base.t()[1].copy_(torch.arange(3.0))
 tap.check("a view shares the memory of its base", base[:, 1].tolist() == [0, 1, 2], base)
 
+file = io.BytesIO()
+torch.save({"x": x.to(device), "state": torch.nn.Linear(2, 2).to(device).state_dict()}, file)
+loaded = [torch.load(io.BytesIO(file.getvalue()), map_location=where) for where in (None, other, "cpu")]
+tap.check("torch.load restores the device, or moves to another", [each["x"].device for each in loaded] == [device, other, torch.device("cpu")] and
+          all(torch.equal(each["x"].cpu(), x) for each in loaded) and loaded[0]["state"]["weight"].device == device, loaded[0]["x"].device)
+capsule = torch.utils.dlpack.to_dlpack(base)
+alias = torch.utils.dlpack.from_dlpack(capsule)
+alias += 1
+tap.check("DLPack passes a view without a copy", alias.device == device and alias.data_ptr() == base.data_ptr() and base[0].tolist() == [1, 1, 1, 1], base)
+linear = torch.nn.Linear(7, 3).to(device)
+with torch.autocast("backplane", dtype=torch.bfloat16):
+    product = linear(x.to(device))
+    loss = F.mse_loss(product.softmax(-1), torch.zeros(5, 3, device=device))
+loss.backward()
+tap.check("autocast computes products in 16 bits and losses in f32", [product.dtype, loss.dtype, linear.weight.grad.dtype] ==
+          [torch.bfloat16, torch.float32, torch.float32], product.dtype)
+backplane_torch.forbid_fallbacks()
+compiled = torch.compile(lambda a: (a @ a.t()).relu().sum(), backend="eager")
+tap.check("torch.compile with the backend eager", torch.allclose(compiled(x.to(device)).cpu(), (x @ x.t()).relu().sum(), atol=1e-4), "")
+backplane_torch.forbid_fallbacks(False)
+
 # Streams and events. An event is recorded on a stream of the current device.
 torch.accelerator.set_device_index(device.index)
 stream, begin, end = torch.Stream(device=device), torch.Event(device=device, enable_timing=True), torch.Event(device=device, enable_timing=True)
@@ -92,6 +114,9 @@ torch.manual_seed(3)
 tap.check("plugins draw the same numbers", torch.allclose(first.cpu(), torch.randn(1001, device=other).cpu(), atol=1e-5), "")
 sample = torch.randn(20000, device=device)
 tap.check("randn has mean 0 and deviation 1", abs(sample.mean().item()) < 0.03 and abs(sample.std().item() - 1) < 0.03, "")
+generator = torch.Generator(device=device).manual_seed(3)
+tap.check("a generator of the caller", torch.equal(torch.randn(1001, device=device, generator=generator).cpu(), first.cpu()) and
+          generator.get_state().numel() == 16, "")
 uniform = torch.rand(20000, device=device)
 tap.check("rand is in [0, 1)", uniform.min().item() >= 0 and uniform.max().item() < 1 and abs(uniform.mean().item() - 0.5) < 0.02, "")
 kept = F.dropout(torch.ones(20000, device=device), 0.25)
@@ -123,7 +148,18 @@ tap.check("a fallback is counted", backplane_torch.fallbacks() == {"aten::i0.out
 before = backplane_torch.device_stats(device)["executions"]
 torch.ones(3, device=device) + 1
 tap.check("executions are counted", backplane_torch.device_stats(device)["executions"] == before + 2, "")
-tap.check("memory is counted", torch.backplane.memory_allocated(device) > 0, "")
+def memory(name):
+    return torch.accelerator.memory_stats(device.index)[f"allocated_bytes.all.{name}"]
+
+
+torch.accelerator.reset_peak_memory_stats(device.index)
+torch.accelerator.reset_accumulated_memory_stats(device.index)
+in_use = memory("current")
+tap.check("a reset sets the peak to the current bytes, and the sums to 0", in_use > 0 and [memory("peak"), memory("allocated"), memory("freed")] == [in_use, 0, 0], "")
+held, dropped = torch.empty(256, device=device), torch.empty(1024, device=device)
+del dropped
+tap.check("memory is counted", [memory(name) - in_use * (name in ("current", "peak")) for name in ("current", "peak", "allocated", "freed")] ==
+          [1024, 5120, 5120, 4096] and torch.backplane.memory_allocated(device) == in_use + held.nbytes, torch.accelerator.memory_stats(device.index))
 
 # Errors: each message names the operator, the tensor and the remedy.
 short = torch.ones(3, dtype=torch.int16).to(device)
@@ -135,6 +171,8 @@ check_error("the CPU and a device in one product", RuntimeError, lambda: torch.o
 check_error("two devices in one product", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(3, 2, device=other), str(other), str(device))
 check_error("nine dimensions", RuntimeError, lambda: torch.ones([1] * 9, device=device).exp(), "9 dimensions", "flatten")
 check_error("shapes that do not agree", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(2, 3, device=device), "2x3")
+check_error("an output of a dtype to which PyTorch does not convert", RuntimeError,
+            lambda: torch.add(torch.ones(2, device=device), 1, out=torch.ones(2, dtype=torch.int64, device=device)), "aten::add.out", "Float", "Long")
 check_error("a layout that is not strided", RuntimeError, lambda: torch.empty(3, device=device, layout=torch.sparse_coo))
 check_error("pinned memory of a device", RuntimeError, lambda: torch.empty(3, device=device, pin_memory=True), "pin")
 check_error("a device that does not exist", RuntimeError, lambda: torch.empty(3, device="backplane:99"), "backplane:99", sys.argv[1])

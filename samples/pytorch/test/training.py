@@ -8,41 +8,12 @@ import torch
 import torch.nn.functional as F
 
 import backplane_torch
+from networks import Block, Encoder, UNet, convolutions, perceptron
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
 import tap
 
 tolerance = 1e-5
-
-
-class Block(torch.nn.Module):
-    """A GPT with one block: embeddings, causal attention, and a perceptron, each after a layer norm."""
-
-    def __init__(self, words=50, places=16, width=32, heads=4):
-        super().__init__()
-        self.heads = heads
-        self.words, self.places = torch.nn.Embedding(words, width), torch.nn.Embedding(places, width)
-        self.norm1, self.norm2, self.norm3 = (torch.nn.LayerNorm(width) for _ in range(3))
-        self.projection, self.output = torch.nn.Linear(width, 3 * width, bias=False), torch.nn.Linear(width, width)
-        self.wide, self.narrow = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
-        self.head = torch.nn.Linear(width, words)
-
-    def forward(self, tokens):
-        batch, length = tokens.shape
-        x = self.words(tokens) + self.places(torch.arange(length, device=tokens.device))
-        q, k, v = self.projection(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        x = x + self.output(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
-        x = x + self.narrow(F.gelu(self.wide(self.norm2(x))))
-        return self.head(self.norm3(x)).flatten(0, 1)
-
-
-def perceptron():
-    return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 64), torch.nn.Tanh(), torch.nn.Linear(64, 10))
-
-
-def convolutions():
-    return torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3, padding=1, bias=False), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
-                               torch.nn.Conv2d(8, 16, 3, stride=2, padding=1), torch.nn.GELU(), torch.nn.Flatten(), torch.nn.Linear(64, 10))
 
 
 # Adam divides by the root of the gradient's square, so it turns rounding of tiny gradients into
@@ -55,6 +26,8 @@ optimizers = {
 networks = {
     "perceptron": (perceptron, lambda random: (torch.randn(32, 64, generator=random), torch.randint(0, 10, (32,), generator=random)), optimizers),
     "convolutions": (convolutions, lambda random: (torch.randn(16, 1, 8, 8, generator=random), torch.randint(0, 10, (16,), generator=random)), ["SGD"]),
+    "encoder": (Encoder, lambda random: (torch.randint(0, 50, (4, 16), generator=random), torch.randint(0, 50, (64,), generator=random)), ["AdamW, fused"]),
+    "diffusion U-Net": (UNet, lambda random: (torch.randn(4, 1, 8, 8, generator=random), torch.randint(0, 10, (4,), generator=random)), ["AdamW, fused"]),
     "GPT block": (Block, lambda random: (torch.randint(0, 50, (4, 16), generator=random), torch.randint(0, 50, (64,), generator=random)), ["SGD", "AdamW, fused"]),
 }
 

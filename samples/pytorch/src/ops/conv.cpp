@@ -42,15 +42,47 @@ c10::DimVector conv_shape(const at::Tensor& input, const at::Tensor& weight, con
   return shape;
 }
 
+// The output padding of a transposed convolution makes the output longer at its end. It first takes
+// the place of the padding, which the attributes then no longer have. Returns the part of the output
+// that the kernel reaches; beyond it, the output is the bias.
+at::Tensor reached_part(const at::Tensor& out, const at::Tensor& input, const at::Tensor& weight,
+                        ConvAttributes& attrs) {
+  at::Tensor part = out;
+  for (uint32_t i = 0; i < attrs.spatial_rank; ++i) {
+    const int64_t dim = 2 + static_cast<int64_t>(i), kernel = attrs.dilation[i] * (weight.size(dim) - 1) + 1;
+    const int64_t whole = (input.size(dim) - 1) * attrs.stride[i] + kernel;
+    attrs.pad_end[i] = std::max<int64_t>(whole - attrs.pad_begin[i] - out.size(dim), 0);
+    const int64_t reach = whole - attrs.pad_begin[i] - attrs.pad_end[i];
+    if (reach < out.size(dim)) part = part.narrow(dim, 0, reach);
+  }
+  return part;
+}
+
+// Returns the shape of a value of each channel that is broadcast to `like`.
+c10::DimVector channel_shape(const at::Tensor& like) {
+  c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
+  shape[1] = like.size(1);
+  return shape;
+}
+
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                        at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                        at::IntArrayRef output_padding, int64_t groups) {
-  const ConvAttributes attrs = conv_attributes(weight, {stride, padding, dilation}, groups);
+  ConvAttributes attrs = conv_attributes(weight, {stride, padding, dilation}, groups);
   at::Tensor out = at::empty(conv_shape(input, weight, attrs, transposed, output_padding), input.options());
-  Call call(transposed ? BP_OP_CONV_TRANSPOSE : BP_OP_CONV, out);
+  const bool biased = bias && bias->defined();
+  const at::Tensor reached = transposed ? reached_part(out, input, weight, attrs) : out;
+  if (!reached.is_same(out)) {
+    if (biased) {
+      out.copy_(bias->view(channel_shape(out)).expand_as(out));
+    } else {
+      out.zero_();
+    }
+  }
+  Call call(transposed ? BP_OP_CONV_TRANSPOSE : BP_OP_CONV, reached);
   call.in(input).in(weight);
-  if (bias && bias->defined()) call.in(*bias);
-  call.attributes(attrs).out(out).run();
+  if (biased) call.in(*bias);
+  call.attributes(attrs).out(reached).run();
   return out;
 }
 
@@ -59,18 +91,19 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
                                                                     at::IntArrayRef padding, at::IntArrayRef dilation,
                                                                     bool transposed, at::IntArrayRef, int64_t groups,
                                                                     std::array<bool, 3> wanted) {
-  const ConvAttributes attrs = conv_attributes(weight, {stride, padding, dilation}, groups);
+  ConvAttributes attrs = conv_attributes(weight, {stride, padding, dilation}, groups);
+  const at::Tensor reached = transposed ? reached_part(grad, input, weight, attrs) : grad;
   at::Tensor grad_input, grad_weight, grad_bias;
   if (wanted[0]) {
     grad_input = at::empty(input.sizes(), input.options());
     const uint32_t op = transposed ? BP_OP_CONV : BP_OP_CONV_BWD_INPUT;
-    Call(op, grad_input).in(grad).in(weight).attributes(attrs).out(grad_input).run();
+    Call(op, grad_input).in(reached).in(weight).attributes(attrs).out(grad_input).run();
   }
   if (wanted[1]) {
     grad_weight = at::empty(weight.sizes(), weight.options());
     Call(BP_OP_CONV_BWD_WEIGHT, grad_weight)
-        .in(transposed ? grad : input)
-        .in(transposed ? input : grad)
+        .in(transposed ? reached : input)
+        .in(transposed ? input : reached)
         .attributes(attrs)
         .out(grad_weight)
         .run();

@@ -15,6 +15,8 @@ namespace backplane_torch {
 
 void write_elementwise(uint32_t op, at::ScalarType type, const at::Tensor& out,
                        std::initializer_list<at::Tensor> inputs) {
+  check_conversion(type, out);
+  fit(out, inputs);
   with_output(out, type, [&](const at::Tensor& to) {
     Call call(op, to);
     for (const at::Tensor& input : inputs) call.in(input, type, to.sizes());
@@ -26,6 +28,7 @@ void write_compare(uint32_t predicate, at::ScalarType type, const at::Tensor& ou
                    const at::Tensor& b) {
   auto attrs = attributes<BP_OP_COMPARE>();
   attrs.predicate = predicate;
+  fit(out, {a, b});
   with_output(out, at::kBool, [&](const at::Tensor& to) {
     Call(BP_OP_COMPARE, to).in(a, type, to.sizes()).in(b, type, to.sizes()).attributes(attrs).out(to).run();
   });
@@ -33,6 +36,7 @@ void write_compare(uint32_t predicate, at::ScalarType type, const at::Tensor& ou
 
 void write_select(const at::Tensor& out, const at::Tensor& condition, const at::Tensor& a, const at::Tensor& b) {
   const at::ScalarType type = out.scalar_type();
+  fit(out, {condition, a, b});
   Call(BP_OP_SELECT, out)
       .in(condition, at::kBool, out.sizes())
       .in(a, type, out.sizes())
@@ -82,9 +86,7 @@ at::Tensor& unary_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-// abs and the logical operators are not structured, so their output may have another shape.
 at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) {
-  at::native::resize_output(out, self.sizes());
   write_elementwise(self.scalar_type() == at::kBool ? BP_OP_COPY : BP_OP_ABS, self.scalar_type(), out, {self});
   return out;
 }
@@ -119,7 +121,6 @@ at::Tensor& binary_float_out(const at::Tensor& self, const at::Tensor& other, at
 // Logical operators compare both operands with zero first.
 template <uint32_t op>
 at::Tensor& logical_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
-  at::native::resize_output(out, at::infer_size(self.sizes(), other.sizes()));
   write_elementwise(op, at::kBool, out, {self, other});
   return out;
 }
@@ -167,6 +168,7 @@ at::Tensor remainder_needs_wrap(const at::Tensor& remainder, const at::Tensor& b
 // Writes the floor of a / b. Integers only, because the floor of a float quotient depends on how the
 // quotient is rounded. A zero divisor gives `a`, whereas PyTorch on the CPU raises an error.
 void write_floor_division(at::ScalarType type, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  fit(out, {a, b});
   const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
   write_elementwise(BP_OP_REM, type, remainder, {a, b});
   const at::Tensor wraps = remainder_needs_wrap(remainder, b);
@@ -192,6 +194,7 @@ at::Tensor floor_divide(const at::Tensor& self, const at::Tensor& other) { retur
 at::Tensor& remainder_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   const at::ScalarType type = at::result_type(self, other);
   if (!at::isIntegralType(type, false)) return OnCpu<at::_ops::remainder_Tensor_out>::call(self, other, out);
+  fit(out, {self, other});
   const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
   write_elementwise(BP_OP_REM, type, remainder, {self, other});
   const at::Tensor wrapped = at::add(remainder, other);
@@ -225,7 +228,6 @@ at::Tensor& ceil_out(const at::Tensor& self, at::Tensor& out) {
 }
 
 at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
-  at::native::resize_output(out, self.sizes());
   write_compare(BP_COMPARE_EQ, self.scalar_type(), out, self, number(0));
   return out;
 }
@@ -239,6 +241,7 @@ at::Tensor isnan(const at::Tensor& self) {
 template <bool negative>
 at::Tensor& is_infinity_out(const at::Tensor& self, at::Tensor& out) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  fit(out, self.sizes());
   if (!at::isFloatingType(self.scalar_type())) return out.zero_();
   write_compare(BP_COMPARE_EQ, self.scalar_type(), out, self, number(negative ? -kInfinity : kInfinity));
   return out;
@@ -359,8 +362,12 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
 at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }
 
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
-  const double count = (end.toDouble() - start.toDouble()) / step.toDouble();
-  TORCH_CHECK(step.toDouble() != 0 && count >= 0, message_prefix(), "from ", start, " to ", end, " with step ", step,
+  // As in PyTorch, limits of an i64 range are rounded to integers first, and those of other ranges are not.
+  const bool whole = out.scalar_type() == at::kLong;
+  const double stride = whole ? static_cast<double>(step.toLong()) : step.toDouble();
+  const double span = whole ? static_cast<double>(end.toLong() - start.toLong()) : end.toDouble() - start.toDouble();
+  const double count = span / stride;
+  TORCH_CHECK(stride != 0 && count >= 0, message_prefix(), "from ", start, " to ", end, " with step ", step,
               " is no range; give the step the sign of the difference");
   at::native::resize_output(out, {static_cast<int64_t>(std::ceil(count))});
   write_iota(out, 0, start, step);

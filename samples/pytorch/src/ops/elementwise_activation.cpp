@@ -7,6 +7,7 @@ namespace backplane_torch {
 namespace {
 
 at::Tensor& gelu_out(const at::Tensor& self, std::string_view approximate, at::Tensor& out) {
+  fit(out, self.sizes());
   auto attrs = attributes<BP_OP_GELU>();
   attrs.approximation = approximate == "tanh" ? BP_GELU_TANH : BP_GELU_ERF;
   Call(BP_OP_GELU, out).in(self).attributes(attrs).out(out).run();
@@ -55,6 +56,30 @@ at::Tensor& threshold_backward_out(const at::Tensor& grad, const at::Tensor& sel
   return grad_input;
 }
 
+// log(sigmoid(x)) is min(x, 0) - log(1 + exp(-|x|)). Only PyTorch's CPU kernels use the buffer.
+std::tuple<at::Tensor, at::Tensor> log_sigmoid(const at::Tensor& self) {
+  const at::Tensor rest = at::abs(self).neg_().exp_().add_(1).log_();
+  return {at::clamp_max(self, 0).sub_(rest), at::empty({0}, self.options())};
+}
+
+at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
+  return at::neg(self).sigmoid_().mul_(grad);
+}
+
+at::Tensor& leaky_relu_out(const at::Tensor& self, const at::Scalar& slope, at::Tensor& out) {
+  const at::Tensor positive = at::gt(self, 0), scaled = at::mul(self, slope);
+  write_select(out, positive, self, scaled);
+  return out;
+}
+
+// The slope is positive if `self` is the result, so the signs of the input and the result agree.
+at::Tensor& leaky_relu_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope, bool,
+                                    at::Tensor& grad_input) {
+  const at::Tensor positive = at::gt(self, 0), scaled = at::mul(grad, slope);
+  write_select(grad_input, positive, grad, scaled);
+  return grad_input;
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "elementwise");
   family.add<"gelu.out", gelu_out>();
@@ -63,6 +88,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"sigmoid_backward.grad_input", sigmoid_backward_out>();
   family.add<"tanh_backward.grad_input", tanh_backward_out>();
   family.add<"threshold_backward.grad_input", threshold_backward_out>();
+  family.add<"log_sigmoid_forward", log_sigmoid>();
+  family.add<"log_sigmoid_backward", log_sigmoid_backward>();
+  family.add<"leaky_relu.out", leaky_relu_out>();
+  family.add<"leaky_relu_backward.grad_input", leaky_relu_backward_out>();
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ void write_scatter(const at::Tensor& io, const at::Tensor& index, const at::Tens
 at::Tensor with_one_dim(const at::Tensor& tensor) { return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor; }
 
 at::Tensor& gather_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, bool, at::Tensor& out) {
+  fit(out, index.sizes());
   const at::Tensor x = with_one_dim(self), positions = with_one_dim(index);
   const int64_t along = axis(dim, x.dim());
   write_gather(with_one_dim(out), narrowed(x, positions.sizes(), along), positions, along);
@@ -43,6 +44,7 @@ at::Tensor& gather_out(const at::Tensor& self, int64_t dim, const at::Tensor& in
 
 void scatter_into(const at::Tensor& out, const at::Tensor& self, int64_t dim, const at::Tensor& index,
                   const at::Tensor& source, uint32_t mode) {
+  fit(out, self.sizes());
   copy_on_device(out, self);
   if (index.numel() == 0) return;
   const at::Tensor io = with_one_dim(out), positions = with_one_dim(index);
@@ -91,6 +93,7 @@ at::Tensor select_rows(const at::Tensor& self, int64_t dim, const at::Tensor& in
 
 at::Tensor& index_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
                           const at::Scalar& alpha, at::Tensor& out) {
+  fit(out, self.sizes());
   copy_on_device(out, self);
   const at::Tensor io = with_one_dim(out), added = with_one_dim(source);
   const int64_t along = axis(dim, io.dim());

@@ -128,6 +128,7 @@ at::Tensor& index_out(const at::Tensor& self, const c10::List<std::optional<at::
   rows = rows.view(shape);
   const auto index_rank = static_cast<int64_t>(plan.index_shape.size());
   for (int64_t i = 0; i < plan.place; ++i) rows = rows.movedim(index_rank + i, i);
+  fit(out, rows.sizes());
   copy_on_device(out, rows);
   return out;
 }

@@ -28,7 +28,9 @@ std::tuple<at::Tensor&, at::Tensor&> nll_loss_out(const at::Tensor& self, const 
   at::Tensor losses = at::gather(x, 1, rows.unsqueeze(1)).mul_(weights).neg_().squeeze(1);
   losses.masked_fill_(at::eq(rows, ignore_index), 0);  // an infinite loss times the weight 0 is NaN
   if (reduction == at::Reduction::None) {
-    output.copy_(losses.view(output.sizes()));
+    fit(output, target.sizes());
+    fit(total_weight, at::IntArrayRef{});
+    output.copy_(losses.view(target.sizes()));
     total_weight.zero_();
     return {output, total_weight};
   }
@@ -61,7 +63,9 @@ at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
 
 at::Tensor& mse_loss_out(const at::Tensor& self, const at::Tensor& target, int64_t reduction, at::Tensor& out) {
   const at::Tensor difference = at::sub(self, target);
-  out.copy_(reduced(at::mul(difference, difference), reduction));
+  const at::Tensor loss = reduced(at::mul(difference, difference), reduction);
+  fit(out, loss.sizes());
+  out.copy_(loss);
   return out;
 }
 
@@ -71,12 +75,37 @@ at::Tensor mse_loss_backward(const at::Tensor& grad, const at::Tensor& self, con
   return at::sub(self, target).mul_(factor).mul(grad);
 }
 
+// The square of small differences and the absolute value of others, which meet at `beta`.
+at::Tensor& smooth_l1_loss_out(const at::Tensor& self, const at::Tensor& target, int64_t reduction, double beta,
+                               at::Tensor& out) {
+  const at::Tensor distance = at::sub(self, target).abs_();
+  at::Tensor losses = distance;
+  if (beta > 0) {
+    const at::Tensor squares = at::mul(distance, distance).mul_(0.5 / beta);
+    losses = at::where(at::lt(distance, beta), squares, at::sub(distance, 0.5 * beta));
+  }
+  const at::Tensor loss = reduced(losses, reduction);
+  fit(out, loss.sizes());
+  out.copy_(loss);
+  return out;
+}
+
+at::Tensor& smooth_l1_loss_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
+                                        int64_t reduction, double beta, at::Tensor& grad_input) {
+  const at::Tensor difference = at::sub(self, target);
+  const at::Tensor slope = beta > 0 ? at::div(difference, beta).clamp_(-1, 1) : at::sign(difference);
+  if (reduction == at::Reduction::Mean) slope.div_(static_cast<double>(difference.numel()));
+  return at::mul_out(grad_input, slope, grad);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "loss");
   family.add<"nll_loss_forward.output", nll_loss_out>();
   family.add<"nll_loss_backward.grad_input", nll_loss_backward_out>();
   family.add<"mse_loss.out", mse_loss_out>();
   family.add<"mse_loss_backward", mse_loss_backward>();
+  family.add<"smooth_l1_loss.out", smooth_l1_loss_out>();
+  family.add<"smooth_l1_loss_backward.grad_input", smooth_l1_loss_backward_out>();
 }
 
 }  // namespace

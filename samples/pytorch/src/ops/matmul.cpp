@@ -6,15 +6,23 @@
 namespace backplane_torch {
 namespace {
 
+// [kernel]
 at::Tensor& product_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  c10::DimVector shape(self.sizes());
+  shape.back() = other.size(-1);
+  fit(out, shape);
   const auto attrs = attributes<BP_OP_MATMUL>();
   Call(BP_OP_MATMUL, out).in(self).in(other).attributes(attrs).out(out).run();
   return out;
 }
+// [/kernel]
 
 // out = beta * self + alpha * (a * b). If beta is 0, `self` has no effect, even if it is NaN.
 at::Tensor& add_product(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                         const at::Scalar& alpha, at::Tensor& out) {
+  c10::DimVector shape(a.sizes());
+  shape.back() = b.size(-1);
+  fit(out, shape);
   if (beta.equal(0)) {
     product_out(a, b, out);
     return alpha.equal(1) ? out : out.mul_(alpha);
@@ -27,6 +35,7 @@ at::Tensor& add_product(const at::Tensor& self, const at::Tensor& a, const at::T
 
 at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                       const at::Scalar& alpha, at::Tensor& out) {
+  fit(out, {a.size(0), b.size(1)});
   const bool is_bias = self.numel() == out.size(1) && (self.dim() == 1 || (self.dim() == 2 && self.size(0) == 1));
   if (!is_bias || !beta.equal(1) || !alpha.equal(1)) return add_product(self, a, b, beta, alpha, out);
   const auto attrs = attributes<BP_OP_LINEAR>();
@@ -37,6 +46,7 @@ at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Ten
 
 at::Tensor& addmv_out(const at::Tensor& self, const at::Tensor& matrix, const at::Tensor& vector,
                       const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
+  fit(out, {matrix.size(0)});
   at::Tensor column = out.unsqueeze(1);
   const at::Tensor addend = self.dim() == 1 ? self.unsqueeze(1) : self;
   add_product(addend, matrix, vector.unsqueeze(1), beta, alpha, column);
@@ -52,6 +62,7 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   return out;
 }
 
+// [register]
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "matmul");
   family.add<"mm.out", product_out>();
@@ -61,6 +72,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"addmv.out", addmv_out>();
   family.add<"dot", dot>();
 }
+// [/register]
 
 }  // namespace
 }  // namespace backplane_torch

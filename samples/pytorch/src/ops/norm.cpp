@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norm and batch norm.
+// Layer norm, group norm and batch norm.
 #include "../overloads.hpp"
 #include "elementwise.hpp"
 
@@ -70,6 +70,51 @@ ThreeTensors layer_norm_backward(const at::Tensor& grad, const at::Tensor& input
   return {wanted[0] ? grad_input : at::Tensor(), grad_weight, grad_bias};
 }
 
+ThreeTensors group_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                        const std::optional<at::Tensor>& bias, int64_t batch, int64_t, int64_t, int64_t groups,
+                        double epsilon) {
+  const at::Tensor out = at::empty(input.sizes(), input.options());
+  const at::Tensor mean = at::empty({batch, groups}, statistics_options(input)), rstd = at::empty_like(mean);
+  auto attrs = attributes<BP_OP_GROUP_NORM>();
+  attrs.groups = static_cast<uint32_t>(groups);
+  attrs.epsilon = static_cast<float>(epsilon);
+  Call(BP_OP_GROUP_NORM, out)
+      .in(input)
+      .in_optional(or_undefined(weight))
+      .in_optional(or_undefined(bias))
+      .attributes(attrs)
+      .out(out)
+      .out(mean)
+      .out(rstd)
+      .run();
+  return {out, mean, rstd};
+}
+
+ThreeTensors group_norm_backward(const at::Tensor& grad, const at::Tensor& input, const at::Tensor& mean,
+                                 const at::Tensor& rstd, const std::optional<at::Tensor>& weight, int64_t,
+                                 int64_t channels, int64_t, int64_t groups, std::array<bool, 3> wanted) {
+  const at::Tensor gamma = or_undefined(weight);
+  const at::Tensor grad_input = at::empty(input.sizes(), input.options());
+  const auto parameter = gamma.defined() ? gamma.options() : input.options();
+  const at::Tensor grad_weight = wanted[1] ? at::empty({channels}, parameter) : at::Tensor();
+  const at::Tensor grad_bias = wanted[2] ? at::empty({channels}, parameter) : at::Tensor();
+  auto attrs = attributes<BP_OP_NORM_BWD>();
+  attrs.norm = BP_NORM_GROUP;
+  attrs.groups = static_cast<uint32_t>(groups);
+  Call(BP_OP_NORM_BWD, grad_input)
+      .in(grad)
+      .in(input)
+      .in_optional(gamma)
+      .in(mean)
+      .in(rstd)
+      .attributes(attrs)
+      .out(grad_input)
+      .out_optional(grad_weight)
+      .out_optional(grad_bias)
+      .run();
+  return {wanted[0] ? grad_input : at::Tensor(), grad_weight, grad_bias};
+}
+
 // running += momentum * (batch - running)
 void update_running(const std::optional<at::Tensor>& running, const at::Tensor& batch, double momentum) {
   if (running && running->defined()) running->lerp_(as_type(batch, running->scalar_type()), momentum);
@@ -96,10 +141,8 @@ ThreeTensors batch_norm(const at::Tensor& input, const std::optional<at::Tensor>
   const double count = static_cast<double>(input.numel()) / static_cast<double>(std::max<int64_t>(input.size(1), 1));
   update_running(running_mean, mean, momentum);
   if (running_variance && running_variance->defined()) {
-    c10::DimVector dims{0};
-    for (int64_t dim = 2; dim < input.dim(); ++dim) dims.push_back(dim);
-    const at::Tensor x = as_type(input, mean.scalar_type());
-    update_running(running_variance, at::var(x, dims, at::Scalar(count > 1 ? 1 : 0)), momentum);
+    const at::Tensor variance = at::mul(rstd, rstd).reciprocal_().sub_(epsilon).clamp_min_(0);  // variance of the batch
+    update_running(running_variance, variance.mul_(count > 1 ? count / (count - 1) : 1.0), momentum);
   }
   return {out, mean, rstd};
 }
@@ -146,6 +189,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "norm");
   family.add<"native_layer_norm", layer_norm>();
   family.add<"native_layer_norm_backward", layer_norm_backward>();
+  family.add<"native_group_norm", group_norm>();
+  family.add<"native_group_norm_backward", group_norm_backward>();
   family.add<"native_batch_norm", batch_norm>();
   family.add<"native_batch_norm_backward", batch_norm_backward>();
 }

@@ -44,9 +44,10 @@ std::tuple<at::Tensor&, at::Tensor&> max_pool_out(const at::Tensor& self, at::In
 at::Tensor& max_pool_backward_out(const at::Tensor& grad, const at::Tensor&, at::IntArrayRef, at::IntArrayRef,
                                   at::IntArrayRef, at::IntArrayRef, bool, const at::Tensor& indices,
                                   at::Tensor& grad_input) {
-  at::Tensor planes = at::zeros(grad_input.sizes(), grad_input.options()).flatten(-2);
-  planes.scatter_add_(-1, indices.flatten(-2), grad.flatten(-2));
-  return grad_input.copy_(planes.view(grad_input.sizes()));
+  const at::Tensor zeros =
+      grad_input.is_contiguous() ? grad_input.zero_() : at::zeros(grad_input.sizes(), grad_input.options());
+  zeros.flatten(-2).scatter_add_(-1, indices.flatten(-2), grad.flatten(-2));
+  return zeros.is_same(grad_input) ? grad_input : grad_input.copy_(zeros);
 }
 
 at::Tensor& avg_pool_out(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,

@@ -20,6 +20,16 @@ at::Tensor with_kept_dims(const at::Tensor& out, uint32_t mask, int64_t rank) {
   return kept;
 }
 
+// Gives `out` the shape of the reduction of `x` in the dimensions of `mask`.
+void fit_reduced(const at::Tensor& out, const at::Tensor& x, uint32_t mask, bool keepdim) {
+  c10::DimVector shape;
+  for (int64_t dim = 0; dim < x.dim(); ++dim) {
+    const bool reduced = (mask >> dim & 1u) != 0;
+    if (!reduced || keepdim) shape.push_back(reduced ? 1 : x.size(dim));
+  }
+  fit(out, shape);
+}
+
 template <uint32_t op>
 void reduce(const at::Tensor& out, const at::Tensor& x, uint32_t mask) {
   auto attrs = attributes<op>();
@@ -41,9 +51,10 @@ void sum_like(const at::Tensor& out, const at::Tensor& x, uint32_t mask) {
   reduce<op>(out, summand(x, out.scalar_type()), mask);
 }
 
-at::Tensor& sum_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool, std::optional<at::ScalarType>,
+at::Tensor& sum_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim, std::optional<at::ScalarType>,
                     at::Tensor& out) {
   const uint32_t mask = axes_mask(dims, self.dim());
+  fit_reduced(out, self, mask, keepdim);
   if (out.scalar_type() == at::kBool) {
     reduce<BP_OP_REDUCE_MAX>(out, as_type(self, at::kBool), mask);
   } else {
@@ -52,8 +63,11 @@ at::Tensor& sum_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool, 
   return out;
 }
 
-at::Tensor& prod_out(const at::Tensor& self, int64_t dim, bool, std::optional<at::ScalarType>, at::Tensor& out) {
-  sum_like<BP_OP_REDUCE_PROD>(out, self, 1u << axis(dim, self.dim()));
+at::Tensor& prod_out(const at::Tensor& self, int64_t dim, bool keepdim, std::optional<at::ScalarType>,
+                     at::Tensor& out) {
+  const uint32_t mask = axes_mask(dim, self.dim());
+  fit_reduced(out, self, mask, keepdim);
+  sum_like<BP_OP_REDUCE_PROD>(out, self, mask);
   return out;
 }
 
@@ -64,9 +78,10 @@ at::Tensor prod(const at::Tensor& self, std::optional<at::ScalarType> dtype) {
   return out;
 }
 
-at::Tensor& mean_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool, std::optional<at::ScalarType>,
+at::Tensor& mean_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim, std::optional<at::ScalarType>,
                      at::Tensor& out) {
   const uint32_t mask = axes_mask(dims, self.dim());
+  fit_reduced(out, self, mask, keepdim);
   double count = 1;
   for (int64_t dim = 0; dim < self.dim(); ++dim) {
     if ((mask >> dim & 1u) != 0) count *= static_cast<double>(self.size(dim));
@@ -79,8 +94,10 @@ at::Tensor& mean_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool,
 }
 
 template <uint32_t op>
-at::Tensor& extremum_out(const at::Tensor& self, at::IntArrayRef dims, bool, at::Tensor& out) {
-  reduce<op>(out, self, axes_mask(dims, self.dim()));
+at::Tensor& extremum_out(const at::Tensor& self, at::IntArrayRef dims, bool keepdim, at::Tensor& out) {
+  const uint32_t mask = axes_mask(dims, self.dim());
+  fit_reduced(out, self, mask, keepdim);
+  reduce<op>(out, self, mask);
   return out;
 }
 
@@ -101,7 +118,8 @@ void write_index(const at::Tensor& out, const at::Tensor& x, int64_t dim) {
 }
 
 template <uint32_t op>
-at::Tensor& index_of_extremum_out(const at::Tensor& self, std::optional<int64_t> dim, bool, at::Tensor& out) {
+at::Tensor& index_of_extremum_out(const at::Tensor& self, std::optional<int64_t> dim, bool keepdim, at::Tensor& out) {
+  fit_reduced(out, self, dim ? axes_mask(*dim, self.dim()) : axes_mask(std::nullopt, self.dim()), keepdim);
   if (dim) {
     write_index<op>(out, self, *dim);
   } else {
@@ -111,12 +129,15 @@ at::Tensor& index_of_extremum_out(const at::Tensor& self, std::optional<int64_t>
 }
 
 template <uint32_t reduction, uint32_t index>
-std::tuple<at::Tensor&, at::Tensor&> extremum_with_index_out(const at::Tensor& self, int64_t dim, bool,
+std::tuple<at::Tensor&, at::Tensor&> extremum_with_index_out(const at::Tensor& self, int64_t dim, bool keepdim,
                                                              at::Tensor& values, at::Tensor& indices) {
+  const uint32_t mask = axes_mask(dim, self.dim());
+  fit_reduced(values, self, mask, keepdim);
+  fit_reduced(indices, self, mask, keepdim);
   if (self.dim() == 0) {
     copy_on_device(values, self);
   } else {
-    reduce<reduction>(values, self, 1u << axis(dim, self.dim()));
+    reduce<reduction>(values, self, mask);
   }
   write_index<index>(indices, self, dim);
   return {values, indices};
@@ -129,18 +150,22 @@ void write_truth(const at::Tensor& out, const at::Tensor& self, uint32_t mask) {
 }
 
 template <uint32_t op>
-at::Tensor& truth_out(const at::Tensor& self, int64_t dim, bool, at::Tensor& out) {
-  write_truth<op>(out, self, self.dim() == 0 ? 0 : 1u << axis(dim, self.dim()));
+at::Tensor& truth_out(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& out) {
+  const uint32_t mask = axes_mask(dim, self.dim());
+  fit_reduced(out, self, mask, keepdim);
+  write_truth<op>(out, self, mask);
   return out;
 }
 
 template <uint32_t op>
 at::Tensor& truth_all_out(const at::Tensor& self, at::Tensor& out) {
+  fit(out, at::IntArrayRef{});
   write_truth<op>(out, self, axes_mask(std::nullopt, self.dim()));
   return out;
 }
 
 at::Tensor& cumsum_out(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType>, at::Tensor& out) {
+  fit(out, self.sizes());
   if (self.dim() == 0) return at::fill_(out, self);
   auto attrs = attributes<BP_OP_CUMSUM>();
   attrs.axis = axis(dim, self.dim());

@@ -10,6 +10,7 @@ at::Tensor with_a_dim(const at::Tensor& tensor) { return tensor.dim() == 0 ? ten
 
 template <uint32_t op>
 at::Tensor& softmax_out(const at::Tensor& self, int64_t dim, bool, at::Tensor& out) {
+  fit(out, self.sizes());
   const at::Tensor x = with_a_dim(self);
   auto attrs = attributes<op>();
   attrs.axis = axis(dim, x.dim());
@@ -20,6 +21,7 @@ at::Tensor& softmax_out(const at::Tensor& self, int64_t dim, bool, at::Tensor& o
 template <uint32_t log>
 at::Tensor& softmax_backward_out(const at::Tensor& grad, const at::Tensor& output, int64_t dim, at::ScalarType,
                                  at::Tensor& grad_input) {
+  fit(grad_input, output.sizes());
   const at::Tensor y = with_a_dim(output);
   auto attrs = attributes<BP_OP_SOFTMAX_BWD>();
   attrs.axis = axis(dim, y.dim());

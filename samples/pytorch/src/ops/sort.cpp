@@ -18,7 +18,15 @@ TwoOutputs copy_number(const at::Tensor& self, at::Tensor& values, at::Tensor& i
 
 TwoOutputs sort_out(const at::Tensor& self, std::optional<bool>, int64_t dim, bool descending, at::Tensor& values,
                     at::Tensor& indices) {
+  fit(values, self.sizes());
+  fit(indices, self.sizes());
   if (self.dim() == 0) return copy_number(self, values, indices);
+  if (self.scalar_type() == at::kBool) {  // the operator has no bool
+    at::Tensor bytes = at::empty_like(values, values.options().dtype(at::kByte));
+    sort_out(as_type(self, at::kByte), true, dim, descending, bytes, indices);
+    copy_on_device(values, bytes);
+    return {values, indices};
+  }
   auto attrs = attributes<BP_OP_SORT>();
   attrs.axis = axis(dim, self.dim());
   attrs.descending = descending;
@@ -26,8 +34,12 @@ TwoOutputs sort_out(const at::Tensor& self, std::optional<bool>, int64_t dim, bo
   return {values, indices};
 }
 
-TwoOutputs topk_out(const at::Tensor& self, int64_t, int64_t dim, bool largest, bool, at::Tensor& values,
+TwoOutputs topk_out(const at::Tensor& self, int64_t count, int64_t dim, bool largest, bool, at::Tensor& values,
                     at::Tensor& indices) {
+  c10::DimVector shape(self.sizes());
+  if (self.dim() > 0) shape[axis(dim, self.dim())] = count;
+  fit(values, shape);
+  fit(indices, shape);
   if (self.dim() == 0) return copy_number(self, values, indices);
   auto attrs = attributes<BP_OP_TOPK>();
   attrs.axis = axis(dim, self.dim());

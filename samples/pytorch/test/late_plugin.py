@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that a plugin that only adds and multiplies f32 shows up in PyTorch, and that errors name what it lacks."""
+import torch
+
+import backplane_torch
+
+assert backplane_torch.devices() == ["skeleton:0"], backplane_torch.devices()
+device = backplane_torch.device("skeleton")
+backplane_torch.forbid_fallbacks()
+a, b = torch.arange(6.0).view(2, 3), torch.arange(3.0)
+assert torch.equal((a.to(device) + b.to(device)).cpu(), a + b)
+assert torch.equal((a.to(device).t() * 2).cpu(), a.t() * 2)
+for name, operator, body in (("exp.out", "exp", lambda: a.to(device).exp()), ("mm.out", "matmul", lambda: a.to(device) @ a.t().to(device)),
+                             ("add.out", "add", lambda: a.long().to(device) + 1)):
+    try:
+        body()
+        raise SystemExit(f"{name}: no exception")
+    except NotImplementedError as error:
+        message = str(error)
+    assert all(part in message for part in (f"aten::{name}", operator, "skeleton:0", "UNSUPPORTED")), message
+assert torch.equal((a.to(device) + b.to(device)).cpu(), a + b), "the device works after errors"

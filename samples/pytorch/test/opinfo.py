@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the samples of PyTorch's own operator database (OpInfo) on devices, and compares the results with the CPU's:
+opinfo.py [--samples N] [--dtypes NAME,...] [--write FILE] DEVICE...
+
+A sample is one call of an operator or of its in-place form, with its gradients if the operator is differentiable. A
+sample is left out only if it needs an ATen overload without a kernel in the bridge. `--write` replaces the table in a
+page, whose rows depend on the number of samples and dtypes."""
+import argparse
+import collections
+import itertools
+import os
+import re
+import sys
+import time
+import unittest.mock
+import warnings
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree as pytree
+
+import backplane_torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import tap
+
+cpu = torch.device("cpu")
+default_dtypes = "float32,int64,bool"
+# Relative and absolute tolerance. PyTorch's own comparison of devices with the CPU (test_compare_cpu) uses 1e-3.
+tolerances = {torch.float32: (1e-3, 1e-3), torch.float64: (1e-7, 1e-7), torch.float16: (4e-3, 4e-3), torch.bfloat16: (3e-2, 3e-2)}
+orders = {"sort", "argsort", "topk"}  # operators that leave the order of equal elements open
+begin_mark, end_mark = "<!-- from opinfo.py -->", "<!-- end of opinfo.py -->"
+
+
+def copied(value, device, to):
+    """Returns a copy of nested arguments that shares no memory with the original. Moves tensors of `device` to `to`."""
+    def copy(leaf):
+        if isinstance(leaf, torch.Tensor):
+            return leaf.detach().to(to if leaf.device == device else leaf.device, copy=True).requires_grad_(leaf.requires_grad)
+        return to if isinstance(leaf, (str, torch.device)) and str(leaf) == str(device) else leaf
+    return pytree.tree_map(copy, value)
+
+
+def tensors(value):
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def results(call, sample, device, on, with_gradients):
+    """Returns the outputs of a call whose tensors of `device` are moved to `on`, and the gradients of its inputs."""
+    torch.manual_seed(3)
+    given, args, kwargs = copied((sample.input, sample.args, sample.kwargs), device, on)
+    result = call(given, *args, **kwargs)
+    outputs = [leaf for leaf in pytree.tree_leaves(sample.output_process_fn_grad(result)) if leaf is not None]
+    differentiable = [leaf for leaf in tensors(outputs) if leaf.requires_grad]
+    inputs = [leaf for leaf in tensors((given, args, kwargs)) if leaf.requires_grad]
+    if not with_gradients or not differentiable or not inputs:
+        return outputs
+    random = torch.Generator().manual_seed(5)
+    seeds = [torch.randn(leaf.shape, generator=random).to(leaf.dtype).to(leaf.device) for leaf in differentiable]
+    return outputs + [leaf for leaf in torch.autograd.grad(differentiable, inputs, seeds, allow_unused=True) if leaf is not None]
+
+
+def difference(expected, found, random):
+    """Returns a text if two lists of results differ. Only the shapes and dtypes of random results are compared."""
+    if len(expected) != len(found):
+        return f"{len(found)} results, not {len(expected)}"
+    for a, b in zip(expected, found):
+        if not isinstance(a, torch.Tensor):
+            if type(a) is not type(b) or (a != b and not random and abs(a - b) > 1e-4 * abs(a)):
+                return f"{b}, not {a}"
+            continue
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"{b.dtype}{list(b.shape)}, not {a.dtype}{list(a.shape)}"
+        if not random:
+            rtol, atol = tolerances.get(a.dtype, (0, 0))
+            try:
+                torch.testing.assert_close(b.detach().cpu(), a.detach(), rtol=rtol, atol=atol, equal_nan=True)
+            except AssertionError as error:
+                return str(error).replace("\n", " ")
+    return ""
+
+
+def select_equally(sample, expected, found):
+    """Returns whether the indices select equal elements of the input, so that only the order of ties differs."""
+    source = sample.input.detach().cpu()
+    a, b = ([leaf for leaf in leaves if leaf.dtype == torch.int64][-1].cpu() for leaves in (expected, found))
+    dims = [dim for dim in range(source.dim()) if int(b.min()) >= 0 and int(b.max()) < source.shape[dim]]
+    return any(torch.equal(source.gather(dim, a), source.gather(dim, b)) for dim in dims)
+
+
+def is_random(op, call, sample, device, expected):
+    """Returns whether the results depend on the seed, or are the contents of fresh memory."""
+    if "empty" in op.name:
+        return True
+    seed = torch.manual_seed
+    with unittest.mock.patch("torch.manual_seed", lambda number: seed(number + 1)):  # some operators set a seed
+        again = results(call, sample, device, cpu, False)
+    return bool(difference(expected[:len(again)], again, False))
+
+
+def run_sample(op, call, sample, device, with_gradients):
+    """Returns an outcome and its reason; None if PyTorch's CPU does not support the sample."""
+    try:
+        expected = results(call, sample, device, cpu, with_gradients)
+    except Exception:
+        return None, ""
+    try:
+        found = results(call, sample, device, device, with_gradients)
+    except NotImplementedError as error:
+        reason = str(error)
+        missing = re.search(r"aten::(\S+) has no kernel for Backplane", reason)
+        return ("no kernel", missing[1]) if missing else ("refused", reason)
+    except Exception as error:
+        return "wrong", f"{type(error).__name__}: {error}".replace("\n", " ")
+    problem = difference(expected, found, False)
+    if problem and not difference(expected, found, True):
+        if op.name in orders and select_equally(sample, expected, found) or is_random(op, call, sample, device, expected):
+            problem = ""
+    return ("wrong", problem) if problem else ("passed", "")
+
+
+def calls_of(op, sample):
+    """Returns the forms of an operator to test."""
+    forms = [("", op)]
+    in_place = op.inplace_variant
+    if in_place is not None and not sample.broadcasts_input and isinstance(sample.input, torch.Tensor):
+        def write(given, *args, **kwargs):
+            copy = given.clone()
+            in_place(copy, *args, **kwargs)
+            return copy
+        forms.append((" in place", write))
+    return forms
+
+
+def run(device_name, arguments):
+    """Returns the counts of outcomes, and reports each operator."""
+    device = backplane_torch.device(device_name)
+    counts, missing = collections.Counter(), collections.Counter()
+    for op in op_db:
+        faults = []
+        tested = 0
+        for dtype in (getattr(torch, name) for name in arguments.dtypes.split(",")):
+            if dtype not in op.supported_dtypes("cpu"):
+                continue
+            gradients = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and dtype.is_floating_point
+            torch.manual_seed(11)
+            backplane_torch.forbid_fallbacks(False)  # samples may use any operator
+            samples = op.sample_inputs(device, dtype, requires_grad=gradients)
+            chosen = list(itertools.islice(samples, arguments.samples or None))
+            backplane_torch.forbid_fallbacks()
+            for number, sample in enumerate(chosen):
+                for form, call in calls_of(op, sample):
+                    outcome, reason = run_sample(op, call, sample, device, gradients)
+                    if outcome is None:
+                        continue
+                    counts[outcome] += 1
+                    tested += outcome == "passed"
+                    if outcome == "no kernel":
+                        missing[reason] += 1
+                    elif outcome != "passed":
+                        faults.append(f"{dtype} sample {number}{form}: {outcome}: {reason[:300]}")
+        if faults or tested:
+            counts["operators"] += 1
+            wrong = [fault for fault in faults if ": wrong: " in fault]
+            tap.check(f"{device_name}: {op.name}{'.' + op.variant_test_name if op.variant_test_name else ''}: {tested} samples", not wrong, "\n".join(wrong[:4]))
+        if arguments.verbose:
+            for fault in faults:
+                print(f"# {op.name}: {fault}")
+    if arguments.verbose:
+        print(f"# overloads without a kernel: {missing.most_common()}")
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs PyTorch's OpInfo samples on devices.")
+    parser.add_argument("devices", nargs="+")
+    parser.add_argument("--samples", type=int, default=0, help="samples per operator and dtype; the default is all")
+    parser.add_argument("--dtypes", default=default_dtypes)
+    parser.add_argument("--write", help="the page whose table is replaced")
+    parser.add_argument("--verbose", action="store_true", help="print each sample that did not pass")
+    arguments = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    rows = []
+    for name in arguments.devices:
+        start = time.process_time()
+        counts = run(name, arguments)
+        tested = counts["passed"] + counts["wrong"] + counts["refused"]
+        rows.append(f"| {name.split(':')[0]} | {counts['operators']} | {counts['passed']} / {tested} | {counts['wrong']} | {counts['refused']} | {counts['no kernel']} |")
+        print(f"# {rows[-1]} {time.process_time() - start:.0f} s of CPU time")
+    if arguments.write:
+        header = "| plugin | operators | samples passed / run | wrong | refused with a message | left out: an overload without a kernel |\n|---|---|---|---|---|---|\n"
+        with open(arguments.write, encoding="utf-8") as file:
+            before, rest = file.read().split(begin_mark)
+        with open(arguments.write, "w", encoding="utf-8") as file:
+            file.write(before + begin_mark + "\n" + header + "\n".join(rows) + "\n" + end_mark + rest.split(end_mark)[1])
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
