@@ -134,15 +134,17 @@ namespace {
 class Gradient {
  public:
   Gradient(const Tensor* out, uint32_t format)
-      : out_(out), sums_(out == nullptr ? 0 : static_cast<size_t>(out->count()), Part{RoundedOperands(format)}) {}
+      : out_(out),
+        least_(2 * least_normal(computed_in(format))),
+        sums_(out == nullptr ? 0 : static_cast<size_t>(out->count()), Part{RoundedOperands(format)}) {}
 
-  // Adds computed * given. `off` is the error of `computed`.
+  // Adds computed * given. `off` is the error of `computed`. The product may be flushed.
   void add(int64_t index, long double computed, long double off, long double given) {
     if (out_ == nullptr) return;
     Part& part = sums_[static_cast<size_t>(index)];
     part.value += computed * given;
     part.magnitude += std::fabs(computed * given);
-    part.off += off * std::fabs(given);
+    part.off += off * std::fabs(given) + least_;
     part.rounded.add(computed * given);
   }
   // Writes the expected elements. Each element is the sum of `terms` products, times `scale`.
@@ -164,6 +166,7 @@ class Gradient {
     long double value = 0, magnitude = 0, off = 0;
   };
   const Tensor* out_;
+  long double least_;
   std::vector<Part> sums_;
 };
 
@@ -180,7 +183,7 @@ std::vector<Expected> attention_bwd(const Call& call) {
   const uint32_t dtype = call.outputs[0].dtype;
   const auto attributes = attributes_of<bp_attention_attributes>(call);
   const Accumulator accumulator = accumulator_for(dtype, attributes.precision);
-  const long double u = unit(dtype), subnormal = 6 * least_subnormal(computed_in(dtype));
+  const long double u = unit(dtype), least = 2 * least_normal(computed_in(dtype));
   Gradient dq(&call.outputs[0], dtype), dk(optional(call.outputs, 1), dtype), dv(optional(call.outputs, 2), dtype);
   for (int64_t row = 0; row < s.batches * s.heads * s.queries; ++row) {
     const int64_t batch = row / s.queries / s.heads, head = row / s.queries % s.heads;
@@ -198,7 +201,7 @@ std::vector<Expected> attention_bwd(const Call& call) {
       const bool masked = score == -kInfinity || sum == -kInfinity;
       const long double weight = masked ? 0 : std::exp(distance);
       const long double weight_off =
-          masked ? 0 : weight * std::expm1(2 * scores.off + u * (2 * std::fabs(distance) + 16)) + subnormal;
+          masked ? 0 : weight * std::expm1(2 * scores.off + u * (2 * std::fabs(distance) + 16)) + least;
       long double slope = 0, magnitude = 0;
       for (int64_t e = 0; e < s.width; ++e) {
         const long double dy = value_at(dys, row * s.width + e);
@@ -211,7 +214,7 @@ std::vector<Expected> attention_bwd(const Call& call) {
       const long double gradient = weight * (slope - mean);
       const long double off =
           weight_off * std::fabs(slope - mean) +
-          (weight + weight_off) * (slope_off + mean_off + 4 * u * (std::fabs(slope) + std::fabs(mean)));
+          (weight + weight_off) * (slope_off + mean_off + 4 * u * (std::fabs(slope) + std::fabs(mean))) + least;
       for (int64_t d = 0; d < s.depth; ++d) {
         dq.add(row * s.depth + d, gradient, off, value_at(k, (key_row + j) * s.depth + d));
         dk.add((key_row + j) * s.depth + d, gradient, off, value_at(q, row * s.depth + d));

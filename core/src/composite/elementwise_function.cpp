@@ -46,8 +46,10 @@ Value exp2(Builder& b, const Value& x) {
   return b.mul(b.exp(times(b, whole, high)), fraction);
 }
 
-// Returns log(1 + e^-|x|).
-Value log1p_of_decay(Builder& b, const Value& x) { return log1p(b, b.exp(b.neg(magnitude(b, x)))); }
+// Returns log(1 + e^x), which is max(x, 0) + log(1 + e^-|x|).
+Value softplus(Builder& b, const Value& x) {
+  return b.add(b.binary(BP_OP_MAX, x, b.constant(0)), log1p(b, b.exp(b.neg(magnitude(b, x)))));
+}
 
 // Returns x tanh(log(1 + e^x)), which is x n / (n + 2) with n = e^x (e^x + 2). If x is at least 20,
 // the quotient is 1.
@@ -212,14 +214,10 @@ Value apply(Builder& b, uint32_t function) {
       return acosh(b, x());
     case BP_UNARY_ATANH:
       return atanh(b, x());
-    case BP_UNARY_SOFTPLUS: {
-      const Value in = x();
-      return b.add(b.binary(BP_OP_MAX, in, b.constant(0)), log1p_of_decay(b, in));
-    }
-    case BP_UNARY_LOG_SIGMOID: {
-      const Value in = x();
-      return b.sub(b.binary(BP_OP_MIN, in, b.constant(0)), log1p_of_decay(b, in));
-    }
+    case BP_UNARY_SOFTPLUS:
+      return softplus(b, x());
+    case BP_UNARY_LOG_SIGMOID:  // -0 if the device flushes the result
+      return b.neg(softplus(b, b.neg(x())));
     case BP_UNARY_MISH:
       return mish(b, x());
     case BP_UNARY_HARD_SIGMOID:
