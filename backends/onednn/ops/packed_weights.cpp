@@ -76,7 +76,7 @@ uint64_t number_of(const bp_tensor_desc& view, const Md& plain, const std::vecto
 dnnl::matmul::primitive_desc describe_packed(const Product& product) {
   const auto [rows, depth, cols, x, weights, y, bias] = product;
   const TeamSize team(rows * cols * depth < kTeamWork ? 1 : team_size());
-  const auto made =
+  auto made =
       dnnl_api::describe<dnnl::matmul>(engine(), strict_attributes(), Md({rows, depth}, x, dnnl_api::Dims{depth, 1}),
                                        Md({depth, cols}, weights, dnnl::memory::format_tag::any), product.bias_md(),
                                        Md({rows, cols}, y, dnnl_api::Dims{cols, 1}));
