@@ -125,7 +125,8 @@ TEST_P(Primitive, BrokenRulesAreRefused) {
       {"63 bits", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].strides[1] = INT64_MAX / 2; }},
       {"one address", BP_INVALID_ARGUMENT, [](Desc& d) { d.outputs[0].shape[1] = 6, d.outputs[0].strides[1] = 0; }},
       {"immediate", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].flags = BP_DESC_IMMEDIATE; }},
-      {"flags", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].flags = BP_DESC_PACKED; }},
+      {"only inputs may be", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].flags = BP_DESC_PACKED; }},
+      {"flags", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].flags = 4; }},
       {"of 0 inputs", BP_INVALID_ARGUMENT,
        [](Desc& d) { d.outputs[0].alias = static_cast<uint16_t>(d.inputs.size() + 1); }},
   };

@@ -142,7 +142,7 @@ void host_refuses_handles(Context& context) {
                  BP_INVALID_ARGUMENT);
   require_status(context, "an import of a handle and an address", import([](Desc desc, Handle) { desc.address = 64; }),
                  BP_INVALID_ARGUMENT);
-  require_status(context, "an import with an unknown flag", import([](Desc desc, Handle) { desc.flags |= 2; }),
+  require_status(context, "an import with an unknown flag", import([](Desc desc, Handle) { desc.flags |= 1u << 31; }),
                  BP_UNSUPPORTED);
   require_status(context, "an import of 0 bytes", import([](Desc, Handle native) { native.bytes = 0; }),
                  BP_INVALID_ARGUMENT);
