@@ -26,8 +26,7 @@ bool below(T a, T b) {
 template <class T, bool kDescending>
 void sort_lanes(const Call& call, uint32_t axis) {
   const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
-  // If the call has no output for indices, `indices` is only a placeholder in the loop nest, and no
-  // index is written.
+  // Without an output for indices, the loop nest steps through `values` twice, and writes no index.
   const View &in = call.in(0), &values = call.out(0), &indices = indexed ? call.out(1) : values;
   if (in.elements() == 0) return;
   const int64_t length = in.shape[axis];

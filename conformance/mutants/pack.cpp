@@ -151,7 +151,8 @@ bp_status counted_layout(bp_device* device, const bp_op_desc* desc, uint32_t inp
   if (status == BP_OK) info->layout += calls.fetch_add(1);
   return status;
 }
-// Packs whatever the caller asks for, by a change of the descriptor.
+// Accepts an illegal input. If the reference plugin refuses the call, changes the views until it
+// accepts the call.
 template <void (*kChange)(bp_tensor_desc& input, bp_tensor_desc& output)>
 bp_status accepts_input(bp_device* device, const bp_op_desc* desc, uint32_t input, bp_pack** out, bp_pack_info* info,
                         bp_error* error) {
@@ -201,7 +202,7 @@ constexpr Mutation on_pack_execute() {
   return on_pack<&bp_pack_api::pack_execute, changed_packing<kChange>>();
 }
 
-// The target of the latest packing.
+// Where the latest packing stored its operand.
 std::atomic<std::byte*> latest{nullptr};
 void destroys_operand(bp_device* device, bp_pack* pack) {
   if (std::byte* target = latest.exchange(nullptr); target != nullptr) std::memset(target, 0, 64);

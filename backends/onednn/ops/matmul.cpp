@@ -230,8 +230,8 @@ void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {
 // one column, memory bandwidth limits the speed, and this GEMM reaches the limit.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
-// Returns the product of a matmul whose right operand is one matrix, or has been packed as one. If the
-// matrices of a batch share the right operand, the rows of all of them multiply it.
+// Returns the GEMM that computes a matmul whose right operand is one matrix, plain or packed. If all
+// matrices of a batch share the right operand, the GEMM has the rows of all of them.
 std::optional<Product> packable_product(const bp_op_desc& desc) {
   const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
   Product product{1, b.shape[b.rank - 2], b.shape[b.rank - 1], type_of(a.dtype), type_of(b.dtype), type_of(out.dtype)};

@@ -8,8 +8,8 @@
 namespace backplane::onednn {
 
 struct QuantizedGemmSteps {
-  // Both functions store weight i in to[i]. widen8 reads i8 weights. widen4 reads two u4 weights per
-  // byte, and the low half of the byte contains the first.
+  // Both functions store weight i in to[i]. widen8 reads i8 weights. widen4 reads u4 weights, two per
+  // byte. The low half of a byte is the weight with the lower index.
   void (*widen8)(const void* from, float* to, int64_t count);
   void (*widen4)(const void* from, float* to, int64_t count);
   // Computes x[i] = (x[i] - zero) * scale.

@@ -28,7 +28,7 @@ struct Gemm {
   void set_bias(const View& view);
   bool is_immediate(uint32_t operand) const { return (params.immediate >> operand & 1) != 0; }
 
-  // Merges dimensions of the batch into the rows, if b is the same along these dimensions.
+  // Merges each batch dimension along which b does not change into the rows.
   void fold_batch_into_rows();
   // Makes the kernel compute the transpose of c. a and b must have the same dtype, and the product
   // must not have a bias.

@@ -7,7 +7,7 @@
 
 namespace backplane::core {
 
-// A device's bp.peer slots, and the mask BP_PEER_* of the uses that the device has for one peer.
+// A device's bp.peer slots, and what they can do with one peer, as a mask of BP_PEER_*.
 // All slots are null if the mask is 0.
 struct PeerAccess {
   bp_peer_api slots = {};

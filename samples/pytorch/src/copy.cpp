@@ -22,7 +22,7 @@ bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
          a.is_non_overlapping_and_dense();
 }
 
-// Returns the number at an address of the host.
+// Reads a scalar from host memory.
 at::Scalar scalar_of(const void* address, at::ScalarType type) {
   return AT_DISPATCH_V2(type, "_local_scalar_dense",
                         AT_WRAP([&] { return at::Scalar(*static_cast<const scalar_t*>(address)); }),

@@ -44,18 +44,16 @@ ThreeTensors layer_norm(const at::Tensor& input, at::IntArrayRef normalized, con
   return {out, mean, rstd};
 }
 
-ThreeTensors layer_norm_backward(const at::Tensor& grad, const at::Tensor& input, at::IntArrayRef normalized,
-                                 const at::Tensor& mean, const at::Tensor& rstd,
-                                 const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>&,
-                                 std::array<bool, 3> wanted) {
+// Returns the gradients of a norm's input, weight and bias. Gradients that are not `wanted` are
+// undefined. Weight and bias have the shape `parameters`.
+ThreeTensors norm_backward(const bp_norm_bwd_attributes& attrs, const at::Tensor& grad, const at::Tensor& input,
+                           const at::Tensor& mean, const at::Tensor& rstd, const std::optional<at::Tensor>& weight,
+                           at::IntArrayRef parameters, std::array<bool, 3> wanted) {
   const at::Tensor gamma = or_undefined(weight);
   const at::Tensor grad_input = at::empty(input.sizes(), input.options());
-  const auto parameter = gamma.defined() ? gamma.options() : input.options();
-  const at::Tensor grad_weight = wanted[1] ? at::empty(normalized, parameter) : at::Tensor();
-  const at::Tensor grad_bias = wanted[2] ? at::empty(normalized, parameter) : at::Tensor();
-  auto attrs = attributes<BP_OP_NORM_BWD>();
-  attrs.norm = BP_NORM_LAYER;
-  attrs.axes = last_axes(input.dim(), normalized.size());
+  const auto options = gamma.defined() ? gamma.options() : input.options();
+  const at::Tensor grad_weight = wanted[1] ? at::empty(parameters, options) : at::Tensor();
+  const at::Tensor grad_bias = wanted[2] ? at::empty(parameters, options) : at::Tensor();
   Call(BP_OP_NORM_BWD, grad_input)
       .in(grad)
       .in(input)
@@ -68,6 +66,16 @@ ThreeTensors layer_norm_backward(const at::Tensor& grad, const at::Tensor& input
       .out_optional(grad_bias)
       .run();
   return {wanted[0] ? grad_input : at::Tensor(), grad_weight, grad_bias};
+}
+
+ThreeTensors layer_norm_backward(const at::Tensor& grad, const at::Tensor& input, at::IntArrayRef normalized,
+                                 const at::Tensor& mean, const at::Tensor& rstd,
+                                 const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>&,
+                                 std::array<bool, 3> wanted) {
+  auto attrs = attributes<BP_OP_NORM_BWD>();
+  attrs.norm = BP_NORM_LAYER;
+  attrs.axes = last_axes(input.dim(), normalized.size());
+  return norm_backward(attrs, grad, input, mean, rstd, weight, normalized, wanted);
 }
 
 ThreeTensors group_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
@@ -93,26 +101,10 @@ ThreeTensors group_norm(const at::Tensor& input, const std::optional<at::Tensor>
 ThreeTensors group_norm_backward(const at::Tensor& grad, const at::Tensor& input, const at::Tensor& mean,
                                  const at::Tensor& rstd, const std::optional<at::Tensor>& weight, int64_t,
                                  int64_t channels, int64_t, int64_t groups, std::array<bool, 3> wanted) {
-  const at::Tensor gamma = or_undefined(weight);
-  const at::Tensor grad_input = at::empty(input.sizes(), input.options());
-  const auto parameter = gamma.defined() ? gamma.options() : input.options();
-  const at::Tensor grad_weight = wanted[1] ? at::empty({channels}, parameter) : at::Tensor();
-  const at::Tensor grad_bias = wanted[2] ? at::empty({channels}, parameter) : at::Tensor();
   auto attrs = attributes<BP_OP_NORM_BWD>();
   attrs.norm = BP_NORM_GROUP;
   attrs.groups = static_cast<uint32_t>(groups);
-  Call(BP_OP_NORM_BWD, grad_input)
-      .in(grad)
-      .in(input)
-      .in_optional(gamma)
-      .in(mean)
-      .in(rstd)
-      .attributes(attrs)
-      .out(grad_input)
-      .out_optional(grad_weight)
-      .out_optional(grad_bias)
-      .run();
-  return {wanted[0] ? grad_input : at::Tensor(), grad_weight, grad_bias};
+  return norm_backward(attrs, grad, input, mean, rstd, weight, {channels}, wanted);
 }
 
 // running += momentum * (batch - running)
@@ -153,7 +145,6 @@ ThreeTensors batch_norm_backward(const at::Tensor& grad, const at::Tensor& input
                                  const std::optional<at::Tensor>& mean, const std::optional<at::Tensor>& rstd,
                                  bool training, double epsilon, std::array<bool, 3> wanted) {
   const at::Tensor gamma = or_undefined(weight);
-  const auto parameter = gamma.defined() ? gamma.options() : input.options();
   if (!training) {  // an affine map of each channel
     c10::DimVector shape(static_cast<size_t>(input.dim()), 1), dims{0};
     shape[1] = input.size(1);
@@ -165,24 +156,10 @@ ThreeTensors batch_norm_backward(const at::Tensor& grad, const at::Tensor& input
             wanted[1] ? at::sum(centred.mul_(grad), dims) : at::Tensor(),
             wanted[2] ? at::sum(grad, dims) : at::Tensor()};
   }
-  const at::Tensor grad_input = at::empty(input.sizes(), input.options());
-  const at::Tensor grad_weight = wanted[1] ? at::empty({input.size(1)}, parameter) : at::Tensor();
-  const at::Tensor grad_bias = wanted[2] ? at::empty({input.size(1)}, parameter) : at::Tensor();
   auto attrs = attributes<BP_OP_NORM_BWD>();
   attrs.norm = BP_NORM_BATCH;
   attrs.epsilon = static_cast<float>(epsilon);
-  Call(BP_OP_NORM_BWD, grad_input)
-      .in(grad)
-      .in(input)
-      .in_optional(gamma)
-      .in(mean.value())
-      .in(rstd.value())
-      .attributes(attrs)
-      .out(grad_input)
-      .out_optional(grad_weight)
-      .out_optional(grad_bias)
-      .run();
-  return {wanted[0] ? grad_input : at::Tensor(), grad_weight, grad_bias};
+  return norm_backward(attrs, grad, input, mean.value(), rstd.value(), weight, {input.size(1)}, wanted);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

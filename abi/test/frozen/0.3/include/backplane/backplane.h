@@ -745,7 +745,7 @@ typedef struct bph_call {
   uint32_t output_count;
   uint32_t scalar_count;
   uint32_t hints; /* hint bits, passed to the plugin; part of the plan cache's key */
-  /* With BP_OP_FLAG_DEVICE_SCALARS, `scalar_count` views, which replace `scalars`; otherwise null.
+  /* `scalar_count` views that replace `scalars` under BP_OP_FLAG_DEVICE_SCALARS; otherwise null.
    * The device reads the values when the work runs, so a value may be the result of earlier work.
    * Each view has the operator's scalar dtype, rank 0 and the natural alignment, and overlaps no
    * output. The rules for the buffers of inputs apply. This library decomposes a composite or FILL
