@@ -17,6 +17,8 @@ void add_host_cases(Catalogue& catalogue) {
   add_host_peer_cases(catalogue);
   add_host_external_cases(catalogue);
   add_host_order_cases(catalogue);
+  add_host_call_cases(catalogue);
+  add_host_revive_cases(catalogue);
   add_host_model_cases(catalogue);
   add_host_gradient_cases(catalogue);
   add_host_training_cases(catalogue);

@@ -17,6 +17,8 @@ void add_host_pack_cases(Catalogue& catalogue);
 void add_host_peer_cases(Catalogue& catalogue);
 void add_host_external_cases(Catalogue& catalogue);
 void add_host_order_cases(Catalogue& catalogue);
+void add_host_call_cases(Catalogue& catalogue);
+void add_host_revive_cases(Catalogue& catalogue);
 void add_host_model_cases(Catalogue& catalogue);
 void add_host_gradient_cases(Catalogue& catalogue);
 void add_host_training_cases(Catalogue& catalogue);

@@ -44,6 +44,11 @@ class Stream(Handle):
         ExecutionFailed."""
         return _wait("bph_stream_wait", self.handle, timeout)
 
+    def revive(self) -> None:
+        """Makes a failed stream usable again. The contents of memory that the failed work or later work of the
+        stream wrote are undefined. Only waits if the stream has not failed."""
+        invoke("bph_stream_revive", self.handle)
+
     def wait_event(self, event: "Event") -> None:
         """Makes later work of this stream wait until the event, as last recorded, has completed."""
         invoke("bph_stream_wait_event", self.handle, event.handle)

@@ -109,3 +109,16 @@ class ObjectErrorTest(DeviceTest):
         self.message(bp.InvalidArgument, ["no dtype"], tensor, np.zeros(2, "u2"))
         self.message(bp.InvalidArgument, ["copy_from", "(2,)", "(3,)"], tensor([1., 2., 3.]).copy_from, np.zeros(2, "f4"))
         self.message(bp.Unsupported, ["bf16", "ops.cast"], tensor([1.], "bf16").numpy)
+
+
+class ReviveTest(DeviceTest):
+    def test_a_failed_stream_works_again(self):
+        with bp.Registry(layers="fault", faults="fail plan_execute 2 EXECUTION_FAILED") as registry, registry.open("reference:0") as device:
+            x = device.tensor([1., 2.])
+            self.assertEqual(ops.add(x, x).tolist(), [2, 4])
+            for _ in range(2):
+                self.assertRaises(bp.ExecutionFailed, lambda: ops.add(x, x).tolist())
+            device.stream.revive()
+            self.assertEqual(ops.add(x, x).tolist(), [2, 4])
+            device.stream.revive()
+            self.assertEqual(ops.add(x, x).tolist(), [2, 4])
