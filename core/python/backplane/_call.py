@@ -6,11 +6,12 @@ import numbers
 from typing import Any, Iterable, Optional, Sequence
 
 from . import _infer, _operators, constants, dtypes, errors
-from ._library import error_record, failure, library
+from ._library import error_record, failure, invoke, library
 from ._operator import REQUIRED, Operator
-from ._structs import bph_call, bph_support, bph_tensor
+from ._structs import bph_call, bph_pack_info, bph_support, bph_tensor
+from .buffer import Buffer
 from .stream import Stream
-from .tensor import Tensor, bits_of, scalar
+from .tensor import PackedTensor, Tensor, bits_of, scalar
 
 _CALL_BYTES = ctypes.sizeof(bph_call)
 _BY_NAME = {each.name: each for each in _operators.ALL}
@@ -278,6 +279,37 @@ def supports(name: str, *inputs: Any, **parameters: Any) -> "dict[str, Any]":
 
     return {"path": _PATHS[found.path], "staged_inputs": places(found.stage_inputs), "staged_outputs": places(found.stage_outputs),
             "workspace_bytes": None if found.workspace_bytes == 2**64 - 1 else found.workspace_bytes}
+
+
+def pack_bytes(name: str, index: int, *inputs: Any, **parameters: Any) -> Optional[int]:
+    """Returns the bytes that input `index` of a call needs in the layout that the plugin prefers if the input is
+    constant, or None if the plugin prefers the plain input. The other parameters are those of `run`."""
+    info = _pack_info(_prepare(*_by_name(name, inputs, parameters)), index)
+    return None if info is None else info.bytes
+
+
+def pack(name: str, index: int, *inputs: Any, **parameters: Any) -> PackedTensor:
+    """Enqueues the packing of input `index` of a call, and returns the operand to pass instead of that input. The other
+    parameters are those of `run`; only that input needs memory. Raises Unsupported if the plugin prefers the plain
+    input."""
+    prepared = _prepare(*_by_name(name, inputs, parameters))
+    info = _pack_info(prepared, index)
+    if info is None:
+        raise errors.Unsupported(f"{name}: {prepared.stream.device.name} prefers the plain input {index}; pass the plain input to run")
+    buffer = Buffer.create(prepared.stream, info.bytes, alignment=info.alignment)
+    view = bph_tensor()
+    invoke("bph_pack", prepared.stream.handle, prepared.call, index, buffer.handle, 0, view)
+    return PackedTensor.of(inputs[index], buffer, view)
+
+
+def _pack_info(prepared, index):
+    """Returns None if the plugin prefers the plain input."""
+    info = bph_pack_info(struct_size=ctypes.sizeof(bph_pack_info))
+    try:
+        invoke("bph_pack_query", prepared.stream.device.handle, prepared.call, index, info)
+    except errors.Unsupported:
+        return None
+    return info
 
 
 def execute(stream: Stream, op: int, inputs: "Sequence[Optional[Tensor]]", outputs: "Sequence[Optional[Tensor]]",

@@ -300,6 +300,36 @@ class Tensor:
         return device_of(self)
 
 
+class PackedTensor(Tensor):
+    """An operand that `pack` wrote in a layout of the plugin. Only calls that read this layout accept it, and it has no
+    views and no values on the host."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, plain: Tensor, buffer: Buffer, view: bph_tensor) -> "PackedTensor":
+        packed = cls(buffer, plain.dtype, plain.shape)
+        packed._view = view
+        return packed
+
+    @property
+    def is_contiguous(self) -> bool:
+        return False
+
+    def _refuse(self) -> errors.InvalidArgument:
+        return errors.InvalidArgument(f"the tensor of shape {self.shape} is packed, so only calls that read its layout accept it; use the tensor from which "
+                                      "it was packed")
+
+    def _with(self, shape, strides, offset=0) -> Tensor:
+        raise self._refuse()
+
+    def _raw(self, stream: "Optional[Stream]") -> "tuple[bytearray, int]":
+        raise self._refuse()
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise self._refuse()
+
+
 # {(shape, dtype): (bytes, view without a buffer)} of contiguous tensors. The dictionary makes repeated allocations
 # faster.
 _layouts: dict = {}

@@ -440,6 +440,22 @@ class CallTest(DeviceTest):
         self.assertEqual(bp.supports("mul", a, a)["path"], "native")
         self.assertIn(bp.supports("softmax", a, axis=0)["path"], ("native", "decomposed"))
 
+    def test_pack(self):
+        x, w = self.device.tensor([[1., 2., 3.]]), self.device.tensor([[1., 0., 2.], [0., 1., 1.]])
+        parameters = {"activation": 0, "precision": 0, "out": self.device.empty((1, 2))}
+        size = bp.pack_bytes("linear", 1, x, w, **parameters)
+        if size is None:
+            self.skipTest("the plugin prefers plain inputs")
+        packed = bp.pack("linear", 1, x, w, **parameters)
+        self.assertEqual(packed.buffer.bytes, size)
+        w.copy_from([[9., 9., 9.], [9., 9., 9.]])  # the packed operand keeps the earlier values
+        self.assertEqual(bp.run("linear", x, packed, **parameters).tolist(), [[7, 5]])
+        self.assertFalse(packed.is_contiguous)
+        for use in (packed.numpy, packed.tolist, packed.transpose, lambda: packed[0], packed.__dlpack__):
+            self.message(bp.InvalidArgument, ["packed", "(2, 3)"], use)
+        self.message(bp.Unsupported, ["pack"], ops.add, packed, packed, out=self.device.empty((2, 3)))
+        self.message(bp.Unsupported, ["prefers the plain"], bp.pack, "add", 1, x, x, out=x)
+
     def test_execute_is_the_call_as_it_is(self):
         a, out = self.device.tensor([1., 2.]), self.device.empty((2,))
         bp.execute(self.device.stream, c.BP_OP_ADD, [a, a], [out])
