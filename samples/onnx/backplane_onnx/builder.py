@@ -10,7 +10,7 @@ from .errors import ModelError
 from .views import Storage, View, broadcast_shape
 
 MAX_RANK = 8
-MAX_BYTES = 1 << 40  # of one tensor; a greater size is an error of the model
+MAX_BYTES = 1 << 40  # greatest size of a tensor; a greater size is an error of the model
 MAX_STEPS = 200_000
 
 
@@ -136,6 +136,9 @@ class Builder:
             return self.op("and", x, high)
         bits = dtypes.BYTES[x.dtype] * 8 - high.bit_length() - 1
         return self.op("shr", self.op("shl", x, bits), bits)
+
+    def unary(self, x: View, function: str) -> View:
+        return self.op("unary", x, function=getattr(bp.constants, "BP_UNARY_" + function))
 
     def compare(self, a, b, predicate: str) -> View:
         return self.op("compare", a, b, predicate=getattr(bp.constants, "BP_COMPARE_" + predicate))

@@ -21,18 +21,20 @@ def _operand(each: Any) -> str:
 
 def _call(program: Program, step: Step, once: bool) -> str:
     path = "once" if once else program.path(step)
-    return f"    {step.op:18}{path:12}{', '.join(map(_operand, step.inputs))} -> {', '.join(map(_operand, step.outputs))}"
+    if program.packed(step):
+        path += ", packed"
+    return f"    {step.op:18}{path:16}{', '.join(map(_operand, step.inputs))} -> {', '.join(map(_operand, step.outputs))}"
 
 
 def explain(session: Session, program: Program) -> str:
-    """Returns one line for each node and each call. `~` marks a view with strides, and `once` a call with constants
-    only, which runs before the first run."""
+    """Returns one line for each node and each call. `~` marks a view with strides. `once` marks a call on
+    constants, which the device runs once, before the first run of the model."""
     once, kept = set(map(id, program.once)), set(map(id, program.once + program.steps))
     lines = [f"{session.model.name} on {session.device.name}: {len(program.origins)} nodes, {len(program.steps)} calls for each run, "
              f"{len(program.once)} calls once"]
     for text, how, steps in program.origins:
         calls = [_call(program, step, id(step) in once) for step in steps if id(step) in kept]
-        lines.append(f"  {text}: {how}{', fused into an earlier call' if steps and not calls else '' if calls else ', no call'}")
+        lines.append(f"  {text}: {how}{', fused into another call' if steps and not calls else '' if calls else ', no call'}")
         lines += calls
     own = [step for step in program.once + program.steps if step.node in (FUSION, OUTPUTS)]
     lines += [_call(program, step, id(step) in once) + f"  # {step.node}" for step in own]

@@ -15,7 +15,7 @@ from .errors import ModelError
 OLDEST_OPSET, NEWEST_OPSET = 7, 23
 MAX_FILE_BYTES = 2**31 - 1  # the limit of protobuf
 MAX_NODES = 100_000
-MAX_DEPTH = 16  # of graphs inside attributes, and of functions
+MAX_DEPTH = 16  # greatest depth of nested graphs and functions
 
 
 def load(source: "str | os.PathLike[str] | bytes | ModelProto") -> "Model":

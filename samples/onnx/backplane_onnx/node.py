@@ -105,8 +105,9 @@ class Node:
         return name if name is not None else self.fail(f"Backplane has no dtype for {dtypes.onnx_name(kind)}")
 
     def host(self, place: int) -> np.ndarray:
-        """Returns the value of an input that a shape or a parameter depends on. If the value depends on graph inputs
-        only, the trace starts again with their values, and the plan is valid only for them."""
+        """Returns the value of an input that a shape or a parameter depends on. If the value depends only
+        on inputs of the graph, the trace starts again with the values of these inputs. The program is then valid only
+        for these values."""
         found = self.value(place)
         if found.host is not None:
             return found.host

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A traced program on a device: constants are computed once, memory is placed once, and the calls are recorded once."""
-from typing import Any, NamedTuple
+"""Prepares a traced program on a device: computes constants once, places memory once, and records the calls once."""
+from typing import Any, NamedTuple, Optional
 
 import backplane as bp
 import numpy as np
@@ -15,6 +15,7 @@ from .views import Storage, View
 
 
 OUTPUTS = "the outputs of the graph"
+WEIGHTS = {"matmul": 1, "linear": 1, "conv": 1, "conv_transpose": 1}  # the input that a device may want packed
 
 
 class Constants:
@@ -24,6 +25,7 @@ class Constants:
     def __init__(self, stream: bp.Stream) -> None:
         self.stream = stream
         self._tensors: "dict[int, tuple[np.ndarray, bp.Buffer]]" = {}  # by the address of the array, which is kept
+        self._packed: "dict[tuple, list[bp.PackedTensor]]" = {}
 
     def buffer(self, array: np.ndarray) -> bp.Buffer:
         found = self._tensors.get(id(array))
@@ -31,9 +33,13 @@ class Constants:
             found = self._tensors[id(array)] = array, to_device(self.stream, array).buffer
         return found[1]
 
+    def packed(self, key: tuple) -> "list[bp.PackedTensor]":
+        """Returns the packed forms of a view of a constant. Calls of other shapes may need other forms."""
+        return self._packed.setdefault(key, [])
+
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for array, _ in self._tensors.values())
+        return sum(array.nbytes for array, _ in self._tensors.values()) + sum(each.buffer.bytes for forms in self._packed.values() for each in forms)
 
 
 def to_device(stream: bp.Stream, array: np.ndarray) -> bp.Tensor:
@@ -75,11 +81,14 @@ class Program:
         self.device_bytes = memory.place(self.steps, inputs, memory.storages(views))
         self._fixed: "dict[Storage, bp.Buffer]" = {}
         self._arena = self._allocated(self.device_bytes, "all tensors of a run") if self.device_bytes else None
+        self._forms: "dict[Step, bp.PackedTensor]" = {}  # the packed weights
         for step in self.once:
             self._execute(step)
+        for step in self.steps:
+            self._pack_weight(step)
         for step in self.steps:  # copies constants to the device, which a recording could not do
             self._operands(step)
-        kept = {storage for step in self.steps for storage in memory.storages(step.inputs)} | set(memory.storages(views))
+        kept = {storage for step in self.steps for storage in memory.storages(self._plain_inputs(step))} | set(memory.storages(views))
         self._fixed = {storage: buffer for storage, buffer in self._fixed.items() if storage in kept}
         self.graph = bp.Graph.record(self.stream, self._execute_all) if self.steps else None
         self.inputs = {name: self._tensor(view) for name, view in traced.inputs.items()}
@@ -123,12 +132,64 @@ class Program:
         assert base is not None
         return bp.Tensor(self._buffer(view.storage), view.dtype, view.shape, view.strides, base + view.offset)
 
+    # ---- Packed weights ----
+
+    def _pack_weight(self, step: Step) -> None:
+        """Packs the constant weight of a call, if the device prefers this. The program then keeps the plain weight only
+        for other calls."""
+        place = WEIGHTS.get(step.op)
+        weight = None if place is None else step.inputs[place]
+        if not isinstance(weight, View) or not weight.storage.fixed or weight.size == 0:
+            return
+        inputs, outputs = self._operands(step, place)
+        owned = weight.storage.array is not None and self._model.owns(weight.storage.array)
+        forms = self._constants.packed((step.op, id(weight.storage.array), weight.dtype, weight.shape, weight.strides, weight.offset)) if owned else []
+        for form in forms:
+            inputs[place] = form
+            if self._accepts(step, inputs, outputs):
+                self._forms[step] = form
+                return
+        inputs[place] = bp.Tensor(None, weight.dtype, weight.shape, weight.strides)
+        named = dict(step.parameters, out=outputs, stream=self.stream)
+        try:
+            if bp.pack_bytes(step.op, place, *inputs, **named) is None:
+                return
+            plain = self._tensor(weight) if weight.storage.array is None else self._transient(weight)
+            inputs[place] = plain
+            form = bp.pack(step.op, place, *inputs, **named)
+        except (bp.Unsupported, bp.InvalidArgument):  # the call itself says what the device refuses
+            return
+        self._forms[step] = form
+        forms.append(form)
+
+    def _accepts(self, step: Step, inputs: list, outputs: list) -> bool:
+        try:
+            bp.supports(step.op, *inputs, out=outputs, stream=self.stream, **step.parameters)
+        except bp.Unsupported:
+            return False
+        return True
+
+    def _transient(self, view: View) -> bp.Tensor:
+        """Copies a constant to memory that is released after the packing."""
+        whole = to_device(self.stream, view.storage.array)
+        return bp.Tensor(whole.buffer, view.dtype, view.shape, view.strides, view.offset)
+
+    def _plain_inputs(self, step: Step) -> list:
+        return [each for place, each in enumerate(step.inputs) if step not in self._forms or place != WEIGHTS[step.op]]
+
+    def packed(self, step: Step) -> bool:
+        """Returns whether the weight of a call is packed."""
+        return step in self._forms
+
     # ---- Calls ----
 
-    def _operands(self, step: Step) -> "tuple[list, list]":
-        shape = step.outputs[0].shape
-        inputs = [self._tensor(each) if isinstance(each, View) else
-                  bp.scalar(each.value, each.dtype, shape) if isinstance(each, Immediate) else None for each in step.inputs]
+    def _operands(self, step: Step, without: "Optional[int]" = None) -> "tuple[list, list]":
+        """Returns the operands of a call, and None for the input `without`."""
+        shape, form = step.outputs[0].shape, self._forms.get(step)
+        inputs = [None if place == without else
+                  form if form is not None and place == WEIGHTS[step.op] else
+                  self._tensor(each) if isinstance(each, View) else
+                  bp.scalar(each.value, each.dtype, shape) if isinstance(each, Immediate) else None for place, each in enumerate(step.inputs)]
         return inputs, [None if each is None else self._tensor(each) for each in step.outputs]
 
     def _execute(self, step: Step) -> None:

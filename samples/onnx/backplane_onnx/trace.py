@@ -15,7 +15,7 @@ from .registry import MAPPINGS
 from .values import Sequence, Value
 from .views import Storage, View
 
-MAX_VISITS = 200_000  # of nodes, with the bodies of loops and functions
+MAX_VISITS = 200_000  # greatest number of nodes, including the bodies of loops and functions
 
 mapping.load_all()
 

@@ -130,7 +130,7 @@ def mutated(bases, seed):
 # ---- Runs ----------------------------------------------------------------------------------------
 
 def defect(rng):
-    """Does what a defect would do, at some files, if the test of this script requests it."""
+    """Simulates a defect for some files, if the test of this script requests this."""
     kind = os.environ.get("BACKPLANE_ONNX_DEFECT")
     if kind and rng.random() < 0.1:
         if kind == "crash":

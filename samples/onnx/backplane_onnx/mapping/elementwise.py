@@ -3,7 +3,6 @@
 import math
 
 from .. import dtypes
-from ..builder import Builder
 from ..node import Node
 from ..registry import maps
 from ..views import View
@@ -65,7 +64,7 @@ def where(n: Node):
 def mod(n: Node):
     a, b = n.view(0), n.view(1)
     if a.dtype in dtypes.FLOATS:
-        rest = n.b.op("sub", a, n.b.op("mul", truncated(n.b, n.b.op("div", a, b)), b))
+        rest = n.b.op("sub", a, n.b.op("mul", n.b.unary(n.b.op("div", a, b), "TRUNC"), b))
         kept = n.b.op("and", n.b.compare(n.b.op("abs", b), math.inf, "EQ"), n.b.compare(n.b.op("abs", a), math.inf, "LT"))
         rest = n.b.op("select", kept, a, rest)
     else:
@@ -75,10 +74,6 @@ def mod(n: Node):
     other_sign = n.b.op("xor", n.b.compare(rest, 0, "LT"), n.b.compare(b, 0, "LT"))
     wrong = n.b.op("and", other_sign, n.b.compare(rest, 0, "NE"))
     return n.b.op("select", wrong, n.b.op("add", rest, b), rest)
-
-
-def truncated(b: Builder, x: View) -> View:
-    return b.op("select", b.compare(x, 0, "LT"), b.op("neg", b.op("floor", b.op("neg", x))), b.op("floor", x))
 
 
 @maps("Pow")
@@ -108,9 +103,9 @@ def shift(n: Node):
     return n.b.op("select", whole, n.b.op("shr", a, width - 1), out)
 
 
-@maps("Ceil")
-def ceil(n: Node):
-    return n.b.op("neg", n.b.op("floor", n.b.op("neg", n.view(0))))
+@maps("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cosh", "Mish", "Sinh", "Softplus", "Tan")
+def function(n: Node):
+    return n.b.unary(n.view(0), n.proto.op_type.upper())
 
 
 @maps("Reciprocal")
@@ -121,8 +116,10 @@ def reciprocal(n: Node):
 @maps("Sign")
 def sign(n: Node):
     x = n.view(0)
+    if x.dtype in dtypes.FLOATS:
+        return n.b.unary(x, "SIGN")
     positive = n.b.cast(n.b.compare(x, 0, "GT"), x.dtype)
-    if x.dtype not in dtypes.FLOATS and x.dtype not in dtypes.SIGNED:
+    if x.dtype not in dtypes.SIGNED:
         return positive
     return n.b.op("sub", positive, n.b.cast(n.b.compare(x, 0, "LT"), x.dtype))
 
@@ -147,7 +144,7 @@ def elu(n: Node):
     alpha = n.attr("alpha", 1.67326319217681884765625 if op == "Selu" else 1.0)
     gamma = n.attr("gamma", 1.05070102214813232421875) if op == "Selu" else 1.0
     inner = n.b.op("div", x, alpha) if op == "Celu" else x
-    low = n.b.op("mul", n.b.op("sub", n.b.op("exp", inner), 1), alpha * gamma)
+    low = n.b.op("mul", n.b.unary(inner, "EXPM1"), alpha * gamma)
     return n.b.op("select", n.b.compare(x, 0, "GT"), n.b.op("mul", x, gamma), low)
 
 
@@ -155,23 +152,6 @@ def elu(n: Node):
 def hard_sigmoid(n: Node):
     line = n.b.op("add", n.b.op("mul", n.view(0), n.attr("alpha", 0.2)), n.attr("beta", 0.5))
     return n.b.op("min", n.b.op("max", line, 0), 1)
-
-
-def softplus_of(b: Builder, x: View) -> View:
-    """Returns ln(1 + e^x) without overflow: max(x, 0) + ln(1 + e^-|x|)."""
-    tail = b.op("log", b.op("add", b.op("exp", b.op("neg", b.op("abs", x))), 1))
-    return b.op("add", b.op("max", x, 0), tail)
-
-
-@maps("Softplus")
-def softplus(n: Node):
-    return softplus_of(n.b, n.view(0))
-
-
-@maps("Mish")
-def mish(n: Node):
-    x = n.view(0)
-    return n.b.op("mul", x, n.b.op("tanh", softplus_of(n.b, x)))
 
 
 @maps("Gelu")
@@ -204,61 +184,3 @@ def is_inf(n: Node):
     if not positive and not negative:
         return n.b.full(0, "bool", x.shape)
     return n.b.compare(x, math.inf if positive else -math.inf, "EQ")
-
-
-# ---- Trigonometry --------------------------------------------------------------------------------
-
-def atan_of(b: Builder, x: View) -> View:
-    """Returns the arctangent. |x| is reduced to at most tan(pi / 8), and a polynomial follows."""
-    size = b.op("abs", x)
-    big, middle = b.compare(size, 2.414213562373095, "GT"), b.compare(size, 0.4142135623730950, "GT")
-    reduced = b.op("select", middle, b.op("div", b.op("sub", size, 1), b.op("add", size, 1)), size)
-    reduced = b.op("select", big, b.op("div", -1, size), reduced)
-    start = b.op("mul", b.cast(middle, x.dtype), math.pi / 4)
-    start = b.op("select", big, math.pi / 2, start)
-    square = b.op("mul", reduced, reduced)
-    out = b.full(8.05374449538e-2, x.dtype, x.shape)
-    for factor in (-1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1):
-        out = b.op("add", b.op("mul", out, square), factor)
-    out = b.op("add", b.op("add", b.op("mul", b.op("mul", out, square), reduced), reduced), start)
-    return b.op("select", b.compare(x, 0, "LT"), b.op("neg", out), out)
-
-
-@maps("Tan")
-def tan(n: Node):
-    return n.b.op("div", n.b.op("sin", n.view(0)), n.b.op("cos", n.view(0)))
-
-
-@maps("Atan")
-def atan(n: Node):
-    return atan_of(n.b, n.view(0))
-
-
-@maps("Asin", "Acos")
-def asin(n: Node):
-    x, b = n.view(0), n.b
-    root = b.op("sqrt", b.op("mul", b.op("sub", 1, x), b.op("add", x, 1)))
-    out = atan_of(b, b.op("div", x, root))
-    return out if n.proto.op_type == "Asin" else b.op("sub", math.pi / 2, out)
-
-
-@maps("Sinh", "Cosh")
-def sinh(n: Node):
-    x, b = n.view(0), n.b
-    up, down = b.op("exp", x), b.op("exp", b.op("neg", x))
-    if n.proto.op_type == "Cosh":
-        return b.op("mul", b.op("add", up, down), 0.5)
-    # The difference loses digits for small x, where tanh x * cosh x does not.
-    return b.op("mul", b.op("tanh", x), b.op("mul", b.op("add", up, down), 0.5))
-
-
-@maps("Asinh", "Acosh", "Atanh")
-def asinh(n: Node):
-    x, b = n.view(0), n.b
-    if n.proto.op_type == "Atanh":
-        return b.op("mul", b.op("log", b.op("div", b.op("add", x, 1), b.op("sub", 1, x))), 0.5)
-    if n.proto.op_type == "Acosh":
-        return b.op("log", b.op("add", x, b.op("sqrt", b.op("mul", b.op("sub", x, 1), b.op("add", x, 1)))))
-    size = b.op("abs", x)
-    out = b.op("log", b.op("add", size, b.op("sqrt", b.op("add", b.op("mul", x, x), 1))))
-    return b.op("select", b.compare(x, 0, "LT"), b.op("neg", out), out)

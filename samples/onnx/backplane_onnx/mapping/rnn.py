@@ -4,7 +4,6 @@ from ..builder import Builder
 from ..node import Node
 from ..registry import maps
 from ..views import View
-from .elementwise import softplus_of
 
 MAX_STEPS = 4096
 
@@ -20,7 +19,7 @@ def activation(n: Node, name: str, x: View, alpha, beta) -> View:
     if name == "affine":
         return b.op("add", b.op("mul", x, 1.0 if alpha is None else alpha), beta or 0.0)
     if name == "softplus":
-        return softplus_of(b, x)
+        return b.unary(x, "SOFTPLUS")
     if name == "softsign":
         return b.op("div", x, b.op("add", b.op("abs", x), 1))
     if name == "leakyrelu":

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces neighbouring calls by one call: a batch norm of constants becomes part of the convolution before it, and a
-ReLU becomes the activation of a convolution or a linear layer."""
+"""Moves work into the call before it: a batch norm of constants or the product with a number becomes part of a
+convolution, and a ReLU or a gelu becomes the activation of a convolution or a linear layer."""
 from typing import Iterable, Optional
 
 import backplane as bp
 
-from . import memory
-from .builder import Builder, Immediate, Step
-from .views import Storage, View
+from .. import memory
+from ..builder import Builder, Immediate, Step
+from ..views import Storage, View
 
 FUSION = "constants of fused calls"
-RELU = bp.constants.BP_ACTIVATION_RELU
+ACTIVATIONS = {bp.constants.BP_GELU_ERF: bp.constants.BP_ACTIVATION_GELU_ERF, bp.constants.BP_GELU_TANH: bp.constants.BP_ACTIVATION_GELU_TANH}
 
 
 def fuse(builder: Builder, outputs: "Iterable[Storage]") -> None:
@@ -21,11 +21,12 @@ def fuse(builder: Builder, outputs: "Iterable[Storage]") -> None:
     place = {}  # {storage: the call that wrote it last, if the call can take more work}
     for step in builder.steps:
         before = _producer(step, place, users)
-        if before is not None and step.op == "batch_norm" and before.op == "conv":
-            result += _scaled(builder, before, step, result)
-        elif before is not None and step.op == "max":
-            before.parameters["activation"] = RELU
-            before.outputs = step.outputs
+        if before is not None and step.op in ("batch_norm", "mul"):
+            result += (_normalized if step.op == "batch_norm" else _multiplied)(builder, before, step, result)
+        elif before is not None and step.op in ("max", "gelu"):
+            before.parameters["activation"] = bp.constants.BP_ACTIVATION_RELU if step.op == "max" else ACTIVATIONS[step.parameters["approximation"]]
+            out, shape = step.outputs[0], before.outputs[0].shape
+            before.outputs = [out if out.shape == shape else View(out.storage, out.dtype, shape, None, out.offset)]
         else:
             result.append(step)
             if step.op in ("conv", "linear") and step.parameters["activation"] == 0:
@@ -56,11 +57,16 @@ def _producer(step: Step, place: "dict[Storage, Step]", users: "dict[Storage, in
         return None
     before = place[first.storage]
     written = before.outputs[0]
-    if (first.shape, first.strides, first.offset) != (written.shape, written.strides, written.offset):
+    whole = step.op in ("max", "gelu") and first.size == written.size and all(each.is_contiguous for each in (first, written, step.outputs[0]))
+    if (first.shape, first.strides, first.offset) != (written.shape, written.strides, written.offset) and not whole:
         return None
     if step.op == "max":
         zero = step.inputs[1]
         return before if isinstance(zero, Immediate) and zero.value == 0 else None
+    if step.op == "mul":
+        return before if before.op == "conv" and isinstance(step.inputs[1], Immediate) else None
+    if step.op == "gelu":
+        return before if before.op == "linear" else None
     if step.op == "batch_norm" and before.op == "conv" and not step.parameters["training"] and len(step.outputs) == 1:
         return before
     return None
@@ -70,7 +76,7 @@ def _is_constant(view: "Optional[View]") -> bool:
     return view is None or view.storage.fixed
 
 
-def _scaled(builder: Builder, conv: Step, norm: Step, result: "list[Step]") -> "list[Step]":
+def _normalized(builder: Builder, conv: Step, norm: Step, result: "list[Step]") -> "list[Step]":
     """Multiplies the weight and the bias of a convolution by the factors of a batch norm. If an operand is no constant,
     nothing changes."""
     weight, bias = conv.inputs[1], conv.inputs[2] if len(conv.inputs) > 2 else None
@@ -80,14 +86,36 @@ def _scaled(builder: Builder, conv: Step, norm: Step, result: "list[Step]") -> "
         return [norm]  # the device refuses these operands with a message
     if not all(_is_constant(each) for each in (weight, bias, gamma, beta, mean, variance)) or weight.dtype != gamma.dtype:
         return [norm]
-    builder.node, first = FUSION, len(builder.steps)
+    first = _begin(builder)
     factor = builder.op("mul", gamma, builder.op("rsqrt", builder.op("add", variance, norm.parameters["epsilon"])))
     column = builder.reshape(factor, (weight.shape[0],) + (1,) * (weight.rank - 1))
     shift = builder.op("sub", builder.op("mul", bias, factor), builder.op("mul", mean, factor)) if bias is not None else \
         builder.op("neg", builder.op("mul", mean, factor))
     conv.inputs = [conv.inputs[0], builder.op("mul", weight, column), builder.op("add", shift, beta)]
-    conv.outputs = norm.outputs
+    return _replaced(builder, first, conv, norm, result)
+
+
+def _multiplied(builder: Builder, conv: Step, product: Step, result: "list[Step]") -> "list[Step]":
+    """Multiplies the weight and the bias of a convolution by a number, if they are constants."""
+    if not all(_is_constant(each) for each in conv.inputs[1:]):
+        return [product]
+    first, value = _begin(builder), product.inputs[1].value
+    conv.inputs = conv.inputs[:1] + [None if each is None else builder.op("mul", each, value) for each in conv.inputs[1:]]
+    return _replaced(builder, first, conv, product, result)
+
+
+def _begin(builder: Builder) -> int:
+    builder.node = FUSION
+    return len(builder.steps)
+
+
+def _replaced(builder: Builder, first: int, conv: Step, step: Step, result: "list[Step]") -> "list[Step]":
+    """Puts the new calls before the convolution, which computes the outputs of `step` from now on."""
+    conv.outputs = step.outputs
     new = builder.steps[first:]
+    for each in new:
+        for view in each.outputs:
+            view.storage.fixed = True
     del builder.steps[first:]
     result[result.index(conv):result.index(conv)] = new
     return []
