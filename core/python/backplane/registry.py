@@ -121,7 +121,7 @@ class Registry(Handle):
         return found
 
     def examine(self) -> None:
-        """Loads every candidate. The candidates then state what is wrong with them."""
+        """Loads every candidate. If a candidate fails to load, its `message` states the reason."""
         invoke("bph_registry_examine", self.handle)
 
     def load(self, name_or_path: "str | os.PathLike[str]") -> Plugin:
