@@ -5,7 +5,8 @@
 //
 // The right operand may be packed for all executions (bp.pack). The packed operand consists of the
 // panels that multiply() otherwise packs for each block: out[matrix][panel][k][width], in the type of
-// the accumulator. Batch dimensions with stride 0 share one matrix, and the layout's number names them.
+// the accumulator. Batch dimensions with stride 0 share one matrix. The layout's number states
+// which batch dimensions these are.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/types.hpp>
 

@@ -50,9 +50,9 @@ struct AddressKind {
   int ordinal = 0;  // the device, if the owner is kDevice
 };
 
-// Every function may be called by any number of threads at once. A status with the code DEVICE_LOST
-// states that the context is no longer usable. Except for the first group, every function needs a
-// context that the calling thread has entered.
+// Any number of threads may call every function at once. A status with the code DEVICE_LOST states
+// that the context is no longer usable. Except for the first group, every function needs a context
+// that the calling thread has entered.
 class Stack {
  public:
   Stack() = default;

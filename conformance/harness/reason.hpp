@@ -7,8 +7,8 @@
 
 namespace backplane::conformance {
 
-// Mark in the message of a case that was not run because several earlier cases of its group failed
-// with equal messages. The mark precedes the message of those cases.
+// A mark in the message of a case that was not run, because several earlier cases of its group
+// failed with equal messages. The message of those cases follows the mark.
 inline constexpr std::string_view kGivenUpMark = " before it, each with: ";
 
 // Precedes the output of the case's process.

@@ -53,8 +53,8 @@ class SlotPage {
 // Sets the page that receives the slots of the calling thread. Null disables reporting.
 void report_slots_to(SlotPage* page) noexcept;
 
-// Assign the next number to a new stream or event of the case. SlotWatch::steps() prints these
-// numbers.
+// Both functions assign the next number to a new stream or event of the case. SlotWatch::steps()
+// prints these numbers.
 void count_stream(const void* stream) noexcept;
 void count_event(const void* event) noexcept;
 

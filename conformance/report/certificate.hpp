@@ -36,8 +36,8 @@ std::string repro_line(const Target& target, uint64_t seed, std::string_view id,
 // Returns the digest of the certificate without its field "digest", which stores the digest.
 std::string digest_of(const nlohmann::json& certificate);
 
-// Return the certificate as JUnit XML with one test suite per group, and as one self-contained HTML
-// page.
+// These functions return the certificate as JUnit XML with one test suite per group, and as one
+// self-contained HTML page.
 std::string junit_of(const nlohmann::json& certificate);
 std::string html_of(const nlohmann::json& certificate);
 

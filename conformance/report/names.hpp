@@ -16,8 +16,9 @@ const std::vector<std::string_view>& dtype_names();  // ordered by dtype id
 
 const char* device_type_name(uint32_t type);
 const char* memory_kind_name(uint32_t kind);
-// Return the names of the bits that are set. The bits are 1 << BP_MEMORY_* in `kinds`, BP_CAP_* in
-// `capabilities`, and BP_BUILD_* in `flags`. An unknown bit has a name such as "bit 17".
+// These functions return the names of the bits that are set. The bits are 1 << BP_MEMORY_* in
+// `kinds`, BP_CAP_* in `capabilities`, and BP_BUILD_* in `flags`. An unknown bit has a name such as
+// "bit 17".
 std::vector<std::string> memory_kind_names(uint64_t kinds);
 std::vector<std::string> capability_names(uint64_t capabilities);
 std::vector<std::string> build_flag_names(uint64_t flags);

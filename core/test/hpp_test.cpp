@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests backplane.hpp with a fake C API that records calls: the arguments, the ownership of
+// Tests backplane.hpp with a fake C API that records calls. Checks the arguments, the ownership of
 // handles, and that calls do not allocate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -133,7 +133,7 @@ TEST_F(ValidationForeignTest, SemaphoresAreChecked) {
   EXPECT_OK(table.semaphore_create(device, "puppet.file", 0, &semaphore, &error));
   refused(rule::kNullPointer, [&](bp_error* e) { return table.semaphore_wait(device, s, nullptr, 1, e); });
   refused(rule::kNullPointer, [&](bp_error* e) { return table.semaphore_wait(device, nullptr, semaphore, 1, e); });
-  EXPECT_OK(table.semaphore_signal(device, nullptr, semaphore, 1, &error));  // the host raises it
+  EXPECT_OK(table.semaphore_signal(device, nullptr, semaphore, 1, &error));  // the host raises the semaphore
   EXPECT_OK(table.semaphore_signal(device, s, semaphore, 2, &error));
   logged(rule::kSemaphorePending, [&] { table.semaphore_destroy(device, semaphore); });
   EXPECT_OK(api->stream_wait(device, s, BP_WAIT_FOREVER, &error));

@@ -131,7 +131,7 @@ TEST_F(ValidationPackTest, PackingsAreChecked) {
   refused(rule::kEndedHandle, run(from, 0, to, 0));
 }
 
-// The rules of operands hold for packed operands, whose bytes their view states.
+// The rules for operands also apply to packed operands, whose views state their size in bytes.
 TEST_F(ValidationPackTest, ExecutionsAreChecked) {
   open_packs();
   Product product;

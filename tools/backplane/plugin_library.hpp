@@ -8,8 +8,8 @@
 
 namespace tool {
 
-// Returns the path of a plugin's library. `plugin` is either that path or a name. A name yields the
-// library that core would load. The function loads nothing, because a plugin may crash. Error
+// Returns the path of a plugin's library. `plugin` is either that path or a name. If `plugin` is a
+// name, returns the library that core would load. Loads nothing, because a plugin may crash. Error
 // messages begin with `subcommand`.
 std::string library_of(const Session& session, const std::string& subcommand, const std::string& plugin);
 

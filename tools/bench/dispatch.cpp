@@ -180,8 +180,8 @@ class Bench {
     allocator(eager);
   }
 
-  // Measures how long the author kit takes to bind operands. This is the time of a plugin that only
-  // binds, minus the time of the C plugin that does nothing.
+  // Measures how long the author kit takes to bind operands. The result is the time of a plugin
+  // that only binds, minus the time of the C plugin that does nothing.
   void binding(const Spread& direct_call) {
     const std::string library = (fs::path(null_library_).parent_path() / "libbackplane_null_kit.so").string();
     DirectPlugin bound(library, kFew, kFew);

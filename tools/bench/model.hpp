@@ -22,7 +22,7 @@ struct ModelRow {
   double decomposed = 0;     // number of composites per run that ran as primitives
   // Number of operands per run that core copied to or from dense temporaries.
   double staged = 0;
-  double heap_allocations = 0;  // calls of operator new in the process per run, counted after sampling
+  double heap_allocations = 0;  // calls of operator new per run in the whole process, counted after sampling
 };
 
 // A decode loop whose cache grows by one token per step. The time of a step with a new cache length

@@ -78,9 +78,10 @@ def check_failures(what, failures):
 
 
 def lasting(failures, command, library, *arguments):
-    """Returns the failures that occur again, if there are few. Runs these cases three more times, with the same
-    arguments. A case that then always passes is unstable: the function prints it, and tools/test lists it at the end.
-    Deadlines of a busy machine and races cause such failures, and one of them must not hide all other results."""
+    """If there are few failures, runs their cases three more times with the same arguments, and
+    returns the failures that occur again. A case that then always passes is unstable. The function
+    prints unstable cases, and tools/test lists them at the end. Load and races cause such failures,
+    which must not hide all other results."""
     if not 0 < len(failures) <= 5:
         return failures
     again = set()

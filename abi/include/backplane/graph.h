@@ -50,11 +50,12 @@ BP_FROZEN_MIN(bp_graph_info, BP_GRAPH_INFO_MIN_SIZE);
  *          and not executed. event_record records a point of the capture in the event. If another
  *          stream then waits for the event, that stream joins the capture. When the capture ends,
  *          the stream of graph_begin must have waited for all work of the streams that joined.
- *          These calls are INVALID_ARGUMENT, and the capture goes on: stream_wait, graph_begin and
- *          graph_launch on a capturing stream; the wait of a capturing stream for an event that
- *          was recorded outside its capture. For an event that was last recorded in a
- *          capture, event_wait and event_elapsed return INVALID_ARGUMENT. After the capture has
- *          ended, stream_wait_event does so too. The caller does not destroy a capturing stream.
+ *          These calls return INVALID_ARGUMENT, and the capture continues: stream_wait, graph_begin
+ *          and graph_launch on a capturing stream; the wait of a capturing stream for an event that
+ *          was recorded outside its capture. For an event that was last recorded in a capture,
+ *          event_wait and event_elapsed return INVALID_ARGUMENT. After the capture has ended,
+ *          stream_wait_event returns INVALID_ARGUMENT too. The caller does not destroy a capturing
+ *          stream.
  * Values   Immediates, scalars, sizes and host addresses are recorded. A scalar in a buffer
  *          (BP_OP_FLAG_DEVICE_SCALARS) and the bytes at a host address are read at each launch.
  * Memory   Until the graph is destroyed, the caller keeps the plans, buffers, workspace and host
@@ -76,8 +77,8 @@ typedef struct bp_graph_api {
    * Since:     0.3, required. */
   bp_status (*graph_begin)(bp_device* device, bp_stream* stream, const bp_graph_desc* desc, bp_error* error);
 
-  /* Ends the capture that began on this stream, and creates the graph. After a failure, the capture
-   * has ended too, unless a result is null or too small, or the stream has no capture to end.
+  /* Ends the capture that began on this stream, and creates the graph. A failure also ends the
+   * capture, unless `out` is null, `info` is too small, or the stream has no capture to end.
    * Ownership: the caller owns *out, and calls graph_destroy before close. info is the caller's,
    *            and may be null.
    * Threads:   any, one call on this stream at a time.
@@ -90,15 +91,16 @@ typedef struct bp_graph_api {
 
   /* Enqueues all work of a graph, in the recorded order, on any stream of the device. `count` is 0,
    * or the number of bindings of graph_begin. With bindings, each range replaces the range of the
-   * same index in this launch. It has the same bytes and the same kind of memory as the recorded
-   * range, and at least its alignment. The ranges overlap neither each other nor other memory of
-   * the graph that is written, and a written range overlaps no other memory of the graph.
+   * same index in this launch. The replacement has the same size and kind of memory as the recorded
+   * range, and at least the same alignment. The ranges do not overlap each other, and do not
+   * overlap other memory that the graph writes. A range that the graph writes overlaps no other
+   * memory of the graph.
    * Ownership: bindings are borrowed for the call. The buffers of the graph and of the bindings are
    *            borrowed until the stream has executed the work.
    * Threads:   any, one call on this stream and one launch of this graph at a time.
    * Stream:    enqueues. Failed work fails this stream.
-   * Errors:    INVALID_ARGUMENT for another count, other bytes, a range that exceeds its buffer, or
-   *            a capturing stream; OUT_OF_MEMORY with nothing enqueued; EXECUTION_FAILED;
+   * Errors:    INVALID_ARGUMENT for a wrong count or size, a range that exceeds its buffer, or a
+   *            capturing stream; OUT_OF_MEMORY with nothing enqueued; EXECUTION_FAILED;
    *            DEVICE_LOST.
    * Since:     0.3, required. */
   bp_status (*graph_launch)(bp_device* device, bp_stream* stream, bp_graph* graph, const bp_graph_binding* bindings,

@@ -90,7 +90,8 @@ struct Context {
   Result fault = Result::kSuccess;  // the result of all calls after a kernel has failed
 };
 
-// The number of devices, or a failure of the start.
+// Starts the driver and sets `devices` to the number of devices. Returns the failure of the start,
+// if any.
 Result start(int& devices);
 // Returns null if no device has this number.
 Context* context_of(int ordinal);
@@ -102,7 +103,7 @@ enum class Needs {
   kUncapturedContext  // as kContext, and the call is unsafe while any thread captures a stream
 };
 
-// One call of the driver. It locks the state of the driver.
+// One call of the driver. The object locks the state of the driver.
 class Call {
  public:
   Call(const char* function, Needs needs);

@@ -38,8 +38,9 @@ struct Api {
   // system has no driver, or if the driver is too old.
   static kit::Result<const Api*> load();
 
-  // Converts the result of the driver's function `call` to a status, with `code` as the vendor code. After a failure,
-  // the thread's last error is reset, so that the caller's libraries do not report it.
+  // Converts the result of the driver's function `call` to a status, with `code` as the vendor
+  // code. After a failure, resets the thread's last error, so that the caller's libraries do not
+  // report the error.
   kit::Status status_of(hipError_t code, const char* call) const;
   // Returns whether a call succeeded. After a failure, resets the thread's last error, as status_of() does.
   bool succeeded(hipError_t code) const;

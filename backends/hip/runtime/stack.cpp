@@ -190,8 +190,8 @@ gpu_host::AddressKind Stack::kind_of(const std::byte* address) const {
   if (!get(type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE)) return out;
   if (!get(is_managed, HIP_POINTER_ATTRIBUTE_IS_MANAGED)) return out;
   if (!get(out.ordinal, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL)) return out;
-  // HIP 6 changed the values of hipMemoryType. The driver's version determines the values, not the
-  // header's version.
+  // HIP 6 changed the values of hipMemoryType. The version of the driver determines the values, and
+  // the version of the header does not.
   const int host = version < kVersion6 ? 0 : 1;
   if (is_managed != 0) {
     out.owner = Owner::kShared;

@@ -19,7 +19,7 @@ struct Legal {
   uint32_t op;
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
-  const char* free = "";  // two digits: the operand and the dimension that no rule constrains
+  const char* free = "";  // "12" means that no rule constrains dimension 2 of operand 1
 };
 
 std::shared_ptr<const void> window() {

@@ -14,7 +14,7 @@ inline constexpr const char* kListsSetting = "BACKPLANE_LEVEL_ZERO_LISTS";
 class Lists {
  public:
   static kit::Result<std::unique_ptr<Lists>> create(const Context& context);
-  // Wrap objects of the caller, and do not destroy them.
+  // These functions wrap objects of the caller. The result does not destroy these objects.
   static std::unique_ptr<Lists> wrap(const Context& context, ze_command_list_handle_t immediate_list);
   static std::unique_ptr<Lists> wrap(const Context& context, ze_command_queue_handle_t queue);
   virtual ~Lists() = default;

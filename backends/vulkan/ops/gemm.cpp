@@ -192,7 +192,7 @@ kit::Status Gemm::enqueue_slice(Stream& stream, const Program& program, const Ca
   // Number of operations per split.
   const double operations = operations_per_output(params) * static_cast<double>(outputs) / static_cast<double>(splits);
   const auto in_time = static_cast<int64_t>(std::min<double>(max_operations_ / std::max(operations, 1.0), kMaxSteps));
-  // Maximum number of splits per dispatch.
+  // Maximum number of splits that one dispatch computes.
   const int64_t slots =
       std::min({splits, std::max<int64_t>(kMaxPartialSums / outputs, 1), std::max<int64_t>(in_time, 1)});
   const auto fill = [&](GemmParams& block, uint64_t address) {

@@ -35,9 +35,9 @@ DispatchExtent dispatch_extent(const GemmParams& params, int64_t splits, double 
 GemmParams slice_of(const GemmParams& params, const DispatchExtent& extent, int64_t matrix, int64_t row,
                     int64_t column);
 
-// Return UNSUPPORTED if there are kMaxCount or more matrices, rows, columns or terms of a sum. The
-// first function checks a descriptor when a plan is made. The second function checks each execution
-// of the plan.
+// Both functions return UNSUPPORTED if there are kMaxCount or more matrices, rows, columns or terms
+// of a sum. The first function checks a descriptor when a plan is made. The second function checks
+// each execution of the plan.
 kit::Status check_index_limits(const kit::CheckedDesc& checked);
 kit::Status check_index_limits(const Call& call);
 

@@ -53,9 +53,9 @@ class LogicalDevice {
   // Number of live memory allocations. The driver's limit is maxMemoryAllocationCount.
   std::atomic<uint32_t>& allocations() { return allocations_; }
 
-  // Return the queues of a new stream, each in round-robin order. next_copy_queue() returns the
-  // queue for large copies between host and device. next_queue() returns the queue for all other
-  // commands.
+  // Both functions return a queue for a new stream, in round-robin order. next_copy_queue() returns
+  // the queue for large copies between host and device. next_queue() returns the queue for all
+  // other commands.
   Queue next_queue() { return next(queues_, next_); }
   Queue next_copy_queue() { return next(copy_queues_, next_copy_); }
   // The first queue of the kernels' family.

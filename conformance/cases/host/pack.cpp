@@ -14,7 +14,7 @@ namespace {
 
 constexpr PackSize kHostPack = {3, 40, 50};
 
-// A matmul on a device of its own, whose right operand is small integers.
+// A matmul on a device of its own. The right operand contains small integers.
 struct HostPackScene {
   explicit HostPackScene(Context& given, const char* layers = "", const bph_device_desc* desc = nullptr,
                          PackSize size = kHostPack)
@@ -101,8 +101,8 @@ void packs_and_executes(Context& context, const char* layers) {
   context.require(stats.fallback_executions == 0, "a packed operand caused {} fallbacks", stats.fallback_executions);
 }
 
-// Nothing is packed without a call of bph_pack, and nothing but the caller's buffer keeps the operand:
-// after a change of the plain operand, a new packing gives the new values.
+// The library must not cache packed operands. After a change of the plain operand, a new packing
+// must contain the new values.
 void caches_nothing(Context& context) {
   HostPackScene scene(context);
   const bph_pack_info info = scene.query();
@@ -257,7 +257,8 @@ void refuses_in_recordings(Context& context) {
   }
 }
 
-// Every plugin: a query never fails with more than a refusal, and a packed view needs bp.pack.
+// A query must succeed or be refused, even if the plugin has no bp.pack. The library must refuse a
+// packed view in a layout that no plugin makes.
 void queries_every_operator(Context& context) {
   HostPackScene scene(context);
   auto info = backplane::detail::sized<bph_pack_info>();

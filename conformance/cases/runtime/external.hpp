@@ -52,7 +52,7 @@ class Semaphore {
   Semaphore& operator=(Semaphore&&) = delete;
   ~Semaphore();
   bp_semaphore* get() const { return handle_; }
-  // Enqueue the operation on the stream. If the slot fails, the case fails.
+  // Both functions enqueue the operation on the stream. If the slot fails, the case fails.
   void signal(Stream& stream, uint64_t value) const;
   void wait(Stream& stream, uint64_t value) const;
   // Raises the semaphore from the host, without a stream. Returns the slot's status, which is OK or

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for bp.external: memory that is exported and imported, also by another process.
+// Test cases for bp.external: memory that this process and another process export and import.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -16,7 +16,7 @@ inline constexpr uint32_t kPackSince = BP_VERSION(0, 3);
 // Returns the slots of bp.pack. Ends the case as not claimed if the device lacks the interface.
 bp_pack_api pack_of(Context& context, Device& device);
 
-// Numbers of rows and columns of a product, and the number of products that it adds.
+// The extents of a matrix product: a matrix of rows x depth times a matrix of depth x columns.
 struct PackSize {
   int64_t rows, depth, columns;
 };
@@ -71,7 +71,7 @@ class PackScene {
   // Returns the descriptor with the packed view of a layout, or of the scene's layout.
   OpDesc packed_desc(const bp_pack_info& layout) const;
   OpDesc packed_desc() const { return packed_desc(info); }
-  // Returns the status of plan_create, which creates no plan.
+  // Queries plan_create without creating a plan, and returns the status.
   bp_status try_plan(OpDesc desc, ErrorRecord& error) const;
   // Creates a plan for packed_desc(), which must be supported.
   Runner packed_plan() const;

@@ -15,11 +15,12 @@ namespace {
 constexpr PackSize kRefusedPack = {3, 40, 50};
 constexpr PackSize kSquarePack = {16, 16, 16};
 
-// pack_create gives the same status and layout with and without a result, and in repeated calls.
+// pack_create must return the same status and layout with and without an output pointer, and in
+// repeated calls.
 void queries_like_creation(Context& context, const PackSubject& subject) {
   PackScene scene(context, subject.make(kRefusedPack));
   for (int round = 0; round < 3; ++round) {
-    const Pack made = scene.create();  // compares its layout with the query's
+    const Pack made = scene.create();  // compares the layout with the layout of the query
     bp_pack_info again;
     ErrorRecord error;
     expect_ok(scene.try_create(scene.desc, kConstantInput, nullptr, again, error), error, "pack_create");
@@ -35,7 +36,7 @@ void queries_like_creation(Context& context, const PackSubject& subject) {
   context.require(made == nullptr, "pack_create failed and gave a pack");
 }
 
-// A packed view that no plan for the descriptor reads is refused.
+// The device must refuse a packed view that no plan for the descriptor reads.
 void plans_refuse_layouts(Context& context, const PackSubject& subject) {
   PackScene scene(context, subject.make(kRefusedPack));
   const auto refused = [&](OpDesc desc, std::string_view what) {
@@ -70,7 +71,7 @@ void plans_refuse_layouts(Context& context, const PackSubject& subject) {
           "a packed operand with a column less");
 }
 
-// A packed operand is for the operator that it was packed for, and only for the packed input.
+// Only the operator for which an operand was packed may accept it, and only as the packed input.
 void other_operators_refuse(Context& context) {
   PackScene scene(context, packed_matmul(kSquarePack));
   const bp_tensor_desc packed = scene.packed_desc().inputs()[kConstantInput];
@@ -99,8 +100,8 @@ void other_operators_refuse(Context& context) {
   refused(out, "as an output");
 }
 
-// Two operators may read one layout, but not if the same shape has another meaning: the constant of
-// `to` is transposed if `from` is matmul and `to` is linear, or the other way round.
+// Two operators may read the same layout, but then the elements must have the same meaning. One of
+// `from` and `to` is matmul. The other is linear, which reads its constant transposed.
 void other_meanings_differ(Context& context, std::string_view from, std::string_view to) {
   const auto make = [&](std::string_view name) {
     const std::vector<PackSubject>& all = pack_subjects();
@@ -190,7 +191,7 @@ void packs_in_no_capture(Context& context) {
   expect_status(scene.try_pack(scene.stream, pack, scene.constant().get(), 0, to.get(), 0, error), error,
                 "pack_execute", {BP_INVALID_ARGUMENT});
   scene.stream.copy(copied.get(), 0, scene.constant().get(), 0, copied.bytes);
-  const Graph graph = graphs.end(scene.stream, 1);  // the capture went on without the packing
+  const Graph graph = graphs.end(scene.stream, 1);  // the capture continued without the packing
   graphs.launch(scene.stream, graph);
   scene.stream.wait();
   require_same(context, download<unsigned char>(copied, copied.bytes),

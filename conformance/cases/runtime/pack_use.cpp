@@ -14,8 +14,8 @@ namespace {
 constexpr PackSize kPackSizes[] = {{1, 3, 2}, {5, 24, 33}, {2, 70, 130}, {37, 300, 19}};
 constexpr PackSize kUsualPack = {3, 40, 50};
 
-// Packs between two guards of 256 bytes. The packing writes no other bytes, and executions with the
-// packed operand need neither the plain operand nor the bp_pack.
+// Packs between two guards of 256 bytes. The packing must not write other bytes. Executions with
+// the packed operand must not need the plain operand or the bp_pack.
 void equals_plain(Context& context, const PackSubject& subject) {
   for (const PackSize& size : kPackSizes) {
     PackScene scene(context, subject.make(size));
@@ -45,7 +45,7 @@ void packs_any_strides(Context& context, uint64_t (*set)(bp_tensor_desc& view)) 
     const uint64_t offset = set(desc.inputs()[kConstantInput]);
     desc.inputs()[kConstantInput].alignment_log2 = 2;
     PackScene scene(context, packed_matmul(size));
-    // The view has the elements of the dense operand at other places.
+    // The view contains the elements of the dense operand at other offsets.
     const bp_tensor_desc& view = desc.inputs()[kConstantInput];
     const auto rows = static_cast<uint64_t>(view.shape[0]), columns = static_cast<uint64_t>(view.shape[1]);
     const auto values = download<uint32_t>(scene.constant(), rows * columns);
@@ -108,7 +108,8 @@ void packs_batches(Context& context, uint32_t shared) {
                "the result for packed matrices of a batch");
 }
 
-// A packing reads what earlier work of its stream wrote, and later work may overwrite the plain operand.
+// A packing must read the values that earlier work of its stream wrote. Later work may overwrite
+// the plain operand.
 void packs_in_order(Context& context, bool other_stream) {
   PackScene scene(context, packed_matmul(kUsualPack));
   Runner runner = scene.packed_plan();
@@ -145,7 +146,8 @@ void packing_does_not_wait(Context& context) {
   require_no_wait(context, "pack_execute", [&](Stream& busy) { scene.pack(busy, pack, to); });
 }
 
-// One plan serves many packed operands on many streams, so neither the plan nor the pack keeps one.
+// One plan serves many packed operands on many streams, so neither the plan nor the bp_pack may
+// store a packed operand.
 void serves_many_operands(Context& context) {
   PackScene scene(context, packed_matmul(kUsualPack));
   Runner runner = scene.packed_plan();
@@ -164,7 +166,7 @@ void serves_many_operands(Context& context) {
   }
   scene.spoil();
   for (unsigned round = 0; round < 16; ++round) {
-    // The plan's workspace is one, so one stream at a time uses it.
+    // The plan has only one workspace, so only one stream at a time uses the workspace.
     for (size_t i = 0; i < kOperands; ++i) {
       scene.enqueue(streams[i], runner, packed[(i + round) % kOperands].get(), 0, outputs[i]);
       streams[i].wait();
@@ -176,8 +178,8 @@ void serves_many_operands(Context& context) {
   }
 }
 
-// A packed operand outlives the plan, the bp_pack and the plain operand, and a plan outlives a packed
-// operand.
+// A packed operand must remain valid without the plan, the bp_pack and the plain operand. A plan
+// must remain valid without a packed operand.
 void outlive_each_other(Context& context) {
   PackScene scene(context, packed_matmul(kUsualPack));
   Runner early = scene.packed_plan();

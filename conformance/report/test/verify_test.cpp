@@ -325,7 +325,7 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
 }  // namespace
 }  // namespace backplane::conformance::test
 
-// Some cases execute this program again in a new process, and serve_probe handles that.
+// Some cases execute this program again in a new process, in which serve_probe runs the probe.
 int main(int argc, char** argv) {
   backplane::conformance::serve_probe(argc, argv);
   testing::InitGoogleTest(&argc, argv);

@@ -117,8 +117,8 @@ def _capsule(address, kind):
 
 
 def sweep() -> None:
-    """Ends the exports whose capsule was never used and is no longer referenced. Each call of this module begins with
-    this."""
+    """Ends the exports whose capsule was never used and is no longer referenced. The functions of
+    this module call this function first."""
     unused = []
     with _lock:
         for entry in list(_capsules):
@@ -131,7 +131,7 @@ def sweep() -> None:
 
 
 class NotExportable(errors.Unsupported, BufferError):
-    """DLPack cannot pass the tensor on. Consumers expect a BufferError."""
+    """DLPack cannot represent the tensor. Consumers expect a BufferError."""
 
 
 def device_of(tensor: Tensor) -> "tuple[int, int]":

@@ -34,7 +34,8 @@ class Certificate:
 
     @property
     def failures(self) -> "list[dict[str, Any]]":
-        """The cases that neither passed nor were left out by the plugin's claims, with the reason of each."""
+        """The cases that were run and did not pass, except cases that are not claimed, with the
+        reasons."""
         return [each for each in self.document["non_passes"] if each["outcome"] not in ("not_claimed", "not_run")]
 
     @property

@@ -130,7 +130,7 @@ class Device(Handle):
         """Imports an object that has `__dlpack__`, without a copy. Raises Unsupported if the device cannot reach the
         memory. A tensor over read-only memory can be an input, but no call writes to it.
 
-        If the memory is not memory of the CPU, first wait for the other library's work on it."""
+        If the memory is not memory of the CPU, first wait for the other library's work on this memory."""
         from ._dlpack import import_tensor
         return import_tensor(self, source, stream or self.stream)
 

@@ -121,7 +121,7 @@ class Registry(Handle):
         return found
 
     def examine(self) -> None:
-        """Loads every candidate. The candidates then state what is wrong with them."""
+        """Loads every candidate. If a candidate fails to load, its `message` states the reason."""
         invoke("bph_registry_examine", self.handle)
 
     def load(self, name_or_path: "str | os.PathLike[str]") -> Plugin:
@@ -187,10 +187,13 @@ def open(name: "str | os.PathLike[str] | None" = None, *, fallback: str = "error
          native_composites: Optional[bool] = None, plan_cache_entries: int = 0, options: Optional[str] = None) -> Device:
     """Opens a device by the name "plugin:index" or "plugin", or by the path of a plugin's library or manifest.
 
-    Without a name, the device is the one that BACKPLANE_DEVICE names, or else the first of the configuration file, or
-    else the first plugin in alphabetical order that has a device. fallback           "error", "warn" or "allow": what
-    happens if the device lacks a primitive native_composites  True: on; False: off; None: BACKPLANE_NATIVE options
-    "key=value;key=value" for the plugin Raises Unavailable, whose message lists the candidates, AbiMismatch and
-    InvalidArgument."""
+    Without a name, opens the device that BACKPLANE_DEVICE names. Without this variable, opens the first device of the
+    configuration file, or else a device of the first plugin in alphabetical order that has devices.
+
+    fallback           "error", "warn" or "allow": the behaviour if the device lacks a primitive
+    native_composites  True: on; False: off; None: the value of BACKPLANE_NATIVE
+    options            "key=value;key=value" for the plugin
+
+    Raises Unavailable, whose message lists the candidates, AbiMismatch and InvalidArgument."""
     return default_registry().open(name, fallback=fallback, fallback_device=fallback_device, native_composites=native_composites,
                                    plan_cache_entries=plan_cache_entries, options=options)

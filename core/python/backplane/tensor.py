@@ -291,7 +291,7 @@ class Tensor:
 
         The memory is shared, unless `copy` is True, or `dl_device` requests memory of the host, (1, 0), and the host
         cannot access the memory. A copy is complete when the call returns. Raises BufferError, which is also
-        Unsupported, for a tensor that DLPack cannot pass on."""
+        Unsupported, for a tensor that DLPack cannot represent."""
         from ._dlpack import export_tensor
         return export_tensor(self, stream, max_version, dl_device, copy)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of DLPack with NumPy, which exchanges version 0 before NumPy 2.1, and version 1 later."""
+"""Tests of DLPack with NumPy. NumPy before 2.1 exchanges version 0 of DLPack, and later versions of
+NumPy exchange version 1."""
 import ctypes
 import gc
 import sys

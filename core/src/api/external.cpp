@@ -59,7 +59,7 @@ bp_status bph_buffer_export(bph_buffer* buffer, const char* type, bp_external_ha
     constexpr const char* function = "bph_buffer_export";
     Buffer& object = require<Buffer>(buffer, function);
     require_type(function, type);
-    require_output(out, function);  // before the plugin creates a descriptor
+    require_output(out, function);  // checked before the plugin creates a file descriptor
     write_output(out, object.exported(type), function, "bp_external_handle", BP_EXTERNAL_HANDLE_MIN_SIZE);
   });
 }

@@ -25,7 +25,8 @@ uint64_t process_random() noexcept {
 }
 
 // Returns the generation with which all slots start. The number differs between processes and
-// between copies of this library, so that a handle is valid in only one of them.
+// between copies of this library, so that a handle is invalid in every process and every copy that
+// did not create it.
 uint32_t fresh_salt(const void* table) noexcept {
   const auto now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   return static_cast<uint32_t>(mixed(process_random() ^ mixed(reinterpret_cast<uint64_t>(table) ^ mixed(now)))) | 1;

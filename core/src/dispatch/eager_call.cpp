@@ -82,7 +82,7 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
   const bp_tensor_desc& out_view = entry.views[inputs + o];
   const bp_tensor_desc& view = entry.views[other];
   if (is_input && distance == 0 && same_elements(out_view, view)) return;
-  // A packed operand has no strides, and each of its bytes counts.
+  // A packed operand has no strides, so any shared byte is an overlap.
   const Overlap overlap = rules::is_packed(view) ? Overlap::yes
                                                  : views_overlap(out_view, dtype_bytes(out_view.dtype), view,
                                                                  dtype_bytes(view.dtype), distance);

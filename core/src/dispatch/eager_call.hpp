@@ -66,8 +66,8 @@ inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inp
 // other operators core first copies an input that an output overlays.
 inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
 
-// Returns whether an input is packed. Such a call runs on no fallback device, which does not know the
-// layout. The call obeys the limits of describe().
+// Returns whether an input is packed. A fallback device does not know the packed layout, so such a
+// call never runs there. The arrays and counts of the call are legal.
 inline bool has_packed(const bph_call& call) noexcept {
   return std::any_of(call.inputs, call.inputs + CallCounts::of(call).inputs,
                      [](const bph_tensor& input) { return input.flags == BPH_TENSOR_PACKED; });

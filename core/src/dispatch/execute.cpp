@@ -17,8 +17,8 @@ namespace backplane::core {
 
 namespace {
 
-// The fields of bph_tensor from dtype to reserved, and the last fields of bph_call, are compared as
-// 64-bit words, whose values are built in little-endian order.
+// This file compares the fields of bph_tensor from dtype to reserved, and the last fields of
+// bph_call, as 64-bit words. Entries contain the words that a little-endian machine loads.
 static_assert(std::endian::native == std::endian::little);
 static_assert(offsetof(bph_tensor, shape) == offsetof(bph_tensor, dtype) + sizeof(uint64_t));
 static_assert(offsetof(bph_call, hints) == offsetof(bph_call, scalar_count) + sizeof(uint32_t));

@@ -235,8 +235,8 @@ class PlanCache {
     if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
 
-  // Throws UNSUPPORTED if the plugin must not receive the entry's descriptor, because the descriptor is
-  // newer than the plugin, or because a call would be decomposed without a request to the plugin.
+  // Throws UNSUPPORTED if the plugin must not receive the entry's descriptor. Either the descriptor
+  // is newer than the plugin, or core would decompose a call without a request to the plugin.
   void require_native(const PlanEntry& entry, const Descriptor& key) const;
 
   // Drops all entries. Each stream cache drops its entries at its next use.

@@ -88,7 +88,7 @@ class Graph final : public Object {
   std::vector<GraphTransfer> transfers_;
   std::vector<bp_operand> operands_;  // inputs, outputs and scalars of all executions
   std::deque<Descriptor> descriptors_;
-  std::vector<Ref<PlanEntry>> entries_;  // keep alive the plans, and the descriptors that nodes refer to
+  std::vector<Ref<PlanEntry>> entries_;  // own the plans and the descriptors that nodes refer to
   std::vector<Buffer*> buffers_;         // the graph holds each buffer once
   std::vector<Span> spans_;              // temporaries and workspace
   uint64_t span_bytes_ = 0;

@@ -44,8 +44,8 @@ class Registry final : public Object {
   // Returns the file of the layer `trace`, or null without that layer.
   layers::TraceFile* trace_file() const;
   // Called once in the life of a registry, when the host releases its handle. Afterwards the
-  // registry keeps no plugin alive. A fallback plugin that a device loads after this call is kept
-  // alive only by that device.
+  // registry keeps no plugin alive. If a device loads a fallback plugin after this call, only that
+  // device keeps the plugin alive.
   void close() noexcept;
   // Logs to the registry's callback, or to stderr if there is no callback. Any thread may call this
   // function, even while a plugin holds locks.

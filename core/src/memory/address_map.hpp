@@ -39,8 +39,8 @@ struct AddressedBuffer {
 
 class AddressMap {
  public:
-  // Adds host-accessible memory at `placement.address`, namely imports and mappings. Such ranges
-  // may overlap each other.
+  // Adds an import or a mapping, which the host can access at `placement.address`. Such ranges may
+  // overlap each other.
   std::unique_ptr<Placement> add_mapped(const Placement& placement);
   // Adds memory that only the device can access. `placement.address` is the address on the device,
   // or 0 if there is none. The map uses this address if it is `unique` in the process or can be

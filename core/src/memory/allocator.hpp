@@ -126,13 +126,14 @@ class Allocator {
     uint64_t mask;
     const char* text;
   };
-  // Creates a plugin buffer with `create(bp_device*, uint32_t* kind, bp_buffer**, bp_error*)`, the
-  // slot `slot`, and makes a block for it. `start` is aligned like the buffer's first byte.
+  // Calls `create(bp_device*, uint32_t* kind, bp_buffer**, bp_error*)`, which is the slot named
+  // `slot`, and makes a block for the new plugin buffer. `start` is aligned like the buffer's first
+  // byte.
   template <class Create>
   Block& adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, Kinds kinds, const Create& create);
   Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);
-  // Creates a plugin buffer with `create(bp_buffer**, bp_error*)`, the slot `slot`, and makes a block
-  // for it. Frees cached memory and tries again if memory is exhausted.
+  // Calls `create(bp_buffer**, bp_error*)`, which is the slot named `slot`, and makes a block for
+  // the new plugin buffer. Frees cached memory and tries again if memory is exhausted.
   template <class Create>
   Block& raw(const char* slot, uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, const Create& create);
 

@@ -147,8 +147,8 @@ void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, 
   if (dst.kind != BP_MEMORY_HOST) {
     return stage_in(stream, function, dst, dst_offset, static_cast<const char*>(src), bytes);
   }
-  // The host makes the copy, because no device copies between two HOST buffers, as staging would
-  // require.
+  // The host copies the bytes. Staging would require a copy between two HOST buffers, which no
+  // device makes.
   char* const address = static_cast<char*>(dst.map());
   stream.wait(BP_WAIT_FOREVER);
   std::memcpy(address + dst_offset, src, bytes);

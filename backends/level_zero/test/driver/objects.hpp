@@ -177,7 +177,7 @@ void destroy(T* object) {
 #define NEED(pointer) \
   if ((pointer) == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
 
-// Fill the tables of functions that the loader reads.
+// These functions fill the function tables that the loader reads.
 void fill(ze_global_dditable_t& out);
 void fill(ze_driver_dditable_t& out);
 void fill(ze_device_dditable_t& out);

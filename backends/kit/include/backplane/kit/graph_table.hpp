@@ -4,7 +4,7 @@
 //   Status begin_graph(Stream&, std::span<const bp_graph_binding>);
 //       No binding is null or empty, and the bindings do not overlap. They may exceed their buffer.
 //   Result<Graph*> end_graph(Stream&, bp_graph_info&);
-//       The capture has ended afterwards, also after a failure.
+//       Ends the capture, even if the call fails.
 //   Status launch(Stream&, Graph&, std::span<const bp_graph_binding>);
 //       No binding is null or empty.
 //   std::size_t binding_count(const Graph&);

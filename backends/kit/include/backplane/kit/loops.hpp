@@ -45,8 +45,8 @@ class LoopNest {
     for (uint32_t d = 0; d < rank_; ++d) count *= shape_[d];
     return count;
   }
-  // Index of the longest dimension. If several dimensions are equally long, the outermost of them.
-  // Threads divide this dimension with cut(), which returns a part of the nest.
+  // Returns the index of the longest dimension, or of the outermost one if several are equally
+  // long. Threads divide this dimension with cut(), which returns a part of the nest.
   uint32_t longest() const { return static_cast<uint32_t>(std::max_element(shape_, shape_ + rank_) - shape_); }
   uint32_t rank() const { return rank_; }  // at least 1
   int64_t extent(uint32_t d) const { return shape_[d]; }
@@ -128,8 +128,8 @@ class LoopNest {
   Strides strides_[BP_MAX_RANK];
 };
 
-// Marks a loop whose iterations are independent. In the kit's loops they are independent, because
-// an output is either identical to an input or overlaps no input.
+// Marks a loop whose iterations are independent. The iterations of the kit's loops are independent,
+// because an output is either identical to an input or overlaps no input.
 #if defined(__clang__)
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 // Suppresses the warning about a loop that the compiler does not vectorise.
@@ -139,7 +139,7 @@ class LoopNest {
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-// out = f(in) element by element; f takes and returns the stored types.
+// Computes out = f(in) element by element; f takes and returns the stored types.
 template <class Out, class In, class F>
 void map_stored(const Call& call, const F& f) {
   LoopNest<2>({&call.out(), &call.in(0)}).rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -156,13 +156,13 @@ void map_stored(const Call& call, const F& f) {
   });
 }
 
-// out = f(in) element by element; f takes and returns the widened types.
+// Computes out = f(in) element by element; f takes and returns the widened types.
 template <class Out, class In, class F>
 void map_unary(const Call& call, const F& f) {
   map_stored<Out, In>(call, [&](In in) { return narrow<Out>(f(widen(in))); });
 }
 
-// out = f(a, b) element by element; f takes and returns the widened types.
+// Computes out = f(a, b) element by element; f takes and returns the widened types.
 template <class Out, class A, class B, class F>
 void map_binary(const View& to, const View& left, const View& right, const F& f) {
   LoopNest<3>({&to, &left, &right}).rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -196,7 +196,7 @@ void map_binary(const Call& call, const F& f) {
   map_binary<Out, A, B>(call.out(), call.in(0), call.in(1), f);
 }
 
-// out = f(a, b, c) element by element; f takes and returns the stored types.
+// Computes out = f(a, b, c) element by element; f takes and returns the stored types.
 template <class Out, class A, class B, class C, class F>
 void map_ternary_stored(const Call& call, const F& f) {
   LoopNest<4>({&call.out(), &call.in(0), &call.in(1), &call.in(2)})

@@ -383,10 +383,10 @@ BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* d
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Records that `stream` uses the buffer, in addition to the stream of the buffer's descriptor. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
-/* Returns the host address of a HOST or SHARED buffer. The address is valid until release. The host
- * may read and write bytes that no pending work uses, even while work uses other bytes. In a HOST
- * buffer, these bytes must be whole blocks of 256 bytes, counted from the buffer's start. The host
- * must not write to a read-only buffer. Errors: UNSUPPORTED for device memory. */
+/* Returns the host address of a HOST or SHARED buffer. The address is valid until the buffer is
+ * released. The host may read and write bytes that no pending work uses, even while work uses other
+ * bytes. In a HOST buffer, these bytes must be whole blocks of 256 bytes, counted from the buffer's
+ * start. The host must not write to a read-only buffer. Errors: UNSUPPORTED for device memory. */
 BPH_API bp_status bph_buffer_map(bph_buffer* buffer, void** out, bp_error* error);
 
 /* Flag of bph_buffer_info: the device's kernels can use `address`. */
@@ -497,9 +497,9 @@ BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
  *           the release has completed. The caller ensures that no code enqueues on plugin_stream
  *           during a call on the stream.
  * NATIVE    The stream wraps a stream of the driver (native.h), which the caller owns. Work of the
- *           caller and of this library runs in the order of the enqueue calls. Until `release` is
- *           called, the native stream must exist, and no other code may use it during a call on the
- *           stream, unless the driver permits this use.
+ *           caller and of this library runs in the order of the enqueue calls. The native stream
+ *           must exist until `release` is called. During a call on the stream, no other code may
+ *           use the native stream, unless the driver permits this use.
  * Errors: UNSUPPORTED for unknown flags, and for a native stream that the plugin does not wrap;
  *         INVALID_ARGUMENT for a native stream that the driver rejects; OUT_OF_MEMORY.
  * Since: 0.2, with a descriptor instead of a positional priority. */
@@ -765,9 +765,9 @@ BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
  *         (a fallback device that cannot be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);
 /* Executes `count` calls in their order, like bph_execute, and stops at the first call that fails.
- * Only the lock of a SHARED stream differs: it is taken once. `calls` points to pointers, because
- * bph_call may grow. `out_done` receives the number of calls that succeeded, also after a failure,
- * and may be null. The error is the error of call number `*out_done`.
+ * Locks a SHARED stream only once for all calls. `calls` points to pointers, because bph_call may
+ * grow. `out_done` receives the number of calls that succeeded, even after a failure, and may be
+ * null. The error is the error of call number `*out_done`.
  * Errors: the errors of bph_execute; INVALID_ARGUMENT for a null pointer.
  * Since:  0.3. */
 BPH_API bp_status bph_execute_many(bph_stream* stream, const bph_call* const* calls, uint32_t count, uint32_t* out_done,
@@ -811,8 +811,8 @@ typedef struct bph_pack_info {
 #define BPH_PACK_INFO_MIN_SIZE 24u
 BP_FROZEN_MIN(bph_pack_info, BPH_PACK_INFO_MIN_SIZE);
 
-/* Returns the memory that input `input` of a call needs in the layout that the plugin prefers if
- * the input is constant. Views need shapes, strides and dtypes; buffers may be null, as in
+/* Returns the memory that input `input` of a call needs in the plugin's preferred layout for
+ * constant inputs. Views need shapes, strides and dtypes; buffers may be null, as in
  * bph_device_supports. Other inputs may be packed.
  * Errors: UNSUPPORTED if the plugin prefers the plain input, or does not implement the operator;
  *         INVALID_ARGUMENT for an input that is not constant, because an output overlays it, and
@@ -821,9 +821,9 @@ BP_FROZEN_MIN(bph_pack_info, BPH_PACK_INFO_MIN_SIZE);
  * Since:  0.3. */
 BPH_API bp_status bph_pack_query(bph_device* device, const bph_call* call, uint32_t input, bph_pack_info* out,
                                  bp_error* error);
-/* Packs input `input` of a call to `dst`, and returns the view to pass instead of that input in
- * later calls, in *out. Only that input needs a buffer. The values at the time when the stream
- * executes the packing count: later writes to the input do not change the packed operand. Nothing
+/* Packs input `input` of a call to `dst`, and returns in *out the view that later calls pass
+ * instead of that input. Only that input needs a buffer. The stream reads the input when it
+ * executes the packing, so later writes to the input do not change the packed operand. Nothing
  * keeps the packed operand except the caller's buffer. A call with the packed view is UNSUPPORTED
  * unless its plan reads this layout; other sizes, dtypes, attributes and operators may need their
  * own packing. The message of the call then states both layouts.
@@ -884,7 +884,7 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
  * a stream with BPH_STREAM_EXTERNAL is not recorded.
  * Values    Immediates, scalars and host addresses are recorded. The bytes of buffers and of host
  *           memory are read at each launch, so host memory is borrowed until the graph is released.
- * Memory    The graph keeps the recorded buffers, also after their handles are released, and has
+ * Memory    The graph keeps the recorded buffers, even after their handles are released, and has
  *           its own temporaries and workspace.
  * Events    Only recorded streams of this graph can wait for an event that was recorded in the
  *           graph. Waits of the host and of other streams return INVALID_ARGUMENT until the event

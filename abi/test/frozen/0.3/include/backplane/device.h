@@ -2,10 +2,10 @@
 /* A device: its properties, and the table of its slots.
  *
  * These rules apply to every slot unless its comment states otherwise:
- * Sizes    Unknown flag bits and enumerators are treated like unknown bytes. In an input they are
- *          UNSUPPORTED. In an output the reader ignores them. An output bit may therefore only
- *          state a property or allow an action, unless the reader requested the bit with an input
- *          bit.
+ * Sizes    Unknown flag bits and enumerators are treated like unknown bytes of a struct. In an
+ *          input they are UNSUPPORTED. In an output the reader ignores them. An output bit may
+ *          therefore only state a property or allow an action, unless the reader requested the bit
+ *          with an input bit.
  * Failure  After a failure *out is null and *error is filled. After a success *out is never null.
  *          Any slot may return DEVICE_LOST. An enqueue call is all or nothing. If the call has
  *          submitted a part of the work and cannot continue, it fails its stream
@@ -205,10 +205,10 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   void (*buffer_destroy)(bp_device* device, bp_buffer* buffer);
 
-  /* Returns the host address of a HOST or SHARED buffer. The address is the same until destroy.
-   * Work sees host writes that were made before the enqueue call. The host sees device writes after
-   * a wait for the work that made them. BP_MEMORY_* states which bytes the host may access while
-   * work is pending.
+  /* Returns the host address of a HOST or SHARED buffer. The address is the same until
+   * buffer_destroy. Work sees host writes that were made before the enqueue call. The host sees
+   * device writes after a wait for the work that made them. BP_MEMORY_* states which bytes the host
+   * may access while work is pending.
    * Ownership: *out is borrowed from the buffer until buffer_destroy.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.

@@ -34,11 +34,11 @@ typedef struct bp_external_handle {
   uint32_t struct_size;
   uint32_t reserved; /* must be 0 */
   int64_t fd;        /* a file descriptor of the process, or -1 if the type has none */
-  /* Of memory: bytes from the object's start to the buffer's first byte, and the buffer's size.
-   * Otherwise 0. */
+  /* For memory: the number of bytes from the object's start to the buffer's first byte, and the
+   * buffer's size. Otherwise 0. */
   uint64_t offset;
   uint64_t bytes;
-  uint64_t object_bytes; /* of memory: the size of the whole object; otherwise 0 */
+  uint64_t object_bytes; /* for memory: the size of the whole object; otherwise 0 */
   /* bp_device_info.uuid of the exporting device if only devices with this uuid can import the
    * handle; otherwise 0. */
   uint8_t uuid[16];
@@ -57,8 +57,9 @@ typedef struct bp_semaphore bp_semaphore;
  * Descriptors An export returns a new file descriptor, which the caller owns and closes. The
  *             descriptor is closed on exec. An import neither closes nor keeps the caller's
  *             descriptor, whether it succeeds or fails.
- * Lifetime    Memory and semaphores live until their last buffer, semaphore and descriptor ends, in
- *             any process. Each of them may end in any order.
+ * Lifetime    Exported memory exists until all of its buffers are destroyed and all of its
+ *             descriptors are closed, in all processes and in any order. A semaphore exists until
+ *             the same is true of its bp_semaphore objects and its descriptors.
  * Order       Streams and events order work of one device only. Semaphores, or waits of the hosts,
  *             order the work of several devices and processes on shared memory.
  * Input       A handle comes from another process, so the plugin checks it. A wrong handle never
@@ -133,7 +134,7 @@ typedef struct bp_external_api {
   bp_status (*semaphore_export)(bp_device* device, bp_semaphore* semaphore, const char* type, bp_external_handle* out,
                                 bp_error* error);
 
-  /* Creates a semaphore that is the semaphore of a handle.
+  /* Creates a bp_semaphore for the semaphore to which a handle refers.
    * Ownership: the caller owns *out, and calls semaphore_destroy before close. `handle` and its
    *            descriptor are borrowed for the call.
    * Threads:   any, concurrently.
@@ -151,7 +152,7 @@ typedef struct bp_external_api {
    * semaphore is not raised.
    * Ownership: the caller keeps the semaphore until the stream has executed the signal.
    * Threads:   any, one call on this stream at a time.
-   * Stream:    enqueue; submits all earlier work of the stream.
+   * Stream:    enqueues; submits all earlier work of the stream.
    * Errors:    UNSUPPORTED for a null stream if the host cannot raise the semaphore; OUT_OF_MEMORY;
    *            EXECUTION_FAILED; DEVICE_LOST.
    * Since:     0.3, optional. */
@@ -162,7 +163,7 @@ typedef struct bp_external_api {
    * before the signal, and other streams execute their work meanwhile.
    * Ownership: the caller keeps the semaphore until the stream has executed the wait.
    * Threads:   any, one call on this stream at a time.
-   * Stream:    enqueue.
+   * Stream:    enqueues.
    * Errors:    UNSUPPORTED if the stream shares its hardware queue with another stream;
    *            OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
    * Since:     0.3, optional. */

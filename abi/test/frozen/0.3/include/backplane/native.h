@@ -35,10 +35,10 @@ BP_FROZEN_MIN(bp_native_handle, BP_NATIVE_HANDLE_MIN_SIZE);
 /* The slots of "bp.native". Role: table. A slot is null if the driver has no such object.
  *
  * These rules apply to all slots:
- * Order    A native stream is a stream whose handle was returned, or that was wrapped. It executes
- *          the work of the plugin and of other code in the order of the enqueue calls. The plugin
- *          therefore submits its work before an enqueue call returns. stream_wait and events cover
- *          the work of the plugin and the work of other code.
+ * Order    A native stream is a stream whose handle stream_native returned, or that stream_wrap
+ *          wraps. It executes the work of the plugin and of other code in the order of the enqueue
+ *          calls. The plugin therefore submits its work before an enqueue call returns. stream_wait
+ *          and events cover the work of the plugin and the work of other code.
  * Threads  During a call on a stream, no other code uses the native stream, unless the driver
  *          permits this use. All streams that wrap one native stream count as one stream.
  * Failure  If work of other code fails, calls on the stream may return the errors of a failed

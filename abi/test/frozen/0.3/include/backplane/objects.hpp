@@ -342,6 +342,8 @@ class Stream {
 
   // Waits for all work that was enqueued so far. Returns false after a timeout.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
+  // Makes a failed stream usable again; see bph_stream_revive.
+  void revive() const { detail::call_later<decltype(bph_stream_revive)>("bph_stream_revive", get()); }
   // Makes later work of this stream wait until the event, as last recorded, has completed.
   void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }
   bph_stream_info info() const {

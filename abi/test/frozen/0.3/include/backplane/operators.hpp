@@ -75,6 +75,13 @@ inline void execute_with_device_scalars(const Stream& stream, uint32_t op, std::
   detail::call(bph_execute, stream.get(), &call);
 }
 
+// Executes the calls in their order. Throws the error of the first call that fails. `done` receives
+// the number of calls that succeeded, even after a failure; see bph_execute_many.
+inline void execute_many(const Stream& stream, std::span<const bph_call* const> calls, uint32_t* done = nullptr) {
+  detail::call_later<decltype(bph_execute_many)>("bph_execute_many", stream.get(), calls.data(),
+                                                 static_cast<uint32_t>(calls.size()), done);
+}
+
 // Overload for operands in braces: execute(stream, BP_OP_ADD, {a, b}, {out}).
 inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph_tensor> inputs,
                     std::initializer_list<bph_tensor> outputs, const void* attributes = nullptr,

@@ -222,7 +222,7 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_PLAN_SPECIALIZABLE 8u
 /* Only a query (plan_create with a null `out`) returns this flag, if the plan's properties are
  * unknown until the plan is created. The masks are then 0 and workspace_bytes is
- * BP_WORKSPACE_UNKNOWN. Test for this value before you add sizes. */
+ * BP_WORKSPACE_UNKNOWN. Test workspace_bytes for this value before you add sizes. */
 #define BP_PLAN_FACTS_UNKNOWN 16u
 #define BP_WORKSPACE_UNKNOWN UINT64_MAX
 

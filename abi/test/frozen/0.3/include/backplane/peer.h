@@ -51,7 +51,7 @@ typedef struct bp_peer_api {
    * `device`, and the other device is its peer. `stream` belongs to `device`. Otherwise like copy.
    * Ownership: the caller keeps the buffers until the stream has executed the copy.
    * Threads:   any, one call on this stream at a time.
-   * Stream:    enqueue.
+   * Stream:    enqueues.
    * Errors:    UNSUPPORTED without BP_PEER_COPY; INVALID_ARGUMENT for a range beyond a buffer, and
    *            if both buffers are HOST; OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
    * Since:     0.3, optional. */
@@ -74,7 +74,7 @@ typedef struct bp_peer_api {
    * recorded. Otherwise like stream_wait_event.
    * Ownership: borrowed for the call.
    * Threads:   any, one call on this stream at a time.
-   * Stream:    enqueue.
+   * Stream:    enqueues.
    * Errors:    UNSUPPORTED without BP_PEER_WAIT; INVALID_ARGUMENT if both devices are the same;
    *            EXECUTION_FAILED; DEVICE_LOST.
    * Since:     0.3, optional. */

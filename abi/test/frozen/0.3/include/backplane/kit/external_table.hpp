@@ -79,7 +79,7 @@ class ExternalTable : DeviceSlots<Device> {
         device);
   }
 
-  // Returns a type's name, of which it reads at most 32 characters.
+  // Returns a type's name. Reads at most 32 characters.
   static Result<std::string_view> read_type(const char* name, const char* type) {
     if (type == nullptr) return invalid_argument(name, ": the type is null; pass the name of a bp_external_type");
     return std::string_view(type, strnlen(type, sizeof(bp_external_type::name)));

@@ -78,8 +78,8 @@ class HostDevice {
     handle.offset = record.point;
     return handle;
   }
-  // Types of external handles of memory and of semaphores. Both are descriptors of memfd_create, and
-  // any device of this class imports them.
+  // Types of external handles of memory and of semaphores. Both are file descriptors from
+  // memfd_create, and any device of this class imports them.
   static constexpr std::string_view kFileType = "memfd";
   static constexpr std::string_view kSemaphoreType = "backplane.semaphore_memfd";
   static constexpr ExternalType kExternalTypes[] = {

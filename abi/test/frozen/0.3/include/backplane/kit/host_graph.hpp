@@ -34,7 +34,7 @@ struct HostTask {
   std::shared_ptr<Timeline> other;  // kWait waits until `other` reaches `point`
   uint64_t point = 0;
   std::shared_ptr<Stamp> stamp;
-  std::shared_ptr<HostSemaphore> semaphore;  // kSignal raises it to `value`, and kWaitSemaphore waits for `value`
+  std::shared_ptr<HostSemaphore> semaphore;  // kSignal raises this to `value`; kWaitSemaphore waits for `value`
   uint64_t value = 0;
   std::shared_ptr<HostWork> work;     // kGraph runs these tasks
   std::vector<std::byte*> addresses;  // the start of each binding in this launch

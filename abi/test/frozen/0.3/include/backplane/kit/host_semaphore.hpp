@@ -48,8 +48,9 @@ class HostSemaphore {
     ::syscall(SYS_futex, &state().raises, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
-  // Waits until the counter has reached `value` or `stop` is true. Returns false in the latter case.
-  // Looks at both at least every 10 ms, because another process may change the file in any way.
+  // Waits until the counter has reached `value` or `stop` is true. Returns false if `stop` is true
+  // first. Checks both conditions at least every 10 ms, because another process may change the file
+  // in any way.
   bool wait(uint64_t value, const std::atomic<bool>& stop) const {
     for (;;) {
       const uint32_t raises = state().raises.load();
