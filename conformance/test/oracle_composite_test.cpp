@@ -322,7 +322,7 @@ TEST(OraclePool, PaddingIsNoElement) {
 }
 
 Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_t causal, std::vector<int64_t> shape) {
-  return first_of(BP_OP_ATTENTION, bp_attention_attributes{0, causal, 1, 0}, {q, k, v},
+  return first_of(BP_OP_ATTENTION, bp_attention_attributes{0, causal, 1, 0, 0, 0}, {q, k, v},
                   {tensor(BP_F32, std::move(shape))});
 }
 
@@ -340,6 +340,26 @@ TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
   EXPECT_THAT(
       values_of(attention_of(tensor(BP_F32, {1, 4, 1, 1}), tensor(BP_F32, {1, 2, 1, 1}), groups, 0, {1, 4, 1, 1})),
       testing::ElementsAre(7, 7, 8, 8));
+}
+
+TEST(OracleAttention, ASinkIsAKeyWithoutAValue) {
+  // With equal scores of 0, a sink of ln 2 has the weight of two keys.
+  const Tensor q = tensor(BP_F64, {1, 2, 1, 1}), k = tensor(BP_F64, {1, 1, 2, 1});
+  const Tensor v = tensor(BP_F64, {1, 1, 2, 1}, {3, 9}), sinks = row(BP_F64, {std::log(2.0L), -HUGE_VALL});
+  const auto out = evaluate(call_of(BP_OP_ATTENTION, bp_attention_attributes{0, 0, 1, 0, 0, 0}, {q, k, v, {}, sinks},
+                                    {tensor(BP_F64, {1, 2, 1, 1}), tensor(BP_F64, {1, 2, 1})}));
+  EXPECT_NEAR(static_cast<double>(out[0].elements[0].value), 3, 1e-12);
+  EXPECT_NEAR(static_cast<double>(out[0].elements[1].value), 6, 1e-12) << "the sink of -inf has no effect";
+  EXPECT_NEAR(static_cast<double>(out[1].elements[0].value), std::log(4.0), 1e-12);
+}
+
+TEST(OracleAttention, TheSoftcapPrecedesTheMask) {
+  const Tensor q = tensor(BP_F64, {1, 1, 1, 1}, {4}), k = tensor(BP_F64, {1, 1, 2, 1}, {1, 1});
+  const Tensor v = tensor(BP_F64, {1, 1, 2, 1}, {3, 9}), mask = tensor(BP_F64, {1, 1, 1, 2}, {0, -HUGE_VALL});
+  const auto out = evaluate(call_of(BP_OP_ATTENTION, bp_attention_attributes{0, 0, 1, 0, 2, 0}, {q, k, v, mask},
+                                    {tensor(BP_F64, {1, 1, 1, 1}), tensor(BP_F64, {1, 1, 1})}));
+  EXPECT_NEAR(static_cast<double>(out[0].elements[0].value), 3, 1e-12);
+  EXPECT_NEAR(static_cast<double>(out[1].elements[0].value), 2 * std::tanh(2.0), 1e-12);
 }
 
 TEST(OracleRope, RotatesHalvesAndPairs) {

@@ -156,7 +156,7 @@ TEST_F(CompositeCheck, Windows) {
 }
 
 TEST_F(CompositeCheck, AttentionAndRope) {
-  const auto with = [](float scale) { return sized(bp_attention_attributes{0, 0, scale, 0}); };
+  const auto with = [](float scale) { return sized(bp_attention_attributes{0, 0, scale, 0, 0, 0}); };
   const bp_attention_attributes good = with(0.5f), nan = with(NAN), infinite = with(INFINITY);
   const bph_tensor q = f32({1, 4, 3, 8}), k = f32({1, 2, 5, 8}), v = f32({1, 2, 5, 6}), y = f32({1, 4, 3, 6});
   accepted(BP_OP_ATTENTION, {q, k, v, view(BP_BOOL, {1, 4, 3, 5})}, {y, f32({1, 4, 3})}, &good);
@@ -166,6 +166,11 @@ TEST_F(CompositeCheck, AttentionAndRope) {
   refused("D being 8", BP_OP_ATTENTION, {q, f32({1, 2, 5, 7}), v}, {y}, &good);
   unsupported("input 3 is i32", BP_OP_ATTENTION, {q, k, v, view(BP_I32, {1, 4, 3, 5})}, {y}, &good);
   refused("input 3 has shape [3,5]", BP_OP_ATTENTION, {q, k, v, f32({3, 5})}, {y}, &good);
+  accepted(BP_OP_ATTENTION, {q, k, v, absent, f32({4})}, {y}, &good);
+  refused("input 4 has shape [2]", BP_OP_ATTENTION, {q, k, v, absent, f32({2})}, {y}, &good);
+  unsupported("input 4 is i32", BP_OP_ATTENTION, {q, k, v, absent, view(BP_I32, {4})}, {y}, &good);
+  const auto negative = sized(bp_attention_attributes{0, 0, 1, 0, -1, 0});
+  unsupported("attribute softcap is -1", BP_OP_ATTENTION, {q, k, v}, {y}, &negative);
   const bph_tensor sums = f32({1, 4, 3});
   accepted(BP_OP_ATTENTION_BWD, {y, q, k, v, y, sums}, {q, absent, v}, &good);
   refused("input 5 has shape [4,3]", BP_OP_ATTENTION_BWD, {y, q, k, v, y, f32({4, 3})}, {q}, &good);

@@ -242,7 +242,7 @@ Case described(const Problem& problem, std::string_view more) {
   if (!more.empty()) made.id.append(".").append(more);
   if (problem.mode != Mode::once) made.id.append(".").append(kModeNames[static_cast<size_t>(problem.mode)]);
   made.profile = profile_of(problem);
-  made.since = row.since;
+  made.since = std::max(row.since, problem.since);
   made.extension = extension_of(problem);
   made.op = problem.op;
   made.dtype = problem.dtype;

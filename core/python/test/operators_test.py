@@ -268,6 +268,9 @@ def cases():
         seen = np.array([[True, False, False], [True, True, False]])
         causal = ops.attention(d.tensor(q), d.tensor(k), d.tensor(v), scale=0.5, causal=c.BP_CAUSAL_UPPER_LEFT)
         yield causal, softmax(np.where(seen, scores, -np.inf)) @ v
+        limited, sinks = 0.75 * np.tanh(scores / 0.75), np.log(np.array([2], "f4"))
+        weights = np.exp(limited) / (np.exp(limited).sum(-1, keepdims=True) + 2)
+        yield ops.attention(d.tensor(q), d.tensor(k), d.tensor(v), sinks=d.tensor(sinks), scale=0.5, softcap=0.75), weights @ v
 
     @case("attention_bwd")
     def _(d, name):

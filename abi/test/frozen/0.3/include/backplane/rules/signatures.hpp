@@ -66,7 +66,7 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_CONV_BWD_WEIGHT, {"tNC*", "tNO-"}, {"tOI+"}},
     {BP_OP_MAX_POOL, {"tNC*"}, {"tNC-", "nNC-"}},
     {BP_OP_AVG_POOL, {"tNC*"}, {"tNC-"}},
-    {BP_OP_ATTENTION, {"tBHLD", "hBGSD", "hBGSE", "mBHLS"}, {"tBHLE", "sBHL"}},
+    {BP_OP_ATTENTION, {"tBHLD", "hBGSD", "hBGSE", "mBHLS", "sH"}, {"tBHLE", "sBHL"}},
     {BP_OP_ROPE, {"t*D", "n*"}, {"t*D"}},
     {BP_OP_QUANTIZE, {"t*", "p*?", "q*?"}, {"q+"}},
     {BP_OP_DEQUANTIZE, {"q+", "p*?", "q*?"}, {"t*"}},
