@@ -432,6 +432,7 @@ const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
   add_native(kernels, BP_OP_NLL_BWD, nll_bwd<NllFlaw::kNone>);
   add_honest_windows(kernels);
   add_honest_activations(kernels);
+  add_honest_frameworks(kernels);
 }};
 
 const Mutation defect::rounds_operands{.kernels = [](Kernels& kernels) {

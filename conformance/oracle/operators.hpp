@@ -37,6 +37,7 @@ std::vector<Expected> rms_norm(const Call& call);
 std::vector<Expected> group_norm(const Call& call);
 std::vector<Expected> batch_norm(const Call& call);
 std::vector<Expected> linear(const Call& call);
+std::vector<Expected> gemm(const Call& call);
 std::vector<Expected> conv(const Call& call);
 std::vector<Expected> conv_transpose(const Call& call);  // conv_transpose, conv_bwd_input
 std::vector<Expected> conv_bwd_weight(const Call& call);

@@ -132,6 +132,8 @@ std::vector<Expected> evaluate(const Call& call) {
       return nll(call);
     case BP_OP_NLL_BWD:
       return nll_bwd(call);
+    case BP_OP_GEMM:
+      return gemm(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

@@ -362,6 +362,18 @@ TEST(OracleAttention, TheSoftcapPrecedesTheMask) {
   EXPECT_NEAR(static_cast<double>(out[1].elements[0].value), 2 * std::tanh(2.0), 1e-12);
 }
 
+TEST(OracleGemm, ScalesBothTerms) {
+  const Tensor a = tensor(BP_F32, {1, 2}, {1, 2}), b = tensor(BP_F32, {2, 2}, {3, 4, 5, 6});
+  const auto of_factors = [&](float alpha, float beta, std::vector<Tensor> inputs) {
+    Call call = call_of(BP_OP_GEMM, bp_matmul_attributes{0, 0}, std::move(inputs), {tensor(BP_F32, {1, 2})});
+    for (const float factor : {alpha, beta}) call.scalars.push_back(encode(BP_F32, static_cast<long double>(factor)));
+    return values_of(evaluate(call)[0]);
+  };
+  EXPECT_THAT(of_factors(0.5f, 3, {a, b, tensor(BP_F32, {1, 2}, {10, -20})}), testing::ElementsAre(36.5L, -52));
+  EXPECT_THAT(of_factors(2, 0, {a, b, tensor(BP_F32, {1, 2}, {NAN, NAN})}), testing::ElementsAre(26, 32));
+  EXPECT_THAT(of_factors(2, 7, {a, b}), testing::ElementsAre(26, 32));
+}
+
 TEST(OracleRope, RotatesHalvesAndPairs) {
   const Tensor x = tensor(BP_F32, {1, 4}, {1, 2, 3, 4}), position = row(BP_I32, {1});
   const auto rope_of = [&](uint32_t pairs) {

@@ -155,6 +155,17 @@ TEST_F(CompositeCheck, Windows) {
   unsupported("output 1 is u32", BP_OP_MAX_POOL, {f32({1, 1, 5})}, {f32({1, 1, 4}), view(BP_U32, {1, 1, 4})}, &pool);
 }
 
+TEST_F(CompositeCheck, Gemm) {
+  const auto attributes = sized(bp_matmul_attributes{0, 0});
+  const std::vector<uint64_t> one(2, bph_scalar_from_f64(BP_F32, 1));
+  const bph_tensor a = f32({2, 3, 4}), b = f32({2, 4, 5}), c = f32({2, 3, 5});
+  accepted(BP_OP_GEMM, {a, b, c}, {c}, &attributes, one);
+  accepted(BP_OP_GEMM, {a, view(BP_F16, {2, 4, 5})}, {c}, &attributes, one);
+  refused("input 1 has shape [4,5]", BP_OP_GEMM, {a, f32({4, 5}), c}, {c}, &attributes, one);
+  refused("input 2 has shape [5]", BP_OP_GEMM, {a, b, f32({5})}, {c}, &attributes, one);
+  unsupported("output 0 is f16", BP_OP_GEMM, {a, b, c}, {view(BP_F16, {2, 3, 5})}, &attributes, one);
+}
+
 TEST_F(CompositeCheck, AttentionAndRope) {
   const auto with = [](float scale) { return sized(bp_attention_attributes{0, 0, scale, 0, 0, 0}); };
   const bp_attention_attributes good = with(0.5f), nan = with(NAN), infinite = with(INFINITY);

@@ -339,6 +339,20 @@ TEST_F(Composite, LikelihoodAndItsGradient) {
   expect_near(dx, {0, -3, 0, 0, 0, 0}, 0);
 }
 
+TEST_F(Composite, Gemm) {
+  const auto attributes = sized(bp_matmul_attributes{0, 0});
+  const bph_tensor a = f32({1, 2}, {1, 2}), b = f32({2, 2}, {3, 4, 5, 6}), y = out({1, 2});
+  const auto scalars = [](double alpha, double beta) {
+    return std::vector<uint64_t>{bph_scalar_from_f64(BP_F32, alpha), bph_scalar_from_f64(BP_F32, beta)};
+  };
+  run(BP_OP_GEMM, {a, b, f32({1, 2}, {10, -20})}, {y}, &attributes, scalars(0.5, 3));
+  expect_near(y, {6.5 + 30, 8 - 60}, 0);
+  run(BP_OP_GEMM, {a, b, f32({1, 2}, {NAN, INFINITY})}, {y}, &attributes, scalars(2, 0));
+  expect_near(y, {26, 32}, 0);
+  run(BP_OP_GEMM, {a, b}, {y}, &attributes, scalars(2, 5));
+  expect_near(y, {26, 32}, 0);
+}
+
 // Also tests a tensor of one element. Its strides have no meaning, but core must still detect that
 // the operation works in place.
 TEST_F(Composite, AdamW) {

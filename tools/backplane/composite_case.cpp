@@ -85,6 +85,14 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, y)};
       break;
     }
+    case BP_OP_GEMM: {
+      Extents y = square;
+      Extents b = shape(1, {square.empty() ? 1 : square.back(), 4});
+      if (!y.empty()) y.back() = b.empty() ? 1 : b.back();
+      op.inputs = {floats(op, square), floats(op, b), floats(op, y)};
+      op.outputs = {floats(op, y)};
+      break;
+    }
     case BP_OP_CONV:
     case BP_OP_CONV_TRANSPOSE: {
       const auto shapes = convolution(op.info.op == BP_OP_CONV_TRANSPOSE);

@@ -112,6 +112,7 @@ std::vector<Legal> legal() {
        {view({5}), of(BP_I32, {5}), view({3}), view({})},
        {scores},
        sized(bp_nll_attributes{0, BP_REDUCTION_NONE, -1})},
+      {BP_OP_GEMM, {x, view({2, 4, 5}), view({2, 3, 5})}, {view({2, 3, 5})}, sized(bp_matmul_attributes{0, 0})},
       {BP_OP_ADAMW, {x}, {x, x, x}, sized(bp_adamw_attributes{0, 0.9f, 0.999f, 1e-8f, 0, 0})},
   };
 }

@@ -25,6 +25,7 @@ void add_softmax(Catalogue& catalogue, uint32_t dtype);  // softmax, log_softmax
 void add_loss(Catalogue& catalogue, uint32_t dtype);
 void add_norm(Catalogue& catalogue);  // layer_norm, rms_norm, group_norm, batch_norm, norm_bwd
 void add_linear(Catalogue& catalogue, uint32_t dtype);
+void add_gemm(Catalogue& catalogue, uint32_t dtype);
 void add_conv(Catalogue& catalogue, uint32_t dtype);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
 void add_pool(Catalogue& catalogue, uint32_t dtype);
 void add_attention(Catalogue& catalogue, uint32_t dtype);  // attention, attention_bwd

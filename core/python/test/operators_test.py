@@ -224,6 +224,12 @@ def cases():
         yield ops.linear(d.tensor(f), d.tensor(g), d.tensor(bias)), f @ g.T + bias
         yield ops.linear(d.tensor(f), d.tensor(g), activation=c.BP_ACTIVATION_RELU), np.maximum(f @ g.T, 0)
 
+    @case("gemm")
+    def _(d, name):
+        a, b = d.tensor(f), d.tensor(np.ascontiguousarray(g.T))
+        yield ops.gemm(a, b, alpha=0.5, beta=0), 0.5 * f @ g.T
+        yield ops.gemm(a, b, d.tensor([[1., 2.], [3., 4.]]), alpha=1, beta=-2), f @ g.T - [[2, 4], [6, 8]]
+
     x1 = np.arange(12, dtype="f4").reshape(1, 2, 6) / 4
     w1 = np.arange(12, dtype="f4").reshape(3, 2, 2) / 8 - 0.5
     window = {"spatial_rank": 1, "stride": [1], "dilation": [1]}

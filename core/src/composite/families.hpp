@@ -36,8 +36,9 @@ void norm_bwd(Builder& b);
 // Function in copy.cpp, for a value in device memory:
 void fill(Builder& b);
 
-// Function in matmul_linear.cpp:
+// Functions in matmul_linear.cpp and matmul_gemm.cpp:
 void linear(Builder& b);
+void gemm(Builder& b);
 
 // Functions in conv.cpp and conv_bwd.cpp:
 void conv(Builder& b);

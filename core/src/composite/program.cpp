@@ -69,6 +69,7 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(ATTENTION_BWD, attention_bwd)
     BP_COMPOSITE(NLL, nll)
     BP_COMPOSITE(NLL_BWD, nll_bwd)
+    BP_COMPOSITE(GEMM, gemm)
     BP_COMPOSITE(SORT, sort)
     BP_COMPOSITE(MATMUL, matmul)
     BP_COMPOSITE(FILL, fill)

@@ -78,6 +78,7 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_ATTENTION_BWD, {"tBHLE", "tBHLD", "hBGSD", "hBGSE", "tBHLE", "sBHL", "mBHLS"}, {"tBHLD", "hBGSD", "hBGSE"}},
     {BP_OP_NLL, {"tNC", "nN", "tC"}, {"p#", "p#"}},
     {BP_OP_NLL_BWD, {"p#", "nN", "tC", "p#"}, {"tNC"}},
+    {BP_OP_GEMM, {"t*MK", "h*KN", "p*MN"}, {"p*MN"}},
 };
 
 namespace detail {
