@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native composites of ABI 0.3 that frameworks need, without a defect or with one defect: gemm.
+// Native composites of ABI 0.3 that frameworks need, without a defect or with one defect.
 #include <cmath>
+#include <numbers>
 
 #include "composites.hpp"
 
@@ -34,6 +35,99 @@ void gemm(const Call& call) {
   y.store();
 }
 
+enum class RandomFlaw {
+  kNone,
+  kLowBits,
+  kRoundedWord,
+  kSineFirst,
+  kNoComplement,
+  kKeepsBelow,
+  kNoFactor,
+  kNumberOfDtype
+};
+
+// The uniform numbers of a call. The state of the call's kernel is the kernel of philox.
+template <RandomFlaw kFlaw>
+class UniformNumbers {
+ public:
+  // Makes `count` numbers with the precision of `dtype`.
+  UniformNumbers(const Call& call, uint32_t dtype, int64_t count)
+      : dtype_(dtype), words_(static_cast<std::size_t>(dtype == BP_F64 ? 2 * count : count)) {
+    View out;
+    out.data = reinterpret_cast<std::byte*>(words_.data());
+    out.dtype = BP_U32, out.rank = 1;
+    out.shape[0] = static_cast<int64_t>(words_.size()), out.strides[0] = 1;
+    Call philox;
+    philox.outputs = {&out, 1};
+    std::copy_n(call.scalar_bits, 3, philox.scalar_bits);
+    std::copy_n(call.scalar_at, 3, philox.scalar_at);
+    call.prepared<Kernel>()(philox);
+  }
+  double operator[](int64_t n) const {
+    if (dtype_ == BP_F64) return (word(2 * n) >> 5) * 0x1p-27 + (word(2 * n + 1) >> 6) * 0x1p-53;
+    const int bits = dtype_ == BP_BF16 ? 8 : dtype_ == BP_F16 ? 11 : 24;
+    if (kFlaw == RandomFlaw::kRoundedWord) return word(n) * 0x1p-32;
+    const uint32_t taken = kFlaw == RandomFlaw::kLowBits ? word(n) & ((1u << bits) - 1) : word(n) >> (32 - bits);
+    return std::ldexp(taken, -bits);
+  }
+
+ private:
+  uint32_t word(int64_t n) const { return words_[static_cast<std::size_t>(n)]; }
+  uint32_t dtype_;
+  std::vector<uint32_t> words_;
+};
+
+template <RandomFlaw kFlaw>
+void uniform(const Call& call) {
+  Values y(call.out());
+  const UniformNumbers<kFlaw> numbers(call, call.out().dtype, y.size());
+  for (int64_t n = 0; n < y.size(); ++n) y[n] = numbers[n];
+  y.store();
+}
+
+template <RandomFlaw kFlaw>
+void normal(const Call& call) {
+  Values y(call.out());
+  const uint32_t dtype = call.out().dtype == BP_F64 ? uint32_t{BP_F64} : uint32_t{BP_F32};
+  const UniformNumbers<kFlaw> numbers(call, dtype, (y.size() + 1) / 2 * 2);
+  for (int64_t n = 0; n < y.size(); ++n) {
+    const double first = numbers[n / 2 * 2], angle = 2 * std::numbers::pi * numbers[n / 2 * 2 + 1];
+    const double radius = std::sqrt(-2 * std::log(kFlaw == RandomFlaw::kNoComplement ? first : 1 - first));
+    const bool even = (n % 2 == 0) != (kFlaw == RandomFlaw::kSineFirst);
+    y[n] = radius * (even ? std::cos(angle) : std::sin(angle));
+  }
+  y.store();
+}
+
+// Operands: x -> y, [kept]
+template <RandomFlaw kFlaw>
+void dropout(const Call& call) {
+  const double p = call.attributes<bp_dropout_attributes>().p;
+  const Values x(call.in(0));
+  Values y(call.out());
+  std::vector<double> mask;
+  const uint32_t dtype = kFlaw == RandomFlaw::kNumberOfDtype ? call.out().dtype : uint32_t{BP_F32};
+  const UniformNumbers<RandomFlaw::kNone> numbers(call, dtype, y.size());
+  for (int64_t n = 0; n < y.size(); ++n) {
+    const bool kept = kFlaw == RandomFlaw::kKeepsBelow ? numbers[n] < p : numbers[n] >= p;
+    y[n] = !kept ? 0 : kFlaw == RandomFlaw::kNoFactor ? x[n] : x[n] / (1 - p);
+    mask.push_back(kept ? 1 : 0);
+  }
+  y.store();
+  if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), mask);
+}
+
+// Adds a kernel that computes words by the plugin's kernel of philox.
+void add_random_native(Kernels& kernels, uint32_t op, Kernel run) {
+  const auto philox = std::make_shared<const Kernel>(kernels.find(BP_OP_PHILOX, {BP_U32, BP_U32})->run);
+  for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64})
+    kernels.add(op, dtype, KernelSpec{.run = run, .state = philox});
+}
+template <uint32_t kOp, Kernel kRun>
+constexpr Mutation flawed_numbers() {
+  return {.kernels = [](Kernels& kernels) { add_random_native(kernels, kOp, kRun); }};
+}
+
 // Adds a gemm for all dtypes, with 16-bit and f32 results of 16-bit operands.
 void add_gemm(Kernels& kernels, Kernel run) {
   add_native(kernels, BP_OP_GEMM, run);
@@ -47,10 +141,22 @@ constexpr Mutation flawed_gemm() {
 
 }  // namespace
 
-void add_honest_frameworks(Kernels& kernels) { add_gemm(kernels, gemm<GemmFlaw::kNone>); }
+void add_honest_frameworks(Kernels& kernels) {
+  add_gemm(kernels, gemm<GemmFlaw::kNone>);
+  add_random_native(kernels, BP_OP_UNIFORM, uniform<RandomFlaw::kNone>);
+  add_random_native(kernels, BP_OP_NORMAL, normal<RandomFlaw::kNone>);
+  add_random_native(kernels, BP_OP_DROPOUT, dropout<RandomFlaw::kNone>);
+}
 
 const Mutation defect::gemm_reads_unused_c = flawed_gemm<GemmFlaw::kReadsUnusedC>();
 const Mutation defect::gemm_alpha_scales_c = flawed_gemm<GemmFlaw::kAlphaScalesC>();
 const Mutation defect::gemm_result_of_data = flawed_gemm<GemmFlaw::kResultOfData>();
+const Mutation defect::uniform_of_low_bits = flawed_numbers<BP_OP_UNIFORM, uniform<RandomFlaw::kLowBits>>();
+const Mutation defect::uniform_rounds_word = flawed_numbers<BP_OP_UNIFORM, uniform<RandomFlaw::kRoundedWord>>();
+const Mutation defect::normal_sine_first = flawed_numbers<BP_OP_NORMAL, normal<RandomFlaw::kSineFirst>>();
+const Mutation defect::normal_without_complement = flawed_numbers<BP_OP_NORMAL, normal<RandomFlaw::kNoComplement>>();
+const Mutation defect::dropout_keeps_below = flawed_numbers<BP_OP_DROPOUT, dropout<RandomFlaw::kKeepsBelow>>();
+const Mutation defect::dropout_without_factor = flawed_numbers<BP_OP_DROPOUT, dropout<RandomFlaw::kNoFactor>>();
+const Mutation defect::dropout_number_of_dtype = flawed_numbers<BP_OP_DROPOUT, dropout<RandomFlaw::kNumberOfDtype>>();
 
 }  // namespace backplane::conformance::mutants

@@ -25,7 +25,8 @@ input_names = {"gather": ("x", "index"), "scatter": ("index", "source"), "select
                "dequantize": ("x", "scale", "zero_point")}
 # Names of scalars, which the table only counts.
 scalar_names = {"fill": ("value",), "iota": ("start", "step"), "philox": ("key", "counter_low", "counter_high"),
-                "adamw": ("learning_rate", "correction1", "correction2"), "gemm": ("alpha", "beta")}
+                "adamw": ("learning_rate", "correction1", "correction2"), "gemm": ("alpha", "beta"),
+                **{name: ("key", "counter_low", "counter_high") for name in ("uniform", "normal", "dropout")}}
 # Integer attributes whose value 0 selects something, so that a caller must state them. 0 turns off other integers.
 stated = {"axis", "axes", "predicate", "norm", "function"}
 # Float attributes that a later ABI version added to an operator. 0 turns them off, as earlier callers expect.

@@ -166,6 +166,21 @@ TEST_F(CompositeCheck, Gemm) {
   unsupported("output 0 is f16", BP_OP_GEMM, {a, b, c}, {view(BP_F16, {2, 3, 5})}, &attributes, one);
 }
 
+TEST_F(CompositeCheck, RandomNumbers) {
+  const std::vector<uint64_t> start(3);
+  const auto half = sized(bp_dropout_attributes{0, 0.5f}), never = sized(bp_dropout_attributes{0, -0.5f}),
+             nan = sized(bp_dropout_attributes{0, NAN});
+  const bph_tensor x = f32({2, 3});
+  accepted(BP_OP_UNIFORM, {}, {x}, nullptr, start);
+  accepted(BP_OP_NORMAL, {}, {view(BP_F16, {2, 3})}, nullptr, start);
+  unsupported("i32", BP_OP_UNIFORM, {}, {view(BP_I32, {2, 3})}, nullptr, start);
+  accepted(BP_OP_DROPOUT, {x}, {x, view(BP_BOOL, {2, 3})}, &half, start);
+  refused("output 0 has shape [3]", BP_OP_DROPOUT, {x}, {f32({3})}, &half, start);
+  unsupported("output 1 is f32", BP_OP_DROPOUT, {x}, {x, x}, &half, start);
+  unsupported("attribute p is -0.5", BP_OP_DROPOUT, {x}, {x}, &never, start);
+  unsupported("attribute p is nan", BP_OP_DROPOUT, {x}, {x}, &nan, start);
+}
+
 TEST_F(CompositeCheck, AttentionAndRope) {
   const auto with = [](float scale) { return sized(bp_attention_attributes{0, 0, scale, 0, 0, 0}); };
   const bp_attention_attributes good = with(0.5f), nan = with(NAN), infinite = with(INFINITY);

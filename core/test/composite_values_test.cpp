@@ -339,6 +339,38 @@ TEST_F(Composite, LikelihoodAndItsGradient) {
   expect_near(dx, {0, -3, 0, 0, 0, 0}, 0);
 }
 
+// The moments of many numbers have the values of their distribution, and the backward pass of dropout
+// drops the elements of the forward pass.
+TEST_F(Composite, RandomNumbers) {
+  constexpr size_t n = 100000;
+  const std::vector<int64_t> shape = {n};
+  const std::vector<uint64_t> start = {42, 7, 0};
+  const auto moments = [&](const bph_tensor& numbers) {
+    double sum = 0, squares = 0;
+    for (const float value : host.read<float>(numbers, n)) {
+      sum += static_cast<double>(value);
+      squares += static_cast<double>(value) * static_cast<double>(value);
+    }
+    return std::pair(sum / n, squares / n);
+  };
+  const bph_tensor y = out(shape);
+  run(BP_OP_UNIFORM, {}, {y}, nullptr, start);
+  EXPECT_NEAR(moments(y).first, 1 / 2.0, 0.005);
+  EXPECT_NEAR(moments(y).second, 1 / 3.0, 0.005);
+  for (const float value : host.read<float>(y, n)) ASSERT_TRUE(value >= 0 && value < 1) << value;
+  run(BP_OP_NORMAL, {}, {y}, nullptr, start);
+  EXPECT_NEAR(moments(y).first, 0, 0.02);
+  EXPECT_NEAR(moments(y).second, 1, 0.02);
+  const auto attributes = sized(bp_dropout_attributes{0, 0.25f});
+  const bph_tensor ones = f32(shape, Values(n, 1)), again = out(shape);
+  run(BP_OP_DROPOUT, {ones}, {y}, &attributes, start);
+  EXPECT_NEAR(moments(y).first, 1, 0.02);
+  run(BP_OP_DROPOUT, {ones}, {again}, &attributes, start);
+  EXPECT_EQ(host.read<float>(y, n), host.read<float>(again, n));
+  run(BP_OP_DROPOUT, {ones}, {again}, &attributes, {42, 8, 0});
+  EXPECT_NE(host.read<float>(y, n), host.read<float>(again, n));
+}
+
 TEST_F(Composite, Gemm) {
   const auto attributes = sized(bp_matmul_attributes{0, 0});
   const bph_tensor a = f32({1, 2}, {1, 2}), b = f32({2, 2}, {3, 4, 5, 6}), y = out({1, 2});

@@ -208,6 +208,10 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {backward ? floats(op, square) : loss};
       break;
     }
+    case BP_OP_UNIFORM:
+    case BP_OP_NORMAL:
+      op.outputs = {floats(op, square)};
+      break;
     case BP_OP_NORM_BWD: {
       same(2);
       break;

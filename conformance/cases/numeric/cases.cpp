@@ -43,6 +43,7 @@ void add_numeric_cases(Catalogue& catalogue) {
   for (const uint32_t dtype : kFloatDtypes) {
     add_embedding(catalogue, dtype);
     add_optimizer(catalogue, dtype);
+    add_random_numbers(catalogue, dtype);
   }
   add_topk(catalogue);
   add_cast_ties(catalogue);

@@ -251,8 +251,7 @@ Case described(const Problem& problem, std::string_view more) {
                                       requirement_of(problem.pattern, problem.dtype), std::string_view("BP-NUM-011")}) {
     made.requirements.push_back(each);
   }
-  if (problem.op != BP_OP_FILL && problem.op != BP_OP_IOTA && problem.op != BP_OP_PHILOX)
-    made.requirements.push_back("BP-NUM-012");
+  if (row.shape_rule != BP_SHAPE_GENERATE) made.requirements.push_back("BP-NUM-012");
   if (problem.mode != Mode::once) made.requirements.push_back(requirement_of(problem.mode));
   if (has_statistics(problem)) made.requirements.push_back("BP-NUM-037");
   if (problem.mixed != 0) made.requirements.push_back("BP-NUM-038");

@@ -224,6 +224,28 @@ def cases():
         yield ops.linear(d.tensor(f), d.tensor(g), d.tensor(bias)), f @ g.T + bias
         yield ops.linear(d.tensor(f), d.tensor(g), activation=c.BP_ACTIVATION_RELU), np.maximum(f @ g.T, 0)
 
+    # The first four words of philox for key 0 and counter 0 are test vectors of Random123.
+    words = np.array([0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8], "u8")
+    first = (words >> 8) * 2.0**-24
+    start = {"key": 0, "counter_low": 0, "counter_high": 0}
+
+    @case("uniform")
+    def _(d, name):
+        yield ops.uniform(**start, out=d.empty((4,))), first
+
+    @case("normal")
+    def _(d, name):
+        radius, angle = np.sqrt(-2 * np.log(1 - first[::2])), 2 * np.pi * first[1::2]
+        expected = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+        yield ops.normal(**start, out=d.empty((2, 2))), expected
+
+    @case("dropout")
+    def _(d, name):
+        x, kept = np.array([1, 2, 3, 4], "f4"), first >= 0.7
+        yield ops.dropout(d.tensor(x), p=0.7, **start), np.where(kept, x / 0.3, 0)
+        _, mask = ops.dropout(d.tensor(x), p=0.7, **start, out=(d.empty((4,)), d.empty((4,), "bool")))
+        yield mask, kept
+
     @case("gemm")
     def _(d, name):
         a, b = d.tensor(f), d.tensor(np.ascontiguousarray(g.T))

@@ -61,6 +61,11 @@ void dequantize(Builder& b);
 // Function in quantize_matmul.cpp:
 void quantized_matmul(Builder& b);
 
+// Functions in random.cpp:
+void uniform(Builder& b);
+void normal(Builder& b);
+void dropout(Builder& b);
+
 // Functions in embedding.cpp, topk.cpp, loss.cpp and optimizer.cpp:
 void embedding(Builder& b);
 void topk(Builder& b);

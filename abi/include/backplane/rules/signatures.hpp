@@ -19,6 +19,7 @@ namespace backplane::rules {
 //   a        i8, u8 or t; the same in all operands
 //   n        i32 or i64
 //   m        bool or any float dtype, independent of t
+//   b        bool
 //   v        any dtype of the operator; the same in all operands
 //   A..Z     an extent; equal letters are equal extents
 //   * + -    any number of dimensions; equal signs are equal dimensions
@@ -79,6 +80,7 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_NLL, {"tNC", "nN", "tC"}, {"p#", "p#"}},
     {BP_OP_NLL_BWD, {"p#", "nN", "tC", "p#"}, {"tNC"}},
     {BP_OP_GEMM, {"t*MK", "h*KN", "p*MN"}, {"p*MN"}},
+    {BP_OP_DROPOUT, {"t*"}, {"t*", "b*"}},
 };
 
 namespace detail {
