@@ -117,6 +117,30 @@ void dropout(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), mask);
 }
 
+enum class RotateFlaw { kNone, kLayoutsSwapped, kBackwards, kRestUnwritten };
+
+// Operands: x[..,D], cosine[..,R], sine[..,R] -> y[..,D]
+template <RotateFlaw kFlaw>
+void rotate(const Call& call) {
+  const bool adjacent =
+      (call.attributes<bp_rotate_attributes>().interleaved != 0) != (kFlaw == RotateFlaw::kLayoutsSwapped);
+  const Values x(call.in(0)), cosine(call.in(1)), sine(call.in(2));
+  Values y(call.out());
+  const int64_t depth = call.in(0).shape[call.in(0).rank - 1], pairs = call.in(1).shape[call.in(1).rank - 1];
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const int64_t row = i / depth, d = i % depth;
+    if (d >= 2 * pairs) {
+      if (kFlaw != RotateFlaw::kRestUnwritten) y[i] = x[i];
+      continue;
+    }
+    const bool second = (adjacent ? d % 2 != 0 : d >= pairs) != (kFlaw == RotateFlaw::kBackwards);
+    const int64_t table = row * pairs + (adjacent ? d / 2 : d % pairs);
+    const double partner = x[row * depth + (adjacent ? d ^ 1 : (d + pairs) % (2 * pairs))];
+    y[i] = x[i] * cosine[table] + (second ? partner : -partner) * sine[table];
+  }
+  y.store();
+}
+
 // Adds a kernel that computes words by the plugin's kernel of philox.
 void add_random_native(Kernels& kernels, uint32_t op, Kernel run) {
   const auto philox = std::make_shared<const Kernel>(kernels.find(BP_OP_PHILOX, {BP_U32, BP_U32})->run);
@@ -126,6 +150,10 @@ void add_random_native(Kernels& kernels, uint32_t op, Kernel run) {
 template <uint32_t kOp, Kernel kRun>
 constexpr Mutation flawed_numbers() {
   return {.kernels = [](Kernels& kernels) { add_random_native(kernels, kOp, kRun); }};
+}
+template <uint32_t kOp, Kernel kRun>
+constexpr Mutation flawed() {
+  return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
 }
 
 // Adds a gemm for all dtypes, with 16-bit and f32 results of 16-bit operands.
@@ -146,6 +174,7 @@ void add_honest_frameworks(Kernels& kernels) {
   add_random_native(kernels, BP_OP_UNIFORM, uniform<RandomFlaw::kNone>);
   add_random_native(kernels, BP_OP_NORMAL, normal<RandomFlaw::kNone>);
   add_random_native(kernels, BP_OP_DROPOUT, dropout<RandomFlaw::kNone>);
+  add_native(kernels, BP_OP_ROTATE, rotate<RotateFlaw::kNone>);
 }
 
 const Mutation defect::gemm_reads_unused_c = flawed_gemm<GemmFlaw::kReadsUnusedC>();
@@ -158,5 +187,8 @@ const Mutation defect::normal_without_complement = flawed_numbers<BP_OP_NORMAL, 
 const Mutation defect::dropout_keeps_below = flawed_numbers<BP_OP_DROPOUT, dropout<RandomFlaw::kKeepsBelow>>();
 const Mutation defect::dropout_without_factor = flawed_numbers<BP_OP_DROPOUT, dropout<RandomFlaw::kNoFactor>>();
 const Mutation defect::dropout_number_of_dtype = flawed_numbers<BP_OP_DROPOUT, dropout<RandomFlaw::kNumberOfDtype>>();
+const Mutation defect::rotate_layouts_swapped = flawed<BP_OP_ROTATE, rotate<RotateFlaw::kLayoutsSwapped>>();
+const Mutation defect::rotate_backwards = flawed<BP_OP_ROTATE, rotate<RotateFlaw::kBackwards>>();
+const Mutation defect::rotate_rest_unwritten = flawed<BP_OP_ROTATE, rotate<RotateFlaw::kRestUnwritten>>();
 
 }  // namespace backplane::conformance::mutants

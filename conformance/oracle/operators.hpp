@@ -46,6 +46,7 @@ std::vector<Expected> avg_pool(const Call& call);
 std::vector<Expected> attention(const Call& call);
 std::vector<Expected> attention_bwd(const Call& call);
 std::vector<Expected> rope(const Call& call);
+std::vector<Expected> rotate(const Call& call);
 std::vector<Expected> quantize(const Call& call);
 std::vector<Expected> dequantize(const Call& call);
 std::vector<Expected> quantized_matmul(const Call& call);

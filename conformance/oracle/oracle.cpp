@@ -140,6 +140,8 @@ std::vector<Expected> evaluate(const Call& call) {
       return normal(call);
     case BP_OP_DROPOUT:
       return dropout(call);
+    case BP_OP_ROTATE:
+      return rotate(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

@@ -374,6 +374,15 @@ TEST(OracleGemm, ScalesBothTerms) {
   EXPECT_THAT(of_factors(2, 7, {a, b}), testing::ElementsAre(26, 32));
 }
 
+TEST(OracleRope, RotatesByTables) {
+  const Tensor x = row(BP_F32, {1, 2, 3, 4, 5}), cosine = row(BP_F32, {0, 0.5L}), sine = row(BP_F32, {1, 2});
+  const auto rotated = [&](uint32_t adjacent) {
+    return values_of(first_of(BP_OP_ROTATE, bp_rotate_attributes{0, adjacent}, {x, cosine, sine}, {x}));
+  };
+  EXPECT_THAT(rotated(0), testing::ElementsAre(-3, -7, 1, 6, 5));
+  EXPECT_THAT(rotated(1), testing::ElementsAre(-2, 1, -6.5L, 8, 5));
+}
+
 TEST(OracleRope, RotatesHalvesAndPairs) {
   const Tensor x = tensor(BP_F32, {1, 4}, {1, 2, 3, 4}), position = row(BP_I32, {1});
   const auto rope_of = [&](uint32_t pairs) {

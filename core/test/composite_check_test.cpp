@@ -181,6 +181,17 @@ TEST_F(CompositeCheck, RandomNumbers) {
   unsupported("attribute p is nan", BP_OP_DROPOUT, {x}, {x}, &nan, start);
 }
 
+TEST_F(CompositeCheck, Rotate) {
+  const auto attributes = sized(bp_rotate_attributes{0, 0}), two = sized(bp_rotate_attributes{0, 2});
+  const bph_tensor x = f32({2, 7}), table = f32({2, 3});
+  accepted(BP_OP_ROTATE, {x, table, table}, {x}, &attributes);
+  accepted(BP_OP_ROTATE, {view(BP_F16, {2, 7}), table, table}, {view(BP_F16, {2, 7})}, &attributes);
+  refused("the tables have 4 pairs", BP_OP_ROTATE, {x, f32({2, 4}), f32({2, 4})}, {x}, &attributes);
+  refused("input 2 has shape [2,2]", BP_OP_ROTATE, {x, table, f32({2, 2})}, {x}, &attributes);
+  refused("input 1 has shape [3]", BP_OP_ROTATE, {x, f32({3}), table}, {x}, &attributes);
+  unsupported("attribute interleaved is 2", BP_OP_ROTATE, {x, table, table}, {x}, &two);
+}
+
 TEST_F(CompositeCheck, AttentionAndRope) {
   const auto with = [](float scale) { return sized(bp_attention_attributes{0, 0, scale, 0, 0, 0}); };
   const bp_attention_attributes good = with(0.5f), nan = with(NAN), infinite = with(INFINITY);

@@ -371,6 +371,16 @@ TEST_F(Composite, RandomNumbers) {
   EXPECT_NE(host.read<float>(y, n), host.read<float>(again, n));
 }
 
+TEST_F(Composite, RotateByTables) {
+  const auto halves = sized(bp_rotate_attributes{0, 0}), adjacent = sized(bp_rotate_attributes{0, 1});
+  const bph_tensor x = f32({1, 5}, {1, 2, 3, 4, 5}), cosine = f32({1, 2}, {0, 0.5f}), sine = f32({1, 2}, {1, 2});
+  const bph_tensor y = out({1, 5});
+  run(BP_OP_ROTATE, {x, cosine, sine}, {y}, &halves);
+  expect_near(y, {-3, 1 - 8, 1, 2 + 4, 5}, 0);
+  run(BP_OP_ROTATE, {x, cosine, sine}, {y}, &adjacent);
+  expect_near(y, {-2, 1, 1.5 - 8, 2 + 6, 5}, 0);
+}
+
 TEST_F(Composite, Gemm) {
   const auto attributes = sized(bp_matmul_attributes{0, 0});
   const bph_tensor a = f32({1, 2}, {1, 2}), b = f32({2, 2}, {3, 4, 5, 6}), y = out({1, 2});

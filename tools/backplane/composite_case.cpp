@@ -155,6 +155,13 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, square)};
       break;
     }
+    case BP_OP_ROTATE: {
+      Extents table = square;
+      if (!table.empty()) table.back() /= 2;
+      op.inputs = {floats(op, square), floats(op, shape(1, table)), floats(op, shape(2, table))};
+      op.outputs = {floats(op, square)};
+      break;
+    }
     case BP_OP_QUANTIZE:
       op.inputs = {floats(op, square), floats(op, shape(1, Extents(square.size(), 1)))};
       op.outputs = {{request.out_dtype != 0 ? request.out_dtype : static_cast<uint32_t>(BP_I8), square, 0}};

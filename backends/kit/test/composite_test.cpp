@@ -114,6 +114,10 @@ std::vector<Legal> legal() {
        sized(bp_nll_attributes{0, BP_REDUCTION_NONE, -1})},
       {BP_OP_GEMM, {x, view({2, 4, 5}), view({2, 3, 5})}, {view({2, 3, 5})}, sized(bp_matmul_attributes{0, 0})},
       {BP_OP_DROPOUT, {x}, {x, of(BP_BOOL, {2, 3, 4})}, sized(bp_dropout_attributes{0, 0.5f})},
+      {BP_OP_ROTATE,
+       {view({2, 3, 6}), view({2, 3, 3}), view({2, 3, 3})},
+       {view({2, 3, 6})},
+       sized(bp_rotate_attributes{0, 0})},
       {BP_OP_ADAMW, {x}, {x, x, x}, sized(bp_adamw_attributes{0, 0.9f, 0.999f, 1e-8f, 0, 0})},
   };
 }

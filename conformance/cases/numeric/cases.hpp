@@ -30,8 +30,8 @@ void add_gemm(Catalogue& catalogue, uint32_t dtype);
 void add_conv(Catalogue& catalogue, uint32_t dtype);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
 void add_pool(Catalogue& catalogue, uint32_t dtype);
 void add_attention(Catalogue& catalogue, uint32_t dtype);  // attention, attention_bwd
-void add_rope(Catalogue& catalogue, uint32_t dtype);
-void add_quantize(Catalogue& catalogue);  // quantize, dequantize, quantized_matmul
+void add_rope(Catalogue& catalogue, uint32_t dtype);       // rope, rotate
+void add_quantize(Catalogue& catalogue);                   // quantize, dequantize, quantized_matmul
 void add_embedding(Catalogue& catalogue, uint32_t dtype);
 void add_optimizer(Catalogue& catalogue, uint32_t dtype);
 void add_topk(Catalogue& catalogue);

@@ -246,6 +246,16 @@ def cases():
         _, mask = ops.dropout(d.tensor(x), p=0.7, **start, out=(d.empty((4,)), d.empty((4,), "bool")))
         yield mask, kept
 
+    @case("rotate")
+    def _(d, name):
+        x, cosine, sine = np.arange(8, dtype="f4").reshape(2, 4), np.full((2, 2), 0.8, "f4"), np.full((2, 2), 0.6, "f4")
+        low, high, even, odd = x[:, :2], x[:, 2:], x[:, ::2], x[:, 1::2]
+        y = ops.rotate(d.tensor(x), d.tensor(cosine), d.tensor(sine), interleaved=0)
+        yield y, np.concatenate([low * cosine - high * sine, high * cosine + low * sine], 1)
+        y = ops.rotate(d.tensor(x), d.tensor(cosine), d.tensor(sine), interleaved=1)
+        yield y, np.stack([even * cosine - odd * sine, odd * cosine + even * sine], 2).reshape(2, 4)
+        yield ops.rotate(y, d.tensor(cosine), d.tensor(-sine), interleaved=1), x  # the backward pass, and the inverse
+
     @case("gemm")
     def _(d, name):
         a, b = d.tensor(f), d.tensor(np.ascontiguousarray(g.T))

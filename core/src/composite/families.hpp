@@ -54,6 +54,7 @@ void avg_pool(Builder& b);
 void attention(Builder& b);
 void attention_bwd(Builder& b);
 void rope(Builder& b);
+void rotate(Builder& b);
 
 // Functions in quantize.cpp:
 void quantize(Builder& b);

@@ -73,6 +73,7 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(UNIFORM, uniform)
     BP_COMPOSITE(NORMAL, normal)
     BP_COMPOSITE(DROPOUT, dropout)
+    BP_COMPOSITE(ROTATE, rotate)
     BP_COMPOSITE(SORT, sort)
     BP_COMPOSITE(MATMUL, matmul)
     BP_COMPOSITE(FILL, fill)

@@ -81,6 +81,7 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_NLL_BWD, {"p#", "nN", "tC", "p#"}, {"tNC"}},
     {BP_OP_GEMM, {"t*MK", "h*KN", "p*MN"}, {"p*MN"}},
     {BP_OP_DROPOUT, {"t*"}, {"t*", "b*"}},
+    {BP_OP_ROTATE, {"t*D", "p*R", "p*R"}, {"t*D"}},
 };
 
 namespace detail {
