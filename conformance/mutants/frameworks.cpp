@@ -141,6 +141,47 @@ void rotate(const Call& call) {
   y.store();
 }
 
+enum class BatchFlaw { kNone, kBiased, kUnbiasedNorm };
+
+// Operands: x[N,C,..], [gamma], [beta], [mean], [variance] -> y, [new mean], [new variance], [batch mean], [batch rstd]
+template <BatchFlaw kFlaw>
+void batch_norm(const Call& call) {
+  const auto& attributes = call.attributes<bp_batch_norm_attributes>();
+  const View& in = call.in(0);
+  const Values x(in), gamma(call, 1), beta(call, 2), old_mean(call, 3), old_variance(call, 4);
+  Values y(call.out());
+  const int64_t channels = in.shape[1], plane = in.elements() / std::max<int64_t>(in.shape[0] * channels, 1);
+  const auto count = static_cast<double>(in.shape[0] * plane);
+  std::vector<double> results[4];  // new mean, new variance, batch mean, batch rstd
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto each_of_channel = [&](const auto& visit) {
+      for (int64_t i = 0; i < in.shape[0] * plane; ++i) visit((i / plane * channels + c) * plane + i % plane);
+    };
+    double sum = 0, squares = 0;
+    each_of_channel([&](int64_t at) { sum += x[at]; });
+    const double batch_mean = sum / count;
+    each_of_channel([&](int64_t at) { squares += (x[at] - batch_mean) * (x[at] - batch_mean); });
+    const bool training = attributes.training != 0;
+    const double biased = squares / count, unbiased = squares / (count - 1);
+    const double estimate = attributes.unbiased != 0 && kFlaw != BatchFlaw::kBiased ? unbiased : biased;
+    const double of_batch = attributes.unbiased != 0 && kFlaw == BatchFlaw::kUnbiasedNorm ? unbiased : biased;
+    const double mean = training ? batch_mean : old_mean.or_else(c, 0);
+    const double rstd = 1 / std::sqrt((training ? of_batch : old_variance.or_else(c, 0)) + attributes.epsilon);
+    each_of_channel([&](int64_t at) { y[at] = (x[at] - mean) * rstd * gamma.or_else(c, 1) + beta.or_else(c, 0); });
+    const auto moved = [&](double before, double now) {
+      return training ? (1 - attributes.momentum) * before + attributes.momentum * now : before;
+    };
+    results[0].push_back(moved(old_mean.or_else(c, 0), batch_mean));
+    results[1].push_back(moved(old_variance.or_else(c, 0), estimate));
+    results[2].push_back(batch_mean);
+    results[3].push_back(rstd);
+  }
+  y.store();
+  for (uint32_t i = 1; i < call.outputs.size(); ++i) {
+    if (call.out(i).dtype != 0) write(call.out(i), results[i - 1]);
+  }
+}
+
 // Adds a kernel that computes words by the plugin's kernel of philox.
 void add_random_native(Kernels& kernels, uint32_t op, Kernel run) {
   const auto philox = std::make_shared<const Kernel>(kernels.find(BP_OP_PHILOX, {BP_U32, BP_U32})->run);
@@ -175,6 +216,7 @@ void add_honest_frameworks(Kernels& kernels) {
   add_random_native(kernels, BP_OP_NORMAL, normal<RandomFlaw::kNone>);
   add_random_native(kernels, BP_OP_DROPOUT, dropout<RandomFlaw::kNone>);
   add_native(kernels, BP_OP_ROTATE, rotate<RotateFlaw::kNone>);
+  add_native(kernels, BP_OP_BATCH_NORM, batch_norm<BatchFlaw::kNone>);
 }
 
 const Mutation defect::gemm_reads_unused_c = flawed_gemm<GemmFlaw::kReadsUnusedC>();
@@ -190,5 +232,7 @@ const Mutation defect::dropout_number_of_dtype = flawed_numbers<BP_OP_DROPOUT, d
 const Mutation defect::rotate_layouts_swapped = flawed<BP_OP_ROTATE, rotate<RotateFlaw::kLayoutsSwapped>>();
 const Mutation defect::rotate_backwards = flawed<BP_OP_ROTATE, rotate<RotateFlaw::kBackwards>>();
 const Mutation defect::rotate_rest_unwritten = flawed<BP_OP_ROTATE, rotate<RotateFlaw::kRestUnwritten>>();
+const Mutation defect::running_variance_biased = flawed<BP_OP_BATCH_NORM, batch_norm<BatchFlaw::kBiased>>();
+const Mutation defect::unbiased_norm = flawed<BP_OP_BATCH_NORM, batch_norm<BatchFlaw::kUnbiasedNorm>>();
 
 }  // namespace backplane::conformance::mutants

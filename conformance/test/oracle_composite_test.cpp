@@ -238,10 +238,14 @@ TEST(OracleNorm, StatisticsByGroup) {
   EXPECT_THAT(values_of(out[1]), testing::ElementsAre(4, 1));
   EXPECT_NEAR(static_cast<double>(out[2].elements[0].value), 1 / std::sqrt(5 + 1e-5), 1e-9);
   const Tensor four = row(BP_F32, {1, 1, 1, 1}), zero = row(BP_F32, {0, 0, 0, 0});
-  const auto batch = evaluate(call_of(BP_OP_BATCH_NORM, bp_batch_norm_attributes{0, 1, 1e-5f, 0.25f},
+  const auto batch = evaluate(call_of(BP_OP_BATCH_NORM, bp_batch_norm_attributes{0, 1, 1e-5f, 0.25f, 0, 0},
                                       {x, four, zero, zero, four}, {x, four, four, four, four}));
   EXPECT_THAT(values_of(batch[1]), testing::ElementsAre(0.5L, 1.5L, 0, 0.5L)) << "a quarter of the batch's mean";
   EXPECT_THAT(values_of(batch[2]), testing::ElementsAre(1, 1, 0.75L, 0.75L)) << "of its variance, which divides by n";
+  const auto unbiased = evaluate(call_of(BP_OP_BATCH_NORM, bp_batch_norm_attributes{0, 1, 1e-5f, 0.25f, 1, 0},
+                                         {x, four, zero, zero, four}, {x, four, four, four, four}));
+  EXPECT_THAT(values_of(unbiased[2]), testing::ElementsAre(1.25L, 1.25L, 0.75L, 0.75L)) << "which divides by n - 1";
+  EXPECT_EQ(values_of(unbiased[0]), values_of(batch[0]));
 }
 
 TEST(OracleNorm, TheGradientIsThatOfTheForward) {

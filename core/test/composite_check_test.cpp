@@ -85,7 +85,7 @@ TEST_F(CompositeCheck, Norms) {
   refused("do not divide", BP_OP_GROUP_NORM, {f32({2, 6, 5})}, {f32({2, 6, 5})}, &four);
   refused("groups is 2", BP_OP_GROUP_NORM, {f32({2, 6, 5})}, {f32({2, 6, 5}), f32({2, 3})}, &two);
   refused("must be [N,C,..]", BP_OP_GROUP_NORM, {f32({6})}, {f32({6})}, &two);
-  const auto batch = [](uint32_t training) { return sized(bp_batch_norm_attributes{0, training, 0, 0.1f}); };
+  const auto batch = [](uint32_t training) { return sized(bp_batch_norm_attributes{0, training, 0, 0.1f, 0, 0}); };
   const bp_batch_norm_attributes training = batch(1), inference = batch(0);
   const bph_tensor images = f32({2, 3}), channel = f32({3});
   accepted(BP_OP_BATCH_NORM, {images, channel, channel, channel, channel}, {images}, &inference);
@@ -95,6 +95,9 @@ TEST_F(CompositeCheck, Norms) {
   refused("input 4, the running variance, is missing", BP_OP_BATCH_NORM, {images, channel, channel, channel}, {images},
           &inference);
   refused("is missing; output 1 needs it", BP_OP_BATCH_NORM, {images}, {images, channel}, &training);
+  const auto unbiased = sized(bp_batch_norm_attributes{0, 1, 0, 0.1f, 1, 0});
+  accepted(BP_OP_BATCH_NORM, {images}, {images}, &unbiased);
+  unsupported("a channel has 1 element", BP_OP_BATCH_NORM, {f32({1, 3, 1})}, {f32({1, 3, 1})}, &unbiased);
 
   const auto backward = [](uint32_t norm, uint32_t axes, uint32_t groups) {
     return sized(bp_norm_bwd_attributes{0, norm, axes, groups, 1e-5f, 0});

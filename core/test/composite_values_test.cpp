@@ -371,6 +371,18 @@ TEST_F(Composite, RandomNumbers) {
   EXPECT_NE(host.read<float>(y, n), host.read<float>(again, n));
 }
 
+TEST_F(Composite, UnbiasedRunningVariance) {
+  const bph_tensor x = f32({4, 1}, {1, 2, 3, 6}), mean = f32({1}, {1}), variance = f32({1}, {2});
+  const bph_tensor y = out({4, 1}), next_mean = out({1}), next_variance = out({1});
+  for (const bool unbiased : {false, true}) {
+    const auto attributes = sized(bp_batch_norm_attributes{0, 1, 0, 0.5f, unbiased ? 1u : 0u, 0});
+    run(BP_OP_BATCH_NORM, {x, {}, {}, mean, variance}, {y, next_mean, next_variance}, &attributes);
+    expect_near(next_mean, {2}, 1e-6);
+    expect_near(next_variance, {1 + (unbiased ? 14 / 3.0 : 14 / 4.0) / 2}, 1e-6);
+    expect_near(y, {-2 / std::sqrt(3.5), -1 / std::sqrt(3.5), 0, 3 / std::sqrt(3.5)}, 1e-6);
+  }
+}
+
 TEST_F(Composite, RotateByTables) {
   const auto halves = sized(bp_rotate_attributes{0, 0}), adjacent = sized(bp_rotate_attributes{0, 1});
   const bph_tensor x = f32({1, 5}, {1, 2, 3, 4, 5}), cosine = f32({1, 2}, {0, 0.5f}), sine = f32({1, 2}, {1, 2});

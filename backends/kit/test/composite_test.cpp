@@ -60,7 +60,7 @@ std::vector<Legal> legal() {
       {BP_OP_BATCH_NORM,
        {grouped, channels, channels, channels, channels},
        {grouped, channels, channels, channels, channels},
-       sized(bp_batch_norm_attributes{0, 1, 1e-5f, 0.1f})},
+       sized(bp_batch_norm_attributes{0, 1, 1e-5f, 0.1f, 0, 0})},
       {BP_OP_NORM_BWD, {x, x, lane, kept, kept}, {x, lane, lane}, norm_bwd(BP_NORM_LAYER, 4, 0)},
       {BP_OP_NORM_BWD, {x, x, lane, {}, kept}, {x, lane}, norm_bwd(BP_NORM_RMS, 4, 0)},
       {BP_OP_NORM_BWD,

@@ -217,6 +217,10 @@ def cases():
     def _(d, name):
         x = np.arange(12, dtype="f4").reshape(2, 3, 2) ** 1.5
         yield ops.batch_norm(d.tensor(x), training=1, epsilon=1e-5, momentum=0.1), normalised(x, (0, 2))
+        zero = d.tensor(np.zeros(3, "f4"))
+        _, _, variance = ops.batch_norm(d.tensor(x), None, None, zero, zero, training=1, epsilon=1e-5, momentum=1, unbiased=1,
+                                        out=(d.empty((2, 3, 2)), None, d.empty((3,))))
+        yield variance, x.var((0, 2), ddof=1)
 
     @case("linear")
     def _(d, name):

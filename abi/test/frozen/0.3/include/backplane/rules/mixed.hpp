@@ -22,9 +22,10 @@ enum Mixed : uint32_t {
   kMixedScale = 1u << 5,    // the dtype of the weights' scales differs from the result's
   kMixedMinimum = 1u << 6,  // weights have a minimum
   kMixedWide = 1u << 7,     // the result is f32 and data are f16 or bf16
-  // Additions of ABI 0.3 to attention:
+  // Additions of ABI 0.3 to attention and batch_norm:
   kMixedSinks = 1u << 8,
   kMixedSoftcap = 1u << 9,
+  kMixedUnbiased = 1u << 10,
 };
 
 namespace detail {
@@ -90,6 +91,9 @@ inline uint32_t additions_of(const bp_op_desc& desc, const void* attributes) {
     const auto& attention = *static_cast<const bp_attention_attributes*>(attributes);
     if (attention.softcap > 0) added |= kMixedSoftcap;
   }
+  if (desc.op == BP_OP_BATCH_NORM && static_cast<const bp_batch_norm_attributes*>(attributes)->unbiased != 0) {
+    added |= kMixedUnbiased;
+  }
   return added;
 }
 
@@ -104,7 +108,8 @@ inline std::string mixed_text(uint32_t mixed) {
                                     "a minimum",
                                     "an f32 result",
                                     "sinks",
-                                    "a softcap"};
+                                    "a softcap",
+                                    "an unbiased running variance"};
   std::string out;
   for (uint32_t i = 0; i < std::size(kNames); ++i) {
     if ((mixed >> i & 1u) == 0) continue;
