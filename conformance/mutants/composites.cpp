@@ -144,17 +144,28 @@ enum class AttentionFlaw {
   kCausalFromStart,
   kAlignmentsSwapped,
   kHeadsInterleaved,
-  kRoundedWeights,  // not a defect, because matrix units also round weights
   kLostKey,
+  kSinkOfGroup,
+  kSinkNotInLogsumexp,
+  kSoftcapAfterMask,
+  kSoftcapWithoutFactor,
+  kRoundedWeights,  // not a defect, because matrix units also round weights
   kHalfScores,
   kHalfSums
 };
 
-// Operands: q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], [mask] -> y[B,H,L,E], [logsumexp[B,H,L]]
+// Returns softcap * tanh(score / softcap), or the score if there is no softcap.
+template <AttentionFlaw kFlaw>
+double limited(double score, double softcap) {
+  if (softcap == 0) return score;
+  return (kFlaw == AttentionFlaw::kSoftcapWithoutFactor ? 1 : softcap) * std::tanh(score / softcap);
+}
+
+// Operands: q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], [mask], [sinks[H]] -> y[B,H,L,E], [logsumexp[B,H,L]]
 template <AttentionFlaw kFlaw>
 void attention(const Call& call) {
   const auto& attributes = call.attributes<bp_attention_attributes>();
-  const Values q(call.in(0)), k(call.in(1)), v(call.in(2)), mask(call, 3);
+  const Values q(call.in(0)), k(call.in(1)), v(call.in(2)), mask(call, 3), sinks(call, 4);
   Values y(call.out());
   const int64_t heads = call.in(0).shape[1], queries = call.in(0).shape[2], depth = call.in(0).shape[3];
   const int64_t groups = call.in(1).shape[1], keys = call.in(1).shape[2], width = call.in(2).shape[3];
@@ -174,14 +185,19 @@ void attention(const Call& call) {
       const double masked = mask.or_else(row * keys + j, bool_mask ? 1 : 0);
       if (j > seen || (bool_mask && masked == 0)) continue;
       if (kFlaw == AttentionFlaw::kLostKey && keys > 16 && j >= keys / 16 * 16) continue;
-      s = bool_mask ? 0 : masked;
+      const double added = bool_mask ? 0 : masked, softcap = attributes.softcap;
       double dot = 0;
       for (int64_t d = 0; d < depth; ++d) dot += q[row * depth + d] * k[(key_row + j) * depth + d];
-      s += dot * attributes.scale;
+      s = kFlaw == AttentionFlaw::kSoftcapAfterMask ? limited<kFlaw>(dot * attributes.scale + added, softcap)
+                                                    : limited<kFlaw>(dot * attributes.scale, softcap) + added;
       if (kFlaw == AttentionFlaw::kHalfScores) s = as_operand(call.out().dtype, s);
       most = s > most || std::isnan(s) ? s : most;
     }
+    const double sink = sinks.or_else(kFlaw == AttentionFlaw::kSinkOfGroup ? group : head, -INFINITY);
+    const double most_of_keys = most;
+    most = sink > most || std::isnan(sink) ? sink : most;
     const bool nothing = most == -INFINITY;
+    if (!nothing) sum = std::exp(sink - most);
     for (double& s : score) sum += s = nothing ? 0 : std::exp(s - most);
     for (int64_t e = 0; e < width; ++e) {
       double total = 0;
@@ -196,13 +212,21 @@ void attention(const Call& call) {
       if (kFlaw == AttentionFlaw::kHalfSums) total = half.total();
       y[row * width + e] = nothing ? 0 : total / sum;
     }
-    logsumexp.push_back(most + std::log(sum));
+    const bool without_sink = kFlaw == AttentionFlaw::kSinkNotInLogsumexp && most_of_keys != -INFINITY;
+    logsumexp.push_back(most + std::log(without_sink ? sum - std::exp(sink - most) : sum));
   }
   y.store();
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), logsumexp);
 }
 
-enum class AttentionBwdFlaw { kNone, kMeanForgotten, kLastHeadOnly, kMaskedRowIsNan, kScaleForgotten };
+enum class AttentionBwdFlaw {
+  kNone,
+  kMeanForgotten,
+  kLastHeadOnly,
+  kMaskedRowIsNan,
+  kScaleForgotten,
+  kSoftcapSlopeForgotten
+};
 
 // Operands: dy[B,H,L,E], q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], y[B,H,L,E], logsumexp[B,H,L], [mask] -> dq, [dk], [dv]
 template <AttentionBwdFlaw kFlaw>
@@ -230,15 +254,17 @@ void attention_bwd(const Call& call) {
       double score = bool_mask ? (masked == 0 ? -INFINITY : 0) : masked, slope = 0, dot = 0;
       if (j > seen) score = -INFINITY;
       for (int64_t d = 0; d < depth; ++d) dot += q[row * depth + d] * k[(key_row + j) * depth + d];
-      score += dot * attributes.scale;
+      const double cap = attributes.softcap, ratio = cap == 0 ? 0 : std::tanh(dot * attributes.scale / cap);
+      score += cap == 0 ? dot * attributes.scale : cap * ratio;
       const double weight = std::exp(score - sum[row]);
       const bool counts = kFlaw != AttentionBwdFlaw::kLastHeadOnly || head % repeats == repeats - 1;
       for (int64_t e = 0; e < width; ++e) {
         slope += dy[row * width + e] * v[(key_row + j) * width + e];
         if (counts) dv[static_cast<std::size_t>((key_row + j) * width + e)] += weight * dy[row * width + e];
       }
+      const double factor = kFlaw == AttentionBwdFlaw::kSoftcapSlopeForgotten ? 1 : 1 - ratio * ratio;
       const double gradient =
-          weight * (slope - mean) * (kFlaw == AttentionBwdFlaw::kScaleForgotten ? 1 : attributes.scale);
+          weight * (slope - mean) * factor * (kFlaw == AttentionBwdFlaw::kScaleForgotten ? 1 : attributes.scale);
       for (int64_t d = 0; d < depth; ++d) {
         dq[static_cast<std::size_t>(row * depth + d)] += gradient * k[(key_row + j) * depth + d];
         if (counts) dk[static_cast<std::size_t>((key_row + j) * depth + d)] += gradient * q[row * depth + d];
@@ -406,6 +432,7 @@ const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
   add_native(kernels, BP_OP_NLL_BWD, nll_bwd<NllFlaw::kNone>);
   add_honest_windows(kernels);
   add_honest_activations(kernels);
+  add_honest_frameworks(kernels);
 }};
 
 const Mutation defect::rounds_operands{.kernels = [](Kernels& kernels) {
@@ -427,6 +454,13 @@ const Mutation defect::ignore_index_truncated = native<BP_OP_CROSS_ENTROPY, cros
 const Mutation defect::key_lost = native<BP_OP_ATTENTION, attention<AttentionFlaw::kLostKey>>();
 const Mutation defect::half_scores = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfScores>>();
 const Mutation defect::half_attention_sums = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfSums>>();
+const Mutation defect::sink_of_group = native<BP_OP_ATTENTION, attention<AttentionFlaw::kSinkOfGroup>>();
+const Mutation defect::sink_not_in_logsumexp = native<BP_OP_ATTENTION, attention<AttentionFlaw::kSinkNotInLogsumexp>>();
+const Mutation defect::softcap_after_mask = native<BP_OP_ATTENTION, attention<AttentionFlaw::kSoftcapAfterMask>>();
+const Mutation defect::softcap_without_factor =
+    native<BP_OP_ATTENTION, attention<AttentionFlaw::kSoftcapWithoutFactor>>();
+const Mutation defect::softcap_slope_forgotten =
+    native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kSoftcapSlopeForgotten>>();
 const Mutation defect::slope_mean_forgotten =
     native<BP_OP_ATTENTION_BWD, attention_bwd<AttentionBwdFlaw::kMeanForgotten>>();
 const Mutation defect::gradient_of_last_head =

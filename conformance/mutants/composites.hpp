@@ -63,5 +63,7 @@ inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
 void add_honest_windows(Kernels& kernels);
 // Adds the composites of activations.cpp without a defect.
 void add_honest_activations(Kernels& kernels);
+// Adds the composites of frameworks.cpp without a defect.
+void add_honest_frameworks(Kernels& kernels);
 
 }  // namespace backplane::conformance::mutants

@@ -19,6 +19,7 @@ struct Shapes {
 // The scores of one query against all keys, and the largest of the error bounds of these scores.
 struct Scores {
   std::vector<long double> value;
+  std::vector<long double> slope;  // derivatives of the limited scores with respect to the scores
   long double off = 0;
 };
 
@@ -32,7 +33,9 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   const int64_t seen = attributes.causal == BP_CAUSAL_NONE          ? s.keys - 1
                        : attributes.causal == BP_CAUSAL_LOWER_RIGHT ? query + s.keys - s.queries
                                                                     : query;
-  Scores scores{std::vector<long double>(static_cast<size_t>(s.keys), -kInfinity)};
+  const auto count = static_cast<size_t>(s.keys);
+  Scores scores{std::vector<long double>(count, -kInfinity), std::vector<long double>(count, 1)};
+  const auto softcap = static_cast<long double>(attributes.softcap);
   for (int64_t j = 0; j < s.keys; ++j) {
     const bool boolean = mask != nullptr && mask->dtype == BP_BOOL;
     const long double masked = value_or(mask, row * s.keys + j, 0);
@@ -45,11 +48,19 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
       if (accumulator.flushes && (flushable(a) || flushable(b))) flushed += std::fabs(term);
     }
     const long double added = boolean ? 0 : masked;
-    scores.value[static_cast<size_t>(j)] = dot * scale + added;
+    long double score = dot * scale;
+    if (softcap > 0) {
+      const long double ratio = std::tanh(score / softcap);
+      score = softcap * ratio;
+      scores.slope[static_cast<size_t>(j)] = 1 - ratio * ratio;
+    }
+    scores.value[static_cast<size_t>(j)] = score + added;
     if (!std::isfinite(added)) continue;
     // The bound covers the dot product, one rounding of its product with the scale, and one
-    // rounding of the sum with the mask.
-    long double off = u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
+    // rounding of the sum with the mask. The limit adds the roundings of div, tanh and mul, and does
+    // not amplify errors of the score, since the slope of tanh is at most 1.
+    const long double roundings = softcap > 0 ? 16 : 2;
+    long double off = u * (dot_factor(s.depth) * magnitude * scale + roundings * std::fabs(score) + std::fabs(added));
     off += (accumulator.narrowed * magnitude + flushed) * scale;
     if (accumulator.flushes) off += kLeastNormalF16 * scale;
     if (magnitude >= accumulator.greatest / 2) off = kInfinity;
@@ -73,6 +84,7 @@ std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>&
 std::vector<Expected> attention(const Call& call) {
   const Shapes s(call);
   const Tensor& v = call.inputs[2];
+  const Tensor* sinks = optional(call.inputs, 4);
   const uint32_t dtype = call.outputs[0].dtype;
   const Accumulator accumulator = accumulator_for(dtype, attributes_of<bp_attention_attributes>(call).precision);
   std::vector<Expected> expected = outputs_of(call);
@@ -82,9 +94,11 @@ std::vector<Expected> attention(const Call& call) {
     const int64_t batch = row / s.queries / s.heads, head = row / s.queries % s.heads;
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(call, s, row, key_row, accumulator);
-    const SoftmaxRow softmax = softmax_row(scores.value, dtype);
+    std::vector<long double> terms = scores.value;  // the scores and the sink
+    if (sinks != nullptr) terms.push_back(value_at(*sinks, head));
+    const SoftmaxRow softmax = softmax_row(terms, dtype);
     const bool nothing = !softmax.nan && softmax.greatest == -kInfinity;
-    const std::vector<bool> is_exact = exact_weights(format, scores.value, softmax);
+    const std::vector<bool> is_exact = exact_weights(format, terms, softmax);
     for (int64_t e = 0; e < s.width; ++e) {
       long double sum = 0, magnitude = 0, off = 0;
       bool open = false;
@@ -120,7 +134,8 @@ std::vector<Expected> attention(const Call& call) {
       }
     }
     if (const Tensor* out = optional(call.outputs, 1)) {
-      const long double bound = unit(dtype) * (4 * std::fabs(softmax.log_sum) + rho(s.keys) + 24) + scores.off;
+      const long double bound =
+          unit(dtype) * (4 * std::fabs(softmax.log_sum) + rho(static_cast<int64_t>(terms.size())) + 24) + scores.off;
       expected[1].elements[static_cast<size_t>(row)] =
           softmax.nan ? exact_value(out->dtype, quiet_nan_bits(out->dtype)) : near(out->dtype, softmax.log_sum, bound);
     }
@@ -211,10 +226,15 @@ std::vector<Expected> attention_bwd(const Call& call) {
         dv.add((key_row + j) * s.width + e, weight, weight_off, dy);
       }
       const long double slope_off = (dot_factor(s.width) * accumulator.roundoff() + accumulator.narrowed) * magnitude;
-      const long double gradient = weight * (slope - mean);
-      const long double off =
-          weight_off * std::fabs(slope - mean) +
-          (weight + weight_off) * (slope_off + mean_off + 4 * u * (std::fabs(slope) + std::fabs(mean))) + least;
+      const long double limited = weight * (slope - mean), factor = scores.slope[static_cast<size_t>(j)];
+      long double off = weight_off * std::fabs(slope - mean) +
+                        (weight + weight_off) * (slope_off + mean_off + 4 * u * (std::fabs(slope) + std::fabs(mean))) +
+                        least;
+      if (attributes.softcap > 0) {  // the factor 1 - tanh^2 has an absolute error
+        const long double factor_off = 2 * scores.off / static_cast<long double>(attributes.softcap) + 4 * u;
+        off = off * (factor + factor_off) + (factor_off + 2 * u) * std::fabs(limited) + least;
+      }
+      const long double gradient = limited * factor;
       for (int64_t d = 0; d < s.depth; ++d) {
         dq.add(row * s.depth + d, gradient, off, value_at(k, (key_row + j) * s.depth + d));
         dk.add((key_row + j) * s.depth + d, gradient, off, value_at(q, row * s.depth + d));

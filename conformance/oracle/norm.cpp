@@ -197,8 +197,10 @@ std::vector<Expected> batch_norm(const Call& call) {
     };
     const long double variance_bound =
         2 * norm_loss(dtype, batch.count) * (1 + r * batch.magnitude) * (batch.variance + epsilon);
+    const long double correction = attributes.unbiased != 0 ? count_of(batch.count) / (count_of(batch.count) - 1) : 1;
     const Element results[] = {running(1, old_mean, batch.mean, mean_bound),
-                               running(2, old_variance, batch.variance, variance_bound), batch_mean, batch_rstd};
+                               running(2, old_variance, correction * batch.variance, correction * variance_bound),
+                               batch_mean, batch_rstd};
     for (size_t i = 0; i < std::size(results); ++i) {
       if (optional(call.outputs, i + 1) != nullptr) expected[i + 1].elements[c] = results[i];
     }

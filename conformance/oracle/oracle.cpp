@@ -132,6 +132,16 @@ std::vector<Expected> evaluate(const Call& call) {
       return nll(call);
     case BP_OP_NLL_BWD:
       return nll_bwd(call);
+    case BP_OP_GEMM:
+      return gemm(call);
+    case BP_OP_UNIFORM:
+      return uniform(call);
+    case BP_OP_NORMAL:
+      return normal(call);
+    case BP_OP_DROPOUT:
+      return dropout(call);
+    case BP_OP_ROTATE:
+      return rotate(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oracle of philox, which is Philox4x32-10 as defined in Salmon et al., "Parallel random numbers:
-// as easy as 1, 2, 3" (2011).
+// Oracles of philox, uniform, normal and dropout. philox is Philox4x32-10 as defined in Salmon et al.,
+// "Parallel random numbers: as easy as 1, 2, 3" (2011).
 #include <array>
 
-#include "number.hpp"
+#include <cmath>
+#include <numbers>
+
+#include "composite.hpp"
 #include "operators.hpp"
 
 namespace backplane::conformance::oracle {
@@ -28,19 +31,68 @@ Block block_of(uint64_t low, uint64_t high, uint64_t key) {
   return block;
 }
 
+// Returns word `n` of philox with the scalars of `call`.
+uint32_t word_of(const Call& call, uint64_t n) {
+  const uint64_t key = call.scalars[0], low = call.scalars[1], high = call.scalars[2];
+  const uint64_t counter = low + n / 4;
+  return block_of(counter, high + (counter < low ? 1 : 0), key)[n % 4];
+}
+
+// Returns uniform number `n` in [0, 1), whose precision is that of `dtype`.
+long double uniform_number(const Call& call, uint32_t dtype, uint64_t n) {
+  if (dtype == BP_F64) {
+    const uint64_t high = word_of(call, 2 * n) >> 5, low = word_of(call, 2 * n + 1) >> 6;
+    return std::ldexp(static_cast<long double>(high << 26 | low), -53);
+  }
+  const int bits = format_of(dtype).precision;
+  return std::ldexp(static_cast<long double>(word_of(call, n) >> (32 - bits)), -bits);
+}
+
 }  // namespace
 
 std::vector<Expected> philox(const Call& call) {
   const Tensor& out = call.outputs[0];
-  const uint64_t key = call.scalars[0], low = call.scalars[1], high = call.scalars[2];
   Expected expected;
   expected.elements.reserve(static_cast<size_t>(out.count()));
-  for (uint64_t n = 0; n < static_cast<uint64_t>(out.count()); ++n) {
-    const uint64_t counter = low + n / 4;
-    const Block block = block_of(counter, high + (counter < low ? 1 : 0), key);
-    expected.elements.push_back(exact_bits(out.dtype, block[n % 4]));
-  }
+  for (int64_t n = 0; n < out.count(); ++n)
+    expected.elements.push_back(exact_bits(out.dtype, word_of(call, static_cast<uint64_t>(n))));
   return {expected};
+}
+
+std::vector<Expected> uniform(const Call& call) {
+  const Tensor& out = call.outputs[0];
+  std::vector<Expected> expected = outputs_of(call);
+  for (size_t n = 0; n < expected[0].elements.size(); ++n)
+    expected[0].elements[n] = exact_value(out.dtype, encode(out.dtype, uniform_number(call, out.dtype, n)));
+  return expected;
+}
+
+std::vector<Expected> normal(const Call& call) {
+  const Tensor& out = call.outputs[0];
+  const uint32_t computed = computed_in(out.dtype);
+  std::vector<Expected> expected = outputs_of(call);
+  for (size_t n = 0; n < expected[0].elements.size(); ++n) {
+    const long double first = uniform_number(call, computed, n / 2 * 2);
+    const long double angle = 2 * std::numbers::pi_v<long double> * uniform_number(call, computed, n / 2 * 2 + 1);
+    const long double radius = std::sqrt(-2 * std::log(1 - first));
+    const long double value = radius * (n % 2 == 0 ? std::cos(angle) : std::sin(angle));
+    // The rounding of the angle, up to 2 pi, has an absolute effect on the sine and the cosine.
+    expected[0].elements[n] = near(out.dtype, value, 64 * unit(out.dtype) * radius);
+  }
+  return expected;
+}
+
+std::vector<Expected> dropout(const Call& call) {
+  const auto p = static_cast<long double>(attributes_of<bp_dropout_attributes>(call).p);
+  const uint32_t dtype = call.outputs[0].dtype;
+  std::vector<Expected> expected = outputs_of(call);
+  for (size_t n = 0; n < expected[0].elements.size(); ++n) {
+    const bool kept = uniform_number(call, BP_F32, n) >= p;
+    const long double value = kept ? value_at(call.inputs[0], static_cast<int64_t>(n)) / (1 - p) : 0;
+    expected[0].elements[n] = kept ? near(dtype, value, 4 * unit(dtype) * std::fabs(value)) : exact_value(dtype, 0);
+    if (optional(call.outputs, 1) != nullptr) expected[1].elements[n] = exact_bits(BP_BOOL, kept ? 1 : 0);
+  }
+  return expected;
 }
 
 }  // namespace backplane::conformance::oracle

@@ -36,4 +36,29 @@ std::vector<Expected> rope(const Call& call) {
   return expected;
 }
 
+std::vector<Expected> rotate(const Call& call) {
+  const bool adjacent = attributes_of<bp_rotate_attributes>(call).interleaved != 0;
+  const Tensor &x = call.inputs[0], &cosine = call.inputs[1], &sine = call.inputs[2], &out = call.outputs[0];
+  const int64_t depth = x.shape.back(), pairs = cosine.shape.back();
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const int64_t row = i / depth, d = i % depth;
+    Element& element = expected[0].elements[static_cast<size_t>(i)];
+    if (d >= 2 * pairs) {
+      element = exact_value(out.dtype, load(x, i));
+      continue;
+    }
+    const bool second = adjacent ? d % 2 != 0 : d >= pairs;
+    const int64_t pair = adjacent ? d / 2 : d % pairs;
+    const int64_t partner = row * depth + (adjacent ? d ^ 1 : (d + pairs) % (2 * pairs));
+    const long double own = value_at(x, i) * value_at(cosine, row * pairs + pair);
+    const long double other = value_at(x, partner) * value_at(sine, row * pairs + pair);
+    // The bound covers one rounding of each product, and one of their sum.
+    const long double bound =
+        4 * unit(out.dtype) * (std::fabs(own) + std::fabs(other)) + 2 * least_normal(computed_in(out.dtype));
+    element = near(out.dtype, second ? own + other : own - other, bound);
+  }
+  return expected;
+}
+
 }  // namespace backplane::conformance::oracle

@@ -238,10 +238,14 @@ TEST(OracleNorm, StatisticsByGroup) {
   EXPECT_THAT(values_of(out[1]), testing::ElementsAre(4, 1));
   EXPECT_NEAR(static_cast<double>(out[2].elements[0].value), 1 / std::sqrt(5 + 1e-5), 1e-9);
   const Tensor four = row(BP_F32, {1, 1, 1, 1}), zero = row(BP_F32, {0, 0, 0, 0});
-  const auto batch = evaluate(call_of(BP_OP_BATCH_NORM, bp_batch_norm_attributes{0, 1, 1e-5f, 0.25f},
+  const auto batch = evaluate(call_of(BP_OP_BATCH_NORM, bp_batch_norm_attributes{0, 1, 1e-5f, 0.25f, 0, 0},
                                       {x, four, zero, zero, four}, {x, four, four, four, four}));
   EXPECT_THAT(values_of(batch[1]), testing::ElementsAre(0.5L, 1.5L, 0, 0.5L)) << "a quarter of the batch's mean";
   EXPECT_THAT(values_of(batch[2]), testing::ElementsAre(1, 1, 0.75L, 0.75L)) << "of its variance, which divides by n";
+  const auto unbiased = evaluate(call_of(BP_OP_BATCH_NORM, bp_batch_norm_attributes{0, 1, 1e-5f, 0.25f, 1, 0},
+                                         {x, four, zero, zero, four}, {x, four, four, four, four}));
+  EXPECT_THAT(values_of(unbiased[2]), testing::ElementsAre(1.25L, 1.25L, 0.75L, 0.75L)) << "which divides by n - 1";
+  EXPECT_EQ(values_of(unbiased[0]), values_of(batch[0]));
 }
 
 TEST(OracleNorm, TheGradientIsThatOfTheForward) {
@@ -322,7 +326,7 @@ TEST(OraclePool, PaddingIsNoElement) {
 }
 
 Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_t causal, std::vector<int64_t> shape) {
-  return first_of(BP_OP_ATTENTION, bp_attention_attributes{0, causal, 1, 0}, {q, k, v},
+  return first_of(BP_OP_ATTENTION, bp_attention_attributes{0, causal, 1, 0, 0, 0}, {q, k, v},
                   {tensor(BP_F32, std::move(shape))});
 }
 
@@ -340,6 +344,47 @@ TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
   EXPECT_THAT(
       values_of(attention_of(tensor(BP_F32, {1, 4, 1, 1}), tensor(BP_F32, {1, 2, 1, 1}), groups, 0, {1, 4, 1, 1})),
       testing::ElementsAre(7, 7, 8, 8));
+}
+
+TEST(OracleAttention, ASinkIsAKeyWithoutAValue) {
+  // With equal scores of 0, a sink of ln 2 has the weight of two keys.
+  const Tensor q = tensor(BP_F64, {1, 2, 1, 1}), k = tensor(BP_F64, {1, 1, 2, 1});
+  const Tensor v = tensor(BP_F64, {1, 1, 2, 1}, {3, 9}), sinks = row(BP_F64, {std::log(2.0L), -HUGE_VALL});
+  const auto out = evaluate(call_of(BP_OP_ATTENTION, bp_attention_attributes{0, 0, 1, 0, 0, 0}, {q, k, v, {}, sinks},
+                                    {tensor(BP_F64, {1, 2, 1, 1}), tensor(BP_F64, {1, 2, 1})}));
+  EXPECT_NEAR(static_cast<double>(out[0].elements[0].value), 3, 1e-12);
+  EXPECT_NEAR(static_cast<double>(out[0].elements[1].value), 6, 1e-12) << "the sink of -inf has no effect";
+  EXPECT_NEAR(static_cast<double>(out[1].elements[0].value), std::log(4.0), 1e-12);
+}
+
+TEST(OracleAttention, TheSoftcapPrecedesTheMask) {
+  const Tensor q = tensor(BP_F64, {1, 1, 1, 1}, {4}), k = tensor(BP_F64, {1, 1, 2, 1}, {1, 1});
+  const Tensor v = tensor(BP_F64, {1, 1, 2, 1}, {3, 9}), mask = tensor(BP_F64, {1, 1, 1, 2}, {0, -HUGE_VALL});
+  const auto out = evaluate(call_of(BP_OP_ATTENTION, bp_attention_attributes{0, 0, 1, 0, 2, 0}, {q, k, v, mask},
+                                    {tensor(BP_F64, {1, 1, 1, 1}), tensor(BP_F64, {1, 1, 1})}));
+  EXPECT_NEAR(static_cast<double>(out[0].elements[0].value), 3, 1e-12);
+  EXPECT_NEAR(static_cast<double>(out[1].elements[0].value), 2 * std::tanh(2.0), 1e-12);
+}
+
+TEST(OracleGemm, ScalesBothTerms) {
+  const Tensor a = tensor(BP_F32, {1, 2}, {1, 2}), b = tensor(BP_F32, {2, 2}, {3, 4, 5, 6});
+  const auto of_factors = [&](float alpha, float beta, std::vector<Tensor> inputs) {
+    Call call = call_of(BP_OP_GEMM, bp_matmul_attributes{0, 0}, std::move(inputs), {tensor(BP_F32, {1, 2})});
+    for (const float factor : {alpha, beta}) call.scalars.push_back(encode(BP_F32, static_cast<long double>(factor)));
+    return values_of(evaluate(call)[0]);
+  };
+  EXPECT_THAT(of_factors(0.5f, 3, {a, b, tensor(BP_F32, {1, 2}, {10, -20})}), testing::ElementsAre(36.5L, -52));
+  EXPECT_THAT(of_factors(2, 0, {a, b, tensor(BP_F32, {1, 2}, {NAN, NAN})}), testing::ElementsAre(26, 32));
+  EXPECT_THAT(of_factors(2, 7, {a, b}), testing::ElementsAre(26, 32));
+}
+
+TEST(OracleRope, RotatesByTables) {
+  const Tensor x = row(BP_F32, {1, 2, 3, 4, 5}), cosine = row(BP_F32, {0, 0.5L}), sine = row(BP_F32, {1, 2});
+  const auto rotated = [&](uint32_t adjacent) {
+    return values_of(first_of(BP_OP_ROTATE, bp_rotate_attributes{0, adjacent}, {x, cosine, sine}, {x}));
+  };
+  EXPECT_THAT(rotated(0), testing::ElementsAre(-3, -7, 1, 6, 5));
+  EXPECT_THAT(rotated(1), testing::ElementsAre(-2, 1, -6.5L, 8, 5));
 }
 
 TEST(OracleRope, RotatesHalvesAndPairs) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "oracle_fixture.hpp"
 
 namespace backplane::conformance::oracle::test {
@@ -108,6 +111,25 @@ TEST(OraclePhilox, KnownAnswers) {
   EXPECT_THAT(philox_of(all, all, all, 4), ElementsAre(0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd));
   EXPECT_THAT(philox_of(0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e, 4),
               ElementsAre(0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1));
+}
+
+// Expects the leading bits of the known words.
+TEST(OracleUniform, HasThePrecisionOfItsDtype) {
+  const auto numbers = [](uint32_t op, uint32_t dtype, int64_t count) {
+    Call call = call_of(op, bp_no_attributes{}, {}, {tensor(dtype, {count})});
+    call.scalars = {0, 0, 0};
+    return values_of(evaluate(call)[0]);
+  };
+  EXPECT_THAT(numbers(BP_OP_UNIFORM, BP_F32, 2), ElementsAre(0x6627e8p-24L, 0xe169c5p-24L));
+  EXPECT_THAT(numbers(BP_OP_UNIFORM, BP_BF16, 2), ElementsAre(0x66p-8L, 0xe1p-8L));
+  EXPECT_THAT(numbers(BP_OP_UNIFORM, BP_F16, 1), ElementsAre((0x6627e8d5 >> 21) * 0x1p-11L));
+  EXPECT_THAT(numbers(BP_OP_UNIFORM, BP_F64, 1), ElementsAre(0xcc4fd1b85a716p-53L));
+  const long double radius = std::sqrt(-2 * std::log(1 - 0x6627e8p-24L));
+  const long double angle = 2 * std::numbers::pi_v<long double> * 0xe169c5p-24L;
+  EXPECT_NEAR(static_cast<double>(numbers(BP_OP_NORMAL, BP_F32, 1)[0]), static_cast<double>(radius * std::cos(angle)),
+              1e-15);
+  EXPECT_NEAR(static_cast<double>(numbers(BP_OP_NORMAL, BP_F32, 2)[1]), static_cast<double>(radius * std::sin(angle)),
+              1e-15);
 }
 
 TEST(OraclePhilox, TheCounterCarriesThrough128Bits) {

@@ -25,9 +25,12 @@ input_names = {"gather": ("x", "index"), "scatter": ("index", "source"), "select
                "dequantize": ("x", "scale", "zero_point")}
 # Names of scalars, which the table only counts.
 scalar_names = {"fill": ("value",), "iota": ("start", "step"), "philox": ("key", "counter_low", "counter_high"),
-                "adamw": ("learning_rate", "correction1", "correction2")}
+                "adamw": ("learning_rate", "correction1", "correction2"), "gemm": ("alpha", "beta"),
+                **{name: ("key", "counter_low", "counter_high") for name in ("uniform", "normal", "dropout")}}
 # Integer attributes whose value 0 selects something, so that a caller must state them. 0 turns off other integers.
 stated = {"axis", "axes", "predicate", "norm", "function"}
+# Float attributes that a later ABI version added to an operator. 0 turns them off, as earlier callers expect.
+unstated = {"softcap"}
 # Dtype rules that permit several dtypes of the output for the same inputs.
 choosing_rules = {"cast", "sum", "index", "matmul", "widen"}
 
@@ -161,6 +164,8 @@ def scalars_of(row):
 
 def must_be_stated(field):
     """Returns whether the caller must pass the attribute: 0 is not legal, or 0 is a number like any other."""
+    if field["name"] in unstated:
+        return False
     return field["least"] > 0 or field["name"] in stated or field["type"] == "f32" or field["type"] == "i64" and field["count"] == 1
 
 

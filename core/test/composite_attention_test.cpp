@@ -10,12 +10,14 @@ struct Problem {
   int64_t batches, heads, groups, queries, keys, depth, width;
   bool causal;
   float scale;
+  float softcap = 0;
   size_t q_rows() const { return static_cast<size_t>(batches * heads * queries); }
   size_t kv_rows() const { return static_cast<size_t>(batches * groups * keys); }
 };
 
 struct Data {
   Values q, k, v, mask;  // the mask is added to the scores, and may be empty
+  Values sinks = {};     // may be empty
 };
 
 // Computes one row of the result in double.
@@ -34,11 +36,14 @@ std::vector<double> row_of(const Problem& p, const Data& data, size_t row, doubl
       dot += static_cast<double>(data.q[row * depth + d]) * static_cast<double>(data.k[(first + j) * depth + d]);
     }
     dot *= static_cast<double>(p.scale);
+    const auto softcap = static_cast<double>(p.softcap);
+    if (softcap > 0) dot = softcap * std::tanh(dot / softcap);
     if (!data.mask.empty()) dot += static_cast<double>(data.mask[row * keys + j]);
     const bool hidden = p.causal && static_cast<int64_t>(j) > static_cast<int64_t>(row % queries) + p.keys - p.queries;
     weights[j] = hidden ? 0 : std::exp(dot);
     total += weights[j];
   }
+  if (!data.sinks.empty()) total += std::exp(static_cast<double>(data.sinks[head]));
   *log_sum = std::log(total);
   for (size_t j = 0; j < keys && total > 0; ++j) {
     for (size_t e = 0; e < width; ++e)
@@ -49,7 +54,7 @@ std::vector<double> row_of(const Problem& p, const Data& data, size_t row, doubl
 
 class Attention : public Composite {
  protected:
-  void check(const Problem& p, bool masked) {
+  void check(const Problem& p, bool masked, bool sinks = false) {
     Data data{numbers(p.q_rows() * static_cast<size_t>(p.depth)),
               numbers(p.kv_rows() * static_cast<size_t>(p.depth)),
               numbers(p.kv_rows() * static_cast<size_t>(p.width)),
@@ -64,8 +69,13 @@ class Attention : public Composite {
       for (size_t j = 0; j < static_cast<size_t>(p.keys); ++j) data.mask[j] = -INFINITY;
       in.push_back(f32({p.batches, p.heads, p.queries, p.keys}, data.mask));
     }
+    if (sinks) {
+      data.sinks = numbers(static_cast<size_t>(p.heads));
+      in.resize(4);  // a mask that is absent has no dtype
+      in.push_back(f32({p.heads}, data.sinks));
+    }
     const bph_tensor y = out({p.batches, p.heads, p.queries, p.width}), sums = out({p.batches, p.heads, p.queries});
-    const auto attributes = sized(bp_attention_attributes{0, p.causal ? 1u : 0u, p.scale, 0});
+    const auto attributes = sized(bp_attention_attributes{0, p.causal ? 1u : 0u, p.scale, 0, p.softcap, 0});
     run(BP_OP_ATTENTION, in, {y, sums}, &attributes);
     const Values got = host.read<float>(y, p.q_rows() * static_cast<size_t>(p.width));
     const Values got_sums = host.read<float>(sums, p.q_rows());
@@ -115,7 +125,7 @@ class AttentionBwd : public Composite {
                                y_shape = {p.batches, p.heads, p.queries, p.width};
     const bph_tensor tq = f32(q_shape, q), tk = f32(k_shape, k), tv = f32(v_shape, v), y = out(y_shape),
                      sums = out({p.batches, p.heads, p.queries});
-    const auto attributes = sized(bp_attention_attributes{0, p.causal ? 1u : 0u, p.scale, 0});
+    const auto attributes = sized(bp_attention_attributes{0, p.causal ? 1u : 0u, p.scale, 0, p.softcap, 0});
     run(BP_OP_ATTENTION, {tq, tk, tv}, {y, sums}, &attributes);
     const bph_tensor dq = out(q_shape), dk = out(k_shape), dv = out(v_shape);
     run(BP_OP_ATTENTION_BWD, {f32(y_shape, dy), tq, tk, tv, y, sums}, {dq, dk, dv}, &attributes);
@@ -140,12 +150,22 @@ TEST_F(AttentionBwd, PartsOfTilesAddUp) { check({1, 2, 1, 5000, 3000, 4, 2, true
 TEST_F(AttentionBwd, WithoutQueriesGivesZeros) {
   const bph_tensor none = out({1, 2, 0, 4}), keys = f32({1, 2, 3, 4}, numbers(24));
   const bph_tensor dk = f32({1, 2, 3, 4}, numbers(24)), dv = f32({1, 2, 3, 4}, numbers(24));
-  const auto attributes = sized(bp_attention_attributes{0, 0, 1, 0});
+  const auto attributes = sized(bp_attention_attributes{0, 0, 1, 0, 0, 0});
   run(BP_OP_ATTENTION_BWD, {none, none, keys, keys, none, out({1, 2, 0})}, {none, dk, dv}, &attributes);
   expect_near(dk, std::vector<double>(24), 0);
   expect_near(dv, std::vector<double>(24), 0);
 }
 
+TEST_F(AttentionBwd, SoftcapHasItsSlope) { check({1, 4, 2, 5, 6, 4, 3, false, 2, 0.5f}); }
+
+TEST_F(Attention, SinksAreOneScorePerHead) {
+  check({2, 6, 2, 5, 7, 4, 3, false, 0.5f}, false, true);
+  check({2, 6, 3, 5, 7, 4, 3, true, 0.5f}, true, true);
+}
+TEST_F(Attention, SoftcapLimitsScoresBeforeTheMask) {
+  check({2, 6, 2, 5, 7, 4, 3, false, 2, 0.5f}, true, false);
+  check({2, 6, 2, 5, 7, 4, 3, false, 2, 0.5f}, true, true);
+}
 TEST_F(Attention, HeadsShareKeys) { check({2, 6, 2, 5, 7, 4, 3, false, 0.5f}, false); }
 TEST_F(Attention, CausalWithMoreKeysAndWithMoreQueries) {
   check({1, 2, 2, 3, 8, 4, 4, true, 1}, false);

@@ -85,7 +85,7 @@ TEST_F(CompositeCheck, Norms) {
   refused("do not divide", BP_OP_GROUP_NORM, {f32({2, 6, 5})}, {f32({2, 6, 5})}, &four);
   refused("groups is 2", BP_OP_GROUP_NORM, {f32({2, 6, 5})}, {f32({2, 6, 5}), f32({2, 3})}, &two);
   refused("must be [N,C,..]", BP_OP_GROUP_NORM, {f32({6})}, {f32({6})}, &two);
-  const auto batch = [](uint32_t training) { return sized(bp_batch_norm_attributes{0, training, 0, 0.1f}); };
+  const auto batch = [](uint32_t training) { return sized(bp_batch_norm_attributes{0, training, 0, 0.1f, 0, 0}); };
   const bp_batch_norm_attributes training = batch(1), inference = batch(0);
   const bph_tensor images = f32({2, 3}), channel = f32({3});
   accepted(BP_OP_BATCH_NORM, {images, channel, channel, channel, channel}, {images}, &inference);
@@ -95,6 +95,9 @@ TEST_F(CompositeCheck, Norms) {
   refused("input 4, the running variance, is missing", BP_OP_BATCH_NORM, {images, channel, channel, channel}, {images},
           &inference);
   refused("is missing; output 1 needs it", BP_OP_BATCH_NORM, {images}, {images, channel}, &training);
+  const auto unbiased = sized(bp_batch_norm_attributes{0, 1, 0, 0.1f, 1, 0});
+  accepted(BP_OP_BATCH_NORM, {images}, {images}, &unbiased);
+  unsupported("a channel has 1 element", BP_OP_BATCH_NORM, {f32({1, 3, 1})}, {f32({1, 3, 1})}, &unbiased);
 
   const auto backward = [](uint32_t norm, uint32_t axes, uint32_t groups) {
     return sized(bp_norm_bwd_attributes{0, norm, axes, groups, 1e-5f, 0});
@@ -155,8 +158,45 @@ TEST_F(CompositeCheck, Windows) {
   unsupported("output 1 is u32", BP_OP_MAX_POOL, {f32({1, 1, 5})}, {f32({1, 1, 4}), view(BP_U32, {1, 1, 4})}, &pool);
 }
 
+TEST_F(CompositeCheck, Gemm) {
+  const auto attributes = sized(bp_matmul_attributes{0, 0});
+  const std::vector<uint64_t> one(2, bph_scalar_from_f64(BP_F32, 1));
+  const bph_tensor a = f32({2, 3, 4}), b = f32({2, 4, 5}), c = f32({2, 3, 5});
+  accepted(BP_OP_GEMM, {a, b, c}, {c}, &attributes, one);
+  accepted(BP_OP_GEMM, {a, view(BP_F16, {2, 4, 5})}, {c}, &attributes, one);
+  refused("input 1 has shape [4,5]", BP_OP_GEMM, {a, f32({4, 5}), c}, {c}, &attributes, one);
+  refused("input 2 has shape [5]", BP_OP_GEMM, {a, b, f32({5})}, {c}, &attributes, one);
+  unsupported("output 0 is f16", BP_OP_GEMM, {a, b, c}, {view(BP_F16, {2, 3, 5})}, &attributes, one);
+}
+
+TEST_F(CompositeCheck, RandomNumbers) {
+  const std::vector<uint64_t> start(3);
+  const auto half = sized(bp_dropout_attributes{0, 0.5f}), never = sized(bp_dropout_attributes{0, -0.5f}),
+             nan = sized(bp_dropout_attributes{0, NAN});
+  const bph_tensor x = f32({2, 3});
+  accepted(BP_OP_UNIFORM, {}, {x}, nullptr, start);
+  accepted(BP_OP_NORMAL, {}, {view(BP_F16, {2, 3})}, nullptr, start);
+  unsupported("i32", BP_OP_UNIFORM, {}, {view(BP_I32, {2, 3})}, nullptr, start);
+  accepted(BP_OP_DROPOUT, {x}, {x, view(BP_BOOL, {2, 3})}, &half, start);
+  refused("output 0 has shape [3]", BP_OP_DROPOUT, {x}, {f32({3})}, &half, start);
+  unsupported("output 1 is f32", BP_OP_DROPOUT, {x}, {x, x}, &half, start);
+  unsupported("attribute p is -0.5", BP_OP_DROPOUT, {x}, {x}, &never, start);
+  unsupported("attribute p is nan", BP_OP_DROPOUT, {x}, {x}, &nan, start);
+}
+
+TEST_F(CompositeCheck, Rotate) {
+  const auto attributes = sized(bp_rotate_attributes{0, 0}), two = sized(bp_rotate_attributes{0, 2});
+  const bph_tensor x = f32({2, 7}), table = f32({2, 3});
+  accepted(BP_OP_ROTATE, {x, table, table}, {x}, &attributes);
+  accepted(BP_OP_ROTATE, {view(BP_F16, {2, 7}), table, table}, {view(BP_F16, {2, 7})}, &attributes);
+  refused("the tables have 4 pairs", BP_OP_ROTATE, {x, f32({2, 4}), f32({2, 4})}, {x}, &attributes);
+  refused("input 2 has shape [2,2]", BP_OP_ROTATE, {x, table, f32({2, 2})}, {x}, &attributes);
+  refused("input 1 has shape [3]", BP_OP_ROTATE, {x, f32({3}), table}, {x}, &attributes);
+  unsupported("attribute interleaved is 2", BP_OP_ROTATE, {x, table, table}, {x}, &two);
+}
+
 TEST_F(CompositeCheck, AttentionAndRope) {
-  const auto with = [](float scale) { return sized(bp_attention_attributes{0, 0, scale, 0}); };
+  const auto with = [](float scale) { return sized(bp_attention_attributes{0, 0, scale, 0, 0, 0}); };
   const bp_attention_attributes good = with(0.5f), nan = with(NAN), infinite = with(INFINITY);
   const bph_tensor q = f32({1, 4, 3, 8}), k = f32({1, 2, 5, 8}), v = f32({1, 2, 5, 6}), y = f32({1, 4, 3, 6});
   accepted(BP_OP_ATTENTION, {q, k, v, view(BP_BOOL, {1, 4, 3, 5})}, {y, f32({1, 4, 3})}, &good);
@@ -166,6 +206,11 @@ TEST_F(CompositeCheck, AttentionAndRope) {
   refused("D being 8", BP_OP_ATTENTION, {q, f32({1, 2, 5, 7}), v}, {y}, &good);
   unsupported("input 3 is i32", BP_OP_ATTENTION, {q, k, v, view(BP_I32, {1, 4, 3, 5})}, {y}, &good);
   refused("input 3 has shape [3,5]", BP_OP_ATTENTION, {q, k, v, f32({3, 5})}, {y}, &good);
+  accepted(BP_OP_ATTENTION, {q, k, v, absent, f32({4})}, {y}, &good);
+  refused("input 4 has shape [2]", BP_OP_ATTENTION, {q, k, v, absent, f32({2})}, {y}, &good);
+  unsupported("input 4 is i32", BP_OP_ATTENTION, {q, k, v, absent, view(BP_I32, {4})}, {y}, &good);
+  const auto negative = sized(bp_attention_attributes{0, 0, 1, 0, -1, 0});
+  unsupported("attribute softcap is -1", BP_OP_ATTENTION, {q, k, v}, {y}, &negative);
   const bph_tensor sums = f32({1, 4, 3});
   accepted(BP_OP_ATTENTION_BWD, {y, q, k, v, y, sums}, {q, absent, v}, &good);
   refused("input 5 has shape [4,3]", BP_OP_ATTENTION_BWD, {y, q, k, v, y, f32({4, 3})}, {q}, &good);

@@ -97,7 +97,7 @@ TEST_F(Mixed, AdamwKeepsItsStateInF32) {
 }
 
 TEST_F(Mixed, AttentionOverACacheOfHalves) {
-  const auto attributes = sized(bp_attention_attributes{0, 0, 1.0f, 0});
+  const auto attributes = sized(bp_attention_attributes{0, 0, 1.0f, 0, 0, 0});
   const bph_tensor q = f32({1, 1, 1, 2}, {1, 0}), k = bf16({1, 1, 2, 2}, {0, 0, 1, 0});
   const bph_tensor v = bf16({1, 1, 2, 1}, {1, 2}), mask = bf16({1, 1, 1, 2}, {0, 1});
   const bph_tensor y = out({1, 1, 1, 1}), sum = out({1, 1, 1});

@@ -339,6 +339,74 @@ TEST_F(Composite, LikelihoodAndItsGradient) {
   expect_near(dx, {0, -3, 0, 0, 0, 0}, 0);
 }
 
+// The moments of many numbers have the values of their distribution, and the backward pass of dropout
+// drops the elements of the forward pass.
+TEST_F(Composite, RandomNumbers) {
+  constexpr size_t n = 100000;
+  const std::vector<int64_t> shape = {n};
+  const std::vector<uint64_t> start = {42, 7, 0};
+  const auto moments = [&](const bph_tensor& numbers) {
+    double sum = 0, squares = 0;
+    for (const float value : host.read<float>(numbers, n)) {
+      sum += static_cast<double>(value);
+      squares += static_cast<double>(value) * static_cast<double>(value);
+    }
+    return std::pair(sum / n, squares / n);
+  };
+  const bph_tensor y = out(shape);
+  run(BP_OP_UNIFORM, {}, {y}, nullptr, start);
+  EXPECT_NEAR(moments(y).first, 1 / 2.0, 0.005);
+  EXPECT_NEAR(moments(y).second, 1 / 3.0, 0.005);
+  for (const float value : host.read<float>(y, n)) ASSERT_TRUE(value >= 0 && value < 1) << value;
+  run(BP_OP_NORMAL, {}, {y}, nullptr, start);
+  EXPECT_NEAR(moments(y).first, 0, 0.02);
+  EXPECT_NEAR(moments(y).second, 1, 0.02);
+  const auto attributes = sized(bp_dropout_attributes{0, 0.25f});
+  const bph_tensor ones = f32(shape, Values(n, 1)), again = out(shape);
+  run(BP_OP_DROPOUT, {ones}, {y}, &attributes, start);
+  EXPECT_NEAR(moments(y).first, 1, 0.02);
+  run(BP_OP_DROPOUT, {ones}, {again}, &attributes, start);
+  EXPECT_EQ(host.read<float>(y, n), host.read<float>(again, n));
+  run(BP_OP_DROPOUT, {ones}, {again}, &attributes, {42, 8, 0});
+  EXPECT_NE(host.read<float>(y, n), host.read<float>(again, n));
+}
+
+TEST_F(Composite, UnbiasedRunningVariance) {
+  const bph_tensor x = f32({4, 1}, {1, 2, 3, 6}), mean = f32({1}, {1}), variance = f32({1}, {2});
+  const bph_tensor y = out({4, 1}), next_mean = out({1}), next_variance = out({1});
+  for (const bool unbiased : {false, true}) {
+    const auto attributes = sized(bp_batch_norm_attributes{0, 1, 0, 0.5f, unbiased ? 1u : 0u, 0});
+    run(BP_OP_BATCH_NORM, {x, {}, {}, mean, variance}, {y, next_mean, next_variance}, &attributes);
+    expect_near(next_mean, {2}, 1e-6);
+    expect_near(next_variance, {1 + (unbiased ? 14 / 3.0 : 14 / 4.0) / 2}, 1e-6);
+    expect_near(y, {-2 / std::sqrt(3.5), -1 / std::sqrt(3.5), 0, 3 / std::sqrt(3.5)}, 1e-6);
+  }
+}
+
+TEST_F(Composite, RotateByTables) {
+  const auto halves = sized(bp_rotate_attributes{0, 0}), adjacent = sized(bp_rotate_attributes{0, 1});
+  const bph_tensor x = f32({1, 5}, {1, 2, 3, 4, 5}), cosine = f32({1, 2}, {0, 0.5f}), sine = f32({1, 2}, {1, 2});
+  const bph_tensor y = out({1, 5});
+  run(BP_OP_ROTATE, {x, cosine, sine}, {y}, &halves);
+  expect_near(y, {-3, 1 - 8, 1, 2 + 4, 5}, 0);
+  run(BP_OP_ROTATE, {x, cosine, sine}, {y}, &adjacent);
+  expect_near(y, {-2, 1, 1.5 - 8, 2 + 6, 5}, 0);
+}
+
+TEST_F(Composite, Gemm) {
+  const auto attributes = sized(bp_matmul_attributes{0, 0});
+  const bph_tensor a = f32({1, 2}, {1, 2}), b = f32({2, 2}, {3, 4, 5, 6}), y = out({1, 2});
+  const auto scalars = [](double alpha, double beta) {
+    return std::vector<uint64_t>{bph_scalar_from_f64(BP_F32, alpha), bph_scalar_from_f64(BP_F32, beta)};
+  };
+  run(BP_OP_GEMM, {a, b, f32({1, 2}, {10, -20})}, {y}, &attributes, scalars(0.5, 3));
+  expect_near(y, {6.5 + 30, 8 - 60}, 0);
+  run(BP_OP_GEMM, {a, b, f32({1, 2}, {NAN, INFINITY})}, {y}, &attributes, scalars(2, 0));
+  expect_near(y, {26, 32}, 0);
+  run(BP_OP_GEMM, {a, b}, {y}, &attributes, scalars(2, 5));
+  expect_near(y, {26, 32}, 0);
+}
+
 // Also tests a tensor of one element. Its strides have no meaning, but core must still detect that
 // the operation works in place.
 TEST_F(Composite, AdamW) {

@@ -92,6 +92,32 @@ TEST(DeviceScalars, ATrainingStepNeedsNoWait) {
   EXPECT_EQ(host.stats().decomposed_executions, 6u) << "the reference has no adamw of its own";
 }
 
+// The step of philox in a decomposition reads the scalars of the call.
+TEST(DeviceScalars, RandomNumbersFollowACounterOnTheDevice) {
+  Host host(REFERENCE_PLUGIN);
+  const bph_tensor values = host.tensor<int64_t>(BP_I64, {3}, {42, 5, 0});
+  const bph_tensor out = host.tensor<float>(BP_F32, {7}, Floats(7)), same = host.tensor<float>(BP_F32, {7}, Floats(7));
+  std::vector<bph_tensor> scalars(3, values);
+  for (uint32_t i = 0; i < 3; ++i) {
+    scalars[i].rank = 0;
+    scalars[i].offset = 8 * i;
+  }
+  const bph_tensor used = host.tensor<int64_t>(BP_I64, {}, {2});
+  const DeviceCall draw(BP_OP_UNIFORM, {}, {out}, scalars);
+  const Call advance(BP_OP_ADD, {scalars[1], used}, {scalars[1]});
+  Floats before;
+  for (const uint64_t counter : {5, 7, 9}) {
+    EXPECT_OK(bph_execute(host.stream, &draw, &error));
+    const Call drawn(BP_OP_UNIFORM, {}, {same}, nullptr, {42, counter, 0});
+    EXPECT_OK(bph_execute(host.stream, &drawn, &error));
+    const Floats numbers = host.read<float>(out, 7);
+    EXPECT_EQ(numbers, host.read<float>(same, 7)) << counter;
+    EXPECT_NE(numbers, before);
+    before = numbers;
+    EXPECT_OK(bph_execute(host.stream, &advance, &error));
+  }
+}
+
 TEST(DeviceScalars, TheFallbackDeviceReadsThemFromTheHost) {
   bph_device_desc desc = {};
   desc.struct_size = sizeof(desc);

@@ -34,6 +34,7 @@ constexpr Default kDefaults[] = {
     {"quantized_matmul", "weight_bits", 8},
     {"cross_entropy", "ignore_index", -100},
     {"nll", "ignore_index", -100},
+    {"dropout", "p", 0.5},
     {"norm_bwd", "axes", 2},
     {"norm_bwd", "epsilon", 1e-5},
     {"adamw", "beta1", 0.9},

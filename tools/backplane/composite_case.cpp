@@ -85,6 +85,14 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, y)};
       break;
     }
+    case BP_OP_GEMM: {
+      Extents y = square;
+      Extents b = shape(1, {square.empty() ? 1 : square.back(), 4});
+      if (!y.empty()) y.back() = b.empty() ? 1 : b.back();
+      op.inputs = {floats(op, square), floats(op, b), floats(op, y)};
+      op.outputs = {floats(op, y)};
+      break;
+    }
     case BP_OP_CONV:
     case BP_OP_CONV_TRANSPOSE: {
       const auto shapes = convolution(op.info.op == BP_OP_CONV_TRANSPOSE);
@@ -147,6 +155,13 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, square)};
       break;
     }
+    case BP_OP_ROTATE: {
+      Extents table = square;
+      if (!table.empty()) table.back() /= 2;
+      op.inputs = {floats(op, square), floats(op, shape(1, table)), floats(op, shape(2, table))};
+      op.outputs = {floats(op, square)};
+      break;
+    }
     case BP_OP_QUANTIZE:
       op.inputs = {floats(op, square), floats(op, shape(1, Extents(square.size(), 1)))};
       op.outputs = {{request.out_dtype != 0 ? request.out_dtype : static_cast<uint32_t>(BP_I8), square, 0}};
@@ -200,6 +215,10 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {backward ? floats(op, square) : loss};
       break;
     }
+    case BP_OP_UNIFORM:
+    case BP_OP_NORMAL:
+      op.outputs = {floats(op, square)};
+      break;
     case BP_OP_NORM_BWD: {
       same(2);
       break;

@@ -23,6 +23,7 @@ double flops_of(const OpCase& op) {
   switch (op.info.op) {
     case BP_OP_MATMUL:
     case BP_OP_LINEAR:
+    case BP_OP_GEMM:
     case BP_OP_QUANTIZED_MATMUL:  // weights may be packed, two per byte
       return 2 * count(out) * last(in(0));
     // Each output element is a sum over the channels of its group and the elements of the window.

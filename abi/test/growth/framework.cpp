@@ -85,8 +85,8 @@ int main(int count, char** arguments) {
   const Array two_keys = {BP_I32, {1}, {2}}, absent = {};
   report("attribute, zero", run_saturating_cast(session, 0));
   report("attribute, given", run_saturating_cast(session, 1));
-  report("operand, absent", run_attention(session, 3, {absent, absent}));
-  report("operand, given", run_attention(session, 2, {absent, two_keys}));
+  report("operand, absent", run_attention(session, 3, {absent, absent, absent}));
+  report("operand, given", run_attention(session, 2, {absent, absent, two_keys}));
   report("scalar, zero", run_adamw(session, 1, {0.0F}));
   report("scalar, minus zero", run_adamw(session, 1, {-0.0F}));
   report("scalar, given", run_adamw(session, 0.5, {0.5F}));

@@ -42,12 +42,12 @@ minor = [
          r"      return void(b.store(b.output(0), b.binary(BP_OP_MIN, low, b.integer(x.dtype(), 255))));\n    }\n"),
     ]),
     ("operand", [
-        ("ops.def", r'(BP_OP_ROW\(118, ATTENTION, "attention", COMPOSITE, 3), 4,', r"\1, 5,"),
-        ("rules/signatures.hpp", r'(\{BP_OP_ATTENTION, \{[^}]*"mBHLS")\}', r'\1, "nB"}'),
-        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_INPUTS(ATTENTION, 4, 0_4)\n"),
-        ("src/composite/attention.cpp", r"(  std::optional<Value> mask;\n)", r"\1  std::optional<Value> valid;  // [B,1,1,1,1]: how many keys count\n"),
-        ("src/composite/attention.cpp", r"(  if \(b\.has_input\(3\)\) o\.mask = [^\n]*\n)",
-         r"\1  if (b.has_input(4)) o.valid = insert(insert(insert(insert(b.cast(b.input(4), BP_I32), 1), 2), 3), 4);\n"),
+        ("ops.def", r'(BP_OP_ROW\(118, ATTENTION, "attention", COMPOSITE, 3), 5,', r"\1, 6,"),
+        ("rules/signatures.hpp", r'(\{BP_OP_ATTENTION, \{[^}]*"mBHLS", "sH")\}', r'\1, "nB"}'),
+        ("rules/growth.def", r"(/\* Add rows here\. \*/\n)", r"\1BP_GROWN_INPUTS(ATTENTION, 5, 0_4)\n"),
+        ("src/composite/attention.cpp", r"(  std::optional<Value> sinks;[^\n]*\n)", r"\1  std::optional<Value> valid;  // [B,1,1,1,1]: how many keys count\n"),
+        ("src/composite/attention.cpp", r"(  if \(b\.has_input\(4\)\) o\.sinks = [^\n]*\n)",
+         r"\1  if (b.has_input(5)) o.valid = insert(insert(insert(insert(b.cast(b.input(5), BP_I32), 1), 2), 3), 4);\n"),
         ("src/composite/attention.cpp", r"(  return scores;\n)",
          r"  if (o.valid) {\n    const Value key = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);\n"
          r"    scores = b.select(b.compare(BP_COMPARE_LT, key, slice(*o.valid, 0, tile.batch, tile.batches)), scores, lowest);\n  }\n\1"),

@@ -35,9 +35,9 @@ static inline void grown_run(const frozen_call* call) {
     frozen_call same = *call;
     same.op = BP_OP_COPY;
     frozen_run(&same);
-  } else if (call->op == BP_OP_ATTENTION && call->inputs > 4 && call->in[4].dtype != 0) {
+  } else if (call->op == BP_OP_ATTENTION && call->inputs > 5 && call->in[5].dtype != 0) {
     const frozen_index first = {{0}};
-    frozen_attention_of(call, (int64_t)frozen_get(&call->in[4], &first));
+    frozen_attention_of(call, (int64_t)frozen_get(&call->in[5], &first));
   } else if (call->op == BP_OP_ADAMW) {
     frozen_adamw_of(call, call->scalars[3] == 0 ? 1 : (double)call->scalars[3]);
   } else if (grown_needs_more(call)) {

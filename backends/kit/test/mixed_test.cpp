@@ -52,7 +52,7 @@ struct Departure {
 std::vector<Departure> departures() {
   const auto norm = sized(bp_norm_attributes{0, 2, 1e-5f, 0});
   const auto last = sized(bp_axis_attributes{0, 1});
-  const auto attention = sized(bp_attention_attributes{0, 0, 0.5f, 0});
+  const auto attention = sized(bp_attention_attributes{0, 0, 0.5f, 0, 0, 0});
   const auto weights = sized(bp_quantized_matmul_attributes{0, 8, 0, 0});
   const auto adamw = sized(bp_adamw_attributes{0, 0.9f, 0.999f, 1e-8f, 0, 0});
   const auto x = tensor_of(BP_BF16, {3, 4}), kept = tensor_of(BP_F32, {3, 1}), lane = tensor_of(BP_F32, {4});
@@ -79,6 +79,27 @@ std::vector<Departure> departures() {
        "f32 parameters"},
       {BP_OP_ATTENTION, BP_F32, {q, k, k}, {y}, attention, rules::kMixedHalves, "16-bit operands"},
       {BP_OP_ATTENTION, BP_F32, {q, wide_k, wide_k, mask}, {y}, attention, rules::kMixedMask, "a mask"},
+      {BP_OP_ATTENTION,
+       BP_F32,
+       {q, wide_k, wide_k, {}, tensor_of(BP_F32, {2})},
+       {y},
+       attention,
+       rules::kMixedSinks,
+       "sinks"},
+      {BP_OP_ATTENTION,
+       BP_F32,
+       {q, wide_k, wide_k},
+       {y},
+       sized(bp_attention_attributes{0, 0, 0.5f, 0, 30, 0}),
+       rules::kMixedSoftcap,
+       "a softcap"},
+      {BP_OP_BATCH_NORM,
+       BP_F32,
+       {wide_k},
+       {wide_k},
+       sized(bp_batch_norm_attributes{0, 1, 0, 0, 1, 0}),
+       rules::kMixedUnbiased,
+       "unbiased"},
       {BP_OP_LINEAR,
        BP_F32,
        {tensor_of(BP_F32, {3, 4}), tensor_of(BP_BF16, {5, 4})},

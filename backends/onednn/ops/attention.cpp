@@ -50,6 +50,7 @@ class Attention {
         k_(call.in(1)),
         v_(call.in(2)),
         mask_(optional_operand(call.inputs, 3)),
+        sinks_(optional_operand(call.inputs, 4)),
         y_(call.out()),
         log_sums_(optional_operand(call.outputs, 1)),
         attributes_(call.attributes<bp_attention_attributes>()),
@@ -77,7 +78,10 @@ class Attention {
     const Rows q = rows_of(q_, widen_, b, h, first, count, scratch);
     float maximum[kQueries];
     double totals[kQueries] = {};
-    std::fill_n(maximum, kQueries, kNegativeInfinity);
+    // A sink is the score of a key without a value, so the sums begin with its weight.
+    const float sink = sink_of(h);
+    std::fill_n(maximum, kQueries, sink);
+    if (sink != kNegativeInfinity) std::fill_n(totals, kQueries, static_cast<double>(sink - sink) + 1);
     std::fill_n(sums, count * width(), 0.0f);
 
     const int64_t seen = std::min(keys(), last_seen(first + count - 1) + 1);
@@ -88,11 +92,12 @@ class Attention {
       multiply('T', count, length, depth(), attributes_.scale, q, k, 0, scores, kKeys);
       for (int64_t r = 0; r < count; ++r) {
         float* row = scores + r * kKeys;
+        if (attributes_.softcap > 0) steps_.limit(row, length, attributes_.softcap);
         hide(row, b, h, first + r, begin, length);
         const float before = maximum[r], of_block = steps_.maximum(row, length);
         const float now = of_block > before || of_block != of_block ? of_block : before;
         maximum[r] = now;
-        if (now == kNegativeInfinity) {  // all keys so far are masked
+        if (now == kNegativeInfinity) {  // all keys so far are masked, and there is no sink
           std::fill_n(row, length, 0.0f);
           continue;
         }
@@ -126,6 +131,14 @@ class Attention {
       return;
     }
     sgemm_.multiply(op_b, rows, cols, depth, alpha, a.data, a.stride, b.data, b.stride, beta, out, stride);
+  }
+
+  // Returns the sink of head `h`, or -inf if there are no sinks. An infinite sink makes its rows NaN.
+  float sink_of(int64_t h) const {
+    if (sinks_ == nullptr) return kNegativeInfinity;
+    float sink = 0;  // sinks_ is f32 for every dtype of q
+    std::memcpy(&sink, sinks_->data + h * sinks_->strides[0] * static_cast<int64_t>(sizeof(sink)), sizeof(sink));
+    return sink == -kNegativeInfinity ? std::numeric_limits<float>::quiet_NaN() : sink;
   }
 
   void hide(float* row, int64_t b, int64_t h, int64_t query, int64_t begin, int64_t length) const {
@@ -163,7 +176,7 @@ class Attention {
       const auto bytes = static_cast<int64_t>(dtype_bytes(view.dtype));
       return view.data + (b * view.strides[0] + h * view.strides[1] + query * view.strides[2]) * bytes;
     };
-    const bool hidden = maximum == kNegativeInfinity;  // all keys of this query are masked
+    const bool hidden = maximum == kNegativeInfinity;  // all keys of this query are masked, and there is no sink
     steps_.scale(sums, width(), hidden ? 0.0f : static_cast<float>(1 / total));
     if (hidden) std::fill_n(sums, width(), 0.0f);
     if (width() != 0) store(sums, width(), address(y_), y_.strides[3]);
@@ -175,7 +188,7 @@ class Attention {
     }
   }
 
-  const View &q_, &k_, &v_, *mask_, &y_, *log_sums_;
+  const View &q_, &k_, &v_, *mask_, *sinks_, &y_, *log_sums_;
   const bp_attention_attributes& attributes_;
   const F32Cast widen_, widen_keys_, widen_mask_, narrow_;
   const SoftmaxSteps steps_ = softmax_steps();
@@ -210,7 +223,9 @@ void add_attention(Kernels& kernels) {
   if (softmax_steps().scale == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     kernels.add(BP_OP_ATTENTION, dtype,
-                {.run = run_attention, .prepare = prepare_attention, .mixed = rules::kMixedHalves | rules::kMixedMask});
+                {.run = run_attention,
+                 .prepare = prepare_attention,
+                 .mixed = rules::kMixedHalves | rules::kMixedMask | rules::kMixedSinks | rules::kMixedSoftcap});
   }
 }
 

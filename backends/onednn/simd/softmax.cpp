@@ -55,6 +55,10 @@ struct Scaled {
   V factor;
   HWY_INLINE V operator()(D, V e, int64_t) const { return hn::Mul(e, factor); }
 };
+struct Limited {
+  V softcap;
+  HWY_INLINE V operator()(D d, V x, int64_t) const { return hn::Mul(tanh_of(d, hn::Div(x, softcap)), softcap); }
+};
 struct ScaledExponential {
   V maximum, factor;
   HWY_INLINE V operator()(D d, V x, int64_t) const { return hn::Mul(exp_of(d, hn::Sub(x, maximum)), factor); }
@@ -102,8 +106,13 @@ void softmax(const void* from, void* to, int64_t count) {
   Write<float, Scaled> write{x, count, {hn::Set(d, factor)}};
   each_vector(d, static_cast<const float*>(x), count, 0.0f, write);
 }
+[[maybe_unused]] void limit_step(float* x, int64_t count, float softcap) {
+  const D d;
+  Write<float, Limited> write{x, count, {hn::Set(d, softcap)}};
+  each_vector(d, static_cast<const float*>(x), count, 0.0f, write);
+}
 SoftmaxSteps find_softmax_steps() {
-  if constexpr (kHasVectors) return {maximum_step, exponentials_step, scale_step};
+  if constexpr (kHasVectors) return {maximum_step, exponentials_step, scale_step, limit_step};
   return {};
 }
 

@@ -26,6 +26,8 @@ struct SoftmaxSteps {
   // Replaces each x by e^(x - maximum). Returns the sum.
   double (*exponentials)(float* x, int64_t count, float maximum);
   void (*scale)(float* x, int64_t count, float factor);
+  // Replaces each x by softcap * tanh(x / softcap).
+  void (*limit)(float* x, int64_t count, float softcap);
 };
 SoftmaxSteps softmax_steps();
 

@@ -19,7 +19,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned char kGarbage = 0xA5;
+constexpr unsigned char kOutputGarbage = 0xA5;
 
 // One call that fills an output struct. The call may own the object whose properties it returns.
 using OutputCall = std::function<bp_status(void* bytes, bp_error* error)>;
@@ -35,7 +35,7 @@ struct OutputRole {
 // Passes an output struct of `size` bytes. All bytes after struct_size contain garbage, which the
 // callee must not read.
 void run(Context& context, const OutputRole& role, size_t size) {
-  const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
+  const GuardedBytes bytes(std::max<size_t>(size, 4), kOutputGarbage);
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
   ErrorRecord error;
@@ -45,7 +45,7 @@ void run(Context& context, const OutputRole& role, size_t size) {
   std::memcpy(&after, bytes.data(), sizeof(after));
   context.require(after == stated, "{} changed struct_size from {} to {}", role.name, stated, after);
   context.require(bytes.slack_intact(), "{} wrote past the end of a struct of {} bytes", role.name, size);
-  const auto written = [&](unsigned char byte) { return byte != kGarbage; };
+  const auto written = [&](unsigned char byte) { return byte != kOutputGarbage; };
   if (size < role.minimum) {
     expect_status(status, error, role.name, {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});
     context.require(std::none_of(bytes.data() + 4, bytes.data() + bytes.size(), written),
@@ -55,7 +55,7 @@ void run(Context& context, const OutputRole& role, size_t size) {
   expect_status(status, error, role.name, {BP_OK});
   // Repeats the call with other garbage. A byte that differs between the two structs was not
   // written.
-  std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
+  std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kOutputGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));
   expect_status(call(plain.data(), &error), error, role.name, {BP_OK});

@@ -64,6 +64,12 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
+// Flags of the fifth parameter of a problem.
+constexpr int32_t kSharp = 1;   // scores of large magnitude
+constexpr int32_t kSinks = 2;   // the operand sinks
+constexpr int32_t kCapped = 4;  // a softcap that most scores approach
+constexpr float kSoftcap = 0.75f;
+
 // Creates a setup that detects a narrow accumulator. All keys have equal scores, and the values
 // come from narrow_term().
 Setup make_narrow_attention(const Problem& problem, Random& random) {
@@ -71,7 +77,7 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
   const auto kind = static_cast<Narrow>(problem.parameters[4]);
   Setup setup;
   setup.call.op = problem.op;
-  set_attributes(setup.call, bp_attention_attributes{0, 0, 1, BP_PRECISION_FULL});
+  set_attributes(setup.call, bp_attention_attributes{0, 0, 1, BP_PRECISION_FULL, 0, 0});
   oracle::Tensor v = make_tensor(problem.dtype, {s.batches, s.groups, s.keys, s.width});
   for (int64_t i = 0; i < v.count(); ++i) {
     const int64_t key = i / s.width % s.keys, line = i % s.width + i / (s.width * s.keys) * 5;
@@ -84,18 +90,19 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
 }
 
 // The parameters of `problem` are, in order: the index into the Sizes table, `causal`, the Mask,
-// flags for the output logsumexp and for scores of large magnitude, and the Group. In
-// Group::narrow, the fifth parameter has type Narrow.
+// a flag for the output logsumexp, the flags above, and the Group. In Group::narrow, the fifth
+// parameter has type Narrow.
 Setup make_attention(const Problem& problem, Random& random) {
   if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
   const Sizes& s = sizes_of(problem);
   const auto mask = static_cast<Mask>(problem.parameters[2]);
   Setup setup;
   setup.call.op = problem.op;
+  const int32_t flags = problem.parameters[4];
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.depth)));
-  set_attributes(setup.call,
-                 bp_attention_attributes{0, static_cast<uint32_t>(problem.parameters[1]), scale, problem.precision});
-  const long double reach = problem.parameters[4] != 0 ? 30 : 1;
+  set_attributes(setup.call, bp_attention_attributes{0, static_cast<uint32_t>(problem.parameters[1]), scale,
+                                                     problem.precision, (flags & kCapped) != 0 ? kSoftcap : 0, 0});
+  const long double reach = (flags & kSharp) != 0 ? 30 : 1;
   setup.call.inputs = {scaled(problem.dtype, {s.batches, s.heads, s.queries, s.depth}, reach, 0, random),
                        scaled(problem.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random),
                        scaled(problem.dtype, {s.batches, s.groups, s.keys, s.width}, 1, 0, random)};
@@ -112,10 +119,21 @@ Setup make_attention(const Problem& problem, Random& random) {
     }
     setup.call.inputs.push_back(added);
   }
+  if ((flags & kSinks) != 0) {
+    setup.call.inputs.resize(4);  // without a mask, input 3 is absent
+    setup.call.inputs.push_back(scaled(problem.dtype, {s.heads}, 2, 0.5L, random));
+    // A sink of -inf has no weight.
+    if (mask == Mask::nothing) oracle::store(setup.call.inputs[4], 0, oracle::infinity_bits(problem.dtype, true));
+  }
   setup.call.outputs = {output(problem.dtype, {s.batches, s.heads, s.queries, s.width})};
   if (problem.parameters[3] != 0) setup.call.outputs.push_back(output(problem.dtype, {s.batches, s.heads, s.queries}));
   setup.check_whole = check_deviations;
   return setup;
+}
+
+std::string name_of_flags(int32_t flags) {
+  std::string name((flags & kSharp) != 0 ? ".sharp" : "");
+  return name.append((flags & kSinks) != 0 ? ".sinks" : "").append((flags & kCapped) != 0 ? ".softcap" : "");
 }
 
 // The outputs that a case of attention_bwd requests.
@@ -133,6 +151,7 @@ Setup make_attention_bwd(const Problem& problem, Random& random) {
   oracle::Call& call = setup.call;
   call.outputs[1].dtype = rules::is_half(problem.dtype) ? uint32_t{BP_F32} : problem.dtype;
   const std::vector<oracle::Expected> results = oracle::evaluate(call);
+  if (call.inputs.size() > 4) call.inputs.pop_back();  // sinks change the gradients only through y and logsumexp
   std::vector<oracle::Tensor> saved;
   for (size_t o = 0; o < 2; ++o) {
     saved.push_back(make_tensor(call.outputs[o].dtype, call.outputs[o].shape));
@@ -151,7 +170,7 @@ Setup make_attention_bwd(const Problem& problem, Random& random) {
 
 void add_backward(Catalogue& catalogue, uint32_t dtype) {
   auto* adding = add_plain;
-  const auto put = [&](size_t which, int32_t causal, Mask mask, int32_t sharp, Layout layout = Layout::dense,
+  const auto put = [&](size_t which, int32_t causal, Mask mask, int32_t flags, Layout layout = Layout::dense,
                        Wanted wanted = Wanted::all, Mode mode = Mode::once) {
     Problem problem{.op = BP_OP_ATTENTION_BWD,
                     .dtype = dtype,
@@ -160,12 +179,12 @@ void add_backward(Catalogue& catalogue, uint32_t dtype) {
                     .mode = mode,
                     .make = make_attention_bwd};
     problem.parameters = {static_cast<int32_t>(which),  causal, static_cast<int32_t>(mask),
-                          static_cast<int32_t>(wanted), sharp,  static_cast<int32_t>(Group::usual)};
+                          static_cast<int32_t>(wanted), flags,  static_cast<int32_t>(Group::usual)};
     const Sizes& s = kUsualSizes[which];
     problem.shape = shape_of({s.batches, s.heads, s.queries, s.depth});
     std::string more(s.name);
     more.append(".").append(kMaskNames[static_cast<size_t>(mask)]).append(kCausalNames[causal]);
-    more.append(kWantedNames[static_cast<size_t>(wanted)]).append(sharp != 0 ? ".sharp" : "");
+    more.append(kWantedNames[static_cast<size_t>(wanted)]).append(name_of_flags(flags));
     adding(catalogue, problem, more);
   };
   for (size_t which = 0; which < 10; ++which) put(which, BP_CAUSAL_NONE, Mask::none, 0);
@@ -177,8 +196,29 @@ void add_backward(Catalogue& catalogue, uint32_t dtype) {
     put(3, BP_CAUSAL_NONE, Mask::none, 0, Layout::dense, wanted);
   for (const Layout layout : kCommonLayouts) put(3, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0, layout);
   put(0, BP_CAUSAL_LOWER_RIGHT, Mask::none, 0, Layout::dense, Wanted::all, Mode::twice);
+  for (const size_t which : {size_t{3}, size_t{7}}) put(which, BP_CAUSAL_LOWER_RIGHT, Mask::none, kSinks | kCapped);
+  for (const int32_t sharp : {0, kSharp}) put(3, BP_CAUSAL_NONE, Mask::added, kCapped | sharp);
+  put(3, BP_CAUSAL_NONE, Mask::nothing, kSinks);
   adding = add_mixed;
   put(3, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0);
+}
+
+// Adds cases with sinks, with a softcap and with both, by calls of `put`.
+void add_limited(const auto& put) {
+  for (const int32_t flags : {kSinks, kCapped, kSinks | kCapped}) {
+    for (const size_t which : {size_t{3}, size_t{5}, size_t{7}})
+      put(which, BP_CAUSAL_LOWER_RIGHT, Mask::none, 1, flags);
+  }
+  for (const int32_t flags : {int32_t{kSinks}, kSinks | kCapped}) {
+    for (const Mask mask : {Mask::added, Mask::boolean, Mask::nothing}) put(3, BP_CAUSAL_NONE, mask, 1, flags);
+  }
+  for (const int32_t flags : {kSharp | kCapped, kSharp | kSinks | kCapped})
+    put(2, BP_CAUSAL_UPPER_LEFT, Mask::none, 1, flags);
+  put(8, BP_CAUSAL_NONE, Mask::none, 1, kSinks | kCapped);
+  put(10, BP_CAUSAL_LOWER_RIGHT, Mask::none, 1, kSinks | kCapped);
+  for (const Layout layout : {Layout::padded, Layout::transposed, Layout::own})
+    put(3, BP_CAUSAL_LOWER_RIGHT, Mask::added, 1, kSinks | kCapped, layout);
+  put(3, BP_CAUSAL_LOWER_RIGHT, Mask::none, 1, kSinks | kCapped, Layout::dense, Mode::twice);
 }
 
 }  // namespace
@@ -194,17 +234,18 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
     problem.shape = shape_of({s.batches, s.heads, s.queries, s.width});
     return problem;
   };
-  const auto put = [&](size_t which, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
+  const auto put = [&](size_t which, int32_t causal, Mask mask, int32_t sum, int32_t flags,
                        Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t precision = 0) {
     Problem problem = described(which);
     problem.layout = layout;
     problem.mode = mode;
     problem.precision = precision;
-    problem.parameters = {static_cast<int32_t>(which), causal, static_cast<int32_t>(mask), sum, sharp,
+    if ((flags & (kSinks | kCapped)) != 0) problem.since = BP_SINCE_0_3;
+    problem.parameters = {static_cast<int32_t>(which), causal, static_cast<int32_t>(mask), sum, flags,
                           static_cast<int32_t>(group)};
     std::string more(sizes_of(problem).name);
     more.append(".").append(kMaskNames[static_cast<size_t>(mask)]).append(kCausalNames[causal]);
-    more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "").append(suffix_of(precision));
+    more.append(sum != 0 ? ".logsumexp" : "").append(name_of_flags(flags)).append(suffix_of(precision));
     if (group == Group::usual) return adding(catalogue, problem, more);
     add_composite(catalogue, problem, more, {kDeviationsRequirement});
   };
@@ -218,8 +259,10 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const Layout layout : kCommonLayouts) put(3, 1, Mask::added, 1, 0, layout);
   put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
+  add_limited(put);
   adding = add_mixed;
   for (const size_t which : {size_t{3}, size_t{5}, size_t{7}}) put(which, 1, Mask::added, 1, 0);
+  put(3, BP_CAUSAL_NONE, Mask::added, 1, kSinks | kCapped);
   for (const Layout layout : {Layout::padded, Layout::transposed}) put(3, 0, Mask::added, 1, 0, layout);
   adding = add_plain;
   for (const Permission& permission : kPermissions) {

@@ -31,6 +31,7 @@ void add_numeric_cases(Catalogue& catalogue) {
   add_norm(catalogue);
   for (const uint32_t dtype : kFloatDtypes) {
     add_linear(catalogue, dtype);
+    add_gemm(catalogue, dtype);
     add_conv(catalogue, dtype);
     add_pool(catalogue, dtype);
   }
@@ -42,6 +43,7 @@ void add_numeric_cases(Catalogue& catalogue) {
   for (const uint32_t dtype : kFloatDtypes) {
     add_embedding(catalogue, dtype);
     add_optimizer(catalogue, dtype);
+    add_random_numbers(catalogue, dtype);
   }
   add_topk(catalogue);
   add_cast_ties(catalogue);

@@ -19,17 +19,19 @@ void add_scan(Catalogue& catalogue, uint32_t dtype);
 void add_sort(Catalogue& catalogue, uint32_t dtype);
 void add_matmul(Catalogue& catalogue);
 void add_random(Catalogue& catalogue);
-void add_elementwise_activation(Catalogue& catalogue);   // gelu, silu, sigmoid, pow, activation_bwd
-void add_elementwise_function(Catalogue& catalogue);     // unary
-void add_softmax(Catalogue& catalogue, uint32_t dtype);  // softmax, log_softmax, softmax_bwd
+void add_random_numbers(Catalogue& catalogue, uint32_t dtype);  // uniform, normal, dropout
+void add_elementwise_activation(Catalogue& catalogue);          // gelu, silu, sigmoid, pow, activation_bwd
+void add_elementwise_function(Catalogue& catalogue);            // unary
+void add_softmax(Catalogue& catalogue, uint32_t dtype);         // softmax, log_softmax, softmax_bwd
 void add_loss(Catalogue& catalogue, uint32_t dtype);
 void add_norm(Catalogue& catalogue);  // layer_norm, rms_norm, group_norm, batch_norm, norm_bwd
 void add_linear(Catalogue& catalogue, uint32_t dtype);
+void add_gemm(Catalogue& catalogue, uint32_t dtype);
 void add_conv(Catalogue& catalogue, uint32_t dtype);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
 void add_pool(Catalogue& catalogue, uint32_t dtype);
 void add_attention(Catalogue& catalogue, uint32_t dtype);  // attention, attention_bwd
-void add_rope(Catalogue& catalogue, uint32_t dtype);
-void add_quantize(Catalogue& catalogue);  // quantize, dequantize, quantized_matmul
+void add_rope(Catalogue& catalogue, uint32_t dtype);       // rope, rotate
+void add_quantize(Catalogue& catalogue);                   // quantize, dequantize, quantized_matmul
 void add_embedding(Catalogue& catalogue, uint32_t dtype);
 void add_optimizer(Catalogue& catalogue, uint32_t dtype);
 void add_topk(Catalogue& catalogue);

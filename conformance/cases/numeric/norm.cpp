@@ -112,7 +112,8 @@ Setup make_norm(const Problem& problem, Random& random) {
   const float epsilon = epsilon_of(problem);
   const int32_t absent = problem.op == BP_OP_BATCH_NORM ? problem.parameters[norm_inputs_parameter] : 0;
   if (problem.op == BP_OP_BATCH_NORM) {
-    set_attributes(setup.call, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
+    set_attributes(setup.call, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f,
+                                                        problem.since != 0 ? 1u : 0u, 0});
     constexpr long double middles[] = {1, 0, 0, 2};  // centers of the ranges of gamma, beta, mean and variance
     for (int32_t i = 0; i < 4 && absent >> i != kNoneButX >> i; ++i)
       setup.call.inputs.push_back((absent >> i & 1) != 0 ? oracle::Tensor{} : parameter(middles[i]));
@@ -189,7 +190,8 @@ class NormAdder {
                     .mode = mode,
                     .make = backward ? make_backward : make_norm};
     problem.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm), epsilon};
-    std::string more(backward ? norms[norm] : std::string_view());
+    problem.since = unbiased ? uint32_t{BP_SINCE_0_3} : 0;
+    std::string more(unbiased ? "unbiased." : backward ? norms[norm] : std::string_view());
     more.append(std::to_string(detail)).append(".").append(kSpreadNames[static_cast<size_t>(spread)]);
     more.append(".in_").append(std::to_string(inputs)).append("_out_").append(std::to_string(outputs));
     add(catalogue_, problem, more.append(kEpsilons[epsilon].suffix));
@@ -206,6 +208,7 @@ class NormAdder {
     }
   }
   void (*add)(Catalogue&, const Problem&, std::string_view) = add_plain;
+  bool unbiased = false;  // adds cases of batch_norm with the attribute `unbiased`
 
   // `inputs` and `outputs` are the maximum numbers of optional operands.
   void rows(int32_t inputs, int32_t outputs) {
@@ -291,6 +294,18 @@ void add_norm(Catalogue& catalogue) {
       backward.images({1, 3}, inputs, outputs, BP_NORM_GROUP);
       backward.images({0}, inputs, outputs, BP_NORM_BATCH);
     }
+    NormAdder unbiased(catalogue, BP_OP_BATCH_NORM, dtype);
+    unbiased.unbiased = true;
+    for (const Spread spread : {Spread::usual, Spread::offset, Spread::constant}) {
+      for (const Shape& shape : {Shape{2, 3}, Shape{3, 6, 5}, Shape{1, 6, 2}}) unbiased(shape, 1, spread, 0, 4);
+    }
+    unbiased({64, 3}, 1, Spread::usual, 0, 2);
+    unbiased({3, 6, 5}, 0, Spread::usual, 0, 4);
+    unbiased({3, 6, 5}, 1, Spread::usual, kNoneButX, 4);
+    for (const Layout layout : {Layout::padded, Layout::transposed})
+      unbiased({2, 6, 5, 4}, 1, Spread::usual, 0, 4, layout);
+    unbiased.add = add_mixed;
+    unbiased({2, 6, 5, 4}, 1, Spread::usual, 0, 4);
     for (NormAdder* each : {&layer, &rms, &group, &batch, &backward}) each->add = add_mixed;
     for (const Layout layout : {Layout::dense, Layout::padded, Layout::transposed}) {
       layer({5, 4, 11}, 0b100, Spread::usual, 2, 2, layout);

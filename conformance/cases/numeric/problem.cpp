@@ -242,7 +242,7 @@ Case described(const Problem& problem, std::string_view more) {
   if (!more.empty()) made.id.append(".").append(more);
   if (problem.mode != Mode::once) made.id.append(".").append(kModeNames[static_cast<size_t>(problem.mode)]);
   made.profile = profile_of(problem);
-  made.since = row.since;
+  made.since = std::max(row.since, problem.since);
   made.extension = extension_of(problem);
   made.op = problem.op;
   made.dtype = problem.dtype;
@@ -251,8 +251,7 @@ Case described(const Problem& problem, std::string_view more) {
                                       requirement_of(problem.pattern, problem.dtype), std::string_view("BP-NUM-011")}) {
     made.requirements.push_back(each);
   }
-  if (problem.op != BP_OP_FILL && problem.op != BP_OP_IOTA && problem.op != BP_OP_PHILOX)
-    made.requirements.push_back("BP-NUM-012");
+  if (row.shape_rule != BP_SHAPE_GENERATE) made.requirements.push_back("BP-NUM-012");
   if (problem.mode != Mode::once) made.requirements.push_back(requirement_of(problem.mode));
   if (has_statistics(problem)) made.requirements.push_back("BP-NUM-037");
   if (problem.mixed != 0) made.requirements.push_back("BP-NUM-038");

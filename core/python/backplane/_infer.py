@@ -89,6 +89,8 @@ class _Binding:
                 self._bind(pattern, each)
         if "t" not in self.dtypes and dtypes.KIND.get(self.dtypes.get("a", "")) == "FLOAT":
             self.dtypes["t"] = self.dtypes["a"]  # `a` is T or an integer
+        if op.name == "gemm":  # without c, the output has the dtype of a
+            self.dtypes.setdefault("p", self.dtypes["t"])
 
     def _bind(self, pattern, tensor):
         self.dtypes.setdefault(pattern[0], tensor.dtype)

@@ -217,12 +217,54 @@ def cases():
     def _(d, name):
         x = np.arange(12, dtype="f4").reshape(2, 3, 2) ** 1.5
         yield ops.batch_norm(d.tensor(x), training=1, epsilon=1e-5, momentum=0.1), normalised(x, (0, 2))
+        zero = d.tensor(np.zeros(3, "f4"))
+        _, _, variance = ops.batch_norm(d.tensor(x), None, None, zero, zero, training=1, epsilon=1e-5, momentum=1, unbiased=1,
+                                        out=(d.empty((2, 3, 2)), None, d.empty((3,))))
+        yield variance, x.var((0, 2), ddof=1)
 
     @case("linear")
     def _(d, name):
         bias = np.array([1, -1], "f4")
         yield ops.linear(d.tensor(f), d.tensor(g), d.tensor(bias)), f @ g.T + bias
         yield ops.linear(d.tensor(f), d.tensor(g), activation=c.BP_ACTIVATION_RELU), np.maximum(f @ g.T, 0)
+
+    # The first four words of philox for key 0 and counter 0 are test vectors of Random123.
+    words = np.array([0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8], "u8")
+    first = (words >> 8) * 2.0**-24
+    start = {"key": 0, "counter_low": 0, "counter_high": 0}
+
+    @case("uniform")
+    def _(d, name):
+        yield ops.uniform(**start, out=d.empty((4,))), first
+
+    @case("normal")
+    def _(d, name):
+        radius, angle = np.sqrt(-2 * np.log(1 - first[::2])), 2 * np.pi * first[1::2]
+        expected = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+        yield ops.normal(**start, out=d.empty((2, 2))), expected
+
+    @case("dropout")
+    def _(d, name):
+        x, kept = np.array([1, 2, 3, 4], "f4"), first >= 0.7
+        yield ops.dropout(d.tensor(x), p=0.7, **start), np.where(kept, x / 0.3, 0)
+        _, mask = ops.dropout(d.tensor(x), p=0.7, **start, out=(d.empty((4,)), d.empty((4,), "bool")))
+        yield mask, kept
+
+    @case("rotate")
+    def _(d, name):
+        x, cosine, sine = np.arange(8, dtype="f4").reshape(2, 4), np.full((2, 2), 0.8, "f4"), np.full((2, 2), 0.6, "f4")
+        low, high, even, odd = x[:, :2], x[:, 2:], x[:, ::2], x[:, 1::2]
+        y = ops.rotate(d.tensor(x), d.tensor(cosine), d.tensor(sine), interleaved=0)
+        yield y, np.concatenate([low * cosine - high * sine, high * cosine + low * sine], 1)
+        y = ops.rotate(d.tensor(x), d.tensor(cosine), d.tensor(sine), interleaved=1)
+        yield y, np.stack([even * cosine - odd * sine, odd * cosine + even * sine], 2).reshape(2, 4)
+        yield ops.rotate(y, d.tensor(cosine), d.tensor(-sine), interleaved=1), x  # the backward pass, and the inverse
+
+    @case("gemm")
+    def _(d, name):
+        a, b = d.tensor(f), d.tensor(np.ascontiguousarray(g.T))
+        yield ops.gemm(a, b, alpha=0.5, beta=0), 0.5 * f @ g.T
+        yield ops.gemm(a, b, d.tensor([[1., 2.], [3., 4.]]), alpha=1, beta=-2), f @ g.T - [[2, 4], [6, 8]]
 
     x1 = np.arange(12, dtype="f4").reshape(1, 2, 6) / 4
     w1 = np.arange(12, dtype="f4").reshape(3, 2, 2) / 8 - 0.5
@@ -268,6 +310,9 @@ def cases():
         seen = np.array([[True, False, False], [True, True, False]])
         causal = ops.attention(d.tensor(q), d.tensor(k), d.tensor(v), scale=0.5, causal=c.BP_CAUSAL_UPPER_LEFT)
         yield causal, softmax(np.where(seen, scores, -np.inf)) @ v
+        limited, sinks = 0.75 * np.tanh(scores / 0.75), np.log(np.array([2], "f4"))
+        weights = np.exp(limited) / (np.exp(limited).sum(-1, keepdims=True) + 2)
+        yield ops.attention(d.tensor(q), d.tensor(k), d.tensor(v), sinks=d.tensor(sinks), scale=0.5, softcap=0.75), weights @ v
 
     @case("attention_bwd")
     def _(d, name):

@@ -15,6 +15,7 @@ namespace {
 struct Operands {
   Value q, k, v;  // shapes: [B,G,R,L,D], [B,G,1,S,D], [B,G,1,S,E]
   std::optional<Value> mask;
+  std::optional<Value> sinks;  // shape: [1,G,R,1,1]
   int64_t batches, groups, repeats, queries, keys;
 };
 
@@ -52,12 +53,19 @@ Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) 
 
 constexpr uint32_t kLast = 1u << 4;  // the mask of the last axis of a tile, such as the keys of scores
 
-// Returns the scores of a tile. The score of a masked key is -inf.
-Value scores_of(Builder& b, const Operands& o, const Tile& tile) {
+// Returns the scores of a tile. The score of a masked key is -inf. With a softcap, sets `bounded` to
+// tanh(score / softcap), where score is the value before the limit.
+Value scores_of(Builder& b, const Operands& o, const Tile& tile, Value* bounded = nullptr) {
   const auto& attributes = b.attributes<bp_attention_attributes>();
   const Value lowest = b.constant(-HUGE_VAL);
   Value scores = product(b, tile.of(o.q, true), transpose(tile.of(o.k, false)), attributes.precision);
   scores = b.mul(scores, b.constant(static_cast<double>(attributes.scale)));
+  if (attributes.softcap > 0) {
+    const Value softcap = b.constant(static_cast<double>(attributes.softcap));
+    const Value ratio = b.unary(BP_OP_TANH, b.div(scores, softcap));
+    scores = b.mul(ratio, softcap);
+    if (bounded != nullptr) *bounded = ratio;
+  }
   if (o.mask) {
     const Value mask = tile.of(*o.mask, true);
     scores = mask.dtype() == BP_BOOL ? b.select(mask, scores, lowest) : b.add(scores, b.widen(mask));
@@ -72,12 +80,15 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
   const auto& attributes = b.attributes<bp_attention_attributes>();
   const Value lowest = b.constant(-HUGE_VAL);
   const Value scores = scores_of(b, o, tile);
-  const Value greatest = b.reduce(BP_OP_REDUCE_MAX, scores, kLast);
-  // If all keys of a row are masked, exp(-inf - -inf) would be NaN. The selects below therefore
-  // store 0 for the output and -inf for the logarithm of the sum.
+  const std::optional<Value> sink = o.sinks ? std::optional(slice(*o.sinks, 1, tile.group, tile.groups)) : std::nullopt;
+  Value greatest = b.reduce(BP_OP_REDUCE_MAX, scores, kLast);
+  if (sink) greatest = b.binary(BP_OP_MAX, greatest, *sink);
+  // If all keys of a row are masked and the row has no sink, exp(-inf - -inf) would be NaN. The
+  // selects below therefore store 0 for the output and -inf for the logarithm of the sum.
   const Value nothing = b.compare(BP_COMPARE_EQ, greatest, lowest);
   const Value e = b.exp(b.sub(scores, greatest));
-  const Value total = b.sum(e, kLast);
+  Value total = b.sum(e, kLast);
+  if (sink) total = b.add(total, b.exp(b.sub(*sink, greatest)));
   if (b.has_output(1)) {
     const Value sum = b.select(nothing, lowest, b.add(greatest, b.log(total)));
     const Value target = tile.of(insert(split(b.output(1), 1, o.groups), 4), true);
@@ -110,14 +121,16 @@ void attend_backward(Builder& b, const Operands& o, const Backward& g, const Til
   const Value sum = tile.of(g.sum, true), dy = tile.of(g.dy, true);
   // If all keys of a row are masked, exp(-inf - -inf) would be NaN.
   const Value nothing = b.compare(BP_COMPARE_EQ, sum, b.constant(-HUGE_VAL));
-  const Value weight = b.select(nothing, b.constant(0), b.exp(b.sub(scores_of(b, o, tile), sum)));
+  Value bounded;
+  const Value weight = b.select(nothing, b.constant(0), b.exp(b.sub(scores_of(b, o, tile, &bounded), sum)));
   const auto add_part = [&](std::optional<Value>& total, const Value& part) {
     total = total ? b.add(*total, part) : part;
   };
   if (b.has_output(2)) add_part(dv, summed_product(b, weight, dy, attributes.precision));
   const Value slope = product(b, dy, transpose(tile.of(o.v, false)), attributes.precision);
   const Value mean = b.sum(b.mul(dy, tile.of(g.y, true)), kLast);
-  const Value gradient = b.mul(weight, b.sub(slope, mean));
+  Value gradient = b.mul(weight, b.sub(slope, mean));
+  if (attributes.softcap > 0) gradient = b.mul(gradient, b.sub(b.constant(1), b.mul(bounded, bounded)));
   if (b.has_output(1)) {
     add_part(dk, b.mul(summed_product(b, gradient, tile.of(g.q, true), attributes.precision), scale));
   }
@@ -169,6 +182,7 @@ Operands operands_of(Builder& b, uint32_t first) {
 void attention(Builder& b) {
   Operands o = operands_of(b, 0);
   if (b.has_input(3)) o.mask = split(b.input(3), 1, o.groups);
+  if (b.has_input(4)) o.sinks = insert(insert(insert(split(b.load(4), 0, o.groups), 0), 3), 4);
   for_tiles(
       tile_sizes(b, o), o, [&](const Tile& tile) { attend(b, o, tile); }, [](const Tile&) {});
 }

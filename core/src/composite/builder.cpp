@@ -193,6 +193,12 @@ Value Builder::iota(uint32_t dtype, const Extents& shape, uint32_t axis, int64_t
   return result;
 }
 
+Value Builder::philox(int64_t count) {
+  const Value result = temporary(BP_U32, {count});
+  append(BP_OP_PHILOX, {}, result).scalars_of_call = true;
+  return result;
+}
+
 Value Builder::gather(const Value& x, const Value& index, uint32_t axis) {
   const Value result = temporary(x.dtype(), index.shape());
   set_attributes(append(BP_OP_GATHER, {x, index}, result), bp_axis_attributes{0, axis});

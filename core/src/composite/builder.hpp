@@ -46,6 +46,7 @@ struct Draft {
   std::vector<Value> operands{};
   uint32_t inputs = 0;
   uint64_t scalars[2] = {};
+  bool scalars_of_call = false;  // the step has the scalars of the composite instead of `scalars`
 };
 
 // A piece of memory, a constant or a scalar that steps use.
@@ -93,6 +94,8 @@ class Builder {
   Value temporary(uint32_t dtype, const Extents& shape);
   void fill(const Value& target, double value);
   Value iota(uint32_t dtype, const Extents& shape, uint32_t axis, int64_t start);
+  // Returns `count` words of philox, as a u32 vector. The composite must have the scalars of philox.
+  Value philox(int64_t count);
   Value gather(const Value& x, const Value& index, uint32_t axis);
   // Stores `value` in `target` and converts it if needed. If possible, the step that computed
   // `value` writes to `target` directly. Returns a value that later steps may read.

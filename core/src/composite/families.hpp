@@ -36,8 +36,9 @@ void norm_bwd(Builder& b);
 // Function in copy.cpp, for a value in device memory:
 void fill(Builder& b);
 
-// Function in matmul_linear.cpp:
+// Functions in matmul_linear.cpp and matmul_gemm.cpp:
 void linear(Builder& b);
+void gemm(Builder& b);
 
 // Functions in conv.cpp and conv_bwd.cpp:
 void conv(Builder& b);
@@ -53,12 +54,18 @@ void avg_pool(Builder& b);
 void attention(Builder& b);
 void attention_bwd(Builder& b);
 void rope(Builder& b);
+void rotate(Builder& b);
 
 // Functions in quantize.cpp:
 void quantize(Builder& b);
 void dequantize(Builder& b);
 // Function in quantize_matmul.cpp:
 void quantized_matmul(Builder& b);
+
+// Functions in random.cpp:
+void uniform(Builder& b);
+void normal(Builder& b);
+void dropout(Builder& b);
 
 // Functions in embedding.cpp, topk.cpp, loss.cpp and optimizer.cpp:
 void embedding(Builder& b);

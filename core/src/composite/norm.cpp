@@ -80,7 +80,8 @@ void rms_norm(Builder& b) {
 
 // Applies batch_norm. Inputs: x, gamma, beta, running mean and running variance. Outputs: y, the
 // new running mean and variance, and the batch's mean and rstd. If `training` is 0, the running
-// statistics normalise x and do not change. A training call without running outputs does not read
+// statistics normalise x and do not change. With `unbiased`, the new running variance uses the
+// unbiased variance of the batch. A training call without running outputs does not read
 // the running inputs.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
@@ -105,7 +106,12 @@ void batch_norm(Builder& b) {
     b.store(b.output(output), b.reshape(next, b.output(output).shape()));
   };
   running(1, old_mean, mean);
-  running(2, old_variance, variance);
+  Value estimate = variance;
+  if (training && attributes.unbiased != 0 && b.has_output(2)) {
+    const double count = static_cast<double>(groups.count);
+    estimate = b.mul(variance, b.constant(count / (count - 1)));
+  }
+  running(2, old_variance, estimate);
   const Value rstd = keep(b, 4, b.unary(BP_OP_RSQRT, b.add(variance, b.constant(epsilon))));
   finish(b, b.mul(distance, rstd), groups, 1, 2);
 }

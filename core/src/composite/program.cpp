@@ -69,6 +69,11 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(ATTENTION_BWD, attention_bwd)
     BP_COMPOSITE(NLL, nll)
     BP_COMPOSITE(NLL_BWD, nll_bwd)
+    BP_COMPOSITE(GEMM, gemm)
+    BP_COMPOSITE(UNIFORM, uniform)
+    BP_COMPOSITE(NORMAL, normal)
+    BP_COMPOSITE(DROPOUT, dropout)
+    BP_COMPOSITE(ROTATE, rotate)
     BP_COMPOSITE(SORT, sort)
     BP_COMPOSITE(MATMUL, matmul)
     BP_COMPOSITE(FILL, fill)
@@ -90,8 +95,9 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   head.inputs = static_cast<uint8_t>(draft.inputs);
   head.outputs = static_cast<uint8_t>(count - draft.inputs);
   head.scalars = static_cast<uint8_t>(row.scalars_max);
-  // The steps read the composite's scalars as inputs. Their own scalars are from the host.
-  head.flags = static_cast<uint32_t>(composite.flags & ~uint64_t{BP_OP_FLAG_DEVICE_SCALARS});
+  // Most steps read the composite's scalars as inputs, and their own scalars are from the host.
+  const uint64_t dropped = draft.scalars_of_call ? 0 : uint64_t{BP_OP_FLAG_DEVICE_SCALARS};
+  head.flags = static_cast<uint32_t>(composite.flags & ~dropped);
   head.hints = composite.hints;
   Descriptor key(row, head);
   std::memcpy(key.attributes(), draft.attributes.data(), row.attributes->bytes);
@@ -141,8 +147,10 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
       throw failed_step(error, device, row, draft);
     }
     program->workspace_bytes = std::max(program->workspace_bytes, entry->workspace_bytes);
-    program->steps.push_back(
-        {entry, static_cast<uint32_t>(program->locations.size()), {draft.scalars[0], draft.scalars[1]}});
+    program->steps.push_back({entry,
+                              static_cast<uint32_t>(program->locations.size()),
+                              {draft.scalars[0], draft.scalars[1]},
+                              draft.scalars_of_call});
     program->locations.insert(program->locations.end(), operands.locations, operands.locations + draft.operands.size());
   }
   return program;
@@ -202,7 +210,8 @@ void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, 
       operands[i] = operand_at(program.locations[step.first + i]);
     }
     const bp_operand step_scalars[2] = {{nullptr, 0, step.scalars[0]}, {nullptr, 0, step.scalars[1]}};
-    run_entry(stream, *step.entry, operands, operands + desc.input_count, step_scalars);
+    run_entry(stream, *step.entry, operands, operands + desc.input_count,
+              step.scalars_of_call ? scalars : step_scalars);
   }
   stream.device->counters.decomposed_executions.fetch_add(1, std::memory_order_relaxed);
 }

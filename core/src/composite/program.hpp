@@ -24,9 +24,10 @@ struct Location {
 class Program final : public Object {
  public:
   struct Step {
-    Ref<PlanEntry> entry;      // entry with the primitive's plan
-    uint32_t first;            // index of the step's first location; inputs come before outputs
-    uint64_t scalars[2] = {};  // scalars of a fill or iota step
+    Ref<PlanEntry> entry;          // entry with the primitive's plan
+    uint32_t first;                // index of the step's first location; inputs come before outputs
+    uint64_t scalars[2] = {};      // scalars of a fill or iota step
+    bool scalars_of_call = false;  // the step has the scalars of the composite instead
   };
   std::vector<Step> steps;
   std::vector<Location> locations;

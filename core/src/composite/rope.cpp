@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers rope. The angle of position p at frequency f is p * f. The sine needs the angle modulo 2 pi
-// with an error of at most 2^-20 for any p. An f32 cannot represent a large angle so accurately.
+// Lowers rope and rotate. In rope, the angle of position p at frequency f is p * f. The sine needs the
+// angle modulo 2 pi with an error of at most 2^-20 for any p. An f32 cannot represent a large angle so
+// accurately.
 //
 // Therefore f / (2 pi), the frequency in revolutions, is split into a multiple of 2^-32 revolutions
 // and a small remainder. The integer product of p and the multiple wraps at whole revolutions, and
@@ -17,6 +18,24 @@ namespace {
 struct Table {
   Value cosine, sine;  // shape [..,L,half]; axes along which positions are broadcast have extent 1
 };
+
+// Rotates `half` pairs of the leading elements of x, and copies the other elements.
+void rotate_pairs(Builder& b, const Table& table, int64_t half, bool adjacent) {
+  const Value x = b.input(0), y = b.output(0);
+  const uint32_t last = x.rank() - 1;
+  const int64_t depth = x.extent(last), rotated = 2 * half;
+  const auto part = [&](const Value& whole, int64_t which) {
+    return adjacent ? slice(whole, last, which, half, 2) : slice(whole, last, which * half, half);
+  };
+  if (half > 0) {
+    const Value first = b.widen(part(x, 0)), second = b.widen(part(x, 1));
+    b.store(part(y, 0), b.sub(b.mul(first, table.cosine), b.mul(second, table.sine)));
+    b.store(part(y, 1), b.add(b.mul(second, table.cosine), b.mul(first, table.sine)));
+  }
+  if (rotated < depth) {
+    b.store(slice(y, last, rotated, depth - rotated), slice(x, last, rotated, depth - rotated));
+  }
+}
 
 Table table_of(Builder& b, int64_t half, float base) {
   const Value position = without_repeats(insert(b.input(1), b.input(1).rank()));
@@ -44,21 +63,15 @@ Table table_of(Builder& b, int64_t half, float base) {
 
 void rope(Builder& b) {
   const auto& attributes = b.attributes<bp_rope_attributes>();
-  const Value x = b.input(0), y = b.output(0);
-  const uint32_t last = x.rank() - 1;
-  const int64_t depth = x.extent(last);
-  const int64_t rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent, half = rotated / 2;
-  const Table table = table_of(b, half, attributes.base);
-  const bool pairs = attributes.interleaved != 0;
-  const auto part = [&](const Value& whole, int64_t which) {
-    return pairs ? slice(whole, last, which, half, 2) : slice(whole, last, which * half, half);
-  };
-  const Value first = b.widen(part(x, 0)), second = b.widen(part(x, 1));
-  b.store(part(y, 0), b.sub(b.mul(first, table.cosine), b.mul(second, table.sine)));
-  b.store(part(y, 1), b.add(b.mul(second, table.cosine), b.mul(first, table.sine)));
-  if (rotated < depth) {
-    b.store(slice(y, last, rotated, depth - rotated), slice(x, last, rotated, depth - rotated));
-  }
+  const int64_t depth = b.input(0).extent(b.input(0).rank() - 1);
+  const int64_t half = (attributes.rotary_extent == 0 ? depth : attributes.rotary_extent) / 2;
+  rotate_pairs(b, table_of(b, half, attributes.base), half, attributes.interleaved != 0);
+}
+
+void rotate(Builder& b) {
+  const auto table = [&](uint32_t index) { return b.widen(without_repeats(b.input(index))); };
+  const int64_t half = b.input(1).extent(b.input(1).rank() - 1);
+  rotate_pairs(b, {table(1), table(2)}, half, b.attributes<bp_rotate_attributes>().interleaved != 0);
 }
 
 }  // namespace backplane::core::composite

@@ -29,6 +29,12 @@ inline void check_rope(const Bound& bound) {
   if (rotated > depth) Bound::fail("rotary_extent is ", rotated, "; the last dimension has ", depth);
 }
 
+inline void check_rotate(const Bound& bound) {
+  const int64_t depth = bound.extent('D'), pairs = bound.extent('R');
+  if (pairs > depth / 2)
+    Bound::fail("the tables have ", pairs, " pairs; the last dimension of x has ", depth, " elements");
+}
+
 inline void check_topk(const Bound& bound) {
   const auto x = bound.list('*').span();
   const uint32_t axis = bound.attributes<bp_topk_attributes>().axis;
@@ -106,6 +112,8 @@ inline void check_own(const Bound& bound) {
       return check_attention(bound);
     case BP_OP_ROPE:
       return check_rope(bound);
+    case BP_OP_ROTATE:
+      return check_rotate(bound);
     case BP_OP_QUANTIZE:
     case BP_OP_DEQUANTIZE:
       return check_quantized(bound);

@@ -102,6 +102,8 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
         return bit(BP_BOOL) | BP_SET_FLOATS;
       case 'n':
         return kIndexes;
+      case 'b':
+        return bit(BP_BOOL);
       case 'a':
         return kBytes | bit(t);
       case 'v':

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combinations of dtypes: the differences between a legal descriptor and an operator's plain form.
-// In the plain form all floats have one dtype (statistics of f16 and bf16 data are f32) and indices
-// are i32. A kernel supports the plain form and the differences in its mask.
+// The differences between a legal descriptor and an operator's plain form: combinations of dtypes,
+// and additions of later versions. In the plain form all floats have one dtype (statistics of f16
+// and bf16 data are f32), indices are i32, and the descriptor is legal in the version that
+// introduced the operator. A kernel supports the plain form and the differences in its mask.
 #pragma once
 
 #include <backplane/rules/match.hpp>
@@ -21,6 +22,10 @@ enum Mixed : uint32_t {
   kMixedScale = 1u << 5,    // the dtype of the weights' scales differs from the result's
   kMixedMinimum = 1u << 6,  // weights have a minimum
   kMixedWide = 1u << 7,     // the result is f32 and data are f16 or bf16
+  // Additions of ABI 0.3 to attention and batch_norm:
+  kMixedSinks = 1u << 8,
+  kMixedSoftcap = 1u << 9,
+  kMixedUnbiased = 1u << 10,
 };
 
 namespace detail {
@@ -59,7 +64,7 @@ inline uint32_t mixed_composite(const bp_op_desc& desc) {
 
 }  // namespace detail
 
-// Returns the mask of a descriptor whose counts and dtypes are legal.
+// Returns the dtypes' part of the mask, for a descriptor whose counts and dtypes are legal.
 inline uint32_t mixed_of(const bp_op_desc& desc) {
   switch (desc.op) {
     case BP_OP_SOFTMAX:
@@ -77,6 +82,21 @@ inline uint32_t mixed_of(const bp_op_desc& desc) {
   }
 }
 
+// Returns the part of the mask that contains additions. `attributes` are from copy_attributes, or
+// null if there are none.
+inline uint32_t additions_of(const bp_op_desc& desc, const void* attributes) {
+  uint32_t added = 0;
+  if (desc.op == BP_OP_ATTENTION && desc.input_count > 4 && desc.inputs[4].dtype != 0) added |= kMixedSinks;
+  if (desc.op == BP_OP_ATTENTION || desc.op == BP_OP_ATTENTION_BWD) {
+    const auto& attention = *static_cast<const bp_attention_attributes*>(attributes);
+    if (attention.softcap > 0) added |= kMixedSoftcap;
+  }
+  if (desc.op == BP_OP_BATCH_NORM && static_cast<const bp_batch_norm_attributes*>(attributes)->unbiased != 0) {
+    added |= kMixedUnbiased;
+  }
+  return added;
+}
+
 // Describes a mask, for example as "f32 parameters, i64 indices".
 inline std::string mixed_text(uint32_t mixed) {
   constexpr const char* kNames[] = {"f32 parameters",
@@ -86,7 +106,10 @@ inline std::string mixed_text(uint32_t mixed) {
                                     "a mask of its own dtype",
                                     "scales of their own dtype",
                                     "a minimum",
-                                    "an f32 result"};
+                                    "an f32 result",
+                                    "sinks",
+                                    "a softcap",
+                                    "an unbiased running variance"};
   std::string out;
   for (uint32_t i = 0; i < std::size(kNames); ++i) {
     if ((mixed >> i & 1u) == 0) continue;

@@ -53,7 +53,16 @@ inline void check_group_norm(const Bound& bound) {
 
 // Running statistics are required if they normalise x, or if new running statistics are computed.
 inline void check_batch_norm(const Bound& bound) {
-  const bool training = bound.attributes<bp_batch_norm_attributes>().training != 0;
+  const auto& attributes = bound.attributes<bp_batch_norm_attributes>();
+  const bool training = attributes.training != 0;
+  if (training && attributes.unbiased != 0) {
+    const auto plane = bound.list('*').span();
+    const bool single = std::all_of(plane.begin(), plane.end(), [](int64_t extent) { return extent == 1; });
+    if (single && bound.extent('N') == 1) {
+      Bound::refuse(
+          "a channel has 1 element, whose unbiased variance is not defined; set unbiased to 0, or pass more elements");
+    }
+  }
   for (uint32_t i = 3; i < 5; ++i) {
     if (bound.has_input(i) || (training && !bound.has_output(i - 2))) continue;
     Bound::fail("input ", i, ", the running ", i == 3 ? "mean" : "variance", ", is missing; ",

@@ -43,8 +43,10 @@ struct FaultDevice : WrappedDevice {
   std::map<bp_stream*, bool> streams;  // the value is true if the layer has failed the stream
 };
 
-FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
-FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
+FaultPlugin& fault_of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
+FaultDevice& fault_of(bp_device* device) {
+  return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device));
+}
 
 // The effects of the schedule's fault rules on one call.
 struct Decision {
@@ -155,7 +157,7 @@ bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error*
 }
 
 // Finds the stream, the error record and the output pointers among a slot's arguments.
-struct Arguments {
+struct FaultArguments {
   bp_stream* stream = nullptr;
   bp_error* error = nullptr;
   bp_stream** new_stream = nullptr;
@@ -192,12 +194,12 @@ struct Unreached<Slot::graph_end> {
 };
 
 template <Slot slot, auto member>
-struct Shim;
+struct FaultShim;
 template <Slot slot, class Table, class... Args, bp_status (*Table::*member)(bp_device*, Args...)>
-struct Shim<slot, member> {
+struct FaultShim<slot, member> {
   static bp_status call(bp_device* handle, Args... args) {
-    FaultDevice& device = of(handle);
-    Arguments found;
+    FaultDevice& device = fault_of(handle);
+    FaultArguments found;
     (found.see(args), ...);
     bool passed_on = false;
     const bp_status result = intercept(device, slot, found.stream, found.error, [&] {
@@ -208,7 +210,7 @@ struct Shim<slot, member> {
     });
     if (!passed_on) {
       Unreached<slot>::end(device, args...);
-      (Arguments::clear(args), ...);
+      (FaultArguments::clear(args), ...);
     }
     return result;
   }
@@ -220,7 +222,7 @@ struct Pass;
 template <class Table, class Handle, void (*Table::*member)(bp_device*, Handle*)>
 struct Pass<member> {
   static void call(bp_device* handle, Handle* object) {
-    FaultDevice& device = of(handle);
+    FaultDevice& device = fault_of(handle);
     const std::shared_lock with_others(device.use);
     if constexpr (std::is_same_v<Handle, bp_stream>) {
       const std::lock_guard lock(device.mutex);
@@ -230,8 +232,8 @@ struct Pass<member> {
   }
 };
 
-void close(bp_device* handle) {
-  const std::unique_ptr<FaultDevice> device(&of(handle));
+void fault_close(bp_device* handle) {
+  const std::unique_ptr<FaultDevice> device(&fault_of(handle));
   device->owner.next.close(device->inner);
 }
 
@@ -243,21 +245,21 @@ bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&&
   return decision.status != BP_OK ? injected(plugin, slot, decision, error) : forward();
 }
 
-bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
-  FaultPlugin& own = of(plugin);
+bp_status fault_device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
+  FaultPlugin& own = fault_of(plugin);
   if (out != nullptr) *out = 0;
   return plugin_slot(own, Slot::device_count, error, [&] { return own.inner->device_count(own.inner, out, error); });
 }
 
-bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
-  FaultPlugin& own = of(plugin);
+bp_status fault_device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
+  FaultPlugin& own = fault_of(plugin);
   return plugin_slot(own, Slot::device_info, error,
                      [&] { return own.inner->device_info(own.inner, index, out, error); });
 }
 
-bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
-                      bp_error* error) {
-  FaultPlugin& own = of(plugin);
+bp_status fault_device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
+                            bp_error* error) {
+  FaultPlugin& own = fault_of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
     // The plugin itself refuses a null `out`.
@@ -271,8 +273,8 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   });
 }
 
-void shutdown(const bp_plugin* plugin) {
-  const std::unique_ptr<FaultPlugin> own(&of(plugin));
+void fault_shutdown(const bp_plugin* plugin) {
+  const std::unique_ptr<FaultPlugin> own(&fault_of(plugin));
   own->inner->shutdown(own->inner);
 }
 
@@ -281,12 +283,12 @@ void shutdown(const bp_plugin* plugin) {
 const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultSchedule> schedule) {
   auto made = std::make_unique<FaultPlugin>(inner, host, std::move(schedule));
   bp_plugin& table = made->table;
-  table.device_count = device_count;
-  table.device_info = device_info;
-  table.device_open = device_open;
-  table.shutdown = shutdown;
-  made->api.close = close;
-  splice_device<Shim, Pass>(*made);
+  table.device_count = fault_device_count;
+  table.device_info = fault_device_info;
+  table.device_open = fault_device_open;
+  table.shutdown = fault_shutdown;
+  made->api.close = fault_close;
+  splice_device<FaultShim, Pass>(*made);
   return &made.release()->table;
 }
 

@@ -59,7 +59,7 @@ inline Status check_desc(const bp_op_desc* given, CheckedDesc& out, bool packed 
     return {violation.status(), text(out.op->name, ": ", violation.what())};
   }
   out.dtypes = kernel_dtypes(*out.op, desc);
-  out.mixed = rules::mixed_of(desc);
+  out.mixed = rules::mixed_of(desc) | rules::additions_of(desc, out.attributes.bytes);
   for (uint32_t i = 0; !packed && i < desc.input_count; ++i) {
     if (rules::is_packed(desc.inputs[i])) return packed_unread(out, i);
   }

@@ -46,8 +46,8 @@ struct KernelSpec {
   Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
   // Each execution receives this state as Call::state, unless `prepare` sets another state.
   std::shared_ptr<const void> state = {};
-  // Mask of rules::Mixed: the combinations of dtypes that the kernel supports in addition to the
-  // plain form.
+  // Mask of rules::Mixed: the combinations of dtypes and the additions of later versions that the
+  // kernel supports in addition to the plain form.
   uint32_t mixed = 0;
   // Set if the kernel also reads packed inputs. `prepare` and the kernel then receive packed views
   // with the layouts that this function returned.

@@ -103,7 +103,7 @@ struct QueueOperator {
   bool dense = true;            // requires dense operands; core stages other operands
   bool device_scalars = false;  // supports BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
-  uint32_t mixed = 0;  // mask of rules::Mixed: the supported combinations of dtypes
+  uint32_t mixed = 0;  // mask of rules::Mixed: the supported combinations of dtypes, and additions
 };
 
 // A native device, and the programs that all plans of an operator share.

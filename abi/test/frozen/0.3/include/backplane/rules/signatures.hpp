@@ -19,6 +19,7 @@ namespace backplane::rules {
 //   a        i8, u8 or t; the same in all operands
 //   n        i32 or i64
 //   m        bool or any float dtype, independent of t
+//   b        bool
 //   v        any dtype of the operator; the same in all operands
 //   A..Z     an extent; equal letters are equal extents
 //   * + -    any number of dimensions; equal signs are equal dimensions
@@ -66,7 +67,7 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_CONV_BWD_WEIGHT, {"tNC*", "tNO-"}, {"tOI+"}},
     {BP_OP_MAX_POOL, {"tNC*"}, {"tNC-", "nNC-"}},
     {BP_OP_AVG_POOL, {"tNC*"}, {"tNC-"}},
-    {BP_OP_ATTENTION, {"tBHLD", "hBGSD", "hBGSE", "mBHLS"}, {"tBHLE", "sBHL"}},
+    {BP_OP_ATTENTION, {"tBHLD", "hBGSD", "hBGSE", "mBHLS", "sH"}, {"tBHLE", "sBHL"}},
     {BP_OP_ROPE, {"t*D", "n*"}, {"t*D"}},
     {BP_OP_QUANTIZE, {"t*", "p*?", "q*?"}, {"q+"}},
     {BP_OP_DEQUANTIZE, {"q+", "p*?", "q*?"}, {"t*"}},
@@ -78,6 +79,9 @@ inline constexpr Signature kSignatures[] = {
     {BP_OP_ATTENTION_BWD, {"tBHLE", "tBHLD", "hBGSD", "hBGSE", "tBHLE", "sBHL", "mBHLS"}, {"tBHLD", "hBGSD", "hBGSE"}},
     {BP_OP_NLL, {"tNC", "nN", "tC"}, {"p#", "p#"}},
     {BP_OP_NLL_BWD, {"p#", "nN", "tC", "p#"}, {"tNC"}},
+    {BP_OP_GEMM, {"t*MK", "h*KN", "p*MN"}, {"p*MN"}},
+    {BP_OP_DROPOUT, {"t*"}, {"t*", "b*"}},
+    {BP_OP_ROTATE, {"t*D", "p*R", "p*R"}, {"t*D"}},
 };
 
 namespace detail {
