@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators softmax and log_softmax along a contiguous row.
+// The operators softmax and log_softmax along a contiguous row, and along contiguous columns.
+#include <hwy/cache_control.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -37,6 +40,25 @@ float maximum_of(D d, const T* x, int64_t count) {
   return maximum;
 }
 
+// Returns the maximum of the elements that are not NaN, or any element if a NaN follows. A NaN needs
+// no care here, because it makes the sum of the exponentials NaN.
+template <class T>
+float greatest_of(D d, const T* x, int64_t count) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V a = hn::Set(d, kLowest), b = a, c = a, e = a;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    a = hn::Max(a, load(d, x + i));
+    b = hn::Max(b, load(d, x + i + lanes));
+    c = hn::Max(c, load(d, x + i + 2 * lanes));
+    e = hn::Max(e, load(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= count; i += lanes) a = hn::Max(a, load(d, x + i));
+  if (i < count) a = hn::Max(a, load_part(d, x + i, count - i, kLowest));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
+}
+
 // A step for each_vector. It sums e^(x - maximum). If kKeep is set, the exponentials are stored in
 // y.
 template <class T, bool kKeep>
@@ -64,13 +86,29 @@ struct LogSoftmax {
   HWY_INLINE V operator()(D, V x, int64_t) const { return hn::Sub(hn::Sub(x, maximum), log_sum); }
 };
 
+template <class T>
+double total(const void* from, int64_t count, float& maximum) {
+  const D d;
+  const auto* x = static_cast<const T*>(from);
+  maximum = greatest_of(d, x, count);
+  Exponentials<T, false> exponentials{nullptr, count, hn::Set(d, maximum), Total(d)};
+  each_vector(d, x, count, -std::numeric_limits<float>::infinity(), exponentials);
+  return exponentials.total.get(d);
+}
+template <class T>
+void scaled(const void* from, void* to, int64_t count, float maximum, float factor) {
+  const D d;
+  Write<T, ScaledExponential> write{static_cast<T*>(to), count, {hn::Set(d, maximum), hn::Set(d, factor)}};
+  each_vector(d, static_cast<const T*>(from), count, -std::numeric_limits<float>::infinity(), write);
+}
+
 template <class T, bool kLogarithm>
 void softmax(const void* from, void* to, int64_t count) {
   const D d;
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  const V maximum = hn::Set(d, maximum_of(d, x, count));
+  const V maximum = hn::Set(d, greatest_of(d, x, count));
   constexpr bool kKeep = !kLogarithm && sizeof(T) == sizeof(float);
   Exponentials<T, kKeep> exponentials{y, count, maximum, Total(d)};
   each_vector(d, x, count, kLowest, exponentials);
@@ -90,6 +128,86 @@ void softmax(const void* from, void* to, int64_t count) {
   }
 }
 
+// Accesses to `kVectors` vectors of a row. The columns past the last column are not stored; their
+// lanes contain 0.
+template <class T, int kVectors>
+struct Columns {
+  int64_t count;  // the number of columns
+  HWY_INLINE V at(D d, const T* row, int v) const {
+    const auto begin = v * static_cast<int64_t>(hn::Lanes(d));
+    return kVectors > 1 ? load(d, row + begin) : load_at(d, row, begin, count);
+  }
+  HWY_INLINE void set(D d, V value, T* row, int v) const {
+    const auto begin = v * static_cast<int64_t>(hn::Lanes(d));
+    kVectors > 1 ? store(d, value, row + begin) : store_at(d, value, row, begin, count);
+  }
+};
+
+// Computes softmax along `length` rows, separately for each of up to kVectors vectors of columns. The
+// sums consist of about sqrt(length) blocks of sqrt(length) terms, so their error grows with
+// sqrt(length). The first pass reads memory and prefetches the rows, which the hardware prefetcher
+// does not predict.
+template <class T, bool kLogarithm, int kVectors>
+void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, kVectors> columns) {
+  const D d;
+  constexpr int64_t kAhead = 8;
+  constexpr bool kKeep = !kLogarithm && sizeof(T) == sizeof(float);
+  const auto group_bytes = static_cast<int64_t>(kVectors * hn::Lanes(d) * sizeof(T));
+  V maximum[kVectors], sum[kVectors], block[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    maximum[v] = hn::Set(d, -std::numeric_limits<float>::infinity());
+    sum[v] = block[v] = hn::Zero(d);
+  }
+  for (int64_t r = 0; r < length; ++r) {
+    if (r + kAhead < length) {
+      const T* const ahead = x + (r + kAhead) * stride;
+      for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(reinterpret_cast<const char*>(ahead) + byte);
+    }
+    for (int v = 0; v < kVectors; ++v) maximum[v] = hn::Max(maximum[v], columns.at(d, x + r * stride, v));
+  }
+  const auto depth = std::max<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(length))), 1);
+  for (int64_t begin = 0; begin < length; begin += depth) {
+    const int64_t end = std::min(begin + depth, length);
+    for (int64_t r = begin; r < end; ++r) {
+      for (int v = 0; v < kVectors; ++v) {
+        const V e = exp_of(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v]));
+        if constexpr (kKeep) columns.set(d, e, y + r * stride, v);
+        block[v] = hn::Add(block[v], e);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::Add(sum[v], block[v]);
+      block[v] = hn::Zero(d);
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) sum[v] = kLogarithm ? log_of(d, sum[v]) : hn::Div(hn::Set(d, 1.0f), sum[v]);
+  for (int64_t r = 0; r < length; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      const V value = columns.at(d, (kKeep ? y : x) + r * stride, v);
+      if constexpr (kKeep) {
+        columns.set(d, hn::Mul(value, sum[v]), y + r * stride, v);
+      } else if constexpr (kLogarithm) {
+        columns.set(d, hn::Sub(hn::Sub(value, maximum[v]), sum[v]), y + r * stride, v);
+      } else {
+        columns.set(d, hn::Mul(exp_of(d, hn::Sub(value, maximum[v])), sum[v]), y + r * stride, v);
+      }
+    }
+  }
+}
+
+template <class T, bool kLogarithm>
+void softmax_columns(const void* from, void* to, int64_t stride, int64_t length, int64_t count) {
+  constexpr int kVectors = 4;
+  const auto* x = static_cast<const T*>(from);
+  auto* y = static_cast<T*>(to);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  int64_t i = 0;
+  for (; i + kVectors * lanes <= count; i += kVectors * lanes)
+    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, kVectors>{kVectors * lanes});
+  for (; i < count; i += lanes)
+    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, 1>{std::min(lanes, count - i)});
+}
+
 [[maybe_unused]] float maximum_step(const float* x, int64_t count) { return maximum_of(D(), x, count); }
 [[maybe_unused]] double exponentials_step(float* x, int64_t count, float maximum) {
   const D d;
@@ -107,9 +225,11 @@ SoftmaxSteps find_softmax_steps() {
   return {};
 }
 
-SoftmaxKernel find_softmax(bool logarithm, uint32_t dtype) {
-  return for_dtype<SoftmaxKernel>(ShortFloats(), dtype,
-                                  [&]<class T>() { return logarithm ? softmax<T, true> : softmax<T, false>; });
+SoftmaxKernels find_softmax(bool logarithm, uint32_t dtype) {
+  return for_dtype<SoftmaxKernels>(ShortFloats(), dtype, [&]<class T>() {
+    return logarithm ? SoftmaxKernels{softmax<T, true>, softmax_columns<T, true>, total<T>, scaled<T>}
+                     : SoftmaxKernels{softmax<T, false>, softmax_columns<T, false>, total<T>, scaled<T>};
+  });
 }
 
 }  // namespace
@@ -120,7 +240,7 @@ HWY_AFTER_NAMESPACE();
 namespace backplane::onednn {
 HWY_EXPORT(find_softmax);
 HWY_EXPORT(find_softmax_steps);
-SoftmaxKernel softmax_kernel(bool logarithm, uint32_t dtype) {
+SoftmaxKernels softmax_kernels(bool logarithm, uint32_t dtype) {
   return HWY_DYNAMIC_DISPATCH(find_softmax)(logarithm, dtype);
 }
 SoftmaxSteps softmax_steps() { return HWY_DYNAMIC_DISPATCH(find_softmax_steps)(); }
