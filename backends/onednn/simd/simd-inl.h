@@ -78,10 +78,27 @@ HWY_INLINE hn::Vec<D> load(D d, const bf16* from) {
   const hn::Rebind<uint16_t, D> narrow;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(narrow, &from->bits))));
 }
+// Highway's conversions of f16 use instructions from AVX2 on. On older x86 targets, they truncate, and
+// convert neither NaN nor infinities.
+inline constexpr bool kConvertsHalf = !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX2;
+
 template <class D>
 HWY_INLINE hn::Vec<D> load(D d, const f16* from) {
-  const hn::Rebind<hwy::float16_t, D> narrow;
-  return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+  if constexpr (kConvertsHalf) {
+    const hn::Rebind<hwy::float16_t, D> narrow;
+    return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+  } else {
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint16_t, D> narrow;
+    const auto bits = hn::PromoteTo(du, hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from)));
+    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFF)), sign = hn::ShiftLeft<16>(hn::Xor(bits, magnitude));
+    // The product with 2^112 corrects the exponent, and normalises subnormals.
+    const auto number =
+        hn::Mul(hn::BitCast(d, hn::ShiftLeft<13>(magnitude)), hn::Set(d, 5192296858534827628530496329220096.0f));
+    const auto special = hn::Gt(magnitude, hn::Set(du, 0x7BFF));
+    const auto exponent = hn::IfThenElseZero(special, hn::Set(du, 0x7F800000));
+    return hn::BitCast(d, hn::Or(hn::Or(hn::BitCast(du, number), exponent), sign));
+  }
 }
 
 template <class D, class T>
@@ -106,9 +123,29 @@ HWY_INLINE void store(D, hn::Vec<D> value, bf16* to) {
   hn::StoreU(hn::TruncateTo(narrow, hn::IfThenElse(is_nan, quiet, rounded)), narrow, &to->bits);
 }
 template <class D>
-HWY_INLINE void store(D, hn::Vec<D> value, f16* to) {
-  const hn::Rebind<hwy::float16_t, D> narrow;
-  hn::StoreU(hn::DemoteTo(narrow, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
+HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> value, f16* to) {
+  if constexpr (kConvertsHalf) {
+    const hn::Rebind<hwy::float16_t, D> narrow;
+    hn::StoreU(hn::DemoteTo(narrow, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
+  } else {
+    // Rounds to nearest even in integer arithmetic. The sum with 0.5 rounds subnormals.
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint16_t, D> narrow;
+    const auto size = hn::Abs(value);
+    const auto bits = hn::BitCast(du, size);
+    const auto sign = hn::ShiftRight<16>(hn::Xor(hn::BitCast(du, value), bits));
+    const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
+    const auto normal = hn::ShiftRight<13>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0xC8000FFF))));
+    const auto half = hn::Set(d, 0.5f);
+    const auto subnormal = hn::Sub(hn::BitCast(du, hn::Add(size, half)), hn::BitCast(du, half));
+    const auto is_small = hn::RebindMask(du, hn::Lt(size, hn::Set(d, 6.103515625e-5f)));
+    const auto is_large = hn::RebindMask(du, hn::Ge(size, hn::Set(d, 65536.0f)));
+    const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
+    auto result = hn::IfThenElse(is_small, subnormal, normal);
+    result = hn::IfThenElse(is_large, hn::Set(du, 0x7C00), result);
+    result = hn::IfThenElse(is_nan, hn::Set(du, 0x7E00), result);
+    hn::StoreU(hn::TruncateTo(narrow, hn::Or(result, sign)), narrow, reinterpret_cast<uint16_t*>(to));
+  }
 }
 
 // ---- Elementary functions of f32, with the required results for NaN, zeros and infinities
