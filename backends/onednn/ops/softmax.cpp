@@ -4,6 +4,7 @@
 
 #include "ops/dense_rows.hpp"
 #include "ops/operators.hpp"
+#include "ops/vector_loop.hpp"
 
 namespace backplane::onednn {
 namespace {
@@ -18,10 +19,12 @@ void run_softmax(const Call& call) {
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   const int64_t length = x.shape[axis], size = static_cast<int64_t>(dtype_bytes(x.dtype));
   const int64_t columns = row_length(x, ~uint32_t{0} << axis) / length;
+  const bool streams = elements * size >= kStreamedBytes && x.data != y.data;
   if (columns == 1) {
     each_row(elements / length, length, [&](int64_t begin, int64_t end) {
       const int64_t bytes = length * size;
-      for (int64_t r = begin; r < end; ++r) kernels.row(x.data + r * bytes, y.data + r * bytes, length);
+      for (int64_t r = begin; r < end; ++r) kernels.row(x.data + r * bytes, y.data + r * bytes, length, streams);
+      if (streams) fence_stores();
     });
     return;
   }
@@ -31,8 +34,9 @@ void run_softmax(const Call& call) {
   each_row(elements / (length * columns) * strips, length * std::min(columns, kStrip), [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       const int64_t first = s % strips * kStrip, at = (s / strips * length * columns + first) * size;
-      kernels.columns(x.data + at, y.data + at, columns, length, std::min(kStrip, columns - first));
+      kernels.columns(x.data + at, y.data + at, columns, length, std::min(kStrip, columns - first), streams);
     }
+    if (streams) fence_stores();
   });
 }
 

@@ -14,7 +14,7 @@ struct ScanKernels {
   // has `length` elements. Strides are in bytes and may be negative.
   void (*columns)(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t length, int64_t columns,
                   bool exclusive);
-  static constexpr int64_t kMaxColumns = 1024;
+  static constexpr int64_t kMaxColumns = 4096;
 };
 
 // Returns the kernels that are compiled for this processor. The pointers are null if there are none

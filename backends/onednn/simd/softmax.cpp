@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <limits>
 
 #include "simd/softmax.hpp"
@@ -102,35 +103,53 @@ void scaled(const void* from, void* to, int64_t count, float maximum, float fact
   each_vector(d, static_cast<const T*>(from), count, -std::numeric_limits<float>::infinity(), write);
 }
 
+// Sets y[i] = value(from[i]). If `streams` is set and the row consists of whole cache lines of f32, the
+// function uses non-temporal stores.
+template <class From, class T, class F>
+void write_row(D d, const From* from, T* y, int64_t count, F value, bool streams) {
+  constexpr int64_t kLine = 64;
+  if constexpr (std::same_as<T, float>) {
+    const bool whole_lines =
+        reinterpret_cast<intptr_t>(y) % kLine == 0 && count * static_cast<int64_t>(sizeof(float)) % kLine == 0;
+    if (streams && whole_lines) {
+      for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d)))
+        hn::Stream(value(d, load(d, from + i), i), d, y + i);
+      return;
+    }
+  }
+  Write<T, F> write{y, count, value};
+  each_vector(d, from, count, 0.0f, write);
+}
+
+// The exponentials of a row of up to kKept elements stay in the first-level cache. For longer rows, the
+// last pass computes the exponentials again.
 template <class T, bool kLogarithm>
-void softmax(const void* from, void* to, int64_t count) {
+void softmax(const void* from, void* to, int64_t count, bool streams) {
+  constexpr int64_t kKept = 4096;
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
   const D d;
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  const V maximum = hn::Set(d, greatest_of(d, x, count));
-  constexpr bool kKeep = !kLogarithm && sizeof(T) == sizeof(float);
-  Exponentials<T, kKeep> exponentials{y, count, maximum, Total(d)};
-  each_vector(d, x, count, kLowest, exponentials);
-  const double sum = exponentials.total.get(d);
   if constexpr (kLogarithm) {
-    Write<T, LogSoftmax> write{y, count, {maximum, hn::Set(d, static_cast<float>(std::log(sum)))}};
-    each_vector(d, x, count, kLowest, write);
+    float greatest = 0;
+    const auto log_sum = static_cast<float>(std::log(total<T>(x, count, greatest)));
+    write_row(d, x, y, count, LogSoftmax{hn::Set(d, greatest), hn::Set(d, log_sum)}, streams);
+  } else if (count <= kKept) {
+    HWY_ALIGN float kept[kKept + kMaxLanes];
+    Exponentials<float, true> exponentials{kept, count, hn::Set(d, greatest_of(d, x, count)), Total(d)};
+    each_vector(d, x, count, kLowest, exponentials);
+    const auto factor = static_cast<float>(1 / exponentials.total.get(d));
+    write_row(d, static_cast<const float*>(kept), y, count, Scaled{hn::Set(d, factor)}, streams);
   } else {
-    const V factor = hn::Set(d, static_cast<float>(1 / sum));
-    if constexpr (kKeep) {
-      Write<T, Scaled> write{y, count, {factor}};
-      each_vector(d, static_cast<const T*>(y), count, 0.0f, write);
-    } else {
-      Write<T, ScaledExponential> write{y, count, {maximum, factor}};
-      each_vector(d, x, count, kLowest, write);
-    }
+    float greatest = 0;
+    const auto factor = static_cast<float>(1 / total<T>(x, count, greatest));
+    write_row(d, x, y, count, ScaledExponential{hn::Set(d, greatest), hn::Set(d, factor)}, streams);
   }
 }
 
-// Accesses to `kVectors` vectors of a row. The columns past the last column are not stored; their
-// lanes contain 0.
-template <class T, int kVectors>
+// Accesses to `kVectors` vectors of a row. Columns past the last column are not stored; their lanes
+// contain 0. If kStream is set, a row consists of whole cache lines.
+template <class T, int kVectors, bool kStream>
 struct Columns {
   int64_t count;  // the number of columns
   HWY_INLINE V at(D d, const T* row, int v) const {
@@ -139,73 +158,84 @@ struct Columns {
   }
   HWY_INLINE void set(D d, V value, T* row, int v) const {
     const auto begin = v * static_cast<int64_t>(hn::Lanes(d));
-    kVectors > 1 ? store(d, value, row + begin) : store_at(d, value, row, begin, count);
+    if constexpr (kStream && std::same_as<T, float>) {
+      hn::Stream(value, d, row + begin);
+    } else {
+      kVectors > 1 ? store(d, value, row + begin) : store_at(d, value, row, begin, count);
+    }
   }
 };
 
 // Computes softmax along `length` rows, separately for each of up to kVectors vectors of columns. The
-// sums consist of about sqrt(length) blocks of sqrt(length) terms, so their error grows with
-// sqrt(length). The first pass reads memory and prefetches the rows, which the hardware prefetcher
-// does not predict.
-template <class T, bool kLogarithm, int kVectors>
-void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, kVectors> columns) {
+// first pass keeps the maximum and the sum of the exponentials so far. It reads blocks of sqrt(length)
+// rows, so the error of the sum grows with sqrt(length). The second pass computes the exponentials
+// again, because rows at a distance of 2 KiB or more share few sets of the caches: stored exponentials
+// would be evicted before their use. The first pass prefetches rows, which the hardware prefetcher does
+// not predict.
+template <class T, bool kLogarithm, int kVectors, bool kStream>
+void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, kVectors, kStream> columns) {
   const D d;
   constexpr int64_t kAhead = 8;
-  constexpr bool kKeep = !kLogarithm && sizeof(T) == sizeof(float);
   const auto group_bytes = static_cast<int64_t>(kVectors * hn::Lanes(d) * sizeof(T));
-  V maximum[kVectors], sum[kVectors], block[kVectors];
+  // The maximum is at least the lowest number. With -inf, the difference of two maxima could be NaN.
+  V maximum[kVectors], sum[kVectors];
   for (int v = 0; v < kVectors; ++v) {
-    maximum[v] = hn::Set(d, -std::numeric_limits<float>::infinity());
-    sum[v] = block[v] = hn::Zero(d);
-  }
-  for (int64_t r = 0; r < length; ++r) {
-    if (r + kAhead < length) {
-      const T* const ahead = x + (r + kAhead) * stride;
-      for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(reinterpret_cast<const char*>(ahead) + byte);
-    }
-    for (int v = 0; v < kVectors; ++v) maximum[v] = hn::Max(maximum[v], columns.at(d, x + r * stride, v));
+    maximum[v] = hn::Set(d, std::numeric_limits<float>::lowest());
+    sum[v] = hn::Zero(d);
   }
   const auto depth = std::max<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(length))), 1);
   for (int64_t begin = 0; begin < length; begin += depth) {
     const int64_t end = std::min(begin + depth, length);
-    for (int64_t r = begin; r < end; ++r) {
-      for (int v = 0; v < kVectors; ++v) {
-        const V e = exp_of(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v]));
-        if constexpr (kKeep) columns.set(d, e, y + r * stride, v);
-        block[v] = hn::Add(block[v], e);
-      }
-    }
+    V before[kVectors], block[kVectors];
     for (int v = 0; v < kVectors; ++v) {
-      sum[v] = hn::Add(sum[v], block[v]);
+      before[v] = maximum[v];
       block[v] = hn::Zero(d);
     }
+    for (int64_t r = begin; r < end; ++r) {
+      if (r + kAhead < length) {
+        const auto* const ahead = reinterpret_cast<const char*>(x + (r + kAhead) * stride);
+        for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(ahead + byte);
+      }
+      for (int v = 0; v < kVectors; ++v) maximum[v] = hn::Max(maximum[v], columns.at(d, x + r * stride, v));
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      for (int v = 0; v < kVectors; ++v)
+        block[v] = hn::Add(block[v], exp_of(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v])));
+    }
+    for (int v = 0; v < kVectors; ++v) sum[v] = hn::MulAdd(sum[v], exp_of(d, hn::Sub(before[v], maximum[v])), block[v]);
   }
   for (int v = 0; v < kVectors; ++v) sum[v] = kLogarithm ? log_of(d, sum[v]) : hn::Div(hn::Set(d, 1.0f), sum[v]);
   for (int64_t r = 0; r < length; ++r) {
     for (int v = 0; v < kVectors; ++v) {
-      const V value = columns.at(d, (kKeep ? y : x) + r * stride, v);
-      if constexpr (kKeep) {
-        columns.set(d, hn::Mul(value, sum[v]), y + r * stride, v);
-      } else if constexpr (kLogarithm) {
-        columns.set(d, hn::Sub(hn::Sub(value, maximum[v]), sum[v]), y + r * stride, v);
-      } else {
-        columns.set(d, hn::Mul(exp_of(d, hn::Sub(value, maximum[v])), sum[v]), y + r * stride, v);
-      }
+      const V shifted = hn::Sub(columns.at(d, x + r * stride, v), maximum[v]);
+      columns.set(d, kLogarithm ? hn::Sub(shifted, sum[v]) : hn::Mul(exp_of(d, shifted), sum[v]), y + r * stride, v);
     }
   }
 }
 
-template <class T, bool kLogarithm>
-void softmax_columns(const void* from, void* to, int64_t stride, int64_t length, int64_t count) {
+template <class T, bool kLogarithm, bool kStream>
+void column_groups(const T* x, T* y, int64_t stride, int64_t length, int64_t count) {
   constexpr int kVectors = 4;
-  const auto* x = static_cast<const T*>(from);
-  auto* y = static_cast<T*>(to);
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   int64_t i = 0;
   for (; i + kVectors * lanes <= count; i += kVectors * lanes)
-    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, kVectors>{kVectors * lanes});
+    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, kVectors, kStream>{kVectors * lanes});
   for (; i < count; i += lanes)
-    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, 1>{std::min(lanes, count - i)});
+    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, 1, false>{std::min(lanes, count - i)});
+}
+
+template <class T, bool kLogarithm>
+void softmax_columns(const void* from, void* to, int64_t stride, int64_t length, int64_t count, bool streams) {
+  const auto* x = static_cast<const T*>(from);
+  auto* y = static_cast<T*>(to);
+  constexpr int64_t kLine = 64;
+  const bool whole_lines =
+      reinterpret_cast<intptr_t>(to) % kLine == 0 && stride * static_cast<int64_t>(sizeof(T)) % kLine == 0;
+  // Only f32 has non-temporal stores of vectors.
+  if constexpr (std::same_as<T, float>) {
+    if (streams && whole_lines) return column_groups<T, kLogarithm, true>(x, y, stride, length, count);
+  }
+  column_groups<T, kLogarithm, false>(x, y, stride, length, count);
 }
 
 [[maybe_unused]] float maximum_step(const float* x, int64_t count) { return maximum_of(D(), x, count); }

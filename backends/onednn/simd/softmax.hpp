@@ -9,13 +9,13 @@
 namespace backplane::onednn {
 
 // Kernels that compute e^(x - max) / sum, or the logarithm of this value. x and y may be the same
-// memory.
+// memory. If `streams` is set, a kernel may use non-temporal stores.
 struct SoftmaxKernels {
   // Processes a contiguous row of `count` elements.
-  void (*row)(const void* x, void* y, int64_t count);
+  void (*row)(const void* x, void* y, int64_t count, bool streams);
   // Processes `columns` adjacent columns. Each column has `length` elements, which are `stride`
   // elements apart.
-  void (*columns)(const void* x, void* y, int64_t stride, int64_t length, int64_t columns);
+  void (*columns)(const void* x, void* y, int64_t stride, int64_t length, int64_t columns, bool streams);
   // Returns the sum of e^(x - maximum) along a row, and sets `maximum`. A NaN in x makes the sum NaN.
   double (*total)(const void* x, int64_t count, float& maximum);
   // Computes y = e^(x - maximum) * factor.
