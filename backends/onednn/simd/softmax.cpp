@@ -61,14 +61,19 @@ float greatest_of(D d, const T* x, int64_t count) {
 }
 
 // A step for each_vector. It sums e^(x - maximum). If kKeep is set, the exponentials are stored in
-// y.
-template <class T, bool kKeep>
+// y. If kAhead is not 0, the step prefetches as many bytes per element of `next`, so that reading the
+// next row overlaps with arithmetic.
+template <class T, bool kKeep, int kAhead = 0>
 struct Exponentials {
   T* y;
   int64_t count;
   V maximum;
   Total total;
+  const void* next = nullptr;
   HWY_INLINE void operator()(D d, V x, [[maybe_unused]] int64_t i) {
+    constexpr int kNoWrite = 0, kSecondLevel = 2;
+    if constexpr (kAhead != 0)
+      __builtin_prefetch(static_cast<const std::byte*>(next) + i * kAhead, kNoWrite, kSecondLevel);
     const V e = exp_of(d, hn::Sub(x, maximum));
     total.add(d, e);
     if constexpr (kKeep) store_at(d, e, y, i, count);
@@ -92,7 +97,7 @@ double total(const void* from, int64_t count, float& maximum) {
   const D d;
   const auto* x = static_cast<const T*>(from);
   maximum = greatest_of(d, x, count);
-  Exponentials<T, false> exponentials{nullptr, count, hn::Set(d, maximum), Total(d)};
+  Exponentials<T, false, sizeof(T)> exponentials{nullptr, count, hn::Set(d, maximum), Total(d), x + count};
   each_vector(d, x, count, -std::numeric_limits<float>::infinity(), exponentials);
   return exponentials.total.get(d);
 }
@@ -136,7 +141,8 @@ void softmax(const void* from, void* to, int64_t count, bool streams) {
     write_row(d, x, y, count, LogSoftmax{hn::Set(d, greatest), hn::Set(d, log_sum)}, streams);
   } else if (count <= kKept) {
     HWY_ALIGN float kept[kKept + kMaxLanes];
-    Exponentials<float, true> exponentials{kept, count, hn::Set(d, greatest_of(d, x, count)), Total(d)};
+    Exponentials<float, true, sizeof(T)> exponentials{kept, count, hn::Set(d, greatest_of(d, x, count)), Total(d),
+                                                      x + count};
     each_vector(d, x, count, kLowest, exponentials);
     const auto factor = static_cast<float>(1 / exponentials.total.get(d));
     write_row(d, static_cast<const float*>(kept), y, count, Scaled{hn::Set(d, factor)}, streams);
@@ -170,12 +176,11 @@ struct Columns {
 // first pass keeps the maximum and the sum of the exponentials so far. It reads blocks of sqrt(length)
 // rows, so the error of the sum grows with sqrt(length). The second pass computes the exponentials
 // again, because rows at a distance of 2 KiB or more share few sets of the caches: stored exponentials
-// would be evicted before their use. The first pass prefetches rows, which the hardware prefetcher does
-// not predict.
+// would be evicted before their use. The first pass prefetches the next block of rows, because the
+// hardware prefetcher does not predict them.
 template <class T, bool kLogarithm, int kVectors, bool kStream>
 void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, kVectors, kStream> columns) {
   const D d;
-  constexpr int64_t kAhead = 8;
   const auto group_bytes = static_cast<int64_t>(kVectors * hn::Lanes(d) * sizeof(T));
   // The maximum is at least the lowest number. With -inf, the difference of two maxima could be NaN.
   V maximum[kVectors], sum[kVectors];
@@ -192,13 +197,11 @@ void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, k
       block[v] = hn::Zero(d);
     }
     for (int64_t r = begin; r < end; ++r) {
-      if (r + kAhead < length) {
-        const auto* const ahead = reinterpret_cast<const char*>(x + (r + kAhead) * stride);
-        for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(ahead + byte);
-      }
       for (int v = 0; v < kVectors; ++v) maximum[v] = hn::Max(maximum[v], columns.at(d, x + r * stride, v));
     }
     for (int64_t r = begin; r < end; ++r) {
+      const auto* const ahead = reinterpret_cast<const char*>(x + std::min(r + depth, length - 1) * stride);
+      for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(ahead + byte);
       for (int v = 0; v < kVectors; ++v)
         block[v] = hn::Add(block[v], exp_of(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v])));
     }
