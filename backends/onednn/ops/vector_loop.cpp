@@ -134,6 +134,14 @@ struct Tiling {
     }
   }
 
+  // Copies a plane with non-temporal stores and without a buffer, if its words have 4 or 8 bytes and the
+  // input is contiguous across rows. Returns false if this is not possible.
+  bool stream_transposed(const Pointers& at, const Strides& strides, int64_t count, int64_t line_count) const {
+    if (!copies || !streams || across[1] != bytes[1] || strides[0] != bytes[0] || bytes[0] < 4) return false;
+    return moves.stream_transposed[bytes[0] == 4 ? 0 : 1](at[1], strides[1], at[0], across[0] / bytes[0], count,
+                                                          line_count);
+  }
+
   int64_t widest() const { return *std::max_element(bytes.begin(), bytes.end()); }
 
   // Returns the distance between rows in the buffer of operand k, in elements.
@@ -177,9 +185,10 @@ uint32_t contiguous_across(const LoopNest<N>& nest, const std::array<int64_t, N>
   return nest.rank();
 }
 
-// Runs a nest with an operand that is contiguous along dimension d. The tiles of one plane, which
-// dimension d and the innermost dimension span, follow each other along d. Consecutive tiles
-// therefore read adjacent cache lines.
+// Runs a nest with an operand that is contiguous along dimension d, plane by plane. A plane spans
+// dimension d and the innermost dimension. Consecutive tiles of a copy follow each other along d, and
+// read adjacent cache lines. Tiles with other operands follow each other along the innermost
+// dimension, along which these operands are contiguous.
 template <std::size_t N>
 void run_transposed(const LoopNest<N>& nest, Tiling<N> each, uint32_t d) {
   const uint32_t inner = nest.rank() - 1;
@@ -187,11 +196,19 @@ void run_transposed(const LoopNest<N>& nest, Tiling<N> each, uint32_t d) {
   each.lines = width <= 2 ? kLineBytes / width : kMaxLines;
   each.across = nest.strides(d);
   nest.cut(d, 0, 1).cut(inner, 0, 1).rows([&](const auto& plane, const auto& strides, int64_t) {
-    for (int64_t i = 0; i < nest.extent(inner); i += columns) {
+    if (each.stream_transposed(plane, strides, nest.extent(inner), nest.extent(d))) return;
+    const auto tile = [&](int64_t i, int64_t l) {
+      auto at = plane;
+      for (std::size_t k = 0; k < N; ++k) at[k] += i * strides[k] + l * each.across[k];
+      each.tile(at, strides, std::min(columns, nest.extent(inner) - i), std::min(each.lines, nest.extent(d) - l));
+    };
+    if (each.copies) {
+      for (int64_t i = 0; i < nest.extent(inner); i += columns) {
+        for (int64_t l = 0; l < nest.extent(d); l += each.lines) tile(i, l);
+      }
+    } else {
       for (int64_t l = 0; l < nest.extent(d); l += each.lines) {
-        auto at = plane;
-        for (std::size_t k = 0; k < N; ++k) at[k] += i * strides[k] + l * each.across[k];
-        each.tile(at, strides, std::min(columns, nest.extent(inner) - i), std::min(each.lines, nest.extent(d) - l));
+        for (int64_t i = 0; i < nest.extent(inner); i += columns) tile(i, l);
       }
     }
   });

@@ -19,15 +19,19 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
-// The vector with which words of 1 and 2 bytes are read. It consists of blocks of 16 bytes, whose
-// number is known at compile time. Reading a whole cache line at once avoids conflicts in the
-// first-level cache, where columns at a distance of 4 KiB or more share few ways. Larger words need
-// at most 4 columns at once, so they do not conflict.
+// A vector of a cache line, or of as many blocks of 16 bytes as the target has. The number of blocks is
+// known at compile time.
 template <class Word>
-using Wide = hn::CappedTag<Word, (HWY_HAVE_SCALABLE || sizeof(Word) > 2 ? 16 : 64) / sizeof(Word)>;
+using Line = hn::CappedTag<Word, (HWY_HAVE_SCALABLE ? 16 : 64) / sizeof(Word)>;
 // A vector of one block.
 template <class Word>
 using Block = hn::CappedTag<Word, 16 / sizeof(Word)>;
+
+// The vector with which a transpose to a buffer reads columns. Words of 1 and 2 bytes are read by cache
+// lines, to avoid conflicts in the first-level cache: columns at a distance of 4 KiB or more share few
+// ways. Larger words need at most 4 columns at once, so they do not conflict.
+template <class Word>
+using Wide = std::conditional_t<sizeof(Word) <= 2, Line<Word>, Block<Word>>;
 
 // Interleaves the words of two vectors, block by block, and returns words of twice the size.
 template <class D, class V>
@@ -85,6 +89,46 @@ HWY_INLINE void transpose_part(D d, const std::byte* from, int64_t stride, hn::T
       d, columns, [&](int i, auto v) HWY_ATTR { store_blocks(d, hn::BitCast(d, v), to + i * pitch, kSide * pitch); });
 }
 
+// The number of blocks of a vector.
+template <class D>
+inline constexpr int kBlocks = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) / 16;
+
+// Exchanges block b of vector g and block g of vector b.
+template <class D, class V>
+HWY_INLINE void exchange_blocks(D d, V (&v)[kBlocks<D>]) {
+  if constexpr (kBlocks<D> == 2) {
+    const V low = hn::ConcatLowerLower(d, v[1], v[0]);
+    v[1] = hn::ConcatUpperUpper(d, v[1], v[0]);
+    v[0] = low;
+  } else if constexpr (kBlocks<D> == 4) {
+    const V low02 = hn::ConcatLowerLower(d, v[2], v[0]), low13 = hn::ConcatLowerLower(d, v[3], v[1]);
+    const V high02 = hn::ConcatUpperUpper(d, v[2], v[0]), high13 = hn::ConcatUpperUpper(d, v[3], v[1]);
+    v[0] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
+    v[1] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
+    v[2] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
+    v[3] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+  }
+}
+
+// Transposes a square whose side is a vector of D, with non-temporal stores. The words have at least 4
+// bytes, so that the square fits into the registers.
+template <class D>
+HWY_INLINE void stream_square(D d, const std::byte* from, int64_t stride, hn::TFromD<D>* to, int64_t pitch) {
+  using Word = hn::TFromD<D>;
+  constexpr int kSide = 16 / sizeof(Word);
+  hn::Vec<D> groups[kSide][kBlocks<D>];
+  for (int g = 0; g < kBlocks<D>; ++g) {
+    hn::Vec<D> columns[kSide];
+    for (int i = 0; i < kSide; ++i)
+      columns[i] = hn::LoadU(d, reinterpret_cast<const Word*>(from + (g * kSide + i) * stride));
+    transpose_blocks<kSide>(d, columns, [&](int i, auto v) HWY_ATTR { groups[i][g] = hn::BitCast(d, v); });
+  }
+  for (int i = 0; i < kSide; ++i) {
+    exchange_blocks(d, groups[i]);
+    for (int b = 0; b < kBlocks<D>; ++b) hn::Stream(groups[i][b], d, to + (b * kSide + i) * pitch);
+  }
+}
+
 template <class Word>
 void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pitch, int64_t columns, int64_t lines) {
   constexpr int64_t kSide = 16 / sizeof(Word), kLine = 64;
@@ -116,6 +160,26 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   }
 }
 
+template <class Word>
+bool stream_transposed(const std::byte* from, int64_t stride, std::byte* out, int64_t pitch, int64_t columns,
+                       int64_t lines) {
+  constexpr int64_t kLine = 64, kWords = kLine / sizeof(Word);
+  const Line<Word> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  const bool is_aligned = reinterpret_cast<intptr_t>(out) % kLine == 0 && pitch % kWords == 0;
+  if (kBlocks<Line<Word>> == 1 || !is_aligned || columns % kWords != 0 || lines % kWords != 0) return false;
+  auto* to = reinterpret_cast<Word*>(out);
+  // Reads a cache line's width of columns from beginning to end, which the hardware prefetcher predicts.
+  for (int64_t i = 0; i < columns; i += kWords) {
+    for (int64_t l = 0; l < lines; l += width) {
+      for (int64_t k = i; k < i + kWords; k += width) {
+        stream_square(d, from + k * stride + l * static_cast<int64_t>(sizeof(Word)), stride, to + l * pitch + k, pitch);
+      }
+    }
+  }
+  return true;
+}
+
 void stream(const std::byte* from, std::byte* to, int64_t bytes) {
   const hn::ScalableTag<uint8_t> d;
   const auto width = static_cast<int64_t>(hn::Lanes(d));
@@ -133,6 +197,10 @@ void stream(const std::byte* from, std::byte* to, int64_t bytes) {
 
 #else
 template <class Word>
+bool stream_transposed(const std::byte*, int64_t, std::byte*, int64_t, int64_t, int64_t) {
+  return false;
+}
+template <class Word>
 void transpose(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns, int64_t lines) {
   for (int64_t i = 0; i < columns; ++i) {
     const auto* line = reinterpret_cast<const Word*>(from + i * stride);
@@ -143,7 +211,9 @@ void stream(const std::byte* from, std::byte* to, int64_t bytes) { std::memcpy(t
 #endif
 
 MemoryMoves find_moves() {
-  return {stream, {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>}};
+  return {stream,
+          {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>},
+          {stream_transposed<uint32_t>, stream_transposed<uint64_t>}};
 }
 
 }  // namespace
