@@ -16,6 +16,7 @@ using namespace kit;
 constexpr int64_t kLine = 64;                       // bytes of a cache line
 constexpr int64_t kGrain = int64_t{1} << 15;        // number of elements that justify waking a thread
 constexpr int64_t kCachedBytes = int64_t{1} << 19;  // size of a table that stays in the second-level cache
+constexpr int64_t kMaxStripBytes = int64_t{1} << 24;
 
 // Returns `view` with the extents of `shape` and stride 0 along `axis`. The caller adds the offset
 // that the index selects along `axis`.
@@ -136,8 +137,10 @@ void gather(const Call& call) {
   const Gather<Word, Index> all{.extent = x.elements() == 0 ? 0 : x.shape[axis],
                                 .axis_stride = byte_stride(x, axis),
                                 .streams = elements * size >= kStreamedBytes};
-  // A strip pays if the table exceeds the caches, and each of its lines is read about once.
-  const bool strips = x.elements() * size > kCachedBytes && index.shape[axis] >= all.extent / 2;
+  // Strips pay if the table exceeds the second-level cache, a strip fits into the third-level cache, and
+  // each line of a strip is read about once.
+  const bool strips = nest.inner_strides()[1] == sizeof(Index) && x.elements() * size > kCachedBytes &&
+                      all.extent * kLine <= kMaxStripBytes && index.shape[axis] >= all.extent / 2;
   const int64_t strip_bytes = strips ? all.extent * kLine : 0;
   std::byte* const strip = strips ? call.scratch->get(static_cast<std::size_t>(strip_bytes * team_size())) : nullptr;
   parallel(elements, kGrain, [&](int part, int parts) noexcept {
