@@ -137,8 +137,8 @@ void gather(const Call& call) {
   const Gather<Word, Index> all{.extent = x.elements() == 0 ? 0 : x.shape[axis],
                                 .axis_stride = byte_stride(x, axis),
                                 .streams = elements * size >= kStreamedBytes};
-  // Strips pay if the table exceeds the second-level cache, a strip fits into the third-level cache, and
-  // each line of a strip is read about once.
+  // Strips pay if the table exceeds the second-level cache and a strip fits into the third-level cache.
+  // Each line of a strip must be read about once.
   const bool strips = nest.inner_strides()[1] == sizeof(Index) && x.elements() * size > kCachedBytes &&
                       all.extent * kLine <= kMaxStripBytes && index.shape[axis] >= all.extent / 2;
   const int64_t strip_bytes = strips ? all.extent * kLine : 0;

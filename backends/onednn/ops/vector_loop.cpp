@@ -21,8 +21,8 @@ using namespace kit;
 
 // Operands that are not contiguous are staged tile by tile. A tile has up to `kChunk` elements of
 // one row. If an operand is contiguous across rows, a tile has `kAlongBytes` bytes of each of several
-// adjacent rows, and spans whole cache lines of that operand: one line if elements have 1 or 2 bytes,
-// and otherwise kMaxLines rows. The shapes were the fastest of those that were measured.
+// adjacent rows. The number of rows is one cache line if elements have 1 or 2 bytes, and kMaxLines
+// otherwise. These shapes were the fastest of those that were measured.
 constexpr int64_t kChunk = 512;
 constexpr int64_t kAlongBytes = 512;
 constexpr int64_t kLineBytes = 64;

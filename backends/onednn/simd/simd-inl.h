@@ -179,8 +179,8 @@ HWY_INLINE hn::Vec512<float> scaled_by_power(D, hn::Vec512<float> x, hn::Vec512<
 }
 #endif
 
-// Returns 2^s for s in [-252, 252]. The polynomial is a minimax fit of 2^r on [-1/2, 1/2] with a
-// relative error of 0.04 u, where u = 2^-24 (Lawson's algorithm in f64, coefficients rounded to f32).
+// Returns 2^s for s in [-252, 252]. The polynomial is a minimax fit of 2^r on [-1/2, 1/2], computed by
+// Lawson's algorithm in f64. Its relative error is 0.04 u, where u = 2^-24.
 template <class D, class V>
 HWY_INLINE V exp2_of(D d, V s) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
