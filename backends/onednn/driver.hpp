@@ -10,6 +10,7 @@
 
 #include "ops/operators.hpp"
 #include "runtime/dnnl_api.hpp"
+#include "runtime/simd_level.hpp"
 #include "runtime/threads.hpp"
 
 namespace backplane::onednn {
@@ -45,6 +46,7 @@ class Driver : public kit::HostDriver {
   using Device = onednn::Device;
 
   explicit Driver(kit::Host host) : HostDriver(host, {.name = "onednn", .version = BACKPLANE_VERSION}) {
+    restrict_simd();
     cpu_kernels::add_all(kernels());
     add_operators(kernels());
   }
@@ -56,6 +58,7 @@ class Driver : public kit::HostDriver {
   }
 
   kit::Result<Device*> open(uint32_t, std::string_view options) const {
+    if (kit::Status status = check_simd(); !status.ok()) return status;
     int threads = available_threads();
     if (const char* given = std::getenv(kThreadsVariable); given != nullptr) {
       if (kit::Status status = read_threads(kThreadsVariable, given, BP_UNAVAILABLE, threads); !status.ok())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unary and binary operators, compare, select, gelu, silu and sigmoid.
+// Unary and binary operators, compare, select, gelu, silu, sigmoid and pow.
 #include "simd/elementwise.hpp"
 
 #include <backplane/kit/types.hpp>
@@ -59,6 +59,7 @@ void add_elementwise(Kernels& kernels) {
     kernels.add(BP_OP_GELU, dtype, {.run = run_vectorised<2>, .prepare = prepare_gelu});
     add(BP_OP_SILU, BP_ACTIVATION_SILU);
     add(BP_OP_SIGMOID, BP_ACTIVATION_SIGMOID);
+    kernels.add(BP_OP_POW, dtype, {.run = run_vectorised<3>, .state = vector_plan(pow_kernel(dtype), kCostlyGrain)});
   }
 }
 

@@ -11,10 +11,13 @@ namespace backplane::onednn {
 // cpu_kernels, some of which this function replaces.
 void add_operators(kit::Kernels& kernels);
 
-void add_elementwise(kit::Kernels& kernels);  // unary, binary, compare, select, gelu, silu, sigmoid
+void add_elementwise(kit::Kernels& kernels);  // unary, binary, compare, select, gelu, silu, sigmoid, pow
 void add_cast(kit::Kernels& kernels);
-void add_copy(kit::Kernels& kernels);    // fill, copy
-void add_reduce(kit::Kernels& kernels);  // reduce_sum, reduce_max, reduce_min
+void add_copy(kit::Kernels& kernels);        // fill, copy
+void add_index(kit::Kernels& kernels);       // gather
+void add_reduce(kit::Kernels& kernels);      // reduce_sum, reduce_max, reduce_min
+void add_reduce_arg(kit::Kernels& kernels);  // argmax, argmin
+void add_scan(kit::Kernels& kernels);        // cumsum
 void add_matmul(kit::Kernels& kernels);
 void add_matmul_linear(kit::Kernels& kernels);  // linear
 void add_softmax(kit::Kernels& kernels);        // softmax, log_softmax
@@ -25,7 +28,10 @@ void add_conv(kit::Kernels& kernels);  // conv, conv_transpose, conv_bwd_input, 
 void add_pool(kit::Kernels& kernels);  // max_pool, avg_pool
 void add_attention(kit::Kernels& kernels);
 void add_rope(kit::Kernels& kernels);
+void add_quantize(kit::Kernels& kernels);         // quantize, dequantize
 void add_quantize_matmul(kit::Kernels& kernels);  // quantized_matmul
+void add_loss(kit::Kernels& kernels);             // cross_entropy
+void add_topk(kit::Kernels& kernels);
 void add_optimizer_adamw(kit::Kernels& kernels);  // adamw
 
 }  // namespace backplane::onednn

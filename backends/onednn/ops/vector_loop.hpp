@@ -17,8 +17,9 @@ struct VectorPlan {
 // Numbers of elements that take about 0.1 ms, for cheap and for costly kernels.
 inline constexpr int64_t kCheapGrain = int64_t{1} << 18, kCostlyGrain = int64_t{1} << 16;
 
-// Outputs of at least this many bytes are written with non-temporal stores, because they would not
-// stay in the caches.
+// Cheap kernels write outputs of at least this many bytes with non-temporal stores, because these
+// outputs would not stay in the caches. Costly kernels use plain stores, which overlap with
+// arithmetic and were measured to be faster.
 inline constexpr int64_t kStreamedBytes = 32 << 20;
 // Makes this thread's non-temporal stores visible to other threads.
 void fence_stores();
@@ -36,6 +37,13 @@ void run_vectorised(const kit::Call& call);
 extern template void run_vectorised<2>(const kit::Call&);
 extern template void run_vectorised<3>(const kit::Call&);
 extern template void run_vectorised<4>(const kit::Call&);
+
+// Runs a plan on views of the same shape: the output, then the inputs. A view may have other extents
+// and strides than the call's operand.
+template <std::size_t N>
+void run_views(const VectorPlan& plan, const std::array<kit::View, N>& views);
+extern template void run_views<3>(const VectorPlan&, const std::array<kit::View, 3>&);
+extern template void run_views<4>(const VectorPlan&, const std::array<kit::View, 4>&);
 
 // Computes to = f(from) on dense memory, as the epilogue of a contraction. If `from` and `to` are
 // the same memory, `from` has the dtype of `to`. Otherwise `from` is f32.

@@ -43,7 +43,7 @@ BACKPLANE_UNARY(BP_OP_BITNOT, BitNot, hn::Not(x))
 BACKPLANE_UNARY(BP_ACTIVATION_RELU, Relu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x))
 BACKPLANE_UNARY(BP_ACTIVATION_GELU_ERF, GeluErf, gelu_erf_of(d, x))
 BACKPLANE_UNARY(BP_ACTIVATION_GELU_TANH, GeluTanh, gelu_tanh_of(d, x))
-BACKPLANE_UNARY(BP_ACTIVATION_SILU, Silu, hn::Mul(x, sigmoid_of(d, x)))
+BACKPLANE_UNARY(BP_ACTIVATION_SILU, Silu, silu_of(d, x))
 BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, Sigmoid, sigmoid_of(d, x))
 #undef BACKPLANE_UNARY
 

@@ -19,80 +19,122 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
-// A vector of 128 bits. A square has as many lines as this vector has words. Interleaving pairs of
-// lines, and then pairs of the results, transposes a square.
+// A vector of a cache line, or of as many blocks of 16 bytes as the target has. The number of blocks is
+// known at compile time.
 template <class Word>
-using Square = hn::CappedTag<Word, 16 / sizeof(Word)>;
+using Line = hn::CappedTag<Word, (HWY_HAVE_SCALABLE ? 16 : 64) / sizeof(Word)>;
+// A vector of one block.
+template <class Word>
+using Block = hn::CappedTag<Word, 16 / sizeof(Word)>;
 
-template <class To, class From, class V>
-HWY_INLINE hn::Vec<To> lower(To to, From from, V a, V b) {
-  return hn::BitCast(to, hn::InterleaveLower(from, a, b));
-}
-template <class To, class From, class V>
-HWY_INLINE hn::Vec<To> upper(To to, From from, V a, V b) {
-  return hn::BitCast(to, hn::InterleaveUpper(from, a, b));
-}
+// The vector with which a transpose to a buffer reads columns. Words of 1 and 2 bytes are read by cache
+// lines, to avoid conflicts in the first-level cache: columns at a distance of 4 KiB or more share few
+// ways. Larger words need at most 4 columns at once, so they do not conflict.
+template <class Word>
+using Wide = std::conditional_t<sizeof(Word) <= 2, Line<Word>, Block<Word>>;
 
-template <class D, class D4, class D8, class V>
-HWY_INLINE void store_four(D d, D4 d4, D8 d8, V a, V b, V c, V e, hn::TFromD<D>* to, int64_t pitch) {
-  const auto low01 = lower(d8, d4, a, b), low23 = lower(d8, d4, c, e);
-  const auto high01 = upper(d8, d4, a, b), high23 = upper(d8, d4, c, e);
-  hn::StoreU(lower(d, d8, low01, low23), d, to);
-  hn::StoreU(upper(d, d8, low01, low23), d, to + pitch);
-  hn::StoreU(lower(d, d8, high01, high23), d, to + 2 * pitch);
-  hn::StoreU(upper(d, d8, high01, high23), d, to + 3 * pitch);
-}
-
-HWY_INLINE void square(const std::byte* from, int64_t stride, uint64_t* to, int64_t pitch) {
-  const Square<uint64_t> d;
-  const auto a = hn::LoadU(d, reinterpret_cast<const uint64_t*>(from)),
-             b = hn::LoadU(d, reinterpret_cast<const uint64_t*>(from + stride));
-  hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + pitch);
-}
-HWY_INLINE void square(const std::byte* from, int64_t stride, uint32_t* to, int64_t pitch) {
-  const Square<uint32_t> d;
-  const Square<uint64_t> d8;
-  const auto line = [&](int64_t i)
-                        HWY_ATTR { return hn::LoadU(d, reinterpret_cast<const uint32_t*>(from + i * stride)); };
-  store_four(d, d, d8, line(0), line(1), line(2), line(3), to, pitch);
-}
-// Stores a square of eight lines. Each element of `pairs` interleaves the words of two lines.
+// Interleaves the words of two vectors, block by block, and returns words of twice the size.
 template <class D, class V>
-HWY_INLINE void store_eight(D d, const V (&pairs)[8], hn::TFromD<D>* to, int64_t pitch) {
-  const Square<uint16_t> d2;
-  const Square<uint32_t> d4;
-  const Square<uint64_t> d8;
-  const auto low = [&](int i) HWY_ATTR { return lower(d4, d2, pairs[i], pairs[i + 1]); };
-  const auto high = [&](int i) HWY_ATTR { return upper(d4, d2, pairs[i], pairs[i + 1]); };
-  store_four(d, d4, d8, low(0), low(2), low(4), low(6), to, pitch);
-  store_four(d, d4, d8, high(0), high(2), high(4), high(6), to + 4 * pitch, pitch);
+HWY_INLINE auto low_pairs(D d, V a, V b) {
+  return hn::BitCast(hn::RepartitionToWide<D>(), hn::InterleaveLower(d, a, b));
 }
-HWY_INLINE void square(const std::byte* from, int64_t stride, uint16_t* to, int64_t pitch) {
-  const Square<uint16_t> d;
-  hn::Vec<Square<uint16_t>> lines[8];
-  for (int64_t i = 0; i < 8; ++i) lines[i] = hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + i * stride));
-  store_eight(d, lines, to, pitch);
+template <class D, class V>
+HWY_INLINE auto high_pairs(D d, V a, V b) {
+  return hn::BitCast(hn::RepartitionToWide<D>(), hn::InterleaveUpper(d, a, b));
 }
-// Transposes 16 lines of 16 bytes. Interleaves pairs of lines, then continues with words of 16
-// bits.
-HWY_INLINE void square(const std::byte* from, int64_t stride, uint8_t* to, int64_t pitch) {
-  const Square<uint8_t> d;
-  const Square<uint16_t> d2;
-  hn::Vec<Square<uint16_t>> low[8], high[8];
-  for (int64_t i = 0; i < 8; ++i) {
-    const auto a = hn::LoadU(d, reinterpret_cast<const uint8_t*>(from + 2 * i * stride)),
-               b = hn::LoadU(d, reinterpret_cast<const uint8_t*>(from + (2 * i + 1) * stride));
-    low[i] = lower(d2, d, a, b);
-    high[i] = upper(d2, d, a, b);
+
+// Stores each block of `v` at another address. The distance between the addresses is `step` words.
+template <class D, class V>
+HWY_INLINE void store_blocks(D d, V v, hn::TFromD<D>* to, int64_t step) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) <= 16) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Half<D> half;
+    constexpr auto kBlocks = static_cast<int64_t>(hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) / 32);
+    store_blocks(half, hn::LowerHalf(half, v), to, step);
+    store_blocks(half, hn::UpperHalf(half, v), to + kBlocks * step, step);
   }
-  store_eight(d, low, to, pitch);
-  store_eight(d, high, to + 8 * pitch, pitch);
+}
+
+// Transposes the words of each block of kCount vectors. A block has kCount groups of words, which
+// belong together because earlier calls interleaved them. `out(i, v)` receives vector i of the
+// result.
+template <int kCount, class D, class V, class Out>
+HWY_INLINE void transpose_blocks(D d, const V (&lines)[kCount], const Out& out) {
+  if constexpr (kCount == 2) {
+    out(0, hn::InterleaveLower(d, lines[0], lines[1]));
+    out(1, hn::InterleaveUpper(d, lines[0], lines[1]));
+  } else {
+    using Pair = decltype(low_pairs(d, lines[0], lines[0]));
+    constexpr int kHalf = kCount / 2;
+    Pair low[kHalf], high[kHalf];
+    for (int i = 0; i < kHalf; ++i) {
+      low[i] = low_pairs(d, lines[2 * i], lines[2 * i + 1]);
+      high[i] = high_pairs(d, lines[2 * i], lines[2 * i + 1]);
+    }
+    const hn::RepartitionToWide<D> pairs;
+    transpose_blocks<kHalf>(pairs, low, out);
+    transpose_blocks<kHalf>(pairs, high, [&](int i, auto v) HWY_ATTR { out(kHalf + i, v); });
+  }
+}
+
+// Transposes as many columns as a block has words, and as many lines as a vector of D has words.
+template <class D>
+HWY_INLINE void transpose_part(D d, const std::byte* from, int64_t stride, hn::TFromD<D>* to, int64_t pitch) {
+  using Word = hn::TFromD<D>;
+  constexpr int kSide = 16 / sizeof(Word);
+  hn::Vec<D> columns[kSide];
+  for (int i = 0; i < kSide; ++i) columns[i] = hn::LoadU(d, reinterpret_cast<const Word*>(from + i * stride));
+  transpose_blocks<kSide>(
+      d, columns, [&](int i, auto v) HWY_ATTR { store_blocks(d, hn::BitCast(d, v), to + i * pitch, kSide * pitch); });
+}
+
+// The number of blocks of a vector.
+template <class D>
+inline constexpr int kBlocks = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) / 16;
+
+// Exchanges block b of vector g and block g of vector b.
+template <class D, class V>
+HWY_INLINE void exchange_blocks(D d, V (&v)[kBlocks<D>]) {
+  if constexpr (kBlocks<D> == 2) {
+    const V low = hn::ConcatLowerLower(d, v[1], v[0]);
+    v[1] = hn::ConcatUpperUpper(d, v[1], v[0]);
+    v[0] = low;
+  } else if constexpr (kBlocks<D> == 4) {
+    const V low02 = hn::ConcatLowerLower(d, v[2], v[0]), low13 = hn::ConcatLowerLower(d, v[3], v[1]);
+    const V high02 = hn::ConcatUpperUpper(d, v[2], v[0]), high13 = hn::ConcatUpperUpper(d, v[3], v[1]);
+    v[0] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
+    v[1] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
+    v[2] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
+    v[3] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+  }
+}
+
+// Transposes a square whose side is a vector of D, with non-temporal stores. The words have at least 4
+// bytes, so that the square fits into the registers.
+template <class D>
+HWY_INLINE void stream_square(D d, const std::byte* from, int64_t stride, hn::TFromD<D>* to, int64_t pitch) {
+  using Word = hn::TFromD<D>;
+  constexpr int kSide = 16 / sizeof(Word);
+  hn::Vec<D> groups[kSide][kBlocks<D>];
+  for (int g = 0; g < kBlocks<D>; ++g) {
+    hn::Vec<D> columns[kSide];
+    for (int i = 0; i < kSide; ++i)
+      columns[i] = hn::LoadU(d, reinterpret_cast<const Word*>(from + (g * kSide + i) * stride));
+    transpose_blocks<kSide>(d, columns, [&](int i, auto v) HWY_ATTR { groups[i][g] = hn::BitCast(d, v); });
+  }
+  for (int i = 0; i < kSide; ++i) {
+    exchange_blocks(d, groups[i]);
+    for (int b = 0; b < kBlocks<D>; ++b) hn::Stream(groups[i][b], d, to + (b * kSide + i) * pitch);
+  }
 }
 
 template <class Word>
 void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pitch, int64_t columns, int64_t lines) {
   constexpr int64_t kSide = 16 / sizeof(Word), kLine = 64;
+  const Wide<Word> wide;
+  const Block<Word> block;
+  const auto width = static_cast<int64_t>(hn::Lanes(wide));
   auto* to = reinterpret_cast<Word*>(out);
   const auto one = [&](int64_t column, int64_t line) {
     to[line * pitch + column] = reinterpret_cast<const Word*>(from + column * stride)[line];
@@ -105,10 +147,10 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
       for (int64_t byte = 0; byte < lines * static_cast<int64_t>(sizeof(Word)); byte += kLine)
         hwy::Prefetch(from + ahead * stride + byte);
     }
+    const auto at = [&](int64_t l) { return from + i * stride + l * static_cast<int64_t>(sizeof(Word)); };
     int64_t l = 0;
-    for (; l + kSide <= lines; l += kSide) {
-      square(from + i * stride + l * static_cast<int64_t>(sizeof(Word)), stride, to + l * pitch + i, pitch);
-    }
+    for (; l + width <= lines; l += width) transpose_part(wide, at(l), stride, to + l * pitch + i, pitch);
+    for (; l + kSide <= lines; l += kSide) transpose_part(block, at(l), stride, to + l * pitch + i, pitch);
     for (; l < lines; ++l) {
       for (int64_t k = i; k < i + kSide; ++k) one(k, l);
     }
@@ -116,6 +158,26 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   for (; i < columns; ++i) {
     for (int64_t l = 0; l < lines; ++l) one(i, l);
   }
+}
+
+template <class Word>
+bool stream_transposed(const std::byte* from, int64_t stride, std::byte* out, int64_t pitch, int64_t columns,
+                       int64_t lines) {
+  constexpr int64_t kLine = 64, kWords = kLine / sizeof(Word);
+  const Line<Word> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  const bool is_aligned = reinterpret_cast<intptr_t>(out) % kLine == 0 && pitch % kWords == 0;
+  if (kBlocks<Line<Word>> == 1 || !is_aligned || columns % kWords != 0 || lines % kWords != 0) return false;
+  auto* to = reinterpret_cast<Word*>(out);
+  // Reads a cache line's width of columns from beginning to end, which the hardware prefetcher predicts.
+  for (int64_t i = 0; i < columns; i += kWords) {
+    for (int64_t l = 0; l < lines; l += width) {
+      for (int64_t k = i; k < i + kWords; k += width) {
+        stream_square(d, from + k * stride + l * static_cast<int64_t>(sizeof(Word)), stride, to + l * pitch + k, pitch);
+      }
+    }
+  }
+  return true;
 }
 
 void stream(const std::byte* from, std::byte* to, int64_t bytes) {
@@ -135,6 +197,10 @@ void stream(const std::byte* from, std::byte* to, int64_t bytes) {
 
 #else
 template <class Word>
+bool stream_transposed(const std::byte*, int64_t, std::byte*, int64_t, int64_t, int64_t) {
+  return false;
+}
+template <class Word>
 void transpose(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns, int64_t lines) {
   for (int64_t i = 0; i < columns; ++i) {
     const auto* line = reinterpret_cast<const Word*>(from + i * stride);
@@ -145,7 +211,9 @@ void stream(const std::byte* from, std::byte* to, int64_t bytes) { std::memcpy(t
 #endif
 
 MemoryMoves find_moves() {
-  return {stream, {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>}};
+  return {stream,
+          {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>},
+          {stream_transposed<uint32_t>, stream_transposed<uint64_t>}};
 }
 
 }  // namespace

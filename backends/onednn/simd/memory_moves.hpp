@@ -16,6 +16,11 @@ struct MemoryMoves {
   // word's size in bytes.
   void (*transpose[4])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
                        int64_t lines);
+  // Like transpose, but with non-temporal stores, for words of 4 and of 8 bytes. Does nothing and
+  // returns false if the target has no suitable vectors, or if the output does not consist of whole
+  // cache lines.
+  bool (*stream_transposed[2])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
+                               int64_t lines);
 };
 
 // Returns the functions that are compiled for this processor.

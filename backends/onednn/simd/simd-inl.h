@@ -78,10 +78,27 @@ HWY_INLINE hn::Vec<D> load(D d, const bf16* from) {
   const hn::Rebind<uint16_t, D> narrow;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(narrow, &from->bits))));
 }
+// Highway's conversions of f16 use instructions from AVX2 on. On older x86 targets, they truncate, and
+// convert neither NaN nor infinities.
+inline constexpr bool kConvertsHalf = !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX2;
+
 template <class D>
 HWY_INLINE hn::Vec<D> load(D d, const f16* from) {
-  const hn::Rebind<hwy::float16_t, D> narrow;
-  return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+  if constexpr (kConvertsHalf) {
+    const hn::Rebind<hwy::float16_t, D> narrow;
+    return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+  } else {
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint16_t, D> narrow;
+    const auto bits = hn::PromoteTo(du, hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from)));
+    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFF)), sign = hn::ShiftLeft<16>(hn::Xor(bits, magnitude));
+    // The product with 2^112 corrects the exponent, and normalises subnormals.
+    const auto number =
+        hn::Mul(hn::BitCast(d, hn::ShiftLeft<13>(magnitude)), hn::Set(d, 5192296858534827628530496329220096.0f));
+    const auto special = hn::Gt(magnitude, hn::Set(du, 0x7BFF));
+    const auto exponent = hn::IfThenElseZero(special, hn::Set(du, 0x7F800000));
+    return hn::BitCast(d, hn::Or(hn::Or(hn::BitCast(du, number), exponent), sign));
+  }
 }
 
 template <class D, class T>
@@ -106,17 +123,98 @@ HWY_INLINE void store(D, hn::Vec<D> value, bf16* to) {
   hn::StoreU(hn::TruncateTo(narrow, hn::IfThenElse(is_nan, quiet, rounded)), narrow, &to->bits);
 }
 template <class D>
-HWY_INLINE void store(D, hn::Vec<D> value, f16* to) {
-  const hn::Rebind<hwy::float16_t, D> narrow;
-  hn::StoreU(hn::DemoteTo(narrow, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
+HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> value, f16* to) {
+  if constexpr (kConvertsHalf) {
+    const hn::Rebind<hwy::float16_t, D> narrow;
+    hn::StoreU(hn::DemoteTo(narrow, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
+  } else {
+    // Rounds to nearest even in integer arithmetic. The sum with 0.5 rounds subnormals.
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint16_t, D> narrow;
+    const auto size = hn::Abs(value);
+    const auto bits = hn::BitCast(du, size);
+    const auto sign = hn::ShiftRight<16>(hn::Xor(hn::BitCast(du, value), bits));
+    const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
+    const auto normal = hn::ShiftRight<13>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0xC8000FFF))));
+    const auto half = hn::Set(d, 0.5f);
+    const auto subnormal = hn::Sub(hn::BitCast(du, hn::Add(size, half)), hn::BitCast(du, half));
+    const auto is_small = hn::RebindMask(du, hn::Lt(size, hn::Set(d, 6.103515625e-5f)));
+    const auto is_large = hn::RebindMask(du, hn::Ge(size, hn::Set(d, 65536.0f)));
+    const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
+    auto result = hn::IfThenElse(is_small, subnormal, normal);
+    result = hn::IfThenElse(is_large, hn::Set(du, 0x7C00), result);
+    result = hn::IfThenElse(is_nan, hn::Set(du, 0x7E00), result);
+    hn::StoreU(hn::TruncateTo(narrow, hn::Or(result, sign)), narrow, reinterpret_cast<uint16_t*>(to));
+  }
 }
 
 // ---- Elementary functions of f32, with the required results for NaN, zeros and infinities
 
+// Limits x to [low, high]. NaN remains NaN: the minimum and maximum of x86 return their second
+// operand if either operand is NaN, and those of Arm return NaN.
+template <class D, class V>
+HWY_INLINE V at_most(D d, V x, float high) {
+  const V result = hn::Min(hn::Set(d, high), x);
+  return HWY_ARCH_X86 || HWY_ARCH_ARM ? result : hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+template <class D, class V>
+HWY_INLINE V at_least(D d, V x, float low) {
+  const V result = hn::Max(hn::Set(d, low), x);
+  return HWY_ARCH_X86 || HWY_ARCH_ARM ? result : hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+
+// Returns x 2^q for a whole number q, and rounds once. |q| is at most 252, and x is in [0.5, 2].
+template <class D, class V>
+HWY_INLINE V scaled_by_power(D d, V x, V q) {
+  // Two factors, because 2^q may exceed the range of normal numbers.
+  const hn::RebindToSigned<D> di;
+  const auto exponent = hn::ConvertTo(di, q), half = hn::ShiftRight<1>(exponent), bias = hn::Set(di, 127);
+  const auto power = [&](auto k) HWY_ATTR { return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(k, bias))); };
+  return hn::Mul(hn::Mul(x, power(half)), power(hn::Sub(exponent, half)));
+}
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+template <class D>
+HWY_INLINE hn::Vec512<float> scaled_by_power(D, hn::Vec512<float> x, hn::Vec512<float> q) {
+  return hn::Vec512<float>{_mm512_scalef_ps(x.raw, q.raw)};
+}
+#endif
+
+// Returns 2^s for s in [-252, 252]. The polynomial is a minimax fit of 2^r on [-1/2, 1/2], computed by
+// Lawson's algorithm in f64. Its relative error is 0.04 u, where u = 2^-24.
+template <class D, class V>
+HWY_INLINE V exp2_of(D d, V s) {
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V q = hn::Round(s), r = hn::Sub(s, q);
+  V p = hn::MulAdd(c(1.5353362e-4f), r, c(1.3398875e-3f));
+  p = hn::MulAdd(p, r, c(9.618437e-3f));
+  p = hn::MulAdd(p, r, c(5.5503324e-2f));
+  p = hn::MulAdd(p, r, c(2.4022648e-1f));
+  p = hn::MulAdd(p, r, c(6.931472e-1f));
+  p = hn::MulAdd(p, r, c(1.0f));
+  return scaled_by_power(d, p, q);
+}
+
+// Returns e^x, without a limit of the range: |x| is at most 174. The reduction and the polynomial
+// are those of N. Juffa's expf, whose error is below 1 ULP with fused multiply-add. The product of
+// q and the first part of ln 2 is exact.
+template <class D, class V>
+HWY_INLINE V exp_in_range(D d, V x) {
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V q = hn::Round(hn::Mul(x, c(1.44269502f)));
+  const V r = hn::NegMulAdd(q, c(1.42860677e-6f), hn::NegMulAdd(q, c(6.93145752e-1f), x));
+  V p = hn::MulAdd(c(1.37805939e-3f), r, c(8.37312452e-3f));
+  p = hn::MulAdd(p, r, c(4.16695364e-2f));
+  p = hn::MulAdd(p, r, c(1.66664720e-1f));
+  p = hn::MulAdd(p, r, c(4.99999851e-1f));
+  p = hn::MulAdd(p, r, c(1.0f));
+  p = hn::MulAdd(p, r, c(1.0f));
+  return scaled_by_power(d, p, q);
+}
+
+// e^104 is infinite in f32, and e^-104 is 0.
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
-  const V result = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));  // e^104 is infinite in f32
-  return hn::IfThenElse(hn::IsNaN(x), x, result);
+  return exp_in_range(d, at_least(d, at_most(d, x, 104.0f), -104.0f));
 }
 
 template <class D, class V>
@@ -128,19 +226,30 @@ HWY_INLINE V log_of(D d, V x) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, zero)), hn::NaN(d), result);
 }
 
-// tanh(x) rounds to 1 in f32 if x is at least 9.02, so clamping the argument changes no result.
+// tanh |x| is 1 - 2 / (e^2|x| + 1) from |x| = 0.55 on. Below, it is an odd polynomial, because the
+// difference would cancel. The polynomial is a minimax fit with an error of 0.7 u, where u = 2^-24
+// (Lawson's algorithm in f64, coefficients rounded to f32). tanh(x) rounds to 1 if x is at least
+// 9.02, so the limit changes no result.
 template <class D, class V>
 HWY_INLINE V tanh_of(D d, V x) {
-  const V limited = hn::Max(hn::Min(x, hn::Set(d, 10.0f)), hn::Set(d, -10.0f));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, limited));
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V t = at_most(d, hn::Abs(x), 10.0f), s = hn::Mul(t, t);
+  const V e = exp2_of(d, hn::Mul(t, c(2.88539008f)));
+  const V far = hn::Sub(c(1.0f), hn::Div(c(2.0f), hn::Add(e, c(1.0f))));
+  V near = hn::MulAdd(c(1.6437365e-2f), s, c(-5.2671704e-2f));
+  near = hn::MulAdd(near, s, c(1.3320723e-1f));
+  near = hn::MulAdd(near, s, c(-3.3332947e-1f));
+  near = hn::MulAdd(hn::Mul(near, s), t, t);
+  return hn::CopySign(hn::IfThenElse(hn::Lt(t, c(0.55f)), near, far), x);
 }
 
 // erf by two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The error
-// is below 1 ULP with fused multiply-add.
+// is below 1 ULP with fused multiply-add. erf(x) rounds to 1 if x is at least 3.92, so the limit
+// changes no result.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
-  const V t = hn::Abs(x), s = hn::Mul(x, x);
+  const V t = at_most(d, hn::Abs(x), 4.0f), s = hn::Mul(t, t);
   V far = hn::MulAdd(c(-1.72853470e-5f), t, c(3.83197126e-4f));
   const V upper = hn::MulAdd(c(-3.88396438e-3f), t, c(2.42546219e-2f));
   far = hn::MulAdd(far, s, upper);
@@ -148,8 +257,7 @@ HWY_INLINE V erf_of(D d, V x) {
   far = hn::MulAdd(far, t, c(-6.34846687e-1f));
   far = hn::MulAdd(far, t, c(-1.28717512e-1f));
   far = hn::MulAdd(far, t, hn::Neg(t));
-  far = hn::CopySign(hn::Sub(c(1.0f), hn::Exp(d, far)), x);
-  far = hn::IfThenElse(hn::Gt(t, c(4.0f)), hn::CopySign(c(1.0f), x), far);
+  far = hn::CopySign(hn::Sub(c(1.0f), exp_in_range(d, far)), x);
   V near = c(-5.96761703e-4f);
   near = hn::MulAdd(near, s, c(4.99119423e-3f));
   near = hn::MulAdd(near, s, c(-2.67681349e-2f));
@@ -157,7 +265,7 @@ HWY_INLINE V erf_of(D d, V x) {
   near = hn::MulAdd(near, s, c(-3.76125336e-1f));
   near = hn::MulAdd(near, s, c(1.28379166e-1f));
   near = hn::MulAdd(near, x, x);
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(t, c(0.927734375f)), far, near));
+  return hn::IfThenElse(hn::Lt(t, c(0.927734375f)), near, far);
 }
 
 // Highway's sine and cosine are accurate only for arguments up to 39000. If a vector contains a
@@ -192,33 +300,37 @@ HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
 }
-// Computes x * erfc(-x / sqrt(2)) / 2. The form with 1 + erf would cancel for negative x. The tail
-// for z = |x| / sqrt(2) is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical
-// Recipes, erfcc).
+template <class D, class V>
+HWY_INLINE V silu_of(D d, V x) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_of(d, hn::Neg(x))));
+}
+// Computes max(x, 0) - |x| h, where h = erfc(|x| / sqrt(2)) / 2. The form x (1 + erf) / 2 would
+// cancel for negative x. h is e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.35 |x|). P is a minimax fit
+// (Lawson's algorithm in f64) with the bound of gelu as weight, of which its error is 0.17. h is 0
+// from |x| = 15 on, so the limit changes no result.
 template <class D, class V>
 HWY_INLINE V gelu_erf_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
-  const V t = hn::Div(c(1.0f), hn::MulAdd(hn::Abs(x), c(0.35355339f), c(1.0f)));
-  V p = hn::MulAdd(c(0.17087277f), t, c(-0.82215223f));
-  p = hn::MulAdd(p, t, c(1.48851587f));
-  p = hn::MulAdd(p, t, c(-1.13520398f));
-  p = hn::MulAdd(p, t, c(0.27886807f));
-  p = hn::MulAdd(p, t, c(-0.18628806f));
-  p = hn::MulAdd(p, t, c(0.09678418f));
-  p = hn::MulAdd(p, t, c(0.37409196f));
-  p = hn::MulAdd(p, t, c(1.00002368f));
-  p = hn::MulAdd(p, t, c(-1.26551223f));
-  const V power = hn::NegMulAdd(hn::Mul(x, c(0.5f)), x, p);
-  const V tail = hn::Mul(hn::Mul(c(0.5f), t), exp_of(d, power));
-  return hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(c(1.0f), tail)));
+  const V a = at_most(d, hn::Abs(x), 15.0f);
+  const V t = hn::Div(c(1.0f), hn::MulAdd(a, c(0.35f), c(1.0f)));
+  V p = hn::MulAdd(c(0.04581785f), t, c(-0.189248f));
+  p = hn::MulAdd(p, t, c(0.21878967f));
+  p = hn::MulAdd(p, t, c(0.002691347f));
+  p = hn::MulAdd(p, t, c(0.14581282f));
+  p = hn::MulAdd(p, t, c(0.13631602f));
+  p = hn::MulAdd(p, t, c(0.13982022f));
+  const V e = exp2_of(d, hn::Mul(hn::Mul(a, c(-0.72134752f)), a));
+  return hn::NegMulAdd(a, hn::Mul(hn::Mul(p, t), e), hn::Max(x, hn::Zero(d)));
 }
 // Computes x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The equal form
-// x * (1 + tanh v) / 2 would cancel for negative x.
+// x * (1 + tanh v) / 2 would cancel for negative x. The constants contain the factor log2(e). The
+// power is limited so that the quotient is 0 or x for large |x|.
 template <class D, class V>
 HWY_INLINE V gelu_tanh_of(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, -0.071354816f), hn::Set(d, -1.59576912f));
-  return hn::Div(x, hn::Add(one, exp_of(d, hn::Mul(x, cubic))));
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V cubic = hn::MulAdd(hn::Mul(x, x), c(-0.10294324f), c(-2.3022082f));
+  const V power = at_least(d, at_most(d, hn::Mul(x, cubic), 150.0f), -150.0f);
+  return hn::Div(x, hn::Add(c(1.0f), exp2_of(d, power)));
 }
 
 // ---- Elementwise loops over contiguous elements

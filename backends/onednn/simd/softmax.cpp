@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators softmax and log_softmax along a contiguous row.
+// The operators softmax and log_softmax along a contiguous row, and along contiguous columns.
+#include <hwy/cache_control.h>
+
+#include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <limits>
 
 #include "simd/softmax.hpp"
@@ -37,15 +41,39 @@ float maximum_of(D d, const T* x, int64_t count) {
   return maximum;
 }
 
+// Returns the maximum of the elements that are not NaN, or any element if a NaN follows. A NaN needs
+// no care here, because it makes the sum of the exponentials NaN.
+template <class T>
+float greatest_of(D d, const T* x, int64_t count) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V a = hn::Set(d, kLowest), b = a, c = a, e = a;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    a = hn::Max(a, load(d, x + i));
+    b = hn::Max(b, load(d, x + i + lanes));
+    c = hn::Max(c, load(d, x + i + 2 * lanes));
+    e = hn::Max(e, load(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= count; i += lanes) a = hn::Max(a, load(d, x + i));
+  if (i < count) a = hn::Max(a, load_part(d, x + i, count - i, kLowest));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
+}
+
 // A step for each_vector. It sums e^(x - maximum). If kKeep is set, the exponentials are stored in
-// y.
-template <class T, bool kKeep>
+// y. If kAhead is not 0, the step prefetches as many bytes per element of `next`, so that reading the
+// next row overlaps with arithmetic.
+template <class T, bool kKeep, int kAhead = 0>
 struct Exponentials {
   T* y;
   int64_t count;
   V maximum;
   Total total;
+  const void* next = nullptr;
   HWY_INLINE void operator()(D d, V x, [[maybe_unused]] int64_t i) {
+    constexpr int kNoWrite = 0, kSecondLevel = 2;
+    if constexpr (kAhead != 0)
+      __builtin_prefetch(static_cast<const std::byte*>(next) + i * kAhead, kNoWrite, kSecondLevel);
     const V e = exp_of(d, hn::Sub(x, maximum));
     total.add(d, e);
     if constexpr (kKeep) store_at(d, e, y, i, count);
@@ -68,30 +96,153 @@ struct LogSoftmax {
   HWY_INLINE V operator()(D, V x, int64_t) const { return hn::Sub(hn::Sub(x, maximum), log_sum); }
 };
 
+template <class T>
+double total(const void* from, int64_t count, float& maximum) {
+  const D d;
+  const auto* x = static_cast<const T*>(from);
+  maximum = greatest_of(d, x, count);
+  Exponentials<T, false, sizeof(T)> exponentials{nullptr, count, hn::Set(d, maximum), Total(d), x + count};
+  each_vector(d, x, count, -std::numeric_limits<float>::infinity(), exponentials);
+  return exponentials.total.get(d);
+}
+template <class T>
+void scaled(const void* from, void* to, int64_t count, float maximum, float factor) {
+  const D d;
+  Write<T, ScaledExponential> write{static_cast<T*>(to), count, {hn::Set(d, maximum), hn::Set(d, factor)}};
+  each_vector(d, static_cast<const T*>(from), count, -std::numeric_limits<float>::infinity(), write);
+}
+
+// Sets y[i] = value(from[i]). If `streams` is set and the row consists of whole cache lines of f32, the
+// function uses non-temporal stores.
+template <class From, class T, class F>
+void write_row(D d, const From* from, T* y, int64_t count, F value, bool streams) {
+  constexpr int64_t kLine = 64;
+  if constexpr (std::same_as<T, float>) {
+    const bool whole_lines =
+        reinterpret_cast<intptr_t>(y) % kLine == 0 && count * static_cast<int64_t>(sizeof(float)) % kLine == 0;
+    if (streams && whole_lines) {
+      for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d)))
+        hn::Stream(value(d, load(d, from + i), i), d, y + i);
+      return;
+    }
+  }
+  Write<T, F> write{y, count, value};
+  each_vector(d, from, count, 0.0f, write);
+}
+
+// The exponentials of a row of up to kKept elements stay in the first-level cache. For longer rows, the
+// last pass computes the exponentials again.
 template <class T, bool kLogarithm>
-void softmax(const void* from, void* to, int64_t count) {
+void softmax(const void* from, void* to, int64_t count, bool streams) {
+  constexpr int64_t kKept = 4096;
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
   const D d;
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  const V maximum = hn::Set(d, maximum_of(d, x, count));
-  constexpr bool kKeep = !kLogarithm && sizeof(T) == sizeof(float);
-  Exponentials<T, kKeep> exponentials{y, count, maximum, Total(d)};
-  each_vector(d, x, count, kLowest, exponentials);
-  const double sum = exponentials.total.get(d);
   if constexpr (kLogarithm) {
-    Write<T, LogSoftmax> write{y, count, {maximum, hn::Set(d, static_cast<float>(std::log(sum)))}};
-    each_vector(d, x, count, kLowest, write);
+    float greatest = 0;
+    const auto log_sum = static_cast<float>(std::log(total<T>(x, count, greatest)));
+    write_row(d, x, y, count, LogSoftmax{hn::Set(d, greatest), hn::Set(d, log_sum)}, streams);
+  } else if (count <= kKept) {
+    HWY_ALIGN float kept[kKept + kMaxLanes];
+    Exponentials<float, true, sizeof(T)> exponentials{kept, count, hn::Set(d, greatest_of(d, x, count)), Total(d),
+                                                      x + count};
+    each_vector(d, x, count, kLowest, exponentials);
+    const auto factor = static_cast<float>(1 / exponentials.total.get(d));
+    write_row(d, static_cast<const float*>(kept), y, count, Scaled{hn::Set(d, factor)}, streams);
   } else {
-    const V factor = hn::Set(d, static_cast<float>(1 / sum));
-    if constexpr (kKeep) {
-      Write<T, Scaled> write{y, count, {factor}};
-      each_vector(d, static_cast<const T*>(y), count, 0.0f, write);
+    float greatest = 0;
+    const auto factor = static_cast<float>(1 / total<T>(x, count, greatest));
+    write_row(d, x, y, count, ScaledExponential{hn::Set(d, greatest), hn::Set(d, factor)}, streams);
+  }
+}
+
+// Accesses to `kVectors` vectors of a row. Columns past the last column are not stored; their lanes
+// contain 0. If kStream is set, a row consists of whole cache lines.
+template <class T, int kVectors, bool kStream>
+struct Columns {
+  int64_t count;  // the number of columns
+  HWY_INLINE V at(D d, const T* row, int v) const {
+    const auto begin = v * static_cast<int64_t>(hn::Lanes(d));
+    return kVectors > 1 ? load(d, row + begin) : load_at(d, row, begin, count);
+  }
+  HWY_INLINE void set(D d, V value, T* row, int v) const {
+    const auto begin = v * static_cast<int64_t>(hn::Lanes(d));
+    if constexpr (kStream && std::same_as<T, float>) {
+      hn::Stream(value, d, row + begin);
     } else {
-      Write<T, ScaledExponential> write{y, count, {maximum, factor}};
-      each_vector(d, x, count, kLowest, write);
+      kVectors > 1 ? store(d, value, row + begin) : store_at(d, value, row, begin, count);
     }
   }
+};
+
+// Computes softmax along `length` rows, separately for each of up to kVectors vectors of columns. The
+// first pass keeps the maximum and the sum of the exponentials so far. It reads blocks of sqrt(length)
+// rows, so the error of the sum grows with sqrt(length). The second pass computes the exponentials
+// again, because rows at a distance of 2 KiB or more share few sets of the caches: stored exponentials
+// would be evicted before their use. The first pass prefetches the next block of rows, because the
+// hardware prefetcher does not predict them.
+template <class T, bool kLogarithm, int kVectors, bool kStream>
+void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, kVectors, kStream> columns) {
+  const D d;
+  const auto group_bytes = static_cast<int64_t>(kVectors * hn::Lanes(d) * sizeof(T));
+  // The maximum is at least the lowest number. With -inf, the difference of two maxima could be NaN.
+  V maximum[kVectors], sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    maximum[v] = hn::Set(d, std::numeric_limits<float>::lowest());
+    sum[v] = hn::Zero(d);
+  }
+  const auto depth = std::max<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(length))), 1);
+  for (int64_t begin = 0; begin < length; begin += depth) {
+    const int64_t end = std::min(begin + depth, length);
+    V before[kVectors], block[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      before[v] = maximum[v];
+      block[v] = hn::Zero(d);
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      for (int v = 0; v < kVectors; ++v) maximum[v] = hn::Max(maximum[v], columns.at(d, x + r * stride, v));
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      const auto* const ahead = reinterpret_cast<const char*>(x + std::min(r + depth, length - 1) * stride);
+      for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(ahead + byte);
+      for (int v = 0; v < kVectors; ++v)
+        block[v] = hn::Add(block[v], exp_of(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v])));
+    }
+    for (int v = 0; v < kVectors; ++v) sum[v] = hn::MulAdd(sum[v], exp_of(d, hn::Sub(before[v], maximum[v])), block[v]);
+  }
+  for (int v = 0; v < kVectors; ++v) sum[v] = kLogarithm ? log_of(d, sum[v]) : hn::Div(hn::Set(d, 1.0f), sum[v]);
+  for (int64_t r = 0; r < length; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      const V shifted = hn::Sub(columns.at(d, x + r * stride, v), maximum[v]);
+      columns.set(d, kLogarithm ? hn::Sub(shifted, sum[v]) : hn::Mul(exp_of(d, shifted), sum[v]), y + r * stride, v);
+    }
+  }
+}
+
+template <class T, bool kLogarithm, bool kStream>
+void column_groups(const T* x, T* y, int64_t stride, int64_t length, int64_t count) {
+  constexpr int kVectors = 4;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  int64_t i = 0;
+  for (; i + kVectors * lanes <= count; i += kVectors * lanes)
+    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, kVectors, kStream>{kVectors * lanes});
+  for (; i < count; i += lanes)
+    column_group<T, kLogarithm>(x + i, y + i, stride, length, Columns<T, 1, false>{std::min(lanes, count - i)});
+}
+
+template <class T, bool kLogarithm>
+void softmax_columns(const void* from, void* to, int64_t stride, int64_t length, int64_t count, bool streams) {
+  const auto* x = static_cast<const T*>(from);
+  auto* y = static_cast<T*>(to);
+  constexpr int64_t kLine = 64;
+  const bool whole_lines =
+      reinterpret_cast<intptr_t>(to) % kLine == 0 && stride * static_cast<int64_t>(sizeof(T)) % kLine == 0;
+  // Only f32 has non-temporal stores of vectors.
+  if constexpr (std::same_as<T, float>) {
+    if (streams && whole_lines) return column_groups<T, kLogarithm, true>(x, y, stride, length, count);
+  }
+  column_groups<T, kLogarithm, false>(x, y, stride, length, count);
 }
 
 [[maybe_unused]] float maximum_step(const float* x, int64_t count) { return maximum_of(D(), x, count); }
@@ -116,9 +267,11 @@ SoftmaxSteps find_softmax_steps() {
   return {};
 }
 
-SoftmaxKernel find_softmax(bool logarithm, uint32_t dtype) {
-  return for_dtype<SoftmaxKernel>(ShortFloats(), dtype,
-                                  [&]<class T>() { return logarithm ? softmax<T, true> : softmax<T, false>; });
+SoftmaxKernels find_softmax(bool logarithm, uint32_t dtype) {
+  return for_dtype<SoftmaxKernels>(ShortFloats(), dtype, [&]<class T>() {
+    return logarithm ? SoftmaxKernels{softmax<T, true>, softmax_columns<T, true>, total<T>, scaled<T>}
+                     : SoftmaxKernels{softmax<T, false>, softmax_columns<T, false>, total<T>, scaled<T>};
+  });
 }
 
 }  // namespace
@@ -129,7 +282,7 @@ HWY_AFTER_NAMESPACE();
 namespace backplane::onednn {
 HWY_EXPORT(find_softmax);
 HWY_EXPORT(find_softmax_steps);
-SoftmaxKernel softmax_kernel(bool logarithm, uint32_t dtype) {
+SoftmaxKernels softmax_kernels(bool logarithm, uint32_t dtype) {
   return HWY_DYNAMIC_DISPATCH(find_softmax)(logarithm, dtype);
 }
 SoftmaxSteps softmax_steps() { return HWY_DYNAMIC_DISPATCH(find_softmax_steps)(); }

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised kernels of softmax, log_softmax and their backward pass along a contiguous row, for
-// f32, f16 and bf16. The functions in this file return kernels that are compiled for this
-// processor, or null if there are none for the dtype.
+// Vectorised kernels of softmax, log_softmax and their backward pass, for f32, f16 and bf16. The
+// functions in this file return kernels that are compiled for this processor, or null pointers if
+// there are none for the dtype.
 #pragma once
 
 #include <cstdint>
 
 namespace backplane::onednn {
 
-// Computes y[i] = e^(x[i] - max) / sum, or the logarithm of this value. x and y may be the same
-// memory.
-using SoftmaxKernel = void (*)(const void* x, void* y, int64_t count);
-SoftmaxKernel softmax_kernel(bool logarithm, uint32_t dtype);
+// Kernels that compute e^(x - max) / sum, or the logarithm of this value. x and y may be the same
+// memory. If `streams` is set, a kernel may use non-temporal stores.
+struct SoftmaxKernels {
+  // Processes a contiguous row of `count` elements.
+  void (*row)(const void* x, void* y, int64_t count, bool streams);
+  // Processes `columns` adjacent columns. Each column has `length` elements, which are `stride`
+  // elements apart.
+  void (*columns)(const void* x, void* y, int64_t stride, int64_t length, int64_t columns, bool streams);
+  // Returns the sum of e^(x - maximum) along a row, and sets `maximum`. A NaN in x makes the sum NaN.
+  double (*total)(const void* x, int64_t count, float& maximum);
+  // Computes y = e^(x - maximum) * factor.
+  void (*scaled)(const void* x, void* y, int64_t count, float maximum, float factor);
+};
+SoftmaxKernels softmax_kernels(bool logarithm, uint32_t dtype);
 
 // Computes dx = y * (dy - sum(dy * y)), or dx = dy - e^y * sum(dy) for log_softmax. dx may be the
 // same memory as dy or y.

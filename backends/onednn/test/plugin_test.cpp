@@ -120,6 +120,14 @@ TEST_F(Plugin, BadVariableLeavesTheDeviceShut) {
   unsetenv("BACKPLANE_ONEDNN_THREADS");
 }
 
+TEST_F(Plugin, UnknownInstructionSetLeavesTheDeviceShut) {
+  bp_device* device = nullptr;
+  setenv("BACKPLANE_ONEDNN_SIMD", "mmx", 1);
+  EXPECT_EQ(open(nullptr, &device), BP_UNAVAILABLE);
+  EXPECT_THAT(error.message, HasSubstr("BACKPLANE_ONEDNN_SIMD=\"mmx\" is no instruction set of this processor"));
+  unsetenv("BACKPLANE_ONEDNN_SIMD");
+}
+
 // The sums are exact, so the result has the same bits with every number of threads.
 TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
   for (const int64_t n : {1, 5, 160}) {
