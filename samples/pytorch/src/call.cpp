@@ -144,6 +144,14 @@ Call& Call::scalar(uint16_t dtype, const at::Scalar& number) {
                                               : bph_scalar_from_i64(dtype, number.toLong()));
 }
 
+Call& Call::scalar(const at::Tensor& tensor) {
+  TORCH_INTERNAL_ASSERT(call_.scalar_count < scalar_tensors_.size());
+  bph_tensor& view = scalar_tensors_[call_.scalar_count] = bph_tensor{};
+  fill_view(view, tensor, "scalar", call_.scalar_count++);
+  call_.flags |= BP_OP_FLAG_DEVICE_SCALARS;
+  return *this;
+}
+
 Call& Call::scalar_bits(uint64_t bits) {
   TORCH_INTERNAL_ASSERT(call_.scalar_count < scalars_.size());
   scalars_[call_.scalar_count++] = bits;
@@ -154,7 +162,11 @@ Call& Call::scalar_bits(uint64_t bits) {
 void Call::run() {
   call_.inputs = inputs_.data();
   call_.outputs = outputs_.data();
-  call_.scalars = scalars_.data();
+  if ((call_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) {
+    call_.scalar_tensors = scalar_tensors_.data();
+  } else {
+    call_.scalars = scalars_.data();
+  }
   try {
     backplane::detail::call(bph_execute, current_stream_handle(device_.index()), &std::as_const(call_));
   } catch (const backplane::Error& error) {

@@ -14,14 +14,20 @@
 namespace backplane_torch {
 
 void write_elementwise(uint32_t op, at::ScalarType type, const at::Tensor& out,
-                       std::initializer_list<at::Tensor> inputs) {
+                       std::initializer_list<at::Tensor> inputs, const void* attributes) {
   check_conversion(type, out);
   fit(out, inputs);
   with_output(out, type, [&](const at::Tensor& to) {
     Call call(op, to);
     for (const at::Tensor& input : inputs) call.in(input, type, to.sizes());
-    call.out(to).run();
+    call.attributes_at(attributes).out(to).run();
   });
+}
+
+void write_unary(uint32_t function, at::ScalarType type, const at::Tensor& out, const at::Tensor& input) {
+  auto attrs = attributes<BP_OP_UNARY>();
+  attrs.function = function;
+  write_elementwise(BP_OP_UNARY, type, out, {input}, &attrs);
 }
 
 void write_compare(uint32_t predicate, at::ScalarType type, const at::Tensor& out, const at::Tensor& a,
@@ -57,6 +63,10 @@ void write_iota(const at::Tensor& out, int64_t axis, const at::Scalar& start, co
   Call(BP_OP_IOTA, out).attributes(attrs).out(out).scalar(dtype, start).scalar(dtype, step).run();
 }
 
+at::ScalarType float_type(at::ScalarType input, const at::Tensor& out) {
+  return at::isFloatingType(input) ? input : out.scalar_type();
+}
+
 at::Tensor number(const at::Scalar& value) { return c10::scalar_to_tensor(value); }
 
 namespace {
@@ -73,11 +83,6 @@ constexpr uint32_t for_bool(uint32_t op) {
     default:
       return op;
   }
-}
-
-// The dtype in which a function of floats computes.
-at::ScalarType float_type(at::ScalarType input, const at::Tensor& out) {
-  return at::isFloatingType(input) ? input : out.scalar_type();
 }
 
 template <uint32_t op>
@@ -202,12 +207,6 @@ at::Tensor& remainder_out(const at::Tensor& self, const at::Tensor& other, at::T
   return out;
 }
 
-at::Tensor& sign_out(const at::Tensor& self, at::Tensor& out) {
-  const at::Tensor positive = as_type(at::gt(self, 0), out.scalar_type());
-  write_elementwise(BP_OP_SUB, out.scalar_type(), out, {positive, at::lt(self, 0)});
-  return out;
-}
-
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
   at::Tensor out = at::empty_like(self);
   Call(BP_OP_COPY, out).in_flipped(self, dims.empty() ? 0 : axes_mask(dims, self.dim())).out(out).run();
@@ -216,14 +215,6 @@ at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
 
 at::Tensor& reciprocal_out(const at::Tensor& self, at::Tensor& out) {
   write_elementwise(BP_OP_DIV, float_type(self.scalar_type(), out), out, {number(1.0), self});
-  return out;
-}
-
-at::Tensor& ceil_out(const at::Tensor& self, at::Tensor& out) {
-  if (!at::isFloatingType(self.scalar_type())) return rounding_out<BP_OP_FLOOR>(self, out);
-  write_elementwise(BP_OP_NEG, self.scalar_type(), out, {self});
-  write_elementwise(BP_OP_FLOOR, out.scalar_type(), out, {out});
-  write_elementwise(BP_OP_NEG, out.scalar_type(), out, {out});
   return out;
 }
 
@@ -408,7 +399,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"bitwise_not.out", unary_out<BP_OP_BITNOT>>();
   family.add<"floor.out", rounding_out<BP_OP_FLOOR>>();
   family.add<"round.out", rounding_out<BP_OP_RINT>>();
-  family.add<"ceil.out", ceil_out>();
   family.add<"sqrt.out", unary_float_out<BP_OP_SQRT>>();
   family.add<"rsqrt.out", unary_float_out<BP_OP_RSQRT>>();
   family.add<"exp.out", unary_float_out<BP_OP_EXP>>();
@@ -419,8 +409,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"erf.out", unary_float_out<BP_OP_ERF>>();
   family.add<"sigmoid.out", unary_float_out<BP_OP_SIGMOID>>();
   family.add<"silu.out", unary_float_out<BP_OP_SILU>>();
-  family.add<"sign.out", sign_out>();
-  family.add<"sgn.out", sign_out>();
   family.add<"reciprocal.out", reciprocal_out>();
   family.add<"logical_not.out", logical_not_out>();
   family.add<"isnan", isnan>();
