@@ -3,6 +3,7 @@
 """Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE DEVICE.
 The devices must differ."""
 import io
+import json
 import os
 import pickle
 import subprocess
@@ -182,6 +183,32 @@ check_error("a forbidden fallback", NotImplementedError, lambda: torch.special.i
 backplane_torch.forbid_fallbacks(False)
 check_error("more memory than there is", torch.OutOfMemoryError, lambda: torch.empty(1 << 50, device=device), "OUT_OF_MEMORY")
 tap.check("the device works after errors", (torch.ones(3, device=device) + 1).tolist() == [2, 2, 2], "")
+
+# A training step waits for nothing. The trace of the calls to the plugin contains the waits.
+training = f"""
+parameters = [torch.ones(shape, device='{device}', requires_grad=True) for shape in ((3,), (2, 2))]
+optimizer = torch.optim.AdamW(parameters, fused=True)
+for _ in range(int(os.environ["STEPS"])):
+    optimizer.zero_grad()
+    sum(each.square().sum() for each in parameters).backward()
+    optimizer.step()
+print(parameters[0].tolist())"""
+
+
+def waits_of_training(steps):
+    """Returns the number of calls to the plugin that wait or read memory, and the number of updates of a parameter."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace.json")
+        code, _, err = program(training, STEPS=str(steps), BACKPLANE_LAYERS="trace", BACKPLANE_TRACE=trace)
+        if code != 0:
+            return err, 0
+        with open(trace, encoding="utf-8") as file:
+            names = [event["name"] for event in json.load(file)["traceEvents"]]
+    return sum(name in ("copy_out", "stream_wait", "event_wait") for name in names), names.count("sqrt") + names.count("adamw")
+
+
+few, many = waits_of_training(2), waits_of_training(12)
+tap.check("a step of the fused AdamW does not wait", few[0] == many[0] and (few[1], many[1]) == (4, 24), (few, many))
 
 # Processes.
 with tempfile.TemporaryDirectory() as empty:
