@@ -99,6 +99,10 @@ at::Tensor as_type(const at::Tensor& tensor, at::ScalarType type);
 // tensor without dimensions.
 inline bool is_number(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.dim() == 0; }
 
+// Returns the value of such a number, without the cost of a dispatched call for the dtypes of Python's
+// numbers.
+at::Scalar value_of(const at::Tensor& number);
+
 template <class Body>
 void with_output(const at::Tensor& out, at::ScalarType type, const Body& body) {
   if (out.scalar_type() == type) return body(out);

@@ -7,6 +7,7 @@
 
 #include <ATen/native/Resize.h>
 
+#include "../allocator.hpp"
 #include "../copy.hpp"
 #include "../fallback.hpp"
 #include "../overloads.hpp"
@@ -281,14 +282,19 @@ at::Tensor& clamp_one_out(const at::Tensor& self, const at::Scalar& limit, at::T
   return out;
 }
 
+void write_relu(const at::Tensor& out, const at::Tensor& self) {
+  Call(BP_OP_MAX, out).in(self).in(at::Scalar(0), self.scalar_type(), self.sizes()).out(out).run();
+}
+
 at::Tensor relu(const at::Tensor& self) {
-  const at::Tensor out = at::empty_like(self);
-  write_elementwise(BP_OP_MAX, self.scalar_type(), out, {self, number(0)});
+  const at::Tensor out =
+      self.is_contiguous() ? dense_tensor(self.sizes(), self.scalar_type(), self.device()) : at::empty_like(self);
+  write_relu(out, self);
   return out;
 }
 
 at::Tensor& relu_in_place(at::Tensor& self) {
-  write_elementwise(BP_OP_MAX, self.scalar_type(), self, {self, number(0)});
+  write_relu(self, self);
   return self;
 }
 
