@@ -50,7 +50,7 @@ struct Linear {
 
 void run_linear(const Call& call) { call.prepared<Linear>().run(call); }
 
-void run_any_size(const Call& call) {
+void run_linear_any_size(const Call& call) {
   const auto flat = [](const View& view) {  // merges all dimensions except the last into rows
     View out = view;
     const int64_t cols = view.shape[view.rank - 1];
@@ -148,7 +148,7 @@ void add_matmul_linear(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     if (!gemm_supports(dtype)) continue;
     kernels.add(BP_OP_LINEAR, dtype,
-                {.run = run_any_size, .dense = true, .prepare = prepare_linear, .pack = pack_linear});
+                {.run = run_linear_any_size, .dense = true, .prepare = prepare_linear, .pack = pack_linear});
   }
 }
 

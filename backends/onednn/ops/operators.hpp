@@ -11,7 +11,8 @@ namespace backplane::onednn {
 // cpu_kernels, some of which this function replaces.
 void add_operators(kit::Kernels& kernels);
 
-void add_elementwise(kit::Kernels& kernels);  // unary, binary, compare, select, gelu, silu, sigmoid
+void add_elementwise(kit::Kernels& kernels);             // unary, binary, compare, select, gelu, silu, sigmoid
+void add_elementwise_activation(kit::Kernels& kernels);  // activation_bwd
 void add_cast(kit::Kernels& kernels);
 void add_copy(kit::Kernels& kernels);    // fill, copy
 void add_reduce(kit::Kernels& kernels);  // reduce_sum, reduce_max, reduce_min
