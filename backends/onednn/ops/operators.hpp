@@ -29,5 +29,6 @@ void add_attention(kit::Kernels& kernels);
 void add_rope(kit::Kernels& kernels);
 void add_quantize_matmul(kit::Kernels& kernels);  // quantized_matmul
 void add_optimizer_adamw(kit::Kernels& kernels);  // adamw
+void add_loss(kit::Kernels& kernels);             // nll, nll_bwd
 
 }  // namespace backplane::onednn
