@@ -82,9 +82,10 @@ void run_nll_bwd(const Call& call) {
 }  // namespace
 
 void add_loss(Kernels& kernels) {
+  constexpr uint32_t kMixed = rules::kMixedParameters | rules::kMixedIndex;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
-    kernels.add(BP_OP_NLL, dtype, {.run = run_nll, .dense = true, .mixed = rules::kMixedParameters});
-    kernels.add(BP_OP_NLL_BWD, dtype, {.run = run_nll_bwd, .dense = true, .mixed = rules::kMixedParameters});
+    kernels.add(BP_OP_NLL, dtype, {.run = run_nll, .dense = true, .mixed = kMixed});
+    kernels.add(BP_OP_NLL_BWD, dtype, {.run = run_nll_bwd, .dense = true, .mixed = kMixed});
   }
 }
 

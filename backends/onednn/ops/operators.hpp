@@ -26,6 +26,7 @@ void add_norm_bwd(kit::Kernels& kernels);
 void add_conv(kit::Kernels& kernels);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
 void add_pool(kit::Kernels& kernels);  // max_pool, avg_pool
 void add_attention(kit::Kernels& kernels);
+void add_attention_bwd(kit::Kernels& kernels);
 void add_rope(kit::Kernels& kernels);
 void add_quantize_matmul(kit::Kernels& kernels);  // quantized_matmul
 void add_optimizer_adamw(kit::Kernels& kernels);  // adamw
