@@ -63,17 +63,20 @@ at::Tensor repeated(const at::Tensor& heads, const at::Tensor& query) {
 }
 
 // Returns the gradient of the bias, which is no output of `attention_bwd`: the weights times the
-// difference of their gradients and the gradient's mean.
+// difference of their gradients and the gradient's mean. 16-bit floats are computed in f32, because
+// the difference cancels.
 at::Tensor bias_gradient(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
                          const at::Tensor& value, const at::Tensor& bias, const at::Tensor& out,
                          const at::Tensor& logsumexp, bool causal, double scale) {
-  const at::Tensor sums = as_type(logsumexp, query.scalar_type()).unsqueeze(3);
-  const at::Tensor weights =
-      at::matmul(query, repeated(key, query).transpose(2, 3)).mul_(scale).add_(bias).sub_(sums).exp_();
+  const auto wide = [&](const at::Tensor& x) { return as_type(x, logsumexp.scalar_type()); };
+  const at::Tensor sums = logsumexp.unsqueeze(3), upstream = wide(grad);
+  const at::Tensor keys = wide(repeated(key, query)).transpose(2, 3),
+                   values = wide(repeated(value, query)).transpose(2, 3);
+  const at::Tensor weights = at::matmul(wide(query), keys).mul_(scale).add_(bias).sub_(sums).exp_();
   weights.masked_fill_(at::isneginf(sums), 0);  // rows whose keys are all masked
   if (causal) weights.tril_();
-  const at::Tensor mean = at::sum(at::mul(grad, out), {3}, true);
-  return at::sum_to(at::matmul(grad, repeated(value, query).transpose(2, 3)).sub_(mean).mul_(weights), bias.sizes());
+  const at::Tensor mean = at::sum(at::mul(upstream, wide(out)), {3}, true);
+  return as_type(at::sum_to(at::matmul(upstream, values).sub_(mean).mul_(weights), bias.sizes()), bias.scalar_type());
 }
 
 Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,

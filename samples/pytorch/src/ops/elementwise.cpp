@@ -277,6 +277,12 @@ at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Ten
 }
 
 template <uint32_t op>
+at::Tensor& clamp_one_tensor_out(const at::Tensor& self, const at::Tensor& limit, at::Tensor& out) {
+  write_elementwise(op, out.scalar_type(), out, {self, limit});
+  return out;
+}
+
+template <uint32_t op>
 at::Tensor& clamp_one_out(const at::Tensor& self, const at::Scalar& limit, at::Tensor& out) {
   write_elementwise(op, out.scalar_type(), out, {self, number(limit)});
   return out;
@@ -385,6 +391,30 @@ at::Tensor rolled(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRe
   return out.is_same(self) ? self.clone() : out;
 }
 
+// As in PyTorch, the second half counts back from `end`. Integers are computed in f64 and truncated.
+at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
+  fit(out, {steps});
+  const bool is_float = at::isFloatingType(out.scalar_type());
+  const at::Tensor values = is_float && out.is_contiguous()
+                                ? out
+                                : at::empty({steps}, out.options().dtype(is_float ? out.scalar_type() : at::kDouble));
+  const double first = start.toDouble(), last = end.toDouble();
+  const double step = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : 0;
+  const int64_t half = steps == 1 ? 1 : steps / 2;
+  if (half > 0) write_iota(values.narrow(0, 0, half), 0, first, step);
+  if (half < steps)
+    write_iota(values.narrow(0, half, steps - half), 0, last - step * static_cast<double>(steps - 1 - half), step);
+  if (!values.is_same(out)) out.copy_(values);
+  return out;
+}
+
+at::Tensor& eye_out(int64_t rows, int64_t columns, at::Tensor& out) {
+  fit(out, {rows, columns});
+  out.zero_();
+  out.diagonal().fill_(1);
+  return out;
+}
+
 template <uint32_t op>
 at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& out) {
   const int64_t rows = self.size(-2), columns = self.size(-1);
@@ -457,6 +487,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"clamp.Tensor_out", clamp_tensor_out>();
   family.add<"clamp_min.out", clamp_one_out<BP_OP_MAX>>();
   family.add<"clamp_max.out", clamp_one_out<BP_OP_MIN>>();
+  family.add<"clamp_min.Tensor_out", clamp_one_tensor_out<BP_OP_MAX>>();
+  family.add<"clamp_max.Tensor_out", clamp_one_tensor_out<BP_OP_MIN>>();
   family.add<"relu", relu>();
   family.add<"relu_", relu_in_place>();
   family.add<"addcmul.out", addcmul_out>();
@@ -474,6 +506,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"flip", flip>();
   family.add<"roll", rolled>();
   family.add<"arange.start_out", arange_out>();
+  family.add<"linspace.out", linspace_out>();
+  family.add<"eye.m_out", eye_out>();
   family.add<"tril.out", triangle_out<BP_COMPARE_LE>>();
   family.add<"triu.out", triangle_out<BP_COMPARE_GE>>();
 }

@@ -63,6 +63,27 @@ at::Tensor& nll_loss_backward_out(const at::Tensor& grad, const at::Tensor& self
   return grad_input;
 }
 
+// The losses of images, whose classes are dimension 1. The operator's classes are the last dimension.
+at::Tensor classes_last(const at::Tensor& images) { return images.permute({0, 2, 3, 1}).reshape({-1, images.size(1)}); }
+
+std::tuple<at::Tensor, at::Tensor> nll_loss2d(const at::Tensor& self, const at::Tensor& target,
+                                              const std::optional<at::Tensor>& weight, int64_t reduction,
+                                              int64_t ignore_index) {
+  const auto [loss, total] =
+      at::nll_loss_forward(classes_last(self), target.reshape({-1}), weight, reduction, ignore_index);
+  return {reduction == at::Reduction::None ? loss.view(target.sizes()) : loss, total};
+}
+
+at::Tensor nll_loss2d_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
+                               const std::optional<at::Tensor>& weight, int64_t reduction, int64_t ignore_index,
+                               const at::Tensor& total_weight) {
+  const at::Tensor rows = reduction == at::Reduction::None ? grad.reshape({-1}) : grad;
+  const at::Tensor result = at::nll_loss_backward(rows, classes_last(self), target.reshape({-1}), weight, reduction,
+                                                  ignore_index, total_weight);
+  const c10::DimVector shape{self.size(0), self.size(2), self.size(3), self.size(1)};
+  return result.view(shape).permute({0, 3, 1, 2}).contiguous();
+}
+
 at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
   if (reduction == at::Reduction::None) return losses;
   return reduction == at::Reduction::Mean ? at::mean(losses) : at::sum(losses);
@@ -105,10 +126,46 @@ at::Tensor& smooth_l1_loss_backward_out(const at::Tensor& grad, const at::Tensor
   return at::mul_out(grad_input, slope, grad);
 }
 
+// Half the square of small differences and a line for others, which meet at `delta`.
+at::Tensor huber_loss(const at::Tensor& self, const at::Tensor& target, int64_t reduction, double delta) {
+  const at::Tensor distance = at::sub(self, target).abs_(), small = at::clamp_max(distance, delta);
+  return reduced(at::sub(distance, small, 0.5).mul_(small), reduction);
+}
+
+at::Tensor& huber_loss_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
+                                    int64_t reduction, double delta, at::Tensor& grad_input) {
+  const at::Tensor slope = at::sub(self, target).clamp_(-delta, delta);
+  if (reduction == at::Reduction::Mean) slope.div_(static_cast<double>(slope.numel()));
+  return at::mul_out(grad_input, slope, grad);
+}
+
+// As in PyTorch, logarithms are at least -100, so that a wrong certain prediction has a finite loss.
+at::Tensor binary_cross_entropy(const at::Tensor& self, const at::Tensor& target,
+                                const std::optional<at::Tensor>& weight, int64_t reduction) {
+  const at::Tensor yes = at::log(self).clamp_min_(-100), no = at::neg(self).log1p_().clamp_min_(-100);
+  at::Tensor losses = at::sub(target, 1).mul_(no).sub_(at::mul(target, yes));
+  if (weight && weight->defined()) losses = at::mul(losses, *weight);
+  return reduced(losses, reduction);
+}
+
+at::Tensor binary_cross_entropy_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
+                                         const std::optional<at::Tensor>& weight, int64_t reduction) {
+  const at::Tensor variance = at::rsub(self, 1).mul_(self).clamp_min_(1e-12);
+  at::Tensor result = at::sub(self, target).div_(variance).mul_(grad);
+  if (weight && weight->defined()) result = at::mul(result, *weight);
+  return reduction == at::Reduction::Mean ? result.div_(static_cast<double>(self.numel())) : result;
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "loss");
   family.add<"nll_loss_forward.output", nll_loss_out>();
   family.add<"nll_loss_backward.grad_input", nll_loss_backward_out>();
+  family.add<"nll_loss2d_forward", nll_loss2d>();
+  family.add<"nll_loss2d_backward", nll_loss2d_backward>();
+  family.add<"huber_loss", huber_loss>();
+  family.add<"huber_loss_backward.out", huber_loss_backward_out>();
+  family.add<"binary_cross_entropy", binary_cross_entropy>();
+  family.add<"binary_cross_entropy_backward", binary_cross_entropy_backward>();
   family.add<"mse_loss.out", mse_loss_out>();
   family.add<"mse_loss_backward", mse_loss_backward>();
   family.add<"smooth_l1_loss.out", smooth_l1_loss_out>();
