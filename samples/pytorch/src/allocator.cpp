@@ -2,6 +2,7 @@
 #include "allocator.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 #include <c10/core/Storage.h>
 
 #include <array>
@@ -163,7 +164,8 @@ c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes) {
 // [/allocate]
 
 at::Tensor dense_tensor(at::IntArrayRef shape, at::ScalarType type, c10::Device device) {
-  const size_t bytes = c10::elementSize(type) * static_cast<size_t>(c10::multiply_integers(shape));
+  at::detail::check_size_nonnegative(shape);
+  const size_t bytes = at::detail::computeStorageNbytesContiguous(shape, c10::elementSize(type));
   auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                        allocate_on(device.index(), bytes), &allocator(), true);
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKey::PrivateUse1,

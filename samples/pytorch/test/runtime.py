@@ -174,6 +174,8 @@ check_error("nine dimensions", RuntimeError, lambda: torch.ones([1] * 9, device=
 check_error("shapes that do not agree", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(2, 3, device=device), "2x3")
 check_error("an output of a dtype to which PyTorch does not convert", RuntimeError,
             lambda: torch.add(torch.ones(2, device=device), 1, out=torch.ones(2, dtype=torch.int64, device=device)), "aten::add.out", "Float", "Long")
+check_error("a negative extent", RuntimeError, lambda: torch.empty(2, -1, device=device), "negative")
+check_error("a number of bytes that no integer represents", RuntimeError, lambda: torch.empty(1 << 40, 1 << 40, device=device), "overflow")
 check_error("a layout that is not strided", RuntimeError, lambda: torch.empty(3, device=device, layout=torch.sparse_coo))
 check_error("pinned memory of a device", RuntimeError, lambda: torch.empty(3, device=device, pin_memory=True), "pin")
 check_error("a device that does not exist", RuntimeError, lambda: torch.empty(3, device="backplane:99"), "backplane:99", sys.argv[1])
