@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator norm_bwd for layer_norm and rms_norm over trailing axes. Core decomposes norm_bwd
-// for all other axes and norms.
+// The operator norm_bwd: layer_norm and rms_norm over trailing axes. norm_bwd_planes.cpp has the other
+// norms. Core decomposes norm_bwd over other axes.
+#include "ops/norm_bwd.hpp"
+
 #include <backplane/kit/plan.hpp>
 
 #include "ops/dense_rows.hpp"
@@ -61,8 +63,13 @@ void run_norm_bwd(const Call& call) {
 Status prepare_norm_bwd(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
-  if (attributes.norm != BP_NORM_LAYER && attributes.norm != BP_NORM_RMS) {
-    return unsupported("norm_bwd: the gradient of group and batch norm is not supported; let core decompose it");
+  if (attributes.norm == BP_NORM_BATCH || attributes.norm == BP_NORM_GROUP) {
+    prepare_norm_bwd_planes(checked, prepared);
+    return {};
+  }
+  if (rules::mixed_of(desc) != 0) {
+    return unsupported("norm_bwd: layer_norm and rms_norm of dtype ", dtype_name(desc.inputs[0].dtype),
+                       " need gamma, dgamma and dbeta of this dtype; let core decompose it");
   }
   Status status = want_trailing_axes(checked, desc.inputs[1], attributes.axes);
   if (!status.ok()) return status;
@@ -77,7 +84,8 @@ Status prepare_norm_bwd(const CheckedDesc& checked, Prepared& prepared) {
 void add_norm_bwd(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     if (norm_bwd_kernels(true, dtype).dx == nullptr) continue;
-    kernels.add(BP_OP_NORM_BWD, dtype, {.run = run_norm_bwd, .dense = true, .prepare = prepare_norm_bwd});
+    kernels.add(BP_OP_NORM_BWD, dtype,
+                {.run = run_norm_bwd, .dense = true, .prepare = prepare_norm_bwd, .mixed = rules::kMixedParameters});
   }
 }
 

@@ -11,7 +11,8 @@ namespace backplane::onednn {
 // cpu_kernels, some of which this function replaces.
 void add_operators(kit::Kernels& kernels);
 
-void add_elementwise(kit::Kernels& kernels);  // unary, binary, compare, select, gelu, silu, sigmoid, pow
+void add_elementwise(kit::Kernels& kernels);             // unary, binary, compare, select, gelu, silu, sigmoid, pow
+void add_elementwise_activation(kit::Kernels& kernels);  // activation_bwd
 void add_cast(kit::Kernels& kernels);
 void add_copy(kit::Kernels& kernels);        // fill, copy
 void add_index(kit::Kernels& kernels);       // gather
@@ -22,15 +23,18 @@ void add_matmul(kit::Kernels& kernels);
 void add_matmul_linear(kit::Kernels& kernels);  // linear
 void add_softmax(kit::Kernels& kernels);        // softmax, log_softmax
 void add_softmax_bwd(kit::Kernels& kernels);
-void add_norm(kit::Kernels& kernels);  // layer_norm, rms_norm, group_norm
+void add_norm(kit::Kernels& kernels);        // layer_norm, rms_norm, group_norm
+void add_norm_batch(kit::Kernels& kernels);  // batch_norm
 void add_norm_bwd(kit::Kernels& kernels);
 void add_conv(kit::Kernels& kernels);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
 void add_pool(kit::Kernels& kernels);  // max_pool, avg_pool
 void add_attention(kit::Kernels& kernels);
+void add_attention_bwd(kit::Kernels& kernels);
 void add_rope(kit::Kernels& kernels);
 void add_quantize(kit::Kernels& kernels);         // quantize, dequantize
 void add_quantize_matmul(kit::Kernels& kernels);  // quantized_matmul
 void add_loss(kit::Kernels& kernels);             // cross_entropy
+void add_loss_nll(kit::Kernels& kernels);         // nll, nll_bwd
 void add_topk(kit::Kernels& kernels);
 void add_optimizer_adamw(kit::Kernels& kernels);  // adamw
 

@@ -15,13 +15,19 @@ namespace backplane::onednn {
 // Call check() after all threads have finished.
 class Sgemm {
  public:
-  // Computes out = alpha * a * op(b) + beta * out, row-major. op_b is 'N', or 'T' if `b` is
-  // transposed.
+  // Computes out = alpha * op(a) * op(b) + beta * out, row-major. op_a and op_b are 'N', or 'T' if the
+  // operand is transposed.
+  void multiply(char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a,
+                int64_t a_stride, const float* b, int64_t b_stride, float beta, float* out,
+                int64_t stride) const noexcept {
+    const dnnl_status_t status =
+        dnnl_api::sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
+    if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
+  }
+  // The same for an `a` that is not transposed.
   void multiply(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a, int64_t a_stride,
                 const float* b, int64_t b_stride, float beta, float* out, int64_t stride) const noexcept {
-    const dnnl_status_t status =
-        dnnl_api::sgemm('N', op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
-    if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
+    multiply('N', op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
   }
 
   // Throws if a call of multiply() has failed.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocator.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 #include <c10/core/Storage.h>
 
 #include <array>
@@ -15,32 +17,33 @@ namespace {
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-// A count that threads change. PyTorch's Stat has no atomic fields.
+// Sums that threads change. PyTorch's Stat has no atomic fields. Each allocation and each release is
+// one atomic addition.
 struct Counter {
-  std::atomic<int64_t> current{0}, peak{0}, allocated{0}, freed{0};
+  std::atomic<int64_t> allocated{0}, freed{0}, peak{0};
+  // The values of `allocated` and `freed` at the last reset.
+  std::atomic<int64_t> allocated_before{0}, freed_before{0};
 
+  int64_t current() const { return allocated.load(std::memory_order_relaxed) - freed.load(std::memory_order_relaxed); }
   void increase(int64_t amount) {
-    const int64_t now = current.fetch_add(amount, std::memory_order_relaxed) + amount;
-    allocated.fetch_add(amount, std::memory_order_relaxed);
+    const int64_t sum = allocated.fetch_add(amount, std::memory_order_relaxed) + amount;
+    const int64_t now = sum - freed.load(std::memory_order_relaxed);
     int64_t highest = peak.load(std::memory_order_relaxed);
     while (now > highest && !peak.compare_exchange_weak(highest, now, std::memory_order_relaxed)) {
     }
   }
-  void decrease(int64_t amount) {
-    current.fetch_sub(amount, std::memory_order_relaxed);
-    freed.fetch_add(amount, std::memory_order_relaxed);
-  }
-  void reset_peak() { peak.store(current.load()); }
+  void decrease(int64_t amount) { freed.fetch_add(amount, std::memory_order_relaxed); }
+  void reset_peak() { peak.store(current()); }
   void reset_accumulated() {
-    allocated.store(0);
-    freed.store(0);
+    allocated_before.store(allocated.load());
+    freed_before.store(freed.load());
   }
   void write_to(c10::CachingAllocator::StatArray& stats) const {
     c10::CachingAllocator::Stat& all = stats[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
-    all.current = current.load();
+    all.current = current();
     all.peak = peak.load();
-    all.allocated = allocated.load();
-    all.freed = freed.load();
+    all.allocated = allocated.load() - allocated_before.load();
+    all.freed = freed.load() - freed_before.load();
   }
 };
 
@@ -53,8 +56,8 @@ struct Counters {
 };
 
 Counters& counters_of(c10::DeviceIndex index) {
-  static auto* const all = new std::array<Counters, std::numeric_limits<c10::DeviceIndex>::max()>;
-  return all->at(static_cast<size_t>(index));
+  static constinit std::array<Counters, std::numeric_limits<c10::DeviceIndex>::max()> all;
+  return all[static_cast<size_t>(index)];
 }
 
 struct Allocation {
@@ -77,28 +80,7 @@ bph_stats stats_of(c10::DeviceIndex index) {
 
 class Allocator final : public c10::DeviceAllocator {
  public:
-  // [allocate]
-  // Allocates on the calling thread's current device, in the order of its current stream.
-  c10::DataPtr allocate(size_t bytes) override {
-    const c10::DeviceIndex index = current_device();
-    const c10::Device device(c10::DeviceType::PrivateUse1, index);
-    if (bytes == 0) return {nullptr, device};
-    auto desc = backplane::detail::sized<bph_buffer_desc>();
-    desc.kind = BP_MEMORY_DEVICE;
-    desc.bytes = bytes;
-    desc.stream = current_stream_handle(index);
-    bph_buffer* buffer = nullptr;
-    call(bph_buffer_create, device_handle(index), &desc, &buffer);
-    std::unique_ptr<bph_buffer, backplane::detail::Release<bph_buffer_release>> owner(buffer);
-    auto info = backplane::detail::sized<bph_buffer_info>();
-    call(bph_buffer_get_info, buffer, &info);
-    Counters& counters = counters_of(index);
-    auto* const allocation = new Allocation{std::move(owner), static_cast<int64_t>(bytes), counters};
-    counters.number.increase(1);
-    counters.bytes.increase(allocation->bytes);
-    return {reinterpret_cast<void*>(info.address), allocation, &release, device};
-  }
-  // [/allocate]
+  c10::DataPtr allocate(size_t bytes) override { return allocate_on(current_device(), bytes); }
 
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // address and context differ
 
@@ -159,6 +141,38 @@ class Allocator final : public c10::DeviceAllocator {
 };
 
 }  // namespace
+
+// [allocate]
+c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes) {
+  const c10::Device device(c10::DeviceType::PrivateUse1, index);
+  if (bytes == 0) return {nullptr, device};
+  auto desc = backplane::detail::sized<bph_buffer_desc>();
+  desc.kind = BP_MEMORY_DEVICE;
+  desc.bytes = bytes;
+  desc.stream = current_stream_handle(index);
+  bph_buffer* buffer = nullptr;
+  call(bph_buffer_create, device_handle(index), &desc, &buffer);
+  std::unique_ptr<bph_buffer, backplane::detail::Release<bph_buffer_release>> owner(buffer);
+  auto info = backplane::detail::sized<bph_buffer_info>();
+  call(bph_buffer_get_info, buffer, &info);
+  Counters& counters = counters_of(index);
+  auto* const allocation = new Allocation{std::move(owner), static_cast<int64_t>(bytes), counters};
+  counters.number.increase(1);
+  counters.bytes.increase(allocation->bytes);
+  return {reinterpret_cast<void*>(info.address), allocation, &release, device};
+}
+// [/allocate]
+
+at::Tensor dense_tensor(at::IntArrayRef shape, at::ScalarType type, c10::Device device) {
+  at::detail::check_size_nonnegative(shape);
+  const size_t bytes = at::detail::computeStorageNbytesContiguous(shape, c10::elementSize(type));
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                       allocate_on(device.index(), bytes), &allocator(), true);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKey::PrivateUse1,
+                                                               c10::scalarTypeToTypeMeta(type));
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(shape);
+  return tensor;
+}
 
 c10::DeviceAllocator& allocator() {
   static auto* const only = new Allocator;  // never destroyed, because tensors may outlive it

@@ -11,6 +11,11 @@
 namespace backplane_torch {
 
 c10::DeviceAllocator& allocator();
+// Allocates memory in the order of the calling thread's current stream of a device.
+c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes);
+// Returns a contiguous tensor without the cost of a dispatched call. The contents are undefined. Raises
+// for a negative extent, and for a number of bytes that size_t cannot represent.
+at::Tensor dense_tensor(at::IntArrayRef shape, at::ScalarType type, c10::Device device);
 // The buffer that contains memory, borrowed, and the memory's place in the buffer.
 struct Memory {
   bph_buffer* buffer = nullptr;  // null if the memory has no bytes

@@ -51,14 +51,24 @@ Call::Call(uint32_t op, const at::Tensor& on) : device_(on.device()), call_{} {
   if (at::globalContext().deterministicAlgorithms()) call_.flags = BP_OP_FLAG_DETERMINISTIC;
 }
 
+namespace {
+
+// Makes an absent operand. The library reads no extents beyond the rank, so these need no value.
+bph_tensor& cleared(bph_tensor& view) {
+  std::memset(&view, 0, offsetof(bph_tensor, shape));
+  return view;
+}
+
+}  // namespace
+
 bph_tensor& Call::next_input() {
   TORCH_INTERNAL_ASSERT(call_.input_count < inputs_.size());
-  return inputs_[call_.input_count++] = bph_tensor{};
+  return cleared(inputs_[call_.input_count++]);
 }
 
 bph_tensor& Call::next_output() {
   TORCH_INTERNAL_ASSERT(call_.output_count < outputs_.size());
-  return outputs_[call_.output_count++] = bph_tensor{};
+  return cleared(outputs_[call_.output_count++]);
 }
 
 // [view]
@@ -92,7 +102,7 @@ Call& Call::in(const at::Tensor& tensor, at::IntArrayRef shape) {
 }
 
 Call& Call::in(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef shape) {
-  if (is_number(tensor)) return in(tensor.item(), type, shape);
+  if (is_number(tensor)) return in(value_of(tensor), type, shape);
   if (tensor.scalar_type() == type) return in(tensor, shape);
   return in(converted_.emplace_back(as_type(tensor, type)), shape);
 }
@@ -144,6 +154,14 @@ Call& Call::scalar(uint16_t dtype, const at::Scalar& number) {
                                               : bph_scalar_from_i64(dtype, number.toLong()));
 }
 
+Call& Call::scalar(const at::Tensor& tensor) {
+  TORCH_INTERNAL_ASSERT(call_.scalar_count < scalar_tensors_.size());
+  bph_tensor& view = cleared(scalar_tensors_[call_.scalar_count]);
+  fill_view(view, tensor, "scalar", call_.scalar_count++);
+  call_.flags |= BP_OP_FLAG_DEVICE_SCALARS;
+  return *this;
+}
+
 Call& Call::scalar_bits(uint64_t bits) {
   TORCH_INTERNAL_ASSERT(call_.scalar_count < scalars_.size());
   scalars_[call_.scalar_count++] = bits;
@@ -154,7 +172,11 @@ Call& Call::scalar_bits(uint64_t bits) {
 void Call::run() {
   call_.inputs = inputs_.data();
   call_.outputs = outputs_.data();
-  call_.scalars = scalars_.data();
+  if ((call_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) {
+    call_.scalar_tensors = scalar_tensors_.data();
+  } else {
+    call_.scalars = scalars_.data();
+  }
   try {
     backplane::detail::call(bph_execute, current_stream_handle(device_.index()), &std::as_const(call_));
   } catch (const backplane::Error& error) {
@@ -192,6 +214,17 @@ void fit(const at::Tensor& out, std::initializer_list<at::Tensor> inputs) {
 void check_conversion(at::ScalarType type, const at::Tensor& out) {
   TORCH_CHECK(c10::canCast(type, out.scalar_type()), message_prefix(), "result type ", type,
               " can't be cast to the desired output type ", out.scalar_type(), "; pass an output of dtype ", type);
+}
+
+at::Scalar value_of(const at::Tensor& number) {
+  switch (number.scalar_type()) {
+    case at::kDouble:
+      return *number.const_data_ptr<double>();
+    case at::kLong:
+      return *number.const_data_ptr<int64_t>();
+    default:
+      return number.item();
+  }
 }
 
 at::Tensor as_type(const at::Tensor& tensor, at::ScalarType type) {

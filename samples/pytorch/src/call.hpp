@@ -38,11 +38,18 @@ class Call {
   Call& out_optional(const at::Tensor& tensor);
   // Adds a scalar of the dtype `dtype` (BP_*).
   Call& scalar(uint16_t dtype, const at::Scalar& number);
+  // Adds a scalar that the device reads from a tensor without dimensions. A call has only such scalars
+  // or only values.
+  Call& scalar(const at::Tensor& tensor);
   Call& scalar_bits(uint64_t bits);
   // The attributes are borrowed until `run`.
   template <class Attributes>
   Call& attributes(const Attributes& value) {
-    call_.attributes = &value;
+    return attributes_at(&value);
+  }
+  // The same for the address of any attribute struct. Null means no attributes.
+  Call& attributes_at(const void* value) {
+    call_.attributes = value;
     return *this;
   }
   // Enqueues the call.
@@ -58,6 +65,7 @@ class Call {
   std::array<bph_tensor, 8> inputs_;
   std::array<bph_tensor, 5> outputs_;
   std::array<uint64_t, 3> scalars_{};
+  std::array<bph_tensor, 3> scalar_tensors_;
   c10::SmallVector<at::Tensor, 3> converted_;  // keeps buffers alive until `run`
 };
 
@@ -90,6 +98,10 @@ at::Tensor as_type(const at::Tensor& tensor, at::ScalarType type);
 // Returns whether the tensor is a number that PyTorch keeps on the CPU: a Python number, or a CPU
 // tensor without dimensions.
 inline bool is_number(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.dim() == 0; }
+
+// Returns the value of such a number, without the cost of a dispatched call for the dtypes of Python's
+// numbers.
+at::Scalar value_of(const at::Tensor& number);
 
 template <class Body>
 void with_output(const at::Tensor& out, at::ScalarType type, const Body& body) {

@@ -51,6 +51,15 @@ void add_plugin(Devices& devices, const std::string& name) {
   }
 }
 
+// The entries of `Devices`, which are found without the check of a static object. An element is null
+// until the devices have been found, and for an index that does not exist.
+constinit std::array<std::atomic<DeviceEntry*>, kMaxDevices> known_entries{};
+
+DeviceEntry* known_entry(c10::DeviceIndex index) noexcept {
+  const auto at = static_cast<size_t>(index);
+  return at < kMaxDevices ? known_entries[at].load(std::memory_order_acquire) : nullptr;
+}
+
 Devices* find_devices() {
   auto devices = std::make_unique<Devices>();
   devices->registry.examine();
@@ -65,6 +74,8 @@ Devices* find_devices() {
   }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) add_plugin(*devices, name);
+  for (size_t i = 0; i < devices->entries.size(); ++i)
+    known_entries[i].store(&devices->entries[i], std::memory_order_release);
   return devices.release();
 }
 
@@ -75,6 +86,8 @@ Devices& devices() {
 }
 
 DeviceEntry& entry(c10::DeviceIndex index) {
+  if (DeviceEntry* known = known_entry(index)) [[likely]]
+    return *known;
   std::deque<DeviceEntry>& entries = devices().entries;
   if (index < 0 || static_cast<size_t>(index) >= entries.size()) [[unlikely]] {
     std::string text = message_prefix() + "there is no device backplane:" + std::to_string(index) + ". ";
@@ -183,6 +196,10 @@ c10::Stream pooled_stream(c10::DeviceIndex index, bool urgent) {
 bph_stream* stream_handle(const c10::Stream& stream) { return handle_of(stream.device_index(), stream.id()); }
 
 bph_stream* current_stream_handle(c10::DeviceIndex index) {
+  if (const DeviceEntry* const device = known_entry(index)) [[likely]] {
+    const auto id = static_cast<size_t>(thread_streams[static_cast<size_t>(index)]);
+    if (bph_stream* known = device->stream_handles[id].load(std::memory_order_acquire)) return known;
+  }
   return handle_of(index, thread_streams.at(static_cast<size_t>(index)));
 }
 

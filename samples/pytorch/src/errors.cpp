@@ -10,8 +10,10 @@ thread_local const char* current_overload = nullptr;
 
 }  // namespace
 
-OverloadScope::OverloadScope(const char* name) noexcept : outer_(current_overload) { current_overload = name; }
-OverloadScope::~OverloadScope() { current_overload = outer_; }
+OverloadScope::OverloadScope(const char* name) noexcept : current_(current_overload), outer_(current_) {
+  current_ = name;
+}
+OverloadScope::~OverloadScope() { current_ = outer_; }
 
 std::string message_prefix() {
   return current_overload == nullptr ? "backplane: " : std::string("backplane: aten::") + current_overload + ": ";

@@ -16,6 +16,7 @@ class OverloadScope {
   OverloadScope& operator=(const OverloadScope&) = delete;
 
  private:
+  const char*& current_;  // the thread's innermost overload
   const char* outer_;
 };
 // Returns the beginning of a message: "backplane: aten::add.out: ", or "backplane: " outside an

@@ -32,7 +32,10 @@ c10::Device device_for(std::optional<c10::Layout> layout, std::optional<c10::Dev
 
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout,
                  std::optional<c10::Device> device, std::optional<bool> pin, std::optional<at::MemoryFormat> format) {
-  const c10::DeviceGuard guard(device_for(layout, device, pin));
+  const c10::Device on = device_for(layout, device, pin);
+  if (format.value_or(at::MemoryFormat::Contiguous) == at::MemoryFormat::Contiguous)
+    return dense_tensor(size, c10::dtype_or_default(dtype), on);
+  const c10::DeviceGuard guard(on);
   return at::detail::empty_generic(size, &allocator(), kKeys, c10::dtype_or_default(dtype), format);
 }
 

@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import torch
+import torch.nn.functional as F
 
 import backplane_torch
 from cases import cases, gradients
@@ -14,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import tap
 
 # Overloads that run on the CPU on purpose. Every other fallback is a failure.
-on_cpu = {"aten::div.out_mode", "aten::pow.Tensor_Scalar_out", "aten::linalg_vector_norm.out"}
+on_cpu = {"aten::div.out_mode", "aten::pow.Tensor_Scalar_out"}
 
 
 class Maker:
@@ -60,6 +61,23 @@ def check(name, device, body):
     tap.check(name, not problem, problem)
 
 
+def attention_gradients(device, dtype, causal):
+    """Returns the gradients of an attention, whose inputs are the same numbers for each dtype."""
+    maker = Maker(device)
+    inputs = [maker.f(2, 4, 70, 32).bfloat16().to(dtype).requires_grad_() for _ in range(3)]
+    F.scaled_dot_product_attention(*inputs, is_causal=causal).backward(maker.f(2, 4, 70, 32).bfloat16().to(dtype))
+    return [each.grad.double().cpu() for each in inputs]
+
+
+def check_attention(device_name, device):
+    """Compares gradients of attention with the results in f64. The limits are relative errors of the norms."""
+    for causal in (False, True):
+        exact = attention_gradients("cpu", torch.float64, causal)
+        for dtype, limit in ((torch.bfloat16, 4e-3), (torch.float32, 1e-6)):
+            errors = [((a - b).norm() / b.norm()).item() for a, b in zip(attention_gradients(device, dtype, causal), exact)]
+            tap.check(f"{device_name}: gradients of attention in {dtype}, causal {causal}: errors below {limit}", max(errors) < limit, errors)
+
+
 warnings.filterwarnings("ignore", message="backplane: ")
 for device_name in sys.argv[1:]:
     device = backplane_torch.device(device_name)
@@ -67,6 +85,7 @@ for device_name in sys.argv[1:]:
         check(f"{device_name}: {name}", device, lambda on: body(Maker(on)))
     for name, function, shapes in gradients:
         check(f"{device_name}: gradients of {name}", device, lambda on: gradient_results(on, function, shapes))
+    check_attention(device_name, device)
 unexpected = set(backplane_torch.fallbacks()) - on_cpu
 tap.check("only the listed overloads run on the CPU", not unexpected, sorted(unexpected))
 tap.done()

@@ -3,6 +3,7 @@
 """Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE DEVICE.
 The devices must differ."""
 import io
+import json
 import os
 import pickle
 import subprocess
@@ -173,6 +174,8 @@ check_error("nine dimensions", RuntimeError, lambda: torch.ones([1] * 9, device=
 check_error("shapes that do not agree", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(2, 3, device=device), "2x3")
 check_error("an output of a dtype to which PyTorch does not convert", RuntimeError,
             lambda: torch.add(torch.ones(2, device=device), 1, out=torch.ones(2, dtype=torch.int64, device=device)), "aten::add.out", "Float", "Long")
+check_error("a negative extent", RuntimeError, lambda: torch.empty(2, -1, device=device), "negative")
+check_error("a number of bytes that no integer represents", RuntimeError, lambda: torch.empty(1 << 40, 1 << 40, device=device), "overflow")
 check_error("a layout that is not strided", RuntimeError, lambda: torch.empty(3, device=device, layout=torch.sparse_coo))
 check_error("pinned memory of a device", RuntimeError, lambda: torch.empty(3, device=device, pin_memory=True), "pin")
 check_error("a device that does not exist", RuntimeError, lambda: torch.empty(3, device="backplane:99"), "backplane:99", sys.argv[1])
@@ -182,6 +185,32 @@ check_error("a forbidden fallback", NotImplementedError, lambda: torch.special.i
 backplane_torch.forbid_fallbacks(False)
 check_error("more memory than there is", torch.OutOfMemoryError, lambda: torch.empty(1 << 50, device=device), "OUT_OF_MEMORY")
 tap.check("the device works after errors", (torch.ones(3, device=device) + 1).tolist() == [2, 2, 2], "")
+
+# A training step waits for nothing. The trace of the calls to the plugin contains the waits.
+training = f"""
+parameters = [torch.ones(shape, device='{device}', requires_grad=True) for shape in ((3,), (2, 2))]
+optimizer = torch.optim.AdamW(parameters, fused=True)
+for _ in range(int(os.environ["STEPS"])):
+    optimizer.zero_grad()
+    sum(each.square().sum() for each in parameters).backward()
+    optimizer.step()
+print(parameters[0].tolist())"""
+
+
+def waits_of_training(steps):
+    """Returns the number of calls to the plugin that wait or read memory, and the number of updates of a parameter."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace.json")
+        code, _, err = program(training, STEPS=str(steps), BACKPLANE_LAYERS="trace", BACKPLANE_TRACE=trace)
+        if code != 0:
+            return err, 0
+        with open(trace, encoding="utf-8") as file:
+            names = [event["name"] for event in json.load(file)["traceEvents"]]
+    return sum(name in ("copy_out", "stream_wait", "event_wait") for name in names), names.count("sqrt") + names.count("adamw")
+
+
+few, many = waits_of_training(2), waits_of_training(12)
+tap.check("a step of the fused AdamW does not wait", few[0] == many[0] and (few[1], many[1]) == (4, 24), (few, many))
 
 # Processes.
 with tempfile.TemporaryDirectory() as empty:

@@ -50,7 +50,7 @@ def build_plugin(folder):
 code, _, log = run(os.path.join(here, "../setup.py"), "--quiet", "build", "--build-lib", package, "--build-temp", os.path.join(build, "temp"))
 tap.check("the package builds", code == 0, log)
 
-for script, *arguments in (["operators.py"], ["training.py"], ["runtime.py"], ["opinfo.py", "--samples", "3"]):
+for script, *arguments in (["operators.py"], ["training.py"], ["runtime.py"], ["opinfo.py", "--samples", "2"]):
     code, out, err = run(os.path.join(here, script), *arguments, *devices)
     results = re.findall(r"^(ok|not ok) \d+ - (.*)$((?:\n# .*)*)", out, flags=re.M)
     for outcome, name, detail in results:

@@ -21,6 +21,7 @@ tolerance = 1e-5
 optimizers = {
     "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9),
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=1e-4, eps=1e-4),
+    "AdamW, fused, with a rate on the device": lambda parameters: torch.optim.AdamW(parameters, lr=torch.tensor(1e-4, device=parameters[0].device), eps=1e-4, fused=True),
     "AdamW, fused": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, eps=1e-4, fused=True),
 }
 networks = {
@@ -36,7 +37,7 @@ def train(device, make_network, make_data, make_optimizer, steps=12):
     """Returns the losses and the final state of the network."""
     torch.manual_seed(0)
     network = make_network().to(device)
-    optimizer, random, losses = make_optimizer(network.parameters()), torch.Generator().manual_seed(5), []
+    optimizer, random, losses = make_optimizer(list(network.parameters())), torch.Generator().manual_seed(5), []
     for _ in range(steps):
         inputs, targets = make_data(random)
         optimizer.zero_grad()

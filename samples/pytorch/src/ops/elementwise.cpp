@@ -7,6 +7,7 @@
 
 #include <ATen/native/Resize.h>
 
+#include "../allocator.hpp"
 #include "../copy.hpp"
 #include "../fallback.hpp"
 #include "../overloads.hpp"
@@ -14,14 +15,20 @@
 namespace backplane_torch {
 
 void write_elementwise(uint32_t op, at::ScalarType type, const at::Tensor& out,
-                       std::initializer_list<at::Tensor> inputs) {
+                       std::initializer_list<at::Tensor> inputs, const void* attributes) {
   check_conversion(type, out);
   fit(out, inputs);
   with_output(out, type, [&](const at::Tensor& to) {
     Call call(op, to);
     for (const at::Tensor& input : inputs) call.in(input, type, to.sizes());
-    call.out(to).run();
+    call.attributes_at(attributes).out(to).run();
   });
+}
+
+void write_unary(uint32_t function, at::ScalarType type, const at::Tensor& out, const at::Tensor& input) {
+  auto attrs = attributes<BP_OP_UNARY>();
+  attrs.function = function;
+  write_elementwise(BP_OP_UNARY, type, out, {input}, &attrs);
 }
 
 void write_compare(uint32_t predicate, at::ScalarType type, const at::Tensor& out, const at::Tensor& a,
@@ -57,6 +64,10 @@ void write_iota(const at::Tensor& out, int64_t axis, const at::Scalar& start, co
   Call(BP_OP_IOTA, out).attributes(attrs).out(out).scalar(dtype, start).scalar(dtype, step).run();
 }
 
+at::ScalarType float_type(at::ScalarType input, const at::Tensor& out) {
+  return at::isFloatingType(input) ? input : out.scalar_type();
+}
+
 at::Tensor number(const at::Scalar& value) { return c10::scalar_to_tensor(value); }
 
 namespace {
@@ -73,11 +84,6 @@ constexpr uint32_t for_bool(uint32_t op) {
     default:
       return op;
   }
-}
-
-// The dtype in which a function of floats computes.
-at::ScalarType float_type(at::ScalarType input, const at::Tensor& out) {
-  return at::isFloatingType(input) ? input : out.scalar_type();
 }
 
 template <uint32_t op>
@@ -202,12 +208,6 @@ at::Tensor& remainder_out(const at::Tensor& self, const at::Tensor& other, at::T
   return out;
 }
 
-at::Tensor& sign_out(const at::Tensor& self, at::Tensor& out) {
-  const at::Tensor positive = as_type(at::gt(self, 0), out.scalar_type());
-  write_elementwise(BP_OP_SUB, out.scalar_type(), out, {positive, at::lt(self, 0)});
-  return out;
-}
-
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
   at::Tensor out = at::empty_like(self);
   Call(BP_OP_COPY, out).in_flipped(self, dims.empty() ? 0 : axes_mask(dims, self.dim())).out(out).run();
@@ -216,14 +216,6 @@ at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
 
 at::Tensor& reciprocal_out(const at::Tensor& self, at::Tensor& out) {
   write_elementwise(BP_OP_DIV, float_type(self.scalar_type(), out), out, {number(1.0), self});
-  return out;
-}
-
-at::Tensor& ceil_out(const at::Tensor& self, at::Tensor& out) {
-  if (!at::isFloatingType(self.scalar_type())) return rounding_out<BP_OP_FLOOR>(self, out);
-  write_elementwise(BP_OP_NEG, self.scalar_type(), out, {self});
-  write_elementwise(BP_OP_FLOOR, out.scalar_type(), out, {out});
-  write_elementwise(BP_OP_NEG, out.scalar_type(), out, {out});
   return out;
 }
 
@@ -285,19 +277,30 @@ at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Ten
 }
 
 template <uint32_t op>
+at::Tensor& clamp_one_tensor_out(const at::Tensor& self, const at::Tensor& limit, at::Tensor& out) {
+  write_elementwise(op, out.scalar_type(), out, {self, limit});
+  return out;
+}
+
+template <uint32_t op>
 at::Tensor& clamp_one_out(const at::Tensor& self, const at::Scalar& limit, at::Tensor& out) {
   write_elementwise(op, out.scalar_type(), out, {self, number(limit)});
   return out;
 }
 
+void write_relu(const at::Tensor& out, const at::Tensor& self) {
+  Call(BP_OP_MAX, out).in(self).in(at::Scalar(0), self.scalar_type(), self.sizes()).out(out).run();
+}
+
 at::Tensor relu(const at::Tensor& self) {
-  const at::Tensor out = at::empty_like(self);
-  write_elementwise(BP_OP_MAX, self.scalar_type(), out, {self, number(0)});
+  const at::Tensor out =
+      self.is_contiguous() ? dense_tensor(self.sizes(), self.scalar_type(), self.device()) : at::empty_like(self);
+  write_relu(out, self);
   return out;
 }
 
 at::Tensor& relu_in_place(at::Tensor& self) {
-  write_elementwise(BP_OP_MAX, self.scalar_type(), self, {self, number(0)});
+  write_relu(self, self);
   return self;
 }
 
@@ -388,6 +391,30 @@ at::Tensor rolled(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRe
   return out.is_same(self) ? self.clone() : out;
 }
 
+// As in PyTorch, the second half counts back from `end`. Integers are computed in f64 and truncated.
+at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
+  fit(out, {steps});
+  const bool is_float = at::isFloatingType(out.scalar_type());
+  const at::Tensor values = is_float && out.is_contiguous()
+                                ? out
+                                : at::empty({steps}, out.options().dtype(is_float ? out.scalar_type() : at::kDouble));
+  const double first = start.toDouble(), last = end.toDouble();
+  const double step = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : 0;
+  const int64_t half = steps == 1 ? 1 : steps / 2;
+  if (half > 0) write_iota(values.narrow(0, 0, half), 0, first, step);
+  if (half < steps)
+    write_iota(values.narrow(0, half, steps - half), 0, last - step * static_cast<double>(steps - 1 - half), step);
+  if (!values.is_same(out)) out.copy_(values);
+  return out;
+}
+
+at::Tensor& eye_out(int64_t rows, int64_t columns, at::Tensor& out) {
+  fit(out, {rows, columns});
+  out.zero_();
+  out.diagonal().fill_(1);
+  return out;
+}
+
 template <uint32_t op>
 at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& out) {
   const int64_t rows = self.size(-2), columns = self.size(-1);
@@ -408,7 +435,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"bitwise_not.out", unary_out<BP_OP_BITNOT>>();
   family.add<"floor.out", rounding_out<BP_OP_FLOOR>>();
   family.add<"round.out", rounding_out<BP_OP_RINT>>();
-  family.add<"ceil.out", ceil_out>();
   family.add<"sqrt.out", unary_float_out<BP_OP_SQRT>>();
   family.add<"rsqrt.out", unary_float_out<BP_OP_RSQRT>>();
   family.add<"exp.out", unary_float_out<BP_OP_EXP>>();
@@ -419,8 +445,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"erf.out", unary_float_out<BP_OP_ERF>>();
   family.add<"sigmoid.out", unary_float_out<BP_OP_SIGMOID>>();
   family.add<"silu.out", unary_float_out<BP_OP_SILU>>();
-  family.add<"sign.out", sign_out>();
-  family.add<"sgn.out", sign_out>();
   family.add<"reciprocal.out", reciprocal_out>();
   family.add<"logical_not.out", logical_not_out>();
   family.add<"isnan", isnan>();
@@ -463,6 +487,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"clamp.Tensor_out", clamp_tensor_out>();
   family.add<"clamp_min.out", clamp_one_out<BP_OP_MAX>>();
   family.add<"clamp_max.out", clamp_one_out<BP_OP_MIN>>();
+  family.add<"clamp_min.Tensor_out", clamp_one_tensor_out<BP_OP_MAX>>();
+  family.add<"clamp_max.Tensor_out", clamp_one_tensor_out<BP_OP_MIN>>();
   family.add<"relu", relu>();
   family.add<"relu_", relu_in_place>();
   family.add<"addcmul.out", addcmul_out>();
@@ -480,6 +506,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"flip", flip>();
   family.add<"roll", rolled>();
   family.add<"arange.start_out", arange_out>();
+  family.add<"linspace.out", linspace_out>();
+  family.add<"eye.m_out", eye_out>();
   family.add<"tril.out", triangle_out<BP_COMPARE_LE>>();
   family.add<"triu.out", triangle_out<BP_COMPARE_GE>>();
 }

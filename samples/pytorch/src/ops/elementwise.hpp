@@ -8,7 +8,9 @@ namespace backplane_torch {
 
 // Executes an elementwise operator with inputs of dtype `type`, broadcast to the output's shape.
 void write_elementwise(uint32_t op, at::ScalarType type, const at::Tensor& out,
-                       std::initializer_list<at::Tensor> inputs);
+                       std::initializer_list<at::Tensor> inputs, const void* attributes = nullptr);
+// out = function(input), where `function` is BP_UNARY_*.
+void write_unary(uint32_t function, at::ScalarType type, const at::Tensor& out, const at::Tensor& input);
 // out = a predicate b, where `predicate` is BP_COMPARE_*.
 void write_compare(uint32_t predicate, at::ScalarType type, const at::Tensor& out, const at::Tensor& a,
                    const at::Tensor& b);
@@ -17,6 +19,8 @@ void write_select(const at::Tensor& out, const at::Tensor& condition, const at::
 void write_fill(const at::Tensor& out, const at::Scalar& value);
 // out = start + i * step along dimension `axis`
 void write_iota(const at::Tensor& out, int64_t axis, const at::Scalar& start, const at::Scalar& step);
+// Returns the dtype in which a function of floats computes for an input of dtype `input`.
+at::ScalarType float_type(at::ScalarType input, const at::Tensor& out);
 // Returns a number as a tensor of the CPU, which calls accept as an immediate.
 at::Tensor number(const at::Scalar& value);
 

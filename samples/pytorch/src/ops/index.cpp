@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, scatter, lookup and concatenation. An index outside the range reads 0 and writes nothing.
+#include <ATen/Dispatch_v2.h>
+
+#include <limits>
+
 #include "../copy.hpp"
 #include "../fallback.hpp"
 #include "../overloads.hpp"
@@ -102,6 +106,99 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t dim, const at::Tensor&
   return out;
 }
 
+at::Tensor& index_copy_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
+                           at::Tensor& out) {
+  fit(out, self.sizes());
+  copy_on_device(out, self);
+  const at::Tensor io = with_one_dim(out);
+  const int64_t along = axis(dim, io.dim());
+  write_scatter(io, index_along(index, io, along), with_one_dim(source), along, BP_SCATTER_SET);
+  return out;
+}
+
+at::Tensor& index_fill(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, message_prefix(), "value has ", value.dim(), " dimensions and must have none");
+  const at::Tensor io = with_one_dim(self);
+  const int64_t along = axis(dim, io.dim()), extent = io.size(along);
+  const at::Tensor wrapped = at::where(at::lt(index, 0), at::add(index, extent), index);
+  const at::Tensor positions = index_along(wrapped, io, along);
+  const at::Tensor source = at::empty({}, self.options());
+  source.fill_(value);
+  if (positions.numel() > 0) write_scatter(io, positions, source.expand(positions.sizes()), along, BP_SCATTER_SET);
+  return self;
+}
+at::Tensor& index_fill_scalar(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Scalar& value) {
+  return index_fill(self, dim, index, number(value));
+}
+
+// The value that does not change a maximum or a minimum of elements of this dtype.
+at::Scalar extreme(at::ScalarType type, bool lowest) {
+  return AT_DISPATCH_V2(type, "scatter_reduce", AT_WRAP([&] {
+                          using Limits = std::numeric_limits<scalar_t>;
+                          if constexpr (Limits::has_infinity)
+                            return at::Scalar(lowest ? -Limits::infinity() : Limits::infinity());
+                          return at::Scalar(lowest ? Limits::lowest() : Limits::max());
+                        }),
+                        AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16);
+}
+
+bool reduces(const at::Tensor& self, std::string_view reduction) {
+  return self.scalar_type() != at::kBool &&
+         (reduction == "sum" || reduction == "mean" || reduction == "amax" || reduction == "amin");
+}
+
+// Adds, averages or compares the elements of `source` that have the same place. If `include_self` is
+// false, the places of the index start from the value that changes no result.
+void reduce_into(const at::Tensor& out, const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                 const at::Tensor& source, std::string_view reduction, bool include_self) {
+  const bool extremum = reduction == "amax" || reduction == "amin";
+  at::Tensor start = self;
+  if (!include_self) {
+    const at::Scalar neutral = extremum ? extreme(self.scalar_type(), reduction == "amax") : at::Scalar(0);
+    start = at::scatter(self, dim, index, neutral);
+  }
+  const uint32_t mode = !extremum ? BP_SCATTER_ADD : reduction == "amax" ? BP_SCATTER_MAX : BP_SCATTER_MIN;
+  scatter_into(out, start, dim, index, source, mode);
+  if (reduction != "mean") return;
+  const at::Tensor ones = at::ones({}, source.options()).expand(index.sizes());
+  at::Tensor counts = include_self ? at::ones_like(out) : at::zeros_like(out);
+  counts = at::scatter_add(counts, dim, index, ones).clamp_min_(1);
+  if (out.is_floating_point()) {
+    out.div_(counts);
+  } else {
+    out.div_(counts, "floor");
+  }
+}
+
+at::Tensor& scatter_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
+                               std::string_view reduction, bool include_self, at::Tensor& out) {
+  if (!reduces(self, reduction))
+    return OnCpu<at::_ops::scatter_reduce_two_out>::call(self, dim, index, source, reduction, include_self, out);
+  reduce_into(out, self, dim, index, source, reduction, include_self);
+  return out;
+}
+
+at::Tensor& index_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
+                             std::string_view reduction, bool include_self, at::Tensor& out) {
+  if (!reduces(self, reduction) || self.dim() == 0)
+    return OnCpu<at::_ops::index_reduce_out>::call(self, dim, index, source, reduction, include_self, out);
+  reduce_into(out, self, dim, index_along(index, source, axis(dim, self.dim())), source, reduction, include_self);
+  return out;
+}
+
+// Elements of the flat tensor.
+at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
+  const at::Tensor flat = self.reshape({-1});
+  return at::index(flat, {index.reshape({-1})}).view(index.sizes());
+}
+
+at::Tensor& put(at::Tensor& self, const at::Tensor& index, const at::Tensor& source, bool accumulate) {
+  const at::Tensor flat = self.contiguous().view({-1});
+  flat.index_put_({index.reshape({-1})}, source.reshape({-1}), accumulate);
+  if (!self.is_contiguous()) self.copy_(flat.view(self.sizes()));
+  return self;
+}
+
 at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, int64_t, bool, bool sparse) {
   TORCH_CHECK_NOT_IMPLEMENTED(!sparse, message_prefix(), "sparse gradients are not supported; pass sparse=False");
   c10::DimVector shape(indices.sizes());
@@ -142,6 +239,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"scatter_add.out", scatter_add_out>();
   family.add<"index_select", select_rows>();
   family.add<"index_add.out", index_add_out>();
+  family.add<"index_copy.out", index_copy_out>();
+  family.add<"index_fill_.int_Scalar", index_fill_scalar>();
+  family.add<"index_fill_.int_Tensor", index_fill>();
+  family.add<"scatter_reduce.two_out", scatter_reduce_out>();
+  family.add<"index_reduce.out", index_reduce_out>();
+  family.add<"take", take>();
+  family.add<"put_", put>();
   family.add<"embedding", embedding>();
   family.add<"embedding_dense_backward", embedding_dense_backward>();
   family.add<"cat.out", cat_out>();

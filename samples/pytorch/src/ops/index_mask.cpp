@@ -40,6 +40,16 @@ at::Tensor select_masked(const at::Tensor& self, const at::Tensor& mask) {
   return compacted(self.expand(shape).flatten(), selection_of(mask.expand(shape)));
 }
 
+// Writes the first elements of `source` to the elements that the mask selects, in their order.
+at::Tensor& scatter_masked(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
+  const at::Tensor flat = as_type(mask, at::kBool).expand(self.sizes()).flatten();
+  if (flat.numel() == 0 || source.numel() == 0) return self;
+  const at::Tensor places = at::cumsum(as_type(flat, at::kLong), 0).sub_(1).clamp_(0, source.numel() - 1);
+  const at::Tensor values = at::index_select(source.flatten(), 0, places);
+  write_select(self, flat.view(self.sizes()), values.view(self.sizes()), self);
+  return self;
+}
+
 // Returns the positions along `dim` of all elements of a tensor of this shape, flat.
 at::Tensor positions_along(const at::Tensor& like, int64_t dim) {
   c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
@@ -155,6 +165,7 @@ at::Tensor& index_put(at::Tensor& self, const c10::List<std::optional<at::Tensor
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "index");
+  family.add<"masked_scatter_", scatter_masked>();
   family.add<"masked_select", select_masked>();
   family.add<"nonzero", positions_of>();
   family.add<"index.Tensor_out", index_out>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss functions. A target outside [0, classes) counts as a class with the logarithm 0, since a
-// device reports no errors of data.
+// Loss functions. The loss of a target outside [0, classes) is unspecified, because a device reports
+// no errors of data.
 #include <ATen/core/Reduction.h>
 
 #include "../overloads.hpp"
@@ -9,51 +9,79 @@
 namespace backplane_torch {
 namespace {
 
-// Returns the weight of each row's target as a column; ignored rows have the weight 0.
-at::Tensor weights_of(const at::Tensor& x, const at::Tensor& target, const std::optional<at::Tensor>& weight,
-                      int64_t ignore_index) {
-  const at::Tensor column = target.unsqueeze(1);
-  const at::Tensor counts = at::ne(column, ignore_index);
-  if (!weight || !weight->defined()) return as_type(counts, x.scalar_type());
-  const at::Tensor each = at::gather(weight->unsqueeze(0).expand_as(x), 1, column);
-  return at::where(counts, each, at::zeros({}, each.options()));
+bp_nll_attributes nll_attributes(int64_t reduction, int64_t ignore_index) {
+  auto attrs = attributes<BP_OP_NLL>();
+  attrs.reduction = reduction == at::Reduction::None   ? BP_REDUCTION_NONE
+                    : reduction == at::Reduction::Mean ? BP_REDUCTION_MEAN
+                                                       : BP_REDUCTION_SUM;
+  attrs.ignore_index = ignore_index;
+  return attrs;
 }
+
+// Returns the tensor as rows of classes. A tensor without a batch is one row.
+at::Tensor rows_of(const at::Tensor& self) { return self.dim() == 1 ? self.unsqueeze(0) : self; }
+
+// Returns a number for each row, such as the targets. PyTorch also accepts u8 as a target's dtype.
+at::Tensor each_row(const at::Tensor& values) {
+  const at::Tensor list = values.dim() == 0 ? values.unsqueeze(0) : values;
+  return list.scalar_type() == at::kByte ? as_type(list, at::kLong) : list;
+}
+
+at::Tensor defined(const std::optional<at::Tensor>& tensor) { return tensor.value_or(at::Tensor()); }
 
 std::tuple<at::Tensor&, at::Tensor&> nll_loss_out(const at::Tensor& self, const at::Tensor& target,
                                                   const std::optional<at::Tensor>& weight, int64_t reduction,
                                                   int64_t ignore_index, at::Tensor& output, at::Tensor& total_weight) {
-  const at::Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
-  const at::Tensor rows = target.dim() == 0 ? target.unsqueeze(0) : target;
-  const at::Tensor weights = weights_of(x, rows, weight, ignore_index);
-  at::Tensor losses = at::gather(x, 1, rows.unsqueeze(1)).mul_(weights).neg_().squeeze(1);
-  losses.masked_fill_(at::eq(rows, ignore_index), 0);  // an infinite loss times the weight 0 is NaN
-  if (reduction == at::Reduction::None) {
-    fit(output, target.sizes());
-    fit(total_weight, at::IntArrayRef{});
-    output.copy_(losses.view(target.sizes()));
-    total_weight.zero_();
-    return {output, total_weight};
-  }
-  at::sum_out(total_weight, weights.squeeze(1), at::IntArrayRef{0});
-  at::sum_out(output, losses, at::IntArrayRef{0});
-  if (reduction == at::Reduction::Mean) output.div_(total_weight);
+  const bp_nll_attributes attrs = nll_attributes(reduction, ignore_index);
+  const bool each = reduction == at::Reduction::None;
+  fit(output, each ? target.sizes() : at::IntArrayRef{});
+  fit(total_weight, at::IntArrayRef{});
+  const at::Tensor targets = each_row(target);
+  Call call(BP_OP_NLL, output);
+  call.in(rows_of(self)).in(targets).in_optional(defined(weight)).attributes(attrs);
+  call.out(each ? each_row(output) : output);
+  // PyTorch's total weight is 0 if the losses are not reduced.
+  each ? write_fill(total_weight, 0) : static_cast<void>(call.out(total_weight));
+  call.run();
   return {output, total_weight};
 }
 
 at::Tensor& nll_loss_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
                                   const std::optional<at::Tensor>& weight, int64_t reduction, int64_t ignore_index,
                                   const at::Tensor& total_weight, at::Tensor& grad_input) {
-  const at::Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
-  const at::Tensor rows = target.dim() == 0 ? target.unsqueeze(0) : target;
-  const at::Tensor column = rows.unsqueeze(1);
-  const at::Tensor row_grad = grad.dim() == 0 ? grad : grad.unsqueeze(1);
-  const at::Tensor weights = weights_of(x, rows, weight, ignore_index);
-  at::Tensor source = at::mul(weights, row_grad).neg_();
-  if (reduction == at::Reduction::Mean) source.div_(total_weight);
-  write_fill(grad_input, 0);
-  const at::Tensor into = self.dim() == 1 ? grad_input.unsqueeze(0) : grad_input;
-  into.scatter_(1, column, source);
+  const bp_nll_attributes attrs = nll_attributes(reduction, ignore_index);
+  const at::Tensor targets = each_row(target);
+  fit(grad_input, self.sizes());
+  Call(BP_OP_NLL_BWD, grad_input)
+      .in(reduction == at::Reduction::None ? each_row(grad) : grad)
+      .in(targets)
+      .in_optional(defined(weight))
+      .in_optional(reduction == at::Reduction::Mean ? total_weight : at::Tensor())
+      .attributes(attrs)
+      .out(rows_of(grad_input))
+      .run();
   return grad_input;
+}
+
+// The losses of images, whose classes are dimension 1. The operator's classes are the last dimension.
+at::Tensor classes_last(const at::Tensor& images) { return images.permute({0, 2, 3, 1}).reshape({-1, images.size(1)}); }
+
+std::tuple<at::Tensor, at::Tensor> nll_loss2d(const at::Tensor& self, const at::Tensor& target,
+                                              const std::optional<at::Tensor>& weight, int64_t reduction,
+                                              int64_t ignore_index) {
+  const auto [loss, total] =
+      at::nll_loss_forward(classes_last(self), target.reshape({-1}), weight, reduction, ignore_index);
+  return {reduction == at::Reduction::None ? loss.view(target.sizes()) : loss, total};
+}
+
+at::Tensor nll_loss2d_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
+                               const std::optional<at::Tensor>& weight, int64_t reduction, int64_t ignore_index,
+                               const at::Tensor& total_weight) {
+  const at::Tensor rows = reduction == at::Reduction::None ? grad.reshape({-1}) : grad;
+  const at::Tensor result = at::nll_loss_backward(rows, classes_last(self), target.reshape({-1}), weight, reduction,
+                                                  ignore_index, total_weight);
+  const c10::DimVector shape{self.size(0), self.size(2), self.size(3), self.size(1)};
+  return result.view(shape).permute({0, 3, 1, 2}).contiguous();
 }
 
 at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
@@ -98,10 +126,46 @@ at::Tensor& smooth_l1_loss_backward_out(const at::Tensor& grad, const at::Tensor
   return at::mul_out(grad_input, slope, grad);
 }
 
+// Half the square of small differences and a line for others, which meet at `delta`.
+at::Tensor huber_loss(const at::Tensor& self, const at::Tensor& target, int64_t reduction, double delta) {
+  const at::Tensor distance = at::sub(self, target).abs_(), small = at::clamp_max(distance, delta);
+  return reduced(at::sub(distance, small, 0.5).mul_(small), reduction);
+}
+
+at::Tensor& huber_loss_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
+                                    int64_t reduction, double delta, at::Tensor& grad_input) {
+  const at::Tensor slope = at::sub(self, target).clamp_(-delta, delta);
+  if (reduction == at::Reduction::Mean) slope.div_(static_cast<double>(slope.numel()));
+  return at::mul_out(grad_input, slope, grad);
+}
+
+// As in PyTorch, logarithms are at least -100, so that a wrong certain prediction has a finite loss.
+at::Tensor binary_cross_entropy(const at::Tensor& self, const at::Tensor& target,
+                                const std::optional<at::Tensor>& weight, int64_t reduction) {
+  const at::Tensor yes = at::log(self).clamp_min_(-100), no = at::neg(self).log1p_().clamp_min_(-100);
+  at::Tensor losses = at::sub(target, 1).mul_(no).sub_(at::mul(target, yes));
+  if (weight && weight->defined()) losses = at::mul(losses, *weight);
+  return reduced(losses, reduction);
+}
+
+at::Tensor binary_cross_entropy_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
+                                         const std::optional<at::Tensor>& weight, int64_t reduction) {
+  const at::Tensor variance = at::rsub(self, 1).mul_(self).clamp_min_(1e-12);
+  at::Tensor result = at::sub(self, target).div_(variance).mul_(grad);
+  if (weight && weight->defined()) result = at::mul(result, *weight);
+  return reduction == at::Reduction::Mean ? result.div_(static_cast<double>(self.numel())) : result;
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "loss");
   family.add<"nll_loss_forward.output", nll_loss_out>();
   family.add<"nll_loss_backward.grad_input", nll_loss_backward_out>();
+  family.add<"nll_loss2d_forward", nll_loss2d>();
+  family.add<"nll_loss2d_backward", nll_loss2d_backward>();
+  family.add<"huber_loss", huber_loss>();
+  family.add<"huber_loss_backward.out", huber_loss_backward_out>();
+  family.add<"binary_cross_entropy", binary_cross_entropy>();
+  family.add<"binary_cross_entropy_backward", binary_cross_entropy_backward>();
   family.add<"mse_loss.out", mse_loss_out>();
   family.add<"mse_loss_backward", mse_loss_backward>();
   family.add<"smooth_l1_loss.out", smooth_l1_loss_out>();

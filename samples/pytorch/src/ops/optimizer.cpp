@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused optimizers. One call of `adamw` updates one parameter.
-#include "../devices.hpp"
+#include <ATen/ops/as_strided_native.h>
+
 #include "../overloads.hpp"
 #include "elementwise.hpp"
 
@@ -8,20 +9,35 @@ namespace backplane_torch {
 namespace {
 
 struct AdamSettings {
-  double learning_rate, beta1, beta2, weight_decay, epsilon;
+  double beta1, beta2, weight_decay, epsilon;
   bool decoupled;  // AdamW: the decay does not enter the moments
 };
 
-// Returns the number of steps of each parameter. Waits once for all of them.
-std::vector<double> read_steps(at::TensorList steps) {
-  std::vector<double> values;
-  const at::Tensor all = at::stack(steps).to(at::kCPU, at::kDouble);
-  for (int64_t i = 0; i < all.numel(); ++i) values.push_back(all.const_data_ptr<double>()[i]);
+// Returns the elements of a tensor from element `offset` on, without the cost of a dispatched view.
+at::Tensor elements(const at::Tensor& from, at::IntArrayRef shape, at::IntArrayRef strides, int64_t offset) {
+  return at::native::as_strided_tensorimpl(from, shape, strides, from.storage_offset() + offset);
+}
+
+// Returns a tensor [parameters, 2] with 1 - beta1^t and 1 - beta2^t, where t is the parameter's number
+// of steps. The device computes -expm1(t log(beta)), because 1 - beta^t cancels in f32.
+at::Tensor corrections(at::TensorList steps, const AdamSettings& settings) {
+  const auto count = static_cast<int64_t>(steps.size());
+  const auto options = steps[0].options().dtype(at::kFloat);
+  const at::Tensor logs = at::empty({2}, options), values = at::empty({count, 2}, options);
+  write_fill(elements(logs, {}, {}, 0), std::log(settings.beta1));
+  write_fill(elements(logs, {}, {}, 1), std::log(settings.beta2));
+  for (int64_t i = 0; i < count; ++i) {
+    const at::Tensor step = as_type(steps[static_cast<size_t>(i)], at::kFloat);
+    Call(BP_OP_MUL, values).in(elements(step, {2}, {0}, 0)).in(logs).out(elements(values, {2}, {1}, 2 * i)).run();
+  }
+  write_unary(BP_UNARY_EXPM1, at::kFloat, values, values);
+  write_elementwise(BP_OP_NEG, at::kFloat, values, {values});
   return values;
 }
 
+// Updates all parameters. `rate` is an f32 on the device, so no step waits for the device.
 void adam(at::TensorList parameters, at::TensorList grads, at::TensorList means, at::TensorList squares,
-          at::TensorList steps, const AdamSettings& settings, bool amsgrad, bool maximize,
+          at::TensorList steps, const at::Tensor& rate, const AdamSettings& settings, bool amsgrad, bool maximize,
           const std::optional<at::Tensor>& grad_scale, const std::optional<at::Tensor>& found_inf) {
   TORCH_CHECK_NOT_IMPLEMENTED(!amsgrad && !maximize, message_prefix(),
                               "amsgrad and maximize are not supported by the fused optimizer; pass fused=False");
@@ -32,19 +48,20 @@ void adam(at::TensorList parameters, at::TensorList grads, at::TensorList means,
   attrs.beta2 = static_cast<float>(settings.beta2);
   attrs.epsilon = static_cast<float>(settings.epsilon);
   attrs.weight_decay = settings.decoupled ? static_cast<float>(settings.weight_decay) : 0.0f;
-  const std::vector<double> counts = read_steps(steps);
+  const at::Tensor factors = corrections(steps, settings);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const bool decayed = !settings.decoupled && settings.weight_decay != 0;
     const at::Tensor grad = decayed ? at::add(grads[i], parameters[i], settings.weight_decay) : grads[i];
+    const auto at = 2 * static_cast<int64_t>(i);
     Call(BP_OP_ADAMW, parameters[i])
         .in(grad)
         .attributes(attrs)
         .out(parameters[i])
         .out(means[i])
         .out(squares[i])
-        .scalar(BP_F32, settings.learning_rate)
-        .scalar(BP_F32, 1.0 - std::pow(settings.beta1, counts[i]))
-        .scalar(BP_F32, 1.0 - std::pow(settings.beta2, counts[i]))
+        .scalar(rate)
+        .scalar(elements(factors, {}, {}, at))
+        .scalar(elements(factors, {}, {}, at + 1))
         .run();
   }
 }
@@ -54,19 +71,26 @@ void fused_adam(at::TensorList parameters, at::TensorList grads, at::TensorList 
                 at::TensorList, at::TensorList steps, double rate, double beta1, double beta2, double weight_decay,
                 double epsilon, bool amsgrad, bool maximize, const std::optional<at::Tensor>& grad_scale,
                 const std::optional<at::Tensor>& found_inf) {
-  adam(parameters, grads, means, squares, steps, {rate, beta1, beta2, weight_decay, epsilon, decoupled}, amsgrad,
+  if (parameters.empty()) return;
+  const at::Tensor on_device = at::empty({}, parameters[0].options().dtype(at::kFloat));
+  write_fill(on_device, rate);
+  adam(parameters, grads, means, squares, steps, on_device, {beta1, beta2, weight_decay, epsilon, decoupled}, amsgrad,
        maximize, grad_scale, found_inf);
 }
 
 template <bool decoupled>
 void fused_adam_tensor_rate(at::TensorList parameters, at::TensorList grads, at::TensorList means,
-                            at::TensorList squares, at::TensorList, at::TensorList steps, const at::Tensor& rate,
-                            double beta1, double beta2, double weight_decay, double epsilon, bool amsgrad,
-                            bool maximize, const std::optional<at::Tensor>& grad_scale,
+                            at::TensorList squares, at::TensorList highest, at::TensorList steps,
+                            const at::Tensor& rate, double beta1, double beta2, double weight_decay, double epsilon,
+                            bool amsgrad, bool maximize, const std::optional<at::Tensor>& grad_scale,
                             const std::optional<at::Tensor>& found_inf) {
-  adam(parameters, grads, means, squares, steps,
-       {rate.item().toDouble(), beta1, beta2, weight_decay, epsilon, decoupled}, amsgrad, maximize, grad_scale,
-       found_inf);
+  if (rate.is_cpu()) {
+    return fused_adam<decoupled>(parameters, grads, means, squares, highest, steps, rate.item().toDouble(), beta1,
+                                 beta2, weight_decay, epsilon, amsgrad, maximize, grad_scale, found_inf);
+  }
+  if (parameters.empty()) return;
+  adam(parameters, grads, means, squares, steps, as_type(rate, at::kFloat).view(at::IntArrayRef{}),
+       {beta1, beta2, weight_decay, epsilon, decoupled}, amsgrad, maximize, grad_scale, found_inf);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions and scans.
 #include "../copy.hpp"
-#include "../fallback.hpp"
 #include "../overloads.hpp"
 #include "elementwise.hpp"
 
@@ -192,17 +191,33 @@ std::tuple<at::Tensor, at::Tensor> variance_and_mean(const at::Tensor& self, at:
   return {variance(self, dims, correction, keepdim), at::mean(self, dims, keepdim)};
 }
 
-at::Tensor& vector_norm_out(const at::Tensor& self, const at::Scalar& order, at::OptionalIntArrayRef dims, bool keepdim,
-                            std::optional<at::ScalarType> dtype, at::Tensor& out) {
-  const double p = order.toDouble();
-  const at::Tensor x = as_type(self, out.scalar_type());
+// Writes the norm of order `p`. `x` has the dtype of the output.
+void write_norm(const at::Tensor& x, double p, at::OptionalIntArrayRef dims, bool keepdim, at::Tensor out) {
   if (p == 2) {
-    at::sum_out(out, at::mul(x, x), dims, keepdim);
-    return out.sqrt_();
+    at::sum_out(out, at::mul(x, x), dims, keepdim).sqrt_();
+    return;
   }
-  if (p == 1) return at::sum_out(out, at::abs(x), dims, keepdim);
-  if (std::isinf(p) && p > 0) return at::amax_out(out, at::abs(x), dims.value_or(at::IntArrayRef{}), keepdim);
-  return OnCpu<at::_ops::linalg_vector_norm_out>::call(self, order, dims, keepdim, dtype, out);
+  const at::Tensor magnitude = at::abs(x);
+  const at::IntArrayRef all = dims.value_or(at::IntArrayRef{});
+  if (std::isinf(p)) {
+    p > 0 ? at::amax_out(out, magnitude, all, keepdim) : at::amin_out(out, magnitude, all, keepdim);
+  } else if (p == 1) {
+    at::sum_out(out, magnitude, dims, keepdim);
+  } else if (p == 0) {
+    at::sum_out(out, as_type(at::ne(x, 0), x.scalar_type()), dims, keepdim);
+  } else {
+    at::sum_out(out, at::pow(magnitude, p), dims, keepdim).pow_(1 / p);
+  }
+}
+
+// As in PyTorch, norms of 16-bit floats are computed in f32.
+at::Tensor& vector_norm_out(const at::Tensor& self, const at::Scalar& order, at::OptionalIntArrayRef dims, bool keepdim,
+                            std::optional<at::ScalarType>, at::Tensor& out) {
+  const at::ScalarType type = is_half(out.scalar_type()) ? at::kFloat : out.scalar_type();
+  fit_reduced(out, self, axes_mask(dims, self.dim()), keepdim);
+  with_output(out, type,
+              [&](const at::Tensor& to) { write_norm(as_type(self, type), order.toDouble(), dims, keepdim, to); });
+  return out;
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

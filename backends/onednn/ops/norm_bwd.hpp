@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of norm_bwd that normalises by channel.
+#pragma once
+
+#include <backplane/kit/kernels.hpp>
+
+namespace backplane::onednn {
+
+// Selects the kernel of batch_norm or group_norm.
+void prepare_norm_bwd_planes(const kit::CheckedDesc& checked, kit::Prepared& prepared);
+
+}  // namespace backplane::onednn

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectorised kernels of batch_norm and of the backward pass of batch_norm and group_norm, for f32,
+// f16 and bf16. A plane contains the elements of one channel of one image. If the planes are small,
+// columns are faster. Row n of the columns contains all channels of image n, and each column is one
+// element of a plane.
+#pragma once
+
+#include <cstdint>
+
+namespace backplane::onednn {
+
+// The mean of elements, and the sum of the squares of their distances from the mean.
+struct Spread {
+  double count = 0, mean = 0, squares = 0;
+
+  // Adds other elements. The formula of Chan, Golub and LeVeque does not cancel.
+  void merge(const Spread& other) {
+    if (other.count == 0) return;
+    const double total = count + other.count, distance = other.mean - mean;
+    mean += distance * (other.count / total);
+    squares += other.squares + distance * distance * (count * other.count / total);
+    count = total;
+  }
+};
+
+// The sums of dy and of dy * (x - mean).
+struct GradientSums {
+  double dy = 0, dy_x = 0;
+};
+
+// The factors of y = (x - mean) * rstd * gamma + beta.
+struct Affine {
+  float mean, rstd, gamma, beta;
+};
+
+// The factors of dx = rstd * (gamma * dy - shift - (x - mean) * slope).
+struct Gradient {
+  float mean, rstd, gamma, shift, slope;
+};
+
+// y and x, or dx and dy or x, may be the same memory.
+struct PlaneKernels {
+  // Returns the spread of `count` elements.
+  Spread (*spread)(const void* x, int64_t count) = nullptr;
+  void (*affine)(const void* x, void* y, int64_t count, const Affine& factors) = nullptr;
+  GradientSums (*sums)(const void* dy, const void* x, int64_t count, float mean) = nullptr;
+  void (*gradient)(const void* dy, const void* x, void* dx, int64_t count, const Gradient& factors) = nullptr;
+
+  // The same for columns [begin, end) of `rows` rows, which have `count` elements each. The column's
+  // result is at its own index in `spreads` and `sums`. `spreads` has initial values.
+  void (*column_spread)(const void* x, int64_t rows, int64_t count, int64_t begin, int64_t end,
+                        Spread* spreads) = nullptr;
+  void (*column_sums)(const void* dy, const void* x, int64_t rows, int64_t count, int64_t begin, int64_t end,
+                      const float* means, GradientSums* sums) = nullptr;
+  // One row with factors for each column. `factors` contains an array of `count` elements for each
+  // field of Affine or Gradient, in the order of the fields.
+  void (*row_affine)(const void* x, void* y, int64_t count, const float* factors) = nullptr;
+  void (*row_gradient)(const void* dy, const void* x, void* dx, int64_t count, const float* factors) = nullptr;
+};
+// Returns kernels that are compiled for this processor, or null pointers if there are none for the
+// dtype.
+PlaneKernels plane_kernels(uint32_t dtype);
+
+}  // namespace backplane::onednn

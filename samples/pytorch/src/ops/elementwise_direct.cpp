@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functional and in-place forms of frequent overloads. PyTorch derives these forms from the `out`
+// form, with a general computation of shapes, dtypes and strides and two more dispatched calls. For
+// contiguous operands of one shape and dtype the result is known, and one call of the operator is
+// enough. All other operands take PyTorch's way.
+#include <ATen/CompositeExplicitAutogradNonFunctionalFunctions.h>
+
+#include "../allocator.hpp"
+#include "../overloads.hpp"
+#include "elementwise.hpp"
+
+namespace backplane_torch {
+namespace {
+
+namespace derived = at::compositeexplicitautogradnonfunctional;
+
+bool is_dense(const at::Tensor& tensor) {
+  return tensor.is_privateuseone() && tensor.is_contiguous() && tensor.scalar_type() != at::kBool &&
+         dtype_of(tensor.scalar_type()) != 0;
+}
+
+// Returns whether `other` does not change the shape and the dtype of a result with `self`, which is
+// dense.
+bool fits_dense(const at::Tensor& self, const at::Tensor& other) {
+  if (other.device() == self.device())
+    return other.scalar_type() == self.scalar_type() && other.sizes() == self.sizes() && other.is_contiguous();
+  if (!is_number(other) || self.dim() == 0 || at::isComplexType(other.scalar_type())) return false;
+  return self.is_floating_point() || at::isIntegralType(other.scalar_type(), true);
+}
+
+at::Tensor like(const at::Tensor& tensor) {
+  return dense_tensor(tensor.sizes(), tensor.scalar_type(), tensor.device());
+}
+
+const at::Tensor& write_direct(uint32_t op, const at::Tensor& out, const at::Tensor& self, const at::Tensor& other) {
+  Call(op, out).in(self).in(other, out.scalar_type(), out.sizes()).out(out).run();
+  return out;
+}
+
+bool divides(uint32_t op, const at::Tensor& self) { return op != BP_OP_DIV || self.is_floating_point(); }
+
+template <uint32_t op, auto general>
+at::Tensor binary(const at::Tensor& self, const at::Tensor& other) {
+  if (!is_dense(self) || !fits_dense(self, other) || !divides(op, self)) return general(self, other);
+  return write_direct(op, like(self), self, other);
+}
+
+template <uint32_t op, auto general>
+at::Tensor& binary_in_place(at::Tensor& self, const at::Tensor& other) {
+  if (!is_dense(self) || !fits_dense(self, other) || !divides(op, self)) return general(self, other);
+  write_direct(op, self, self, other);
+  return self;
+}
+
+template <uint32_t op, auto general>
+at::Tensor scaled(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+  if (!is_dense(self) || !fits_dense(self, other) || !alpha.equal(1)) return general(self, other, alpha);
+  return write_direct(op, like(self), self, other);
+}
+
+template <uint32_t op, auto general>
+at::Tensor& scaled_in_place(at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+  if (!is_dense(self) || !fits_dense(self, other) || !alpha.equal(1)) return general(self, other, alpha);
+  write_direct(op, self, self, other);
+  return self;
+}
+
+// A function of floats.
+template <uint32_t op, auto general>
+at::Tensor unary(const at::Tensor& self) {
+  if (!is_dense(self) || !self.is_floating_point()) return general(self);
+  at::Tensor out = like(self);
+  Call(op, out).in(self).out(out).run();
+  return out;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  Family family(library, "elementwise");
+  family.add<"add.Tensor", scaled<BP_OP_ADD, derived::add>>();
+  family.add<"sub.Tensor", scaled<BP_OP_SUB, derived::sub>>();
+  family.add<"mul.Tensor", binary<BP_OP_MUL, [](auto& a, auto& b) { return derived::mul(a, b); }>>();
+  family.add<"div.Tensor", binary<BP_OP_DIV, [](auto& a, auto& b) { return derived::div(a, b); }>>();
+  family.add<"add_.Tensor", scaled_in_place<BP_OP_ADD, derived::add_>>();
+  family.add<"sub_.Tensor", scaled_in_place<BP_OP_SUB, derived::sub_>>();
+  family.add<"mul_.Tensor",
+             binary_in_place<BP_OP_MUL, [](auto& a, auto& b) -> at::Tensor& { return derived::mul_(a, b); }>>();
+  family.add<"div_.Tensor",
+             binary_in_place<BP_OP_DIV, [](auto& a, auto& b) -> at::Tensor& { return derived::div_(a, b); }>>();
+  family.add<"neg", unary<BP_OP_NEG, derived::neg>>();
+  family.add<"exp", unary<BP_OP_EXP, derived::exp>>();
+  family.add<"sqrt", unary<BP_OP_SQRT, derived::sqrt>>();
+  family.add<"tanh", unary<BP_OP_TANH, derived::tanh>>();
+  family.add<"sigmoid", unary<BP_OP_SIGMOID, derived::sigmoid>>();
+  family.add<"silu", unary<BP_OP_SILU, derived::silu>>();
+}
+
+}  // namespace
+}  // namespace backplane_torch
