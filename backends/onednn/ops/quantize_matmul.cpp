@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "ops/f32_cast.hpp"
+#include "ops/gemm.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
 #include "ops/packed_weights.hpp"
@@ -23,21 +24,18 @@ namespace {
 
 using namespace kit;
 
-// Up to kFewRows rows use dot products, and so do up to kMoreRows rows with at most kCachedElements
-// activations, which stay in a second-level cache.
-constexpr int64_t kFewRows = 16, kMoreRows = 64, kCachedElements = int64_t{1} << 18;
+// Up to kAlwaysDots rows use dot products, and so do up to kMostDots rows with at most kCachedElements
+// activations.
+constexpr int64_t kAlwaysDots = 16, kMostDots = 64;
 // Number of columns whose dot products are stored together.
 constexpr int64_t kDotTile = 16;
-// Extents of a block of the GEMM, in elements. kDepth is a multiple of chunk_weights().
-constexpr int64_t kRows = 240, kColumns = 128, kDepth = 256;
+// Extents of a block of the GEMM, in elements. kPanelDepth is a multiple of chunk_weights().
+constexpr int64_t kPanelRows = 240, kPanelColumns = 128, kPanelDepth = 256;
 // Number of weights that one thread converts in about 5 us.
 constexpr int64_t kWeightGrain = int64_t{1} << 17;
 constexpr int64_t kRowGrain = int64_t{1} << 16;  // number of activations that justify waking a thread
 // Number of chunks between a packed chunk and the chunk that is prefetched with it.
 constexpr int64_t kPackedAhead = 8;
-
-constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
 
 // A scale, zero point, minimum or bias: one element, one element per column, or one element per column
 // and block.
@@ -121,7 +119,7 @@ struct Problem {
 void store(const Problem& p, int64_t row, int64_t rows, int64_t begin, int64_t count, float* sums, int64_t stride) {
   const F32Cast narrow = F32Cast::from_f32(p.y.dtype);
   const auto bytes = static_cast<int64_t>(dtype_bytes(p.y.dtype));
-  float added[kColumns];
+  float added[kPanelColumns];
   if (p.bias) p.bias.read(begin, count, 0, 1, count, added);
   for (int64_t r = 0; r < rows; ++r, sums += stride) {
     for (int64_t c = 0; p.bias && c < count; ++c) sums[c] += added[c];
@@ -140,7 +138,7 @@ class Dots {
     for (int64_t r = 0; r < std::min(p_.rows, kDotRows); ++r) kernels_[r] = quantized_dots().find(p_.form(), r + 1);
   }
   bool supported() const {
-    const bool few = p_.rows <= kFewRows || (p_.rows <= kMoreRows && p_.rows * p_.depth <= kCachedElements);
+    const bool few = p_.rows <= kAlwaysDots || (p_.rows <= kMostDots && p_.rows * p_.depth <= kCachedElements);
     return few && p_.depth != 0 && kernels_[0] != nullptr;
   }
 
@@ -229,38 +227,38 @@ class Panels {
 
   // The numbers of floats of scratch memory for packed rows and for each thread.
   static int64_t shared_size(const Problem& p) {
-    return round_up(round_up(std::min(p.rows, kRows), gemm_tile().rows) * p.depth, 16);
+    return round_up(round_up(std::min(p.rows, kPanelRows), gemm_tile().rows) * p.depth, 16);
   }
   static int64_t thread_size(const Problem& p) {
-    const int64_t width = gemm_tile().cols, depth = std::min(p.depth, kDepth);
-    return round_up(std::min(p.rows, kRows), gemm_tile().rows) * kColumns + width * (depth + 3 * (depth + 1)) +
-           panel_scratch(width);
+    const int64_t width = gemm_tile().cols, depth = std::min(p.depth, kPanelDepth);
+    return round_up(std::min(p.rows, kPanelRows), gemm_tile().rows) * kPanelColumns +
+           width * (depth + 3 * (depth + 1)) + panel_scratch(width);
   }
 
   // Packs part `k` of the rows.
-  int64_t parts() const { return blocks_of(p_.depth, kDepth); }
+  int64_t parts() const { return blocks_of(p_.depth, kPanelDepth); }
   void pack(int64_t part, float* memory) const noexcept {
-    const int64_t k = part * kDepth, depth = std::min(kDepth, p_.depth - k);
+    const int64_t k = part * kPanelDepth, depth = std::min(kPanelDepth, p_.depth - k);
     const auto bytes = static_cast<int64_t>(dtype_bytes(p_.a.dtype));
     gemm_input(p_.a.dtype)
         .pack(p_.a.data + (row_ * p_.depth + k) * bytes, p_.depth, 1, rows_, depth, tile_.rows, memory + k * padded_);
   }
 
-  int64_t tiles() const { return blocks_of(p_.cols, kColumns); }
+  int64_t tiles() const { return blocks_of(p_.cols, kPanelColumns); }
   void tile(int64_t index, const float* a, float* memory) const noexcept {
-    const int64_t begin = index * kColumns, count = std::min(kColumns, p_.cols - begin);
-    float *sums = memory, *panel = sums + padded_ * kColumns;
-    std::fill_n(sums, padded_ * kColumns, 0.0f);
-    for (int64_t k = 0; k < p_.depth; k += kDepth) {
-      const int64_t depth = std::min(kDepth, p_.depth - k);
+    const int64_t begin = index * kPanelColumns, count = std::min(kPanelColumns, p_.cols - begin);
+    float *sums = memory, *panel = sums + padded_ * kPanelColumns;
+    std::fill_n(sums, padded_ * kPanelColumns, 0.0f);
+    for (int64_t k = 0; k < p_.depth; k += kPanelDepth) {
+      const int64_t depth = std::min(kPanelDepth, p_.depth - k);
       for (int64_t c = 0; c < count; c += tile_.cols) {
         convert(begin + c, std::min(tile_.cols, count - c), k, depth, panel);
         for (int64_t r = 0; r < rows_; r += tile_.rows) {
-          tile_.run(a + k * padded_ + r * depth, panel, depth, sums + r * kColumns + c, kColumns);
+          tile_.run(a + k * padded_ + r * depth, panel, depth, sums + r * kPanelColumns + c, kPanelColumns);
         }
       }
     }
-    store(p_, row_, rows_, begin, count, sums, kColumns);
+    store(p_, row_, rows_, begin, count, sums, kPanelColumns);
   }
 
  private:
@@ -300,9 +298,9 @@ class Panels {
 void run_panels(const Problem& p, Scratch& scratch) {
   const int64_t shared = Panels::shared_size(p), size = round_up(Panels::thread_size(p), 16);
   float* memory = scratch_floats(scratch, shared + team_size() * size);
-  for (int64_t row = 0; row < p.rows; row += kRows) {
-    const Panels panels(p, row, std::min(kRows, p.rows - row));
-    parallel(std::min(kRows, p.rows - row) * p.depth, kRowGrain, [&](int part, int parts) noexcept {
+  for (int64_t row = 0; row < p.rows; row += kPanelRows) {
+    const Panels panels(p, row, std::min(kPanelRows, p.rows - row));
+    parallel(std::min(kPanelRows, p.rows - row) * p.depth, kRowGrain, [&](int part, int parts) noexcept {
       const Range range = range_of(panels.parts(), part, parts);
       for (int64_t i = range.begin; i < range.end; ++i) panels.pack(i, memory);
     });
