@@ -27,8 +27,8 @@ constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192,
 constexpr int64_t kDotRows = 64, kLongDepth = 256;
 // Below this depth, sums of lanes take longer than the products of dots.
 constexpr int64_t kDotDepth = 48;
-// Number of multiplications that justify waking a thread.
-constexpr int64_t kGemmGrain = int64_t{1} << 21;
+// Number of multiplications that justify waking a thread, about 10 us of work.
+constexpr int64_t kGemmGrain = int64_t{1} << 19;
 // Number of multiplications that take as long as one load from `b`.
 constexpr int64_t kReading = 8;
 
@@ -122,9 +122,10 @@ class Gemm {
   int64_t acc_size() const { return round_up(block_rows_, tile_.rows) * stride_; }
 
   void plan_blocks() {
+    const int64_t threads = std::clamp<int64_t>(work() / kGemmGrain, 1, team_size());
     if (skinny_) {
       block_rows_ = rows_;
-      const int64_t shares = std::max<int64_t>(1, team_size() / std::max<int64_t>(batches_, 1));
+      const int64_t shares = std::max<int64_t>(1, threads / std::max<int64_t>(batches_, 1));
       block_cols_ =
           std::min(round_up(kSkinnyElements / rows_, kStripStep), round_up(blocks_of(cols_, shares), kStripStep));
       stride_ = block_cols_;
@@ -135,7 +136,7 @@ class Gemm {
       block_cols_ = even_block(cols_, kBlockCols, tile_.cols);
       // Makes blocks narrower until there is at least one block per thread, or a block is as narrow
       // as a tile.
-      while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < team_size() &&
+      while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < threads &&
              block_cols_ > tile_.cols) {
         block_cols_ = round_up(block_cols_ / 2, tile_.cols);
       }

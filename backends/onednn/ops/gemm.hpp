@@ -9,8 +9,8 @@
 
 namespace backplane::onednn {
 
-// Number of multiplications in oneDNN that justifies waking a team, about 0.1 ms of work.
-inline constexpr int64_t kTeamWork = int64_t{1} << 24;
+// Number of multiplications in oneDNN that justifies waking a team, about 20 us of work.
+inline constexpr int64_t kTeamWork = int64_t{1} << 20;
 
 // Number of f32 elements that stay in a second-level cache of 1 MiB or more.
 inline constexpr int64_t kCachedElements = int64_t{1} << 18;
