@@ -357,6 +357,10 @@ Status pack_quantized(const CheckedDesc& checked, uint32_t input, PreparedPack& 
   if (Status status = check_scale(checked); !status.ok()) return status;
   if (input != 1) return prefers_plain(checked, input);
   const bp_tensor_desc& view = checked.desc.inputs[1];
+  // The processor reads columns of whole chunks of 8-bit weights as fast as packed weights
+  // (docs/measurements/2026-11-26-products.md).
+  const bool whole = view.dtype == BP_I8 && view.shape[1] % kChunkBytes == 0;
+  if (whole && !rules::is_packed(view)) return prefers_plain(checked, input);
   int64_t bytes = kChunkBytes;
   bool far = view.shape[0] > INT64_MAX - kDotColumns || view.shape[1] > INT64_MAX - kChunkBytes;
   far = far || __builtin_mul_overflow(bytes, round_up(view.shape[0], kDotColumns), &bytes);
