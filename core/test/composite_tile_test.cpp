@@ -87,6 +87,43 @@ TEST_F(Tiles, OfAPoolWithItsIndex) {
   }
 }
 
+// The weights of 5000 columns, as f32, occupy 82 MB. Row c of the weights consists of c % 16 and its
+// scale is 1 + c % 3, so the column sums tell the tiles apart.
+TEST_F(Tiles, OfAQuantizedProductWithItsOperandsOfColumns) {
+  constexpr int64_t kDepth = 4096, kColumns = 5000, kBlock = 1024;
+  const auto attributes = sized(bp_quantized_matmul_attributes{0, 4, kBlock, 0});
+  std::vector<uint8_t> weights(static_cast<size_t>(kColumns * kDepth / 2));
+  Values scales(static_cast<size_t>(kColumns * kDepth / kBlock)), biases(static_cast<size_t>(kColumns));
+  std::vector<double> wanted(biases.size());
+  for (size_t c = 0; c < biases.size(); ++c) {
+    const size_t weight = c % 16, scale = 1 + c % 3;
+    std::fill_n(weights.begin() + static_cast<int64_t>(c) * kDepth / 2, kDepth / 2, static_cast<uint8_t>(weight * 17));
+    std::fill_n(scales.begin() + static_cast<int64_t>(c) * (kDepth / kBlock), kDepth / kBlock,
+                static_cast<float>(scale));
+    biases[c] = static_cast<float>(c);
+    wanted[c] = static_cast<double>(kDepth) * (static_cast<double>(weight) - 3) * static_cast<double>(scale) +
+                static_cast<double>(c);
+  }
+  const bph_tensor w = host.tensor<uint8_t>(BP_U8, {kColumns, kDepth / 2}, weights);
+  const bph_tensor zero = host.tensor<uint8_t>(BP_U8, {1}, std::vector<uint8_t>{3});
+  const bph_tensor absent = {}, y = out({1, kColumns});
+  run(BP_OP_QUANTIZED_MATMUL,
+      {f32({1, kDepth}, Values(kDepth, 1)), w, f32({kColumns, kDepth / kBlock}, scales), zero, absent, absent,
+       f32({kColumns}, biases)},
+      {y}, &attributes);
+  expect_near(y, wanted, 0);
+  EXPECT_LT(host.stats().workspace_bytes, 80u << 20);
+
+  // The sums of an integer `a` are exact, and its tiles hold bytes of weights.
+  const auto by_column = sized(bp_quantized_matmul_attributes{0, 4, 0, 0});
+  const bph_tensor ones = host.tensor<int8_t>(BP_I8, {1, kDepth}, std::vector<int8_t>(kDepth, 1));
+  Values of_columns(biases.size());
+  for (size_t c = 0; c < of_columns.size(); ++c) of_columns[c] = static_cast<float>(1 + c % 3);
+  run(BP_OP_QUANTIZED_MATMUL,
+      {ones, w, f32({kColumns}, of_columns), zero, f32({1}, {1}), absent, f32({kColumns}, biases)}, {y}, &by_column);
+  expect_near(y, wanted, 0);
+}
+
 // Core refuses a kernel with more taps than a program may have steps.
 TEST_F(Tiles, TooManyStepsAreRefused) {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});

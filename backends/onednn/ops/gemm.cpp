@@ -22,13 +22,16 @@ constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
 // A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading `b` takes longer
 // than multiplying.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
-// Number of multiplications that justify waking a thread.
-constexpr int64_t kGemmGrain = int64_t{1} << 21;
+// Up to kDotRows rows, dots with contiguous columns of `b` are faster than packing `b`, if the dots are
+// long and the rows stay in a second-level cache.
+constexpr int64_t kDotRows = 64, kLongDepth = 256;
+// Below this depth, sums of lanes take longer than the products of dots.
+constexpr int64_t kDotDepth = 48;
+// Number of multiplications that justify waking a thread, about 10 us of work.
+constexpr int64_t kGemmGrain = int64_t{1} << 19;
 // Number of multiplications that take as long as one load from `b`.
 constexpr int64_t kReading = 8;
 
-constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
 // Divides `value` into equal blocks of at most `limit`, and uses as few blocks as possible. Returns
 // the size of a block, rounded up to a multiple of `step`.
 constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
@@ -55,8 +58,10 @@ class Gemm {
   Gemm(View a, View b, View out, const Epilogue& epilogue)
       : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
     const uint32_t r = out.rank - 2, c = out.rank - 1;
-    if (epilogue.bias == nullptr && epilogue.activation == nullptr && out.shape[c] < out.shape[r] &&
-        out.shape[c] <= kSkinnyRows) {  // if there are few columns, computes the transposed product
+    // If there are few columns, computes the transposed product, unless its dots would be short.
+    const bool swaps = out.shape[c] < out.shape[r] && out.shape[c] <= kSkinnyRows &&
+                       (a.strides[r] == 1 || a.shape[c] >= kDotDepth || out.shape[r] <= kSkinnyRows);
+    if (epilogue.bias == nullptr && epilogue.activation == nullptr && swaps) {
       std::swap(a, b);
       for (View* view : {&a, &b, &out}) {
         std::swap(view->shape[r], view->shape[c]);
@@ -69,7 +74,7 @@ class Gemm {
     const int64_t b_row = depth_ == 1 ? 1 : b.strides[r], b_col = cols_ == 1 ? 1 : b.strides[c];
     left_ = {a.data, bytes_of(a), a.strides[r], depth_ == 1 ? 1 : a.strides[c], gemm_input(a.dtype)};
     right_ = {b.data, bytes_of(b), b_col, b_row, gemm_input(b.dtype)};
-    skinny_ = rows_ <= kSkinnyRows && (b_col == 1 || b_row == 1);
+    skinny_ = (rows_ <= kSkinnyRows && (b_col == 1 || b_row == 1)) || (b_row == 1 && gemm_uses_dots(rows_, depth_));
     out_bytes_ = bytes_of(out);
     to_out_ = epilogue.activation != nullptr    ? epilogue.activation
               : out.dtype == BP_F32 || integer_ ? nullptr
@@ -117,9 +122,10 @@ class Gemm {
   int64_t acc_size() const { return round_up(block_rows_, tile_.rows) * stride_; }
 
   void plan_blocks() {
+    const int64_t threads = std::clamp<int64_t>(work() / kGemmGrain, 1, team_size());
     if (skinny_) {
       block_rows_ = rows_;
-      const int64_t shares = std::max<int64_t>(1, team_size() / std::max<int64_t>(batches_, 1));
+      const int64_t shares = std::max<int64_t>(1, threads / std::max<int64_t>(batches_, 1));
       block_cols_ =
           std::min(round_up(kSkinnyElements / rows_, kStripStep), round_up(blocks_of(cols_, shares), kStripStep));
       stride_ = block_cols_;
@@ -130,7 +136,7 @@ class Gemm {
       block_cols_ = even_block(cols_, kBlockCols, tile_.cols);
       // Makes blocks narrower until there is at least one block per thread, or a block is as narrow
       // as a tile.
-      while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < team_size() &&
+      while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < threads &&
              block_cols_ > tile_.cols) {
         block_cols_ = round_up(block_cols_ / 2, tile_.cols);
       }
@@ -243,6 +249,10 @@ class Gemm {
 };
 
 }  // namespace
+
+bool gemm_uses_dots(int64_t rows, int64_t depth) {
+  return rows <= kDotRows && depth >= kLongDepth && rows * depth <= kCachedElements;
+}
 
 bool gemm_supports(uint32_t dtype) { return gemm_tile().rows != 0 && gemm_input(dtype).pack != nullptr; }
 

@@ -9,8 +9,14 @@
 
 namespace backplane::onednn {
 
-// Number of multiplications in oneDNN that justifies waking a team, about 0.1 ms of work.
-inline constexpr int64_t kTeamWork = int64_t{1} << 24;
+// Number of multiplications in oneDNN that justifies waking a team, about 20 us of work.
+inline constexpr int64_t kTeamWork = int64_t{1} << 20;
+
+// Number of f32 elements that stay in a second-level cache of 1 MiB or more.
+inline constexpr int64_t kCachedElements = int64_t{1} << 18;
+
+constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
 
 // Operations on the accumulators before they are stored.
 struct Epilogue {
@@ -19,6 +25,9 @@ struct Epilogue {
 };
 
 bool gemm_supports(uint32_t dtype);
+// Returns whether gemm() computes `rows` rows as dots with contiguous columns of `b`, without packing
+// `b`. The rows then stay in a second-level cache.
+bool gemm_uses_dots(int64_t rows, int64_t depth);
 // Computes out = a * b. The views have the same rank, at least 2, with batch dimensions first. The
 // amount of scratch memory has a bound that does not depend on the sizes of the views.
 void gemm(const kit::View& a, const kit::View& b, const kit::View& out, const Epilogue& epilogue,

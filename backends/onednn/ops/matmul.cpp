@@ -25,8 +25,9 @@ using dnnl_api::Type;
 // stay below 2^24. For larger depths, this file shifts `a` to u8 and corrects the result in integer
 // arithmetic.
 constexpr int64_t kExactDepthOfI8 = 512;
-// Maximum number of rows or columns for which the GEMM of ops/gemm.cpp is as fast as oneDNN.
-constexpr int64_t kFewRows = 16;
+// The GEMM of ops/gemm.cpp is as fast as oneDNN for up to kFewRows rows or columns, if the other extents
+// are at least kManyElements. It is faster for up to kFewProducts multiplications.
+constexpr int64_t kFewRows = 16, kManyElements = 256, kFewProducts = int64_t{1} << 14;
 
 // A batch of matrices. A batch stride of 0 repeats one matrix.
 struct Matrices {
@@ -230,6 +231,19 @@ void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {
 // one column, memory bandwidth limits the speed, and this GEMM reaches the limit.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
+// Returns whether the GEMM of ops/gemm.cpp is preferred to a primitive. A batch of few rows is often a
+// part of attention, whose sizes recur in all layers of one step and never again. It therefore always
+// uses the GEMM.
+bool prefers_any_size(const bp_tensor_desc& a, const bp_tensor_desc& out) {
+  const auto [few, many] = std::minmax(out.shape[out.rank - 2], out.shape[out.rank - 1]);
+  if (few > kFewRows) return false;
+  const int64_t depth = a.shape[a.rank - 1];
+  const bool is_batch = std::any_of(out.shape, out.shape + out.rank - 2, [](int64_t extent) { return extent > 1; });
+  const bool is_wide = std::min(many, depth) >= kManyElements;
+  const bool is_tiny = std::max(many, depth) <= kFewProducts && few * many * depth <= kFewProducts;
+  return is_batch || is_wide || is_tiny;
+}
+
 // Returns the GEMM that computes a matmul whose right operand is one matrix, plain or packed. If all
 // matrices of a batch share the right operand, the GEMM has the rows of all of them.
 std::optional<Product> packable_product(const bp_op_desc& desc) {
@@ -288,8 +302,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const auto empty = [](const bp_tensor_desc& view) {
     return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
   };
-  prepared.any_size = (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || empty(out) || empty(a) || empty(b) ||
-                      std::min(out.shape[out.rank - 2], out.shape[out.rank - 1]) <= kFewRows;
+  prepared.any_size =
+      (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || empty(out) || empty(a) || empty(b) || prefers_any_size(a, out);
   prepared.specializable = specializable(out);
   if (prepared.any_size) return {};
   const bool shifts = a.dtype == BP_I8 && a.shape[a.rank - 1] > kExactDepthOfI8;

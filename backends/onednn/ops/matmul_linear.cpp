@@ -17,6 +17,9 @@ using namespace kit;
 using dnnl_api::Md;
 using dnnl_api::Type;
 
+// Maximum number of rows for which the GEMM of ops/gemm.cpp is faster than oneDNN.
+constexpr int64_t kRowsOfDots = 32;
+
 struct Linear {
   Linear(const dnnl::matmul::primitive_desc& desc, const Md& bias, VectorPlan last, uint64_t sums, int team)
       : gemm(dnnl::matmul(desc),
@@ -111,7 +114,9 @@ Status prepare_linear(const CheckedDesc& checked, Prepared& prepared) {
   const auto [rows, depth, cols, type, weights_type, sums, bias_type] = product;
   const bool has_terms = rows != 0 && cols != 0 && depth != 0;
   const bool packed = rules::is_packed(w);
-  prepared.any_size = !packed && (x.dtype == BP_F16 || !has_terms || (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0);
+  // For f32 and few rows, dots are faster than oneDNN with plain weights.
+  const bool dots = x.dtype == BP_F32 && rows <= kRowsOfDots && gemm_uses_dots(rows, depth);
+  prepared.any_size = !packed && (x.dtype == BP_F16 || !has_terms || dots || (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0);
   prepared.specializable = !packed && x.dtype != BP_F16 && rows > 1 && cols > 1;
   if (prepared.any_size) return {};
   const bool wide = sums != type;

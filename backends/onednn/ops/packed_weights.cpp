@@ -58,20 +58,15 @@ void pack_weights(const Call& call) {
   state.reorder.run(memory + offset, {from, call.out().data});
 }
 
-// The plain layout is a part of the number, because it tells the weights [K, N] of matmul from the weights
-// [N, K] of linear, which have the same layout if they are packed.
-uint64_t number_of(const bp_tensor_desc& view, const Md& plain, const std::vector<int64_t>& layout,
-                   dnnl_api::Type source) {
+}  // namespace
+
+uint64_t layout_number(const bp_tensor_desc& view, std::span<const int64_t> properties) {
   uint64_t hash = view.dtype;
   const auto add = [&](int64_t value) { hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u; };
-  add(static_cast<int64_t>(source));
   for (uint32_t d = 0; d < view.rank; ++d) add(view.shape[d]);
-  for (const int64_t value : dnnl_api::layout_numbers(plain)) add(value);
-  for (const int64_t value : layout) add(value);
+  for (const int64_t value : properties) add(value);
   return hash ^ hash >> 32;  // the high bits of a product depend on all bits of its factors
 }
-
-}  // namespace
 
 dnnl::matmul::primitive_desc describe_packed(const Product& product) {
   const auto [rows, depth, cols, x, weights, y, bias] = product;
@@ -90,7 +85,12 @@ Status prepare_packing(const CheckedDesc& checked, uint32_t input, const Md& pla
   const std::vector<int64_t> layout = dnnl_api::layout_numbers(wanted);
   if (layout.empty() || wanted == plain) return prefers_plain(checked, input);
   prepared.bytes = dnnl_api::bytes_of(wanted);
-  prepared.layout = number_of(view, plain, layout, source);
+  // The plain layout is a part of the number, because it tells the weights [K, N] of matmul from the
+  // weights [N, K] of linear, which have the same layout if they are packed.
+  std::vector<int64_t> properties = dnnl_api::layout_numbers(plain);
+  properties.push_back(static_cast<int64_t>(source));
+  properties.insert(properties.end(), layout.begin(), layout.end());
+  prepared.layout = layout_number(view, properties);
   if (rules::is_packed(view)) return {};
   const dnnl::reorder::primitive_desc desc(engine(), plain, engine(), wanted, strict_attributes());
   prepared.run = pack_weights;

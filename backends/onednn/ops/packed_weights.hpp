@@ -4,6 +4,7 @@
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
+#include <span>
 
 #include "runtime/dnnl_api.hpp"
 
@@ -28,6 +29,10 @@ dnnl::matmul::primitive_desc describe_packed(const Product& product);
 // if the layout equals the plain one. If the view is packed already, only the layout is prepared.
 kit::Status prepare_packing(const kit::CheckedDesc& checked, uint32_t input, const dnnl_api::Md& plain,
                             const dnnl_api::Md& wanted, dnnl_api::Type source, kit::PreparedPack& prepared);
+
+// Returns the number of a layout of `view`, which also depends on the dtype and the shape of the view.
+// `properties` are the numbers that tell the layouts of a shape apart.
+uint64_t layout_number(const bp_tensor_desc& view, std::span<const int64_t> properties);
 
 inline kit::Status prefers_plain(const kit::CheckedDesc& checked, uint32_t input) {
   return kit::unsupported(checked.op->name, ": a packed input ", input,

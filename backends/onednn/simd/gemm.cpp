@@ -136,28 +136,37 @@ void pack(const void* data, int64_t line_stride, int64_t depth_stride, int64_t l
   }
 }
 
-// Processes kDepth rows of `b` at a time, in one pass over the accumulators. The hardware
-// prefetcher can follow kDepth streams.
-template <class T, int kDepth>
-void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
-              int64_t acc_stride) {
-  const D d;
+// Multiplies kDepth rows of `b` by all rows of `a`, for whole vectors of columns from column `c` on.
+// Returns the first column that remains.
+template <int kDepth, class Tag, class T>
+HWY_INLINE int64_t add_columns(Tag d, const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride,
+                               int64_t c, int64_t cols, float* acc, int64_t acc_stride) {
+  using Vector = hn::Vec<Tag>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t c = 0;
   for (; c + lanes <= cols; c += lanes) {
-    V right[kDepth];
+    Vector right[kDepth];
 #pragma GCC unroll 8
     for (int k = 0; k < kDepth; ++k) right[k] = widened(d, b + k * b_stride + c);
     for (int64_t m = 0; m < rows; ++m) {
-      V even = hn::LoadU(d, acc + m * acc_stride + c), odd = hn::Zero(d);
+      Vector even = hn::LoadU(d, acc + m * acc_stride + c), odd = hn::Zero(d);
 #pragma GCC unroll 8
       for (int k = 0; k < kDepth; ++k) {
-        V& sum = k % 2 == 0 ? even : odd;
+        Vector& sum = k % 2 == 0 ? even : odd;
         sum = hn::MulAdd(hn::Set(d, a[m * a_stride + k]), right[k], sum);
       }
       hn::StoreU(hn::Add(even, odd), d, acc + m * acc_stride + c);
     }
   }
+  return c;
+}
+
+// Processes kDepth rows of `b` at a time, in one pass over the accumulators. The hardware
+// prefetcher can follow kDepth streams.
+template <class T, int kDepth>
+void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
+              int64_t acc_stride) {
+  int64_t c = add_columns<kDepth>(D(), a, a_stride, rows, b, b_stride, 0, cols, acc, acc_stride);
+  c = add_columns<kDepth>(D4(), a, a_stride, rows, b, b_stride, c, cols, acc, acc_stride);
   for (; c < cols; ++c) {
     for (int64_t m = 0; m < rows; ++m) {
       float& sum = acc[m * acc_stride + c];
@@ -238,15 +247,15 @@ void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, in
 template <class T>
 void by_cols(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride, int64_t depth,
              int64_t cols, float* acc, int64_t acc_stride) {
+  constexpr decltype(&add_dots<T, 1>) kDots[] = {add_dots<T, 1>, add_dots<T, 2>, add_dots<T, 3>, add_dots<T, 4>};
   const auto* at = static_cast<const T*>(b);
   int64_t c = 0;
   for (; c + 4 <= cols; c += 4) {
     const T* four = at + c * b_stride;
-    int64_t m = 0;
-    for (; m + 4 <= rows; m += 4)
-      add_dots<T, 4>(a + m * a_stride, a_stride, four, b_stride, depth, acc + m * acc_stride + c, acc_stride);
-    for (; m < rows; ++m)
-      add_dots<T, 1>(a + m * a_stride, a_stride, four, b_stride, depth, acc + m * acc_stride + c, acc_stride);
+    for (int64_t m = 0; m < rows; m += 4) {
+      kDots[std::min<int64_t>(4, rows - m) - 1](a + m * a_stride, a_stride, four, b_stride, depth,
+                                                acc + m * acc_stride + c, acc_stride);
+    }
   }
   for (; c < cols; ++c) {
     const D d;

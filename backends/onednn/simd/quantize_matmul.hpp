@@ -1,27 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised steps of quantized_matmul. A row of weights is widened to f32 in the first-level
-// cache, and then multiplied by rows of `a`.
+// Vectorised kernels of quantized_matmul: products of a few rows of activations with quantized
+// weights, and the conversion of weights to panels of a GEMM. A weight w of block b stands for the
+// number (w - zero[b]) * scale[b] + minimum[b].
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace backplane::onednn {
 
-struct QuantizedGemmSteps {
-  // Both functions store weight i in to[i]. widen8 reads i8 weights. widen4 reads u4 weights, two per
-  // byte. The low half of a byte is the weight with the lower index.
-  void (*widen8)(const void* from, float* to, int64_t count);
-  void (*widen4)(const void* from, float* to, int64_t count);
-  // Computes x[i] = (x[i] - zero) * scale.
-  void (*scale)(float* x, int64_t count, float zero, float scale);
-  // Computes out[r * out_stride + c] = sum over k of a[r * depth + k] * w[c * depth + k], for 1 to
-  // 4 rows and `kDots` columns.
-  void (*dots)(const float* a, int64_t rows, const float* w, int64_t depth, float* out, int64_t out_stride);
-};
-inline constexpr int64_t kDots = 4;
+// The kernels read a column of weights in chunks of this many bytes: 64 weights of 8 bits, or 128
+// weights of 4 bits. The low half of a byte is the weight with the lower index.
+inline constexpr int64_t kChunkBytes = 64;
+constexpr int64_t chunk_weights(uint32_t bits) { return kChunkBytes * 8 / bits; }
 
-// Returns the functions that are compiled for this processor. They are null on targets without
-// vectors.
-QuantizedGemmSteps quantized_gemm_steps();
+// ---- Products of few rows
+
+// Maximum number of rows of one call, and the number of columns of each call.
+inline constexpr int64_t kDotRows = 4, kDotColumns = 4;
+// Kernels read whole vectors of parameters, so this many finite numbers follow the last block.
+inline constexpr int64_t kParameterPadding = 16;
+
+struct QuantizedDots {
+  const float* a;  // arranged rows
+  int64_t a_stride;
+  const std::byte* w[kDotColumns];  // the first chunk of each column
+  int64_t chunk_bytes;              // the distance between chunks of a column
+  int64_t prefetch_bytes;           // the distance from a chunk to the chunk that is prefetched with it
+  bool padded;                      // whether the last chunk of a column has kChunkBytes bytes
+  int64_t depth, block;             // number of weights of a column, and of a block
+  // Parameters as [column][parameter_stride]. zeros and minima may be null.
+  const float *scales, *zeros, *minima;
+  // The sums of each row's activations by blocks, as [row][parameter_stride]. Used with minima only.
+  const float* a_sums;
+  int64_t parameter_stride;
+  float* out;
+  int64_t out_stride;
+};
+
+// Computes out[r * out_stride + c] = sum over k of a[r, k] * the number of weight[c, k].
+using QuantizedDotsKernel = void (*)(const QuantizedDots& dots);
+
+// The properties of a problem for which a kernel is compiled.
+struct QuantizedForm {
+  uint32_t bits;  // 8 or 4
+  int64_t depth, block;
+  bool zeros;          // whether there are zero points
+  bool uniform_zeros;  // whether the zero points of a column are equal
+};
+
+struct QuantizedDotsKernels {
+  // Returns the kernel for 1 to kDotRows rows, or null if no kernel supports blocks of this size.
+  QuantizedDotsKernel (*find)(const QuantizedForm& form, int64_t rows);
+  // Copies `depth` activations to the order in which kernels read them. Zeros fill the last chunk.
+  // Returns whether the magnitude of each activation is at most `limit`.
+  bool (*arrange)(uint32_t bits, const float* from, int64_t depth, float limit, float* to);
+};
+
+// ---- Panels
+
+struct QuantizedPanel {
+  const std::byte* w;  // the first chunk of the first column
+  // The distances between groups of kDotColumns columns, between the columns of a group, and between the
+  // chunks of a column.
+  int64_t group_bytes, column_bytes, chunk_bytes;
+  int64_t columns;           // number of columns, at most `width`
+  int64_t depth;             // number of weights of a column
+  int64_t block, block_end;  // number of weights of a block, and of the first block
+  // Parameters as [block][width]. zeros and minima may be null.
+  const float *scales, *zeros, *minima;
+  int64_t width;      // a multiple of 4 and of the number of lanes
+  float* out;         // [depth][width]; columns after the last column are arbitrary finite numbers
+  uint32_t* scratch;  // panel_scratch(width) words
+};
+constexpr int64_t panel_scratch(int64_t width) { return kChunkBytes / 4 * width; }
+
+using QuantizedPanelKernel = void (*)(const QuantizedPanel& panel);
+
+// These functions return kernels that are compiled for this processor. The kernels are null on
+// targets without vectors.
+QuantizedDotsKernels quantized_dots();
+QuantizedPanelKernel quantized_panel(uint32_t bits);
 
 }  // namespace backplane::onednn

@@ -49,49 +49,78 @@ bp_tensor_desc matrix(int64_t rows, int64_t cols) {
   return out;
 }
 
-// Returns the product of two matrices of small integers. f32 represents all sums of the product
-// exactly.
-std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, uint64_t flags, bp_plan_info& info) {
+// Executes one operator, and returns its output of `count` f32 elements. `data` are the bytes of the
+// inputs.
+std::vector<float> execute(const bp_device_api* api, bp_device* device, const bp_op_desc& desc,
+                           const std::vector<std::string>& data, size_t count, bp_plan_info& info) {
   bp_error error{};
   error.struct_size = sizeof(error);
-  const bp_tensor_desc inputs[] = {matrix(n, n), matrix(n, n)}, output = matrix(n, n);
-  const bp_matmul_attributes attributes{sizeof(attributes), BP_PRECISION_FULL};
-  bp_op_desc desc{};
-  desc.struct_size = sizeof(desc);
-  desc.op = BP_OP_MATMUL;
-  desc.flags = flags;
-  desc.attributes = &attributes;
-  desc.inputs = inputs, desc.outputs = &output;
-  desc.input_count = 2, desc.output_count = 1;
   info.struct_size = sizeof(info);
   bp_plan* plan = nullptr;
   EXPECT_EQ(api->plan_create(device, &desc, &plan, &info, &error), BP_OK) << error.message;
+  std::vector<bp_buffer*> buffers;
   const auto buffer = [&](uint64_t bytes) {
     const bp_buffer_desc requested{sizeof(requested), BP_MEMORY_SHARED, bytes, 0};
     bp_buffer* out = nullptr;
     EXPECT_EQ(api->buffer_create(device, &requested, &out, &error), BP_OK) << error.message;
+    buffers.push_back(out);
     return out;
   };
   const auto map = [&](bp_buffer* from) {
     void* out = nullptr;
     EXPECT_EQ(api->buffer_map(device, from, &out, &error), BP_OK) << error.message;
-    return static_cast<float*>(out);
+    return static_cast<char*>(out);
   };
-  const auto count = static_cast<size_t>(n * n);
-  bp_buffer *in = buffer(count * 4), *out = buffer(count * 4), *work = buffer(info.workspace_bytes + 1);
-  for (size_t i = 0; i < count; ++i) map(in)[i] = static_cast<float>(i % 7);
-  const bp_operand operands[] = {{in, 0, 0}, {in, 0, 0}}, result{out, 0, 0};
+  std::vector<bp_operand> operands;
+  for (const std::string& bytes : data) {
+    operands.push_back({buffer(bytes.size()), 0, 0});
+    bytes.copy(map(operands.back().buffer), bytes.size());
+  }
+  bp_buffer *out = buffer(count * sizeof(float)), *work = buffer(info.workspace_bytes + 1);
+  const bp_operand result{out, 0, 0};
   const bp_stream_desc requested{sizeof(requested), 0};
   bp_stream* stream = nullptr;
   EXPECT_EQ(api->stream_create(device, &requested, &stream, &error), BP_OK);
-  const bp_execution execution{sizeof(execution), 0, &desc, operands, &result, nullptr, work, 0, info.workspace_bytes};
+  const bp_execution execution{sizeof(execution), 0,    &desc, operands.data(),     &result,
+                               nullptr,           work, 0,     info.workspace_bytes};
   EXPECT_EQ(api->plan_execute(device, stream, plan, &execution, &error), BP_OK) << error.message;
   api->plan_destroy(device, plan);  // the execution may still be running
   EXPECT_EQ(api->stream_wait(device, stream, BP_WAIT_FOREVER, &error), BP_OK) << error.message;
-  std::vector<float> values(map(out), map(out) + count);
+  const auto* values = reinterpret_cast<const float*>(map(out));
+  std::vector<float> got(values, values + count);
   api->stream_destroy(device, stream);
-  for (bp_buffer* each : {in, out, work}) api->buffer_destroy(device, each);
-  return values;
+  for (bp_buffer* each : buffers) api->buffer_destroy(device, each);
+  return got;
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+template <class Attributes, size_t kInputs>
+bp_op_desc describe(uint32_t op, const Attributes& attributes, const bp_tensor_desc (&inputs)[kInputs],
+                    const bp_tensor_desc& output) {
+  bp_op_desc desc{};
+  desc.struct_size = sizeof(desc);
+  desc.op = op;
+  desc.attributes = &attributes;
+  desc.inputs = inputs, desc.outputs = &output;
+  desc.input_count = kInputs, desc.output_count = 1;
+  return desc;
+}
+
+// Returns the product of two matrices of small integers. f32 represents all sums of the product
+// exactly.
+std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, uint64_t flags, bp_plan_info& info) {
+  const bp_tensor_desc inputs[] = {matrix(n, n), matrix(n, n)}, output = matrix(n, n);
+  const bp_matmul_attributes attributes{sizeof(attributes), BP_PRECISION_FULL};
+  bp_op_desc desc = describe(BP_OP_MATMUL, attributes, inputs, output);
+  desc.flags = flags;
+  const auto count = static_cast<size_t>(n * n);
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 7);
+  return execute(api, device, desc, {bytes_of(values), bytes_of(values)}, count, info);
 }
 
 TEST_F(Plugin, DriverNamesItsLibrary) {
@@ -152,6 +181,29 @@ TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
       plugin->device_api->close(device);
     }
   }
+}
+
+// The sum of products of integers exceeds the range of f32 before it is scaled, for one row and for the
+// rows of a panel.
+TEST_F(Plugin, QuantizedSumsDoNotOverflowBeforeTheScale) {
+  bp_device* device = nullptr;
+  ASSERT_EQ(open("threads=1", &device), BP_OK) << error.message;
+  const bp_device_api* api = plugin->device_api;
+  constexpr int64_t kDepth = 64;
+  for (const int64_t rows : {1, 4, 40}) {
+    bp_tensor_desc weights = matrix(1, kDepth);
+    weights.dtype = BP_I8;
+    const bp_tensor_desc inputs[] = {matrix(rows, kDepth), weights, matrix(1, 1)}, output = matrix(rows, 1);
+    const bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, BP_PRECISION_FULL};
+    bp_plan_info info{};
+    const std::vector<float> got =
+        execute(api, device, describe(BP_OP_QUANTIZED_MATMUL, attributes, inputs, output),
+                {bytes_of(std::vector<float>(static_cast<size_t>(rows * kDepth), 0x1p122f)),
+                 bytes_of(std::vector<int8_t>(kDepth, 64)), bytes_of(std::vector<float>{0x1p-10f})},
+                static_cast<size_t>(rows), info);
+    EXPECT_EQ(got, std::vector<float>(static_cast<size_t>(rows), 0x1p124f)) << rows;
+  }
+  api->close(device);
 }
 
 }  // namespace

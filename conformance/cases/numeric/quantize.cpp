@@ -116,17 +116,33 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
   }
 }
 
-enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole_4 };
-constexpr std::string_view kFormNames[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
-constexpr int64_t kBlockExtent = 8;
+enum class Form : int32_t {
+  whole,
+  weights_8,
+  weights_4,
+  weights_4_blocks,
+  whole_4,
+  weights_8_blocks_32,
+  weights_4_blocks_32
+};
+constexpr std::string_view kFormNames[] = {"whole",   "weights_8",           "weights_4",          "weights_4_blocks",
+                                           "whole_4", "weights_8_blocks_32", "weights_4_blocks_32"};
+// Returns the number of weights that share a scale, or 0 if all weights of a row share one.
+constexpr int64_t block_of(Form form) {
+  if (form == Form::weights_4_blocks) return 8;
+  return form == Form::weights_8_blocks_32 || form == Form::weights_4_blocks_32 ? 32 : 0;
+}
+constexpr bool has_8_bits(Form form) {
+  return form == Form::whole || form == Form::weights_8 || form == Form::weights_8_blocks_32;
+}
 
 // Creates sums that detect a narrow accumulator (narrow.hpp). Each dequantized weight is 4, so the
 // activations are the terms divided by 4.
 Setup make_narrow_matmul(const Problem& problem) {
   const int64_t depth = problem.parameters[0];
   const auto form = static_cast<Form>(problem.parameters[1]);
-  const bool four = form != Form::weights_8;
-  const int64_t block = form == Form::weights_4_blocks ? kBlockExtent : 0;
+  const bool four = !has_8_bits(form);
+  const int64_t block = block_of(form);
   std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back(), blocks = block != 0 ? (depth + block - 1) / block : 1;
   const uint32_t weight = four ? uint32_t{BP_U8} : uint32_t{BP_I8};
@@ -163,8 +179,8 @@ Setup make_matmul(const Problem& problem, Random& random) {
   const auto form = static_cast<Form>(problem.parameters[1]);
   const bool zeros = problem.parameters[2] != 0, bias = problem.parameters[3] != 0;
   const bool whole = form == Form::whole || form == Form::whole_4;
-  const bool four = form != Form::whole && form != Form::weights_8;
-  const int64_t block = form == Form::weights_4_blocks ? kBlockExtent : 0;
+  const bool four = !has_8_bits(form);
+  const int64_t block = block_of(form);
   std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back();
   const std::vector<int64_t> y = shape;
@@ -252,6 +268,17 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     put({19, 5}, 515, form, named, 1, 0, 0);
     put({3, 8}, 4, form, named, 1, 0, 0);  // a row of 8-bit weights has the size of one f32
   }
+  // Kernels for one row and for few rows read whole vectors of weights. A depth of 300 leaves a part of
+  // a vector and a part of a block, and a depth of 256 leaves none.
+  for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_8_blocks_32, Form::weights_4_blocks_32}) {
+    const uint32_t named = has_8_bits(form) ? uint32_t{BP_I8} : 0;
+    for (const int32_t zeros : {0, 1}) {
+      for (const int32_t depth : {256, 300}) put({1, 37}, depth, form, named, zeros, 0, 0);
+      if (block_of(form) == 0) continue;
+      put({6, 19}, 300, form, named, zeros, 1, 0);
+      put({21, 9}, 300, form, named, zeros, 0, 0);
+    }
+  }
   for (const Form form : {Form::whole, Form::whole_4}) {
     for (const uint32_t a : {uint32_t{BP_I8}, uint32_t{BP_U8}}) {
       put({19, 131}, 24, form, a, 1, 1, 1);
@@ -281,6 +308,9 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     put({3, 7}, 33, Form::weights_4, 0, 1 - bias, bias, 0);
     put({3, 7}, 33, Form::weights_4_blocks, 0, bias, bias, 0);
     put({19, 131}, 24, Form::weights_4_blocks, 0, bias, bias, 0);
+    put({1, 9}, 300, Form::weights_8_blocks_32, BP_I8, bias, bias, 0);
+    put({1, 9}, 300, Form::weights_4_blocks_32, 0, 1 - bias, bias, 0);
+    put({21, 9}, 300, Form::weights_4_blocks_32, 0, bias, bias, 0);
     put({3, 7}, 33, Form::whole, BP_I8, bias, bias, 1);
     put({3, 7}, 24, Form::whole_4, BP_U8, 1 - bias, bias, 0);
   }

@@ -48,12 +48,19 @@ OpDesc conv_of(PackSize size) {
   return desc.attributes(attributes);
 }
 
+// Weights of 4 bits have blocks of 32, and weights of 8 bits have a scale per column.
+template <uint32_t kDtype, uint32_t kBits>
 OpDesc quantized_of(PackSize size) {
+  constexpr bool kFour = kBits == 4;
   bp_quantized_matmul_attributes attributes{};
-  attributes.weight_bits = 8;
+  attributes.weight_bits = kBits;
+  attributes.block = kFour ? 32 : 0;
+  const int64_t bytes = kFour ? (size.depth + 1) / 2 : size.depth;
   OpDesc desc(BP_OP_QUANTIZED_MATMUL);
-  desc.input(dense_view(BP_F32, {size.rows, size.depth})).input(dense_view(BP_I8, {size.columns, size.depth}));
-  desc.input(dense_view(BP_F32, {size.columns})).output(dense_view(BP_F32, {size.rows, size.columns}));
+  desc.input(dense_view(kDtype, {size.rows, size.depth}));
+  desc.input(dense_view(kFour ? BP_U8 : BP_I8, {size.columns, bytes}));
+  desc.input(dense_view(kDtype, kFour ? Shape{size.columns, (size.depth + 31) / 32} : Shape{size.columns}));
+  desc.output(dense_view(kDtype, {size.rows, size.columns}));
   return desc.attributes(attributes);
 }
 
@@ -91,7 +98,9 @@ const std::vector<PackSubject>& pack_subjects() {
       {"linear.f32", linear_of<BP_F32>},
       {"linear.bf16", linear_of<BP_BF16>},
       {"conv.f32", conv_of},
-      {"quantized_matmul.f32", quantized_of},
+      {"quantized_matmul.f32", quantized_of<BP_F32, 8>},
+      {"quantized_matmul.f32_4", quantized_of<BP_F32, 4>},
+      {"quantized_matmul.bf16_4", quantized_of<BP_BF16, 4>},
   };
   return all;
 }
