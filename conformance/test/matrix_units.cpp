@@ -225,7 +225,8 @@ double weighted(const Unit& unit, uint32_t dtype, const Row& row, std::span<cons
 Tensor attention(const Unit& unit, const Call& call) {
   const auto attributes = oracle::attributes_of<bp_attention_attributes>(call);
   const Tensor &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2], &out = call.outputs[0];
-  const Tensor* mask = oracle::optional(call.inputs, 3);
+  const Tensor *mask = oracle::optional(call.inputs, 3), *sinks = oracle::optional(call.inputs, 4);
+  const auto softcap = static_cast<double>(attributes.softcap);
   const int64_t heads = q.shape[1], queries = q.shape[2], depth = q.shape[3];
   const int64_t groups = k.shape[1], keys = k.shape[2], width = v.shape[3];
   const Doubles left = decoded(q), right = decoded(k), values = decoded(v);
@@ -241,6 +242,7 @@ Tensor attention(const Unit& unit, const Call& call) {
     for (int64_t j = 0; j < keys; ++j) {
       double score = dot(scoring, row_of(left, r, depth), row_of(right, group * keys + j, depth));
       score = f32(score * static_cast<double>(attributes.scale));
+      if (softcap > 0) score = f32(softcap * f32(std::tanh(f32(score / softcap))));
       if (mask != nullptr) {
         const auto masked = static_cast<double>(oracle::value_at(*mask, r * keys + j));
         score = mask->dtype != BP_BOOL ? f32(score + masked) : masked != 0 ? score : -HUGE_VAL;
@@ -255,8 +257,11 @@ Tensor attention(const Unit& unit, const Call& call) {
         left_over = 0;
       }
     }
+    const double sink =
+        sinks == nullptr ? -HUGE_VAL : static_cast<double>(oracle::value_at(*sinks, r / queries % heads));
+    row.greatest = sink;
     for (const double score : row.scores) row.greatest = std::max(row.greatest, score);
-    double total = 0;
+    double total = sink == -HUGE_VAL ? 0 : f32(std::exp(f32(sink - row.greatest)));
     for (const double score : row.scores) {
       if (row.greatest != -HUGE_VAL) total = f32(total + f32(std::exp(f32(score - row.greatest))));
     }
