@@ -109,7 +109,7 @@ TEST(Tables, AreFoundByIdAndName) {
     ++count;
   }
   EXPECT_EQ(primitives, 43u);
-  EXPECT_EQ(count - primitives, 33u);
+  EXPECT_EQ(count - primitives, 38u);
   EXPECT_EQ(bph_dtype_by_name("bf16"), static_cast<uint32_t>(BP_BF16));
   EXPECT_EQ(bph_dtype_by_name("float"), 0u);
   EXPECT_STREQ(bph_dtype_name(BP_I8), "i8");
