@@ -131,8 +131,10 @@ void add_host_call_cases(Catalogue& catalogue) {
     const char* const how = *layers == 0 ? "plain" : "layered";
     for (const bph_op_info& op : primitives()) {
       if (op.scalars_max == 0) continue;
+      // Core lowers FILL to COPY for a plugin that reads scalars only from the host.
       catalogue.push_back({.id = fmt::format("host.scalars.{}.{}", op.name, how),
                            .profile = op.profile,
+                           .extension = op.op == BP_OP_FILL ? "" : "DEVICE_SCALARS",
                            .op = op.op,
                            .dtype = usual_dtype(op),
                            .requirements = {"BP-USE-053"},
