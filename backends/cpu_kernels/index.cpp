@@ -11,16 +11,6 @@ namespace {
 
 using namespace kit;
 
-// Returns `view` with the extents of `shape` and stride 0 along `axis`. The caller adds the offset
-// that the index selects along `axis`.
-View pinned(const View& view, uint32_t axis, const View& shape) {
-  View out = view;
-  std::copy_n(shape.shape, shape.rank, out.shape);
-  out.strides[axis] = 0;
-  if (view.elements() == 0) std::fill_n(out.strides, out.rank, 0);
-  return out;
-}
-
 // Reads elements of an index tensor, whose dtype is i32 or i64.
 class IndexReader {
  public:

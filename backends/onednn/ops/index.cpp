@@ -18,16 +18,6 @@ constexpr int64_t kGrain = int64_t{1} << 15;        // number of elements that j
 constexpr int64_t kCachedBytes = int64_t{1} << 19;  // size of a table that stays in the second-level cache
 constexpr int64_t kMaxStripBytes = int64_t{1} << 24;
 
-// Returns `view` with the extents of `shape` and stride 0 along `axis`. The caller adds the offset
-// that the index selects along `axis`.
-View pinned(const View& view, uint32_t axis, const View& shape) {
-  View out = view;
-  std::copy_n(shape.shape, shape.rank, out.shape);
-  out.strides[axis] = 0;
-  if (view.elements() == 0) std::fill_n(out.strides, out.rank, 0);
-  return out;
-}
-
 void prefetch_lines(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(from + i);
 }

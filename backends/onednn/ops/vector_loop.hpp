@@ -19,7 +19,7 @@ inline constexpr int64_t kCheapGrain = int64_t{1} << 18, kCostlyGrain = int64_t{
 
 // Cheap kernels write outputs of at least this many bytes with non-temporal stores, because these
 // outputs would not stay in the caches. Costly kernels use plain stores, which overlap with
-// arithmetic and were measured to be faster.
+// arithmetic and are faster in measurements.
 inline constexpr int64_t kStreamedBytes = 32 << 20;
 // Makes this thread's non-temporal stores visible to other threads.
 void fence_stores();

@@ -75,15 +75,7 @@ template <class T>
 HWY_INLINE void pack_4x4(D4 d, const T* from, int64_t line_stride, int64_t width, float* to) {
   const V4 l0 = widened(d, from), l1 = widened(d, from + line_stride), l2 = widened(d, from + 2 * line_stride),
            l3 = widened(d, from + 3 * line_stride);
-  const hn::RepartitionToWide<D4> wide;
-  const auto low01 = hn::BitCast(wide, hn::InterleaveLower(d, l0, l1)),
-             low23 = hn::BitCast(wide, hn::InterleaveLower(d, l2, l3)),
-             high01 = hn::BitCast(wide, hn::InterleaveUpper(d, l0, l1)),
-             high23 = hn::BitCast(wide, hn::InterleaveUpper(d, l2, l3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, low01, low23)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, low01, low23)), d, to + width);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, high01, high23)), d, to + 2 * width);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23)), d, to + 3 * width);
+  store_transposed(d, l0, l1, l2, l3, width, to);
 }
 
 // Packs one panel of `lines` lines. `lines` is at most `width`.

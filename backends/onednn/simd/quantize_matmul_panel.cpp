@@ -31,18 +31,10 @@ static_assert(kDotColumns == 4);
 // Transposes the words of a chunk of four columns to to[word * width + column].
 HWY_INLINE void transpose(const std::byte* const (&from)[kDotColumns], int64_t width, uint32_t* to) {
   const D4 d;
-  const hn::RepartitionToWide<D4> wide;
   for (int64_t j = 0; j < kWords; j += 4, to += 4 * width) {
     const auto w0 = load_words(from[0] + 4 * j), w1 = load_words(from[1] + 4 * j), w2 = load_words(from[2] + 4 * j),
                w3 = load_words(from[3] + 4 * j);
-    const auto low01 = hn::BitCast(wide, hn::InterleaveLower(d, w0, w1)),
-               low23 = hn::BitCast(wide, hn::InterleaveLower(d, w2, w3)),
-               high01 = hn::BitCast(wide, hn::InterleaveUpper(d, w0, w1)),
-               high23 = hn::BitCast(wide, hn::InterleaveUpper(d, w2, w3));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, low01, low23)), d, to);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, low01, low23)), d, to + width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, high01, high23)), d, to + 2 * width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23)), d, to + 3 * width);
+    store_transposed(d, w0, w1, w2, w3, width, to);
   }
 }
 

@@ -377,6 +377,22 @@ void map2(const void* const* in, void* out, int64_t count) {
               static_cast<const T*>(in[1]));
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// Stores the transpose of four vectors of four 32-bit words. Its rows are `width` words apart.
+template <class D, class V, class Word>
+HWY_INLINE void store_transposed(D d, V a, V b, V c, V e, int64_t width, Word* to) {
+  const hn::RepartitionToWide<D> wide;
+  const auto low_ab = hn::BitCast(wide, hn::InterleaveLower(d, a, b)),
+             low_ce = hn::BitCast(wide, hn::InterleaveLower(d, c, e)),
+             high_ab = hn::BitCast(wide, hn::InterleaveUpper(d, a, b)),
+             high_ce = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, low_ab, low_ce)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, low_ab, low_ce)), d, to + width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, high_ab, high_ce)), d, to + 2 * width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high_ab, high_ce)), d, to + 3 * width);
+}
+#endif
+
 }  // namespace backplane::onednn::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

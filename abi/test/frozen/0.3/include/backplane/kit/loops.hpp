@@ -3,6 +3,7 @@
 // contiguous if possible.
 #pragma once
 
+#include <algorithm>
 #include <backplane/kit/call.hpp>
 #include <backplane/kit/types.hpp>
 
@@ -223,6 +224,15 @@ void map_ternary_stored(const Call& call, const F& f) {
 inline View lanes(const View& view, uint32_t axis) {
   View out = view;
   out.shape[axis] = 1;
+  return out;
+}
+// Returns `view` with the extents of `shape` and stride 0 along `axis`. The caller adds the offset
+// that an index selects along `axis`.
+inline View pinned(const View& view, uint32_t axis, const View& shape) {
+  View out = view;
+  std::copy_n(shape.shape, shape.rank, out.shape);
+  out.strides[axis] = 0;
+  if (view.elements() == 0) std::fill_n(out.strides, out.rank, 0);
   return out;
 }
 inline int64_t byte_stride(const View& view, uint32_t axis) {
