@@ -47,9 +47,6 @@ SIMT_FN u32 leading_zeros(u32 x) { return clz(x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return mul_hi(a, b); }
 #else
 #include <stdint.h>
-#if defined(__HIP__)
-#include <hip/hip_runtime.h>
-#endif
 typedef int8_t i8;
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -57,28 +54,60 @@ typedef int32_t i32;
 typedef uint32_t u32;
 typedef int64_t i64;
 typedef uint64_t u64;
-#define SIMT_FN __device__ inline
-#define SIMT_INLINED __device__ __forceinline__
 #define SIMT_GLOBAL
 #define SIMT_LOCAL
+#define SIMT_UNROLL _Pragma("unroll")
+#if defined(__HIP__)
+// The built-in functions of the compiler replace hip_runtime.h, because parsing that header takes longer
+// than compiling a typical module.
+#define SIMT_DEVICE __attribute__((device))
+#define SIMT_FN SIMT_DEVICE inline
+#define SIMT_INLINED SIMT_DEVICE __attribute__((always_inline)) inline
+#define SIMT_SHARED(type, name, count) __attribute__((shared)) type name[count]
+#define SIMT_KERNEL(name) extern "C" __attribute__((global)) void name
+SIMT_FN u32 group_id() { return __builtin_amdgcn_workgroup_id_x(); }
+SIMT_FN u32 group_size() { return __builtin_amdgcn_workgroup_size_x(); }
+SIMT_FN u32 group_count() { return __builtin_amdgcn_grid_size_x() / group_size(); }  // all groups have the same size
+SIMT_FN u32 local_id() { return __builtin_amdgcn_workitem_id_x(); }
+#if __has_builtin(__builtin_amdgcn_wavefrontsize)
+SIMT_FN u32 width() { return __builtin_amdgcn_wavefrontsize(); }
+#else
+SIMT_FN u32 width() { return __AMDGCN_WAVEFRONT_SIZE; }
+#endif
+SIMT_FN u32 lane() { return local_id() % width(); }
+SIMT_FN u32 subgroup() { return local_id() / width(); }
+SIMT_FN u32 uniform_subgroup() { return (u32)__builtin_amdgcn_readfirstlane((int)subgroup()); }
+SIMT_FN u32 shuffle_xor(u32 x, u32 mask) {
+  return (u32)__builtin_amdgcn_ds_bpermute((int)((lane() ^ mask) * 4), (int)x);
+}
+SIMT_FN void group_barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
+SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
+extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // of the device library, correctly rounded
+SIMT_FN float root(float x) { return __ocml_sqrt_f32(x); }
+SIMT_FN float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+SIMT_FN float round_down(float x) { return __builtin_floorf(x); }
+SIMT_FN float round_even(float x) { return __builtin_rintf(x); }
+SIMT_FN u32 leading_zeros(u32 x) { return x == 0u ? 32u : (u32)__builtin_clz(x); }
+SIMT_FN u32 multiply_high(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
+#else
+#define SIMT_FN __device__ inline
+#define SIMT_INLINED __device__ __forceinline__
 #define SIMT_SHARED(type, name, count) __shared__ type name[count]
 #define SIMT_KERNEL(name) extern "C" __global__ void name
-#define SIMT_UNROLL _Pragma("unroll")
 SIMT_FN u32 group_id() { return blockIdx.x; }
-SIMT_FN u32 group_count() { return gridDim.x; }
 SIMT_FN u32 group_size() { return blockDim.x; }
+SIMT_FN u32 group_count() { return gridDim.x; }
 SIMT_FN u32 local_id() { return threadIdx.x; }
 SIMT_FN u32 width() { return warpSize; }
 SIMT_FN u32 lane() { return threadIdx.x % warpSize; }
 SIMT_FN u32 subgroup() { return threadIdx.x / warpSize; }
-SIMT_FN u32 subgroups() { return blockDim.x / warpSize; }
-#if defined(__HIP__)
-SIMT_FN u32 uniform_subgroup() { return (u32)__builtin_amdgcn_readfirstlane((int)subgroup()); }
-SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return __shfl_xor(x, mask); }
-#else
 SIMT_FN u32 uniform_subgroup() { return subgroup(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
-#endif
 SIMT_FN void group_barrier() { __syncthreads(); }
 SIMT_FN u32 bits_of_float(float x) { return __float_as_uint(x); }
 SIMT_FN float float_of_bits(u32 x) { return __uint_as_float(x); }
@@ -88,6 +117,8 @@ SIMT_FN float round_down(float x) { return floorf(x); }
 SIMT_FN float round_even(float x) { return rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return __clz((int)x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
+#endif
+SIMT_FN u32 subgroups() { return group_size() / width(); }
 #endif
 
 typedef SIMT_GLOBAL u8* Pointer;
