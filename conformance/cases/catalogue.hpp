@@ -9,7 +9,7 @@ namespace backplane::conformance {
 // Returns every case, in the order of the report. Creates no test data.
 Catalogue enumerate();
 
-// ---- Functions that append the cases of one group
+// ---- Functions that append the cases of one topic
 
 // Test cases for the plugin's library: symbols, versions and struct sizes.
 void add_abi_cases(Catalogue& catalogue);

@@ -61,8 +61,8 @@ struct CaseEnd {
 };
 [[noreturn]] void end_case(Outcome outcome, std::string message);
 // Returns whether the current case has failed on this thread. The plugin may then have pending
-// work, so the owners in plugin.hpp release nothing during unwinding. The plugin's objects live
-// until the process exits.
+// work, so the owners in plugin.hpp release nothing during unwinding, and the plugin's objects then
+// live until the process exits.
 bool abandoned();
 void begin_case();
 

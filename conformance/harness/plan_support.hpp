@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records, for all processes of a run, which descriptors plan_create accepts and which it declines.
-// This result must depend on the descriptor alone.
+// The plugin must return the same result for a descriptor throughout the run.
 #pragma once
 
 #include <string>

@@ -22,9 +22,9 @@ std::string external_argument(const ExternalObjects& objects);
 inline unsigned char external_byte(uint64_t at, bool after) {
   return static_cast<unsigned char>(at * 7 + at / 256 + (after ? 129 : 0));
 }
-// Imports the objects on its own instance of the plugin. Checks the contents of the memory, and
-// replaces them. If there is a semaphore, a stream waits for the value 1 before the check, and raises
-// the semaphore to 2 after the replacement. A failure ends the case.
+// Imports the objects with a new instance of the plugin. Checks the contents of the memory, and
+// replaces them. If there is a semaphore, a stream waits for the value 1 before the check, and
+// raises the semaphore to 2 after the replacement. A failure ends the case.
 void use_external_objects(const std::string& path, uint32_t device_index, std::string_view argument);
 
 }  // namespace backplane::conformance

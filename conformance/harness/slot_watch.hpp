@@ -38,7 +38,8 @@ enum class Slot : uint32_t {
 // Returns the ABI's name of the slot, or an empty string for `none` and for an invalid value.
 std::string_view name_of(Slot slot);
 
-// The current call of a worker, in memory that the worker shares with its supervisor.
+// The slot call that a worker is currently making, in memory that the worker shares with its
+// supervisor.
 class SlotPage {
  public:
   Slot enter(Slot slot) noexcept;  // returns the previous slot

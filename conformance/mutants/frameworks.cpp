@@ -46,7 +46,8 @@ enum class RandomFlaw {
   kNumberOfDtype
 };
 
-// The uniform numbers of a call. The state of the call's kernel is the kernel of philox.
+// The uniform numbers of a call. add_random_native stores the philox kernel, which computes their
+// words, as the prepared object of the call.
 template <RandomFlaw kFlaw>
 class UniformNumbers {
  public:
@@ -182,7 +183,7 @@ void batch_norm(const Call& call) {
   }
 }
 
-// Adds a kernel that computes words by the plugin's kernel of philox.
+// Adds a kernel that calls the plugin's philox kernel for its random words.
 void add_random_native(Kernels& kernels, uint32_t op, Kernel run) {
   const auto philox = std::make_shared<const Kernel>(kernels.find(BP_OP_PHILOX, {BP_U32, BP_U32})->run);
   for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64})
@@ -197,7 +198,8 @@ constexpr Mutation flawed() {
   return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
 }
 
-// Adds a gemm for all dtypes, with 16-bit and f32 results of 16-bit operands.
+// Adds gemm kernels for all float dtypes. 16-bit operands have a kernel with 16-bit results and a
+// kernel with f32 results.
 void add_gemm(Kernels& kernels, Kernel run) {
   add_native(kernels, BP_OP_GEMM, run);
   for (const uint32_t half : {BP_F16, BP_BF16})

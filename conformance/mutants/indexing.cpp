@@ -51,7 +51,8 @@ void write_padded_tile(const Call& call) {
     std::memset(last += bytes_of(out), 0, static_cast<std::size_t>(bytes_of(out)));
 }
 
-// Multiplies the lanes past the end of a row by 0 instead of excluding them.
+// Reads the elements between the end of a row and the end of its last vector, and multiplies them
+// by 0. The result is wrong if one of these elements is NaN or infinite.
 void read_past_end(const Call& call) {
   honest_kernel(call)(call);
   const View &in = call.in(0), &out = call.out();

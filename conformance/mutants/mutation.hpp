@@ -31,9 +31,9 @@ const bp_plugin& honest_plugin();
 // Queries the plugin without a defect.
 bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* error);
 
-// Returns the kernel that executes a call if there is no defect.
+// Returns the kernel that executes a call in the plugin without a defect.
 Kernel honest_kernel(const Call& call);
-// Returns the entry of a descriptor's kernel if there is no defect.
+// Returns the entry of the kernel that the plugin without a defect selects for a descriptor.
 const KernelSpec* honest_spec(const CheckedDesc& checked);
 // Replaces the functions that prepare packings of `op`.
 void replace_pack(Kernels& kernels, uint32_t op, PreparePack pack);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const bp_pack_api& kHonestPack = PackTable<HostDevice>::table;
 
-// Returns the mutation that replaces the slot kSlot of bp.pack with kRun.
+// Implements get_interface. Returns a table of bp.pack in which kRun replaces the slot kSlot.
 template <auto kSlot, auto kRun>
 const void* changed_pack(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static const bp_pack_api table = [] {
@@ -30,7 +30,8 @@ constexpr Mutation on_pack() {
 
 PreparePack honest_prepare(const CheckedDesc& checked) { return honest_spec(checked)->pack; }
 
-// A packing kernel and what it changes in its copy of the call.
+// A packing kernel that runs the correct kernel on a copy of the call. kSpoil modifies the views of
+// the copy.
 using Spoil = void (*)(View& plain, View& packed);
 template <Spoil kSpoil>
 void spoiled(const Call& call) {
@@ -93,7 +94,8 @@ void keep_one_matrix(View& plain, View&) {
 
 // ---- Layouts
 
-// Makes plans accept every packed view whose layout has the same number if `kMask` is applied.
+// Accepts a packed view if its layout number equals the plan's layout number in the bits of kMask.
+// If kAnySize is true, the size of the packed operand may also differ.
 template <uint64_t kMask, bool kAnySize>
 bp_status accepts_layouts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {

@@ -25,7 +25,8 @@ constexpr Row kRows[] = {
 
 const Mutation kNone;
 
-// Returns the mutation that BACKPLANE_MUTANT names, or null if the variable names no mutant.
+// Returns the mutation that BACKPLANE_MUTANT names. Returns kNone if the variable is unset or
+// empty, and null if its value is not the name of a mutant.
 const Mutation* chosen() {
   const char* name = std::getenv(kVariable);
   if (name == nullptr || *name == '\0') return &kNone;

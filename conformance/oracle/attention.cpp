@@ -19,7 +19,7 @@ struct Shapes {
 // The scores of one query against all keys, and the largest of the error bounds of these scores.
 struct Scores {
   std::vector<long double> value;
-  std::vector<long double> slope;  // derivatives of the limited scores with respect to the scores
+  std::vector<long double> slope;  // derivative of each score after softcap with respect to the score before it
   long double off = 0;
 };
 
@@ -57,7 +57,7 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
     scores.value[static_cast<size_t>(j)] = score + added;
     if (!std::isfinite(added)) continue;
     // The bound covers the dot product, one rounding of its product with the scale, and one
-    // rounding of the sum with the mask. The limit adds the roundings of div, tanh and mul, and does
+    // rounding of the sum with the mask. softcap adds the roundings of div, tanh and mul, and does
     // not amplify errors of the score, since the slope of tanh is at most 1.
     const long double roundings = softcap > 0 ? 16 : 2;
     long double off = u * (dot_factor(s.depth) * magnitude * scale + roundings * std::fabs(score) + std::fabs(added));
@@ -205,7 +205,9 @@ std::vector<Expected> attention_bwd(const Call& call) {
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(forward, s, row, key_row, accumulator);
     const long double sum = value_at(sums, row);
-    long double mean = 0, mean_off = 0;  // the mean of the slopes, which is the product of dy and y
+    // The mean of dy v over the keys, weighted by the probabilities, which is the dot product of dy
+    // and y. `mean_off` is the error bound of `mean`.
+    long double mean = 0, mean_off = 0;
     for (int64_t e = 0; e < s.width; ++e) {
       const long double term = value_at(dys, row * s.width + e) * value_at(ys, row * s.width + e);
       mean += term;

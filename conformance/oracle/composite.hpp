@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers for the oracles of composites. The bounds come from the table in docs/spec/accuracy.md,
-// plus half an ulp of the output. The unit of the bounds is the unit roundoff of the dtype of the
-// computation: f64 for f64, and f32 for every other dtype.
+// plus half an ulp of the output. The bounds are multiples of the unit roundoff of the dtype in
+// which the device computes: f64 for f64 operands, and f32 for all others.
 #pragma once
 
 #include <cmath>

@@ -10,7 +10,7 @@ std::vector<Expected> gemm(const Call& call) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], *c = optional(call.inputs, 2);
   const long double alpha = decode(BP_F32, call.scalars[0]), beta = decode(BP_F32, call.scalars[1]);
   const int64_t depth = a.shape.back(), rows = a.shape[a.shape.size() - 2], cols = b.shape.back();
-  // Operands of f32 beside 16-bit operands: the 16-bit operands are widened to f32.
+  // If `a` is f32, a 16-bit `b` is widened to f32.
   const Accumulator accumulator = accumulator_for(a.dtype, attributes_of<bp_matmul_attributes>(call).precision);
   const long double u = unit(a.dtype), tiny = 2 * least_normal(computed_in(a.dtype));
   std::vector<Expected> expected = outputs_of(call);

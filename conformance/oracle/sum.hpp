@@ -38,9 +38,10 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision);
 constexpr long double kLeastNormalF16 = 0x1p-14L;
 inline bool flushable(long double value) { return value != 0 && std::fabs(value) < kLeastNormalF16; }
 
-// Returns the unit for the rounding errors of computed operands, which is half the unit roundoff of
-// their 16-bit format: 2^-12 for f16 and 2^-9 for bf16. Returns 0 if operands are not rounded.
-// `format` is the format of the products' operands, or a narrower format that the flags allow.
+// Returns the unit in which the rounding errors of computed operands are measured. The unit is half
+// the unit roundoff of their 16-bit format: 2^-12 for f16 and 2^-9 for bf16. Returns 0 for any
+// other format, because operands are then not rounded. `format` is the format of the products'
+// operands, or a narrower format that the flags allow.
 //
 // Attention weights and dequantized weights are computed and then multiplied, so a matrix unit
 // rounds them to 16 bits. Rounding to nearest has an error of at most 2 units, with a root mean
@@ -93,8 +94,8 @@ class Sum {
   Total total() const {
     return {value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, flushable_, nan_, plus_, minus_};
   }
-  // Returns the expected element for this sum. The error may be factor * u * magnitude, plus the
-  // rounding to `dtype`.
+  // Returns the expected element for this sum. The maximum error is factor * u * magnitude, plus
+  // the rounding to `dtype`.
   Element judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const;
 
  private:

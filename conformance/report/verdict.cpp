@@ -58,7 +58,7 @@ std::string_view Tally::state() const {
 namespace {
 
 // Checks INFER's rule for 16-bit floats. All cases of copy, cast and matmul with the extension f16
-// must pass, or all with the extension bf16. Cases with another extension do not count.
+// must pass, or all with the extension bf16. The rule ignores cases with another extension.
 class HalfRule {
  public:
   void add(const Case& which, Outcome outcome) {

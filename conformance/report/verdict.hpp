@@ -40,7 +40,7 @@ struct Tally {
 inline bool is_mandatory(const Case& which) { return which.extension.empty() && which.profile != BP_PROFILE_COMPOSITE; }
 
 struct ProfileState {
-  uint64_t mandatory = 0;  // number of cases that a plugin may not decline
+  uint64_t mandatory = 0;  // number of cases that a plugin must not decline
   uint64_t absent = 0;     // number of mandatory cases that were declined
   // Number of failures among all cases of the profile, including cases of claimed extensions.
   uint64_t failures = 0;

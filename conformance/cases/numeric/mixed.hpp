@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for operators whose operands have several dtypes. The data come from a case
-// with one dtype. Some operands are then converted to other dtypes that the dtype rules allow.
+// Test cases for operators whose operands have several dtypes. The data come from the plain form of
+// a case, in which all floats have one dtype and all indices are i32. Some operands are then
+// converted to other dtypes that the dtype rules allow.
 #pragma once
 
 #include <backplane/rules/mixed.hpp>

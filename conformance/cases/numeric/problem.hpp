@@ -68,7 +68,7 @@ struct Problem {
   Mode mode = Mode::once;
   std::array<int32_t, 6> parameters{};     // axis, attributes or data pattern, as the family defines
   uint32_t precision = BP_PRECISION_FULL;  // precision-relaxation flags (BP_PRECISION_ALLOW_*)
-  uint32_t mixed = 0;                      // mask of rules::Mixed with the operands that differ from the plain form
+  uint32_t mixed = 0;                      // mask of rules::Mixed; 0 for the plain form (mixed.hpp)
   uint32_t other = 0;                      // dtype of the mixed operands if there is a choice
   uint32_t since = 0;                      // ABI version of an addition to the operator; 0 if there is none
   Setup (*make)(const Problem&, Random&) = nullptr;

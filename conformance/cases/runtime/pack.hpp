@@ -68,7 +68,8 @@ class PackScene {
   Buffer packed();
   void pack(Stream& stream, const Pack& pack, Buffer& to, uint64_t to_offset = 0);
 
-  // Returns the descriptor with the packed view of a layout, or of the scene's layout.
+  // Returns the descriptor whose constant input is a packed view with `layout`, or with the scene's
+  // layout.
   OpDesc packed_desc(const bp_pack_info& layout) const;
   OpDesc packed_desc() const { return packed_desc(info); }
   // Queries plan_create without creating a plan, and returns the status.

@@ -158,8 +158,8 @@ TEST(Verdict, InferNeedsOneOfTheSixteenBitFloats) {
   EXPECT_EQ(neither.level, BP_PROFILE_CORE);
   EXPECT_EQ(neither.profiles.at(BP_PROFILE_INFER).reasons,
             std::vector<std::string>{"neither f16 nor bf16 passes everywhere in copy, cast and matmul"});
-  // Cases of an extension other than f16 and bf16 do not count, even if they have the same operator
-  // and dtype.
+  // The rule for 16-bit floats ignores cases of an extension other than f16 and bf16, even if they
+  // have the same operator and dtype.
   EXPECT_EQ(
       judged({{"numeric.matmul.f16.narrow", Outcome::not_claimed}, {"numeric.copy.bf16", Outcome::not_claimed}}).level,
       BP_PROFILE_TRAIN);
