@@ -52,9 +52,9 @@ class Pack {
   bp_pack* handle_;
 };
 
-// A descriptor with a constant input, its operands with small integers, and the result of the plain
-// plan. The case ends as not claimed if the plugin does not support the operator, or prefers the plain
-// input.
+// A descriptor with a constant input, its operands with small integers, and the result of a plan
+// without packed operands. The case ends as not claimed if the plugin does not support the
+// operator, or prefers the plain input.
 class PackScene {
  public:
   PackScene(Context& context, OpDesc described);
@@ -81,7 +81,8 @@ class PackScene {
   void enqueue(Stream& on, Runner& runner, bp_buffer* constant, uint64_t offset, Buffer& to);
   // Executes a plan and returns the output.
   Bytes result(Runner& runner, bp_buffer* constant, uint64_t offset = 0);
-  // Writes new small integers to the constant input, and returns the plain result for them.
+  // Writes new small integers to the constant input, and returns the result without packed
+  // operands.
   Bytes refresh();
   Bytes plain_result() { return result(plain_, constant().get()); }
   // Overwrites the plain operand, so that only packed values can give the result.
@@ -95,7 +96,7 @@ class PackScene {
   Stream stream;
   OpDesc desc;
   bp_pack_info info{};
-  Bytes expected;  // the plain result
+  Bytes expected;  // the result without packed operands
 
  private:
   Runner plain_;
