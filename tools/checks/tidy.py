@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over the shipped sources of a build: tidy.py BUILD [PATTERN].
 
-Most of clang-tidy's time goes into standard headers. In a unity build the script therefore checks each translation
-unit, which joins several sources. In other builds it checks the sources one by one. PATTERN is a regular expression for
-paths; a unit is checked if it contains a source that matches. Prints each finding once, then a TAP line."""
+Most of clang-tidy's time goes into standard headers. In a unity build the script therefore checks translation units
+that join several sources, and several units of a target at once. If such units cannot be compiled together, it checks
+them one by one, as it does in other builds. PATTERN is a regular expression for paths; a unit is checked if it contains
+a source that matches. Prints each finding once, then a TAP line."""
 import concurrent.futures
 import json
 import os
+import platform
 import re
 import shlex
 import subprocess
@@ -22,6 +24,9 @@ excluded = r"(^|/)(test|mutants|peers)/"
 # Compile options that clang-tidy does not need. The build itself reports the compiler's warnings. A precompiled header
 # fits only the compiler that wrote it. gcc names such a header with -include.
 dropped = re.compile(r"-W.*|-fsanitize=.*|-M[DQF]|-o|-c|-include(-pch)?|-fpch-preprocess|-fcolor-diagnostics|-fdiagnostics-color=.*")
+# Highway compiles a source once per instruction set. Here it compiles each source once, for AVX-512.
+once = ["-DHWY_COMPILE_ONLY_STATIC", *(["-march=x86-64-v4"] if platform.machine() == "x86_64" else [])]
+most_together = 5  # more units need more memory, and save little time
 with_value = ("-MQ", "-MF", "-o", "-include", "-include-pch", "-c")
 
 
@@ -50,11 +55,24 @@ def sources_of(unit):
         return [os.path.normpath(path) for path in re.findall(r"#include ?<(.+)>", file.read())]
 
 
+def check_together(units, options, directory, scratch):
+    """Returns the findings for units with the same options."""
+    if len(units) == 1:
+        return check(units[0], options, directory)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=scratch, suffix="-unity0.cpp") as joined:
+        joined.writelines(f"#include<{unit}>\n" for unit in units)
+        joined.flush()
+        found = check(joined.name, options, directory)
+    if "[clang-diagnostic-error]" in found:
+        return "".join(check(unit, options, directory) for unit in units)
+    return found
+
+
 def check(unit, options, directory):
     """Returns the findings of clang-tidy for a translation unit."""
     # The sources of a joined unit are included files.
     joined = ["--header-filter=/(abi|core|backends|conformance|samples|tools)/.*\\.(h|hpp|cpp)$", "--checks=-bugprone-suspicious-include"]
-    run = subprocess.run(["clang-tidy-16", "-quiet", f"--config-file={root}/.clang-tidy", *(joined if is_joined(unit) else []), unit, "--", "-w", *options],
+    run = subprocess.run(["clang-tidy-16", "-quiet", f"--config-file={root}/.clang-tidy", *(joined if is_joined(unit) else []), unit, "--", "-w", *options, *once],
                          capture_output=True, text=True, cwd=directory, check=False)
     return run.stdout if run.returncode else ""
 
@@ -76,7 +94,7 @@ wanted = re.compile(sys.argv[2] if len(sys.argv) > 2 else "")
 root = os.getcwd()
 with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
     entries = json.load(file)
-units, seen = [], set()
+units, seen = {}, set()
 for entry in entries:
     unit = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
     sources = [os.path.relpath(path, root) for path in sources_of(unit)]
@@ -84,25 +102,38 @@ for entry in entries:
     new = {name for name in sources if name.endswith(".cpp") and re.match(shipped, name) and not re.search(excluded, name) and wanted.search(name)} - seen
     if new and "abi/test" not in entry["output"]:
         seen |= new
-        units.append((len(sources), unit, arguments_of(entry), entry["directory"]))
-units.sort(reverse=True)  # the longest first
+        units.setdefault((arguments_of(entry), entry["directory"], is_joined(unit)), []).append(unit)
+groups = []
+for (options, directory, joined), members in units.items():
+    count = most_together if joined else 1
+    groups += [(members[at:at + count], options, directory) for at in range(0, len(members), count)]
+groups.sort(key=lambda group: len(group[0]), reverse=True)  # the longest first
+
+
+def planted_findings(scratch, text):
+    """Returns the findings for two units, each of one source with a planted finding and the text."""
+    # As in a build, a unit names its source by a path through the directory of the build.
+    directory = os.path.join(scratch, "build")
+    for folder in ("build", "core"):
+        os.makedirs(os.path.join(scratch, folder), exist_ok=True)
+    planted = []
+    for name in ("first", "second"):
+        with open(os.path.join(scratch, "core", f"{name}.cpp"), "w", encoding="utf-8") as file:
+            file.write(f"{text}\nvoid Planted_{name}() {{}}\n")
+        planted.append(os.path.join(directory, f"{name}-unity0.cpp"))
+        with open(planted[-1], "w", encoding="utf-8") as file:
+            file.write(f"#include<{directory}/../core/{name}.cpp>\n")
+    return "".join(findings_of([check_together(planted, ("-std=c++20",), directory, scratch)], directory))
+
 
 with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    results = list(pool.map(lambda unit: check(*unit[1:]), units))
-    # As in a build, the unit names the sources by a path through the directory of the build.
-    planted = os.path.join(scratch, "build", "planted-unity0.cpp")
-    for folder in ("build", "core"):
-        os.mkdir(os.path.join(scratch, folder))
-    with open(planted, "w", encoding="utf-8") as joined:
-        for name in ("first", "second"):
-            joined.write(f"#include<{scratch}/build/../core/{name}.cpp>\n")
-            with open(os.path.join(scratch, "core", f"{name}.cpp"), "w", encoding="utf-8") as file:
-                file.write(f"void Planted_{name}() {{}}\n")
-    directory = os.path.dirname(planted)
-    together = "".join(findings_of([check(planted, ("-std=c++20",), directory)], directory))
+    results = list(pool.map(lambda group: check_together(*group, scratch), groups))
+    planted = {"can": planted_findings(scratch, ""), "cannot": planted_findings(scratch, "static int clash;")}
 findings = findings_of(results, build)
-print(f"# {len(seen)} sources in {len(units)} translation units")
+print(f"# {len(seen)} sources in {len(groups)} translation units")
 tap.check("clang-tidy finds nothing", not findings, "".join(findings))
-tap.check("planted findings of sources that a unit joins are found", all(f"'Planted_{name}'" in together for name in ("first", "second")), together)
+for can, found in planted.items():
+    tap.check(f"planted findings of units that {can} be compiled together are found", all(f"'Planted_{name}'" in found for name in ("first", "second")) and
+              "clang-diagnostic-error" not in found, found)
 tap.check("sources are checked", len(seen) > 0, f"{build}/compile_commands.json names no shipped source that matches")
 tap.done()

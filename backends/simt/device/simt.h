@@ -67,7 +67,7 @@ typedef uint64_t u64;
 #define SIMT_KERNEL(name) extern "C" __attribute__((global)) void name
 SIMT_FN u32 group_id() { return __builtin_amdgcn_workgroup_id_x(); }
 SIMT_FN u32 group_size() { return __builtin_amdgcn_workgroup_size_x(); }
-SIMT_FN u32 group_count() { return __builtin_amdgcn_grid_size_x() / group_size(); }  // all groups have the same size
+SIMT_FN u32 group_count() { return __builtin_amdgcn_grid_size_x() / group_size(); }  // All groups have the same size.
 SIMT_FN u32 local_id() { return __builtin_amdgcn_workitem_id_x(); }
 #if __has_builtin(__builtin_amdgcn_wavefrontsize)
 SIMT_FN u32 width() { return __builtin_amdgcn_wavefrontsize(); }
@@ -87,7 +87,7 @@ SIMT_FN void group_barrier() {
 }
 SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
 SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
-extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // of the device library, correctly rounded
+extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // The correctly rounded root of the device library.
 SIMT_FN float root(float x) { return __ocml_sqrt_f32(x); }
 SIMT_FN float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 SIMT_FN float round_down(float x) { return __builtin_floorf(x); }
