@@ -15,9 +15,8 @@
  * growth:
  *   neutral     a field, attribute, scalar, operand or flag that a later version added keeps the
  *               earlier behaviour if it is zero or absent. Zero in an output means "not stated".
- *   canonical   absent operands at the end, trailing zero scalars beyond the minimum count and
- *               trailing zero attributes do not count. Both sides drop these entries before they
- *               check a count.
+ *   canonical   before either side checks a count, it drops trailing absent operands, trailing
+ *               zero scalars beyond the minimum count, and trailing zero attributes.
  *   gate        core sends a plugin only input that the tables of the plugin's abi_version permit.
  *               For all other input core acts as if the plugin had returned UNSUPPORTED. Hints and
  *               precision-relaxation flags pass the gate, because a plugin ignores unknown bits of
