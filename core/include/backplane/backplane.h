@@ -150,7 +150,7 @@ typedef struct bph_candidate {
   char name[64];    /* empty if the manifest does not state a name */
   char version[64]; /* empty until the plugin is loaded */
   char rule[64];    /* the rule that decided the status, such as "manifest.json" or "abi.range" */
-  char side[16];    /* the side that must change: "plugin", "host", "user", "system"; or empty */
+  char side[16];    /* who must fix the defect: "plugin", "host", "user", "system"; or empty */
   char origin[32];  /* "search_path", "user", "system" or "explicit" */
   char manifest[1024];
   char library[1024];
@@ -463,7 +463,7 @@ BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_dev
 /* ---- Streams and events ---------------------------------------------------------------------- */
 
 #define BPH_STREAM_SHARED 1u   /* several threads may use the stream; each call locks it */
-#define BPH_STREAM_EXTERNAL 2u /* other code may enqueue on plugin_stream */
+#define BPH_STREAM_EXTERNAL 2u /* other code may enqueue on bph_stream_info.plugin_stream */
 /* The stream enqueues on bph_stream_desc.native. The flag implies EXTERNAL. Since: 0.3. */
 #define BPH_STREAM_NATIVE 4u
 
@@ -827,8 +827,8 @@ BPH_API bp_status bph_pack_query(bph_device* device, const bph_call* call, uint3
  * instead of that input. Only that input needs a buffer. The stream reads the input when it
  * executes the packing, so later writes to the input do not change the packed operand. Nothing
  * keeps the packed operand except the caller's buffer. A call with the packed view is UNSUPPORTED
- * unless its plan reads this layout; other sizes, dtypes, attributes and operators may need their
- * own packing. The message of the call then states both layouts.
+ * unless its plan reads this layout, and the error message then states both layouts. A call with
+ * other sizes, dtypes or attributes, or of another operator, may need another layout.
  * Errors: the errors of bph_pack_query; INVALID_ARGUMENT for a `dst` on another device, too small,
  *         not aligned or overlapping the input, and for a stream that records a graph;
  *         OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.

@@ -84,7 +84,7 @@ class Plugin(Handle):
 class Registry(Handle):
     """Searches for plugins.
 
-    A parameter that is None means the environment variable that docs/dev/settings.md lists, or else the default.
+    A parameter that is None has the value of its environment variable (docs/dev/settings.md), or else the default.
     search_path  directories and manifests, separated by ":", which are searched first
     layers       names of layers, separated by ","
     log          receives the severity (BP_LOG_*) and the text of each warning and error, from any thread"""
@@ -156,7 +156,7 @@ _lock = threading.Lock()
 
 
 def _forget() -> None:
-    """A child process must not use the objects of its parent, so it opens a registry of its own."""
+    """Forgets the default registry in a forked child, which must not use the objects of its parent."""
     global _default, _lock
     _default, _lock = None, threading.Lock()
 

@@ -127,8 +127,8 @@ class Allocator {
     const char* text;
   };
   // Calls `create(bp_device*, uint32_t* kind, bp_buffer**, bp_error*)`, which is the slot named
-  // `slot`, and makes a block for the new plugin buffer. `start` is aligned like the buffer's first
-  // byte.
+  // `slot`, and makes a block for the new plugin buffer. `start` is the address of the buffer's first
+  // byte, or a number with the same alignment.
   template <class Create>
   Block& adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, Kinds kinds, const Create& create);
   Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);
