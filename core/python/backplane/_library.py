@@ -88,7 +88,7 @@ def _open(path, origin):
     _check_version(library, path)
     for name, (restype, argtypes) in FUNCTIONS.items():
         function = getattr(library, name, None)
-        if function is None:  # a function of a later minor version
+        if function is None:  # the library is older than this function
             setattr(library, name, _missing(name, path))
             continue
         function.restype, function.argtypes = restype, argtypes

@@ -96,7 +96,7 @@ class Allocator {
   // Makes a block over the memory of another device's buffer. The caller keeps that buffer alive.
   Block& map_peer(const Buffer& source, const PeerAccess& access);
   // Imports host memory for one copy on `stream`. release_block frees the block in stream order.
-  // Returns null if the plugin refuses the import.
+  // Returns null if the plugin does not import the memory, or if memory is exhausted.
   Block* import_for_copy(void* address, uint64_t bytes, Stream& stream);
   void record_use(Block& block, Stream& stream);
   void record_foreign(Block& block, Stream& stream);
