@@ -2,8 +2,9 @@
 // Operator calls: the generic `execute`, and a function for each primitive. Part of backplane.hpp.
 //
 // Output parameters come first. The caller allocates the outputs; no function except `pack`
-// allocates memory. Every function enqueues the work and returns. The elementwise functions broadcast their inputs to
-// the output's shape, which changes only metadata. All other functions pass operands unchanged.
+// allocates memory. Every function enqueues the work and returns. The elementwise functions
+// broadcast their inputs to the output's shape, which changes only metadata. All other functions
+// pass operands unchanged.
 #pragma once
 
 #include <backplane/tensor.hpp>
