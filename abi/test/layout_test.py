@@ -148,8 +148,8 @@ def shape_faults(lines):
 
 
 def minimum_faults(includes, lines):
-    """Checks that each struct that a callee reads has a frozen minimum size, which is the struct's
-    size at its introduction. Outputs of the host API need no minimum size."""
+    """Checks that each struct with a struct_size has a minimum size (BP_*_MIN_SIZE or BPH_*_MIN_SIZE)
+    that does not exceed the struct's size. Outputs of the host API need no minimum size."""
     facts, faults = layout.parse(lines), []
     for name, role in layout.roles_of(layout.headers_of(header, includes)).items():
         fields = facts["struct"].get(name, (0, [("", 0, 0, "")]))[1]

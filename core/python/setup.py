@@ -53,7 +53,7 @@ class BuildPackage(build_py):
 
 
 class Wheel(bdist_wheel):
-    """States the platform if the wheel contains the library, which works with any version of Python."""
+    """Tags the wheel for any version of Python 3, and for this platform only if the wheel contains the library."""
 
     def get_tag(self):
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_") if library else "any"

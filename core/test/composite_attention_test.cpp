@@ -146,7 +146,7 @@ TEST_F(AttentionBwd, HeadsShareKeys) { check({2, 6, 2, 5, 7, 4, 3, false, 0.5f})
 TEST_F(AttentionBwd, CausalWithMoreKeys) { check({1, 2, 2, 3, 8, 4, 4, true, 1}); }
 TEST_F(AttentionBwd, PartsOfTilesAddUp) { check({1, 2, 1, 5000, 3000, 4, 2, true, 1}); }
 
-// Without queries, the gradients of keys and values are sums of no terms.
+// Without queries, the gradients of keys and values are empty sums, which are 0.
 TEST_F(AttentionBwd, WithoutQueriesGivesZeros) {
   const bph_tensor none = out({1, 2, 0, 4}), keys = f32({1, 2, 3, 4}, numbers(24));
   const bph_tensor dk = f32({1, 2, 3, 4}, numbers(24)), dv = f32({1, 2, 3, 4}, numbers(24));

@@ -87,8 +87,8 @@ TEST_F(Tiles, OfAPoolWithItsIndex) {
   }
 }
 
-// The weights of 5000 columns, as f32, occupy 82 MB. Row c of the weights consists of c % 16 and its
-// scale is 1 + c % 3, so the column sums tell the tiles apart.
+// The weights of 5000 columns, as f32, occupy 82 MB. All elements of row c of the weights are c % 16,
+// and the row's scale is 1 + c % 3. A wrong tile therefore gives wrong column sums.
 TEST_F(Tiles, OfAQuantizedProductWithItsOperandsOfColumns) {
   constexpr int64_t kDepth = 4096, kColumns = 5000, kBlock = 1024;
   const auto attributes = sized(bp_quantized_matmul_attributes{0, 4, kBlock, 0});
@@ -114,7 +114,7 @@ TEST_F(Tiles, OfAQuantizedProductWithItsOperandsOfColumns) {
   expect_near(y, wanted, 0);
   EXPECT_LT(host.stats().workspace_bytes, 80u << 20);
 
-  // The sums of an integer `a` are exact, and its tiles hold bytes of weights.
+  // With an integer `a`, the sums are exact, and a tile stores the weights as bytes.
   const auto by_column = sized(bp_quantized_matmul_attributes{0, 4, 0, 0});
   const bph_tensor ones = host.tensor<int8_t>(BP_I8, {1, kDepth}, std::vector<int8_t>(kDepth, 1));
   Values of_columns(biases.size());

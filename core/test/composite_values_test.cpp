@@ -339,8 +339,8 @@ TEST_F(Composite, LikelihoodAndItsGradient) {
   expect_near(dx, {0, -3, 0, 0, 0, 0}, 0);
 }
 
-// The moments of many numbers have the values of their distribution, and the backward pass of dropout
-// drops the elements of the forward pass.
+// Compares the moments of many numbers with those of the distribution. The backward pass of dropout
+// must drop the same elements as the forward pass.
 TEST_F(Composite, RandomNumbers) {
   constexpr size_t n = 100000;
   const std::vector<int64_t> shape = {n};

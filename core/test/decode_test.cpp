@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a decode loop with the plugin at DECODE_PLUGIN. The cache of keys and values grows by one
+// Runs a decode loop with the plugin whose path is in DECODE_PLUGIN. The cache of keys and values grows by one
 // row per step. This growth must make no new plan, and a repeated step must allocate nothing.
 #include <atomic>
 #include <cerrno>

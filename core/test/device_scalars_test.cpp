@@ -92,7 +92,7 @@ TEST(DeviceScalars, ATrainingStepNeedsNoWait) {
   EXPECT_EQ(host.stats().decomposed_executions, 6u) << "the reference has no adamw of its own";
 }
 
-// The step of philox in a decomposition reads the scalars of the call.
+// If core decomposes the call, the step that runs philox reads the scalars of the call.
 TEST(DeviceScalars, RandomNumbersFollowACounterOnTheDevice) {
   Host host(REFERENCE_PLUGIN);
   const bph_tensor values = host.tensor<int64_t>(BP_I64, {3}, {42, 5, 0});

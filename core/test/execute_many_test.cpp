@@ -55,7 +55,7 @@ TEST(ExecuteMany, ASharedStreamRunsTheCallsTogether) {
   const bph_tensor a = host.tensor<float>(BP_F32, {1}, {1});
   const bph_tensor two = host.tensor<float>(BP_F32, {1}, {2});
   const Call multiply(BP_OP_MUL, {a, two}, {a}), divide(BP_OP_DIV, {a, two}, {a});
-  // Only calls that run together keep the value at 1 or 2.
+  // Each thread multiplies by 2 as often as it divides by 2, so the final value is 1.
   const bph_call* const calls[] = {&multiply, &divide};
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {

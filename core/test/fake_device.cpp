@@ -181,7 +181,8 @@ struct FakeSlots {
     --fake.live_events_;
     delete event;
   }
-  // Appends work. Runs the work at once unless the device is held or earlier work is pending.
+  // Appends work. Then runs the stream's work as far as possible, unless the device is held. A device
+  // with BP_CAP_SYNCHRONOUS runs the work even if it is held.
   static bp_status enqueue(FakeDevice& fake, const char* slot, bp_stream* stream, Task task, bp_error* error) {
     const std::lock_guard lock(fake.mutex_);
     if (stream->failed) return report(error, BP_EXECUTION_FAILED, "the fake's stream was broken");

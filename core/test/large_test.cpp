@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs copies and gathers of more than 32 MiB with the plugin at LARGE_PLUGIN. For such sizes, a plugin
-// may use other kernels than for the operands of the conformance suite. Also searches long rows.
+// Runs copies and gathers with large operands, and argmax and argmin of long rows. For such sizes, a
+// plugin may use other kernels than for the operands of the conformance suite. The environment
+// variable LARGE_PLUGIN contains the path of the plugin.
 #include <cmath>
 #include <cstdlib>
 

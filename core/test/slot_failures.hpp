@@ -54,8 +54,8 @@ class SlotFailures {
     bp_status status = BP_OK;
     std::string message;
   };
-  // Counts a call of `slot`. Returns nothing if the call succeeds. A fake plugin calls this function
-  // once in each slot.
+  // Decides whether a call of `slot` fails. Returns nullopt if the call succeeds. A fake plugin calls
+  // this function once in each call of a slot.
   std::optional<Outcome> take(const std::string& slot) {
     const std::lock_guard lock(mutex_);
     const auto found = failures_.find(slot);

@@ -168,7 +168,7 @@ TEST_F(StagingTest, AScalarInDeviceMemoryReachesEveryPlugin) {
   EXPECT_EQ(seen.back().flags, 0u);
   EXPECT_EQ(seen.back().inputs[0].buffer, memory.plugin_buffer);
   EXPECT_EQ(seen.back().inputs[0].offset, memory.plugin_offset + 6);
-  // iota has no other form.
+  // Core cannot decompose iota, so the call is refused.
   bph_tensor start = tensor(BP_F32, {});
   const bph_tensor both[] = {start, start};
   const bph_tensor numbers = tensor(BP_F32, {4});

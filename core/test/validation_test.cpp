@@ -76,8 +76,8 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   other->shutdown(other);
 }
 
-// Another thread may release the plugin while the plugin logs. In this test the log callback
-// releases the plugin.
+// Another thread may release the plugin while the layer logs to the plugin's host. In this test the
+// log callback releases the plugin.
 TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   open();
   struct Keeper final : Object {
@@ -95,11 +95,11 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   };
   const bp_plugin* other = layers::validation(&later.instance.table, &later.host, &keeper);
   auto* const foreign = reinterpret_cast<bp_device*>(&later);
-  api->close(foreign);  // the device is unknown, so the latest plugin logs
+  api->close(foreign);  // the device is unknown, so the layer logs to the latest plugin's host
   EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
   EXPECT_TRUE(keeper.ended);
   EXPECT_FALSE(keeper.ended_while_told);
-  // After its shutdown has begun, the plugin logs nothing.
+  // After the shutdown of that plugin has begun, the layer logs to another plugin's host.
   logged(rule::kDeviceHandle, [&] { api->close(foreign); });
   EXPECT_EQ(keeper.log.size(), 1u);
   other->shutdown(other);

@@ -41,8 +41,8 @@ size_t draw(const Logits& logits, double temperature, double at) {
   return likeliest;  // reached only if `at` is near 1 and rounding errors add up
 }
 
-// Predicts with the weights of the product for `context` characters, which are packed when the text has
-// reached this length, because all later predictions then have one size.
+// Returns the logits of the next character, from the last `context` characters of the text. Packs the
+// weights when the text first has `context` characters, because all later predictions have this size.
 Logits predict(const bp::Stream& stream, const Model& model, const std::string& text,
                std::optional<ProductWeights>& packed) {
   const int64_t context = model.config().context;

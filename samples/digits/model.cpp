@@ -88,7 +88,7 @@ void Classifier::random_bits(const bp::Tensor& out) {
   random_counter_ += static_cast<uint64_t>((out.elements() + 3) / 4);
 }
 
-// Draws weights uniformly from +-sqrt(6 / inputs). Biases are zero.
+// Draws weights uniformly between -sqrt(6 / inputs) and sqrt(6 / inputs). Biases are zero.
 void Classifier::initialize() {
   for (const Layer& layer : layers_) {
     const bp::Tensor bits = bp::Tensor::empty(stream_, BP_U32, layer.weight.shape());

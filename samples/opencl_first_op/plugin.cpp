@@ -117,7 +117,7 @@ class Native {
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     const QueueView<Memory> none{}, &o = call.out();
     const auto &x = call.inputs.empty() ? none : call.in(0), &y = call.inputs.size() < 2 ? none : call.in(1);
-    // The group size is fixed, because drivers compile a kernel for each group size.
+    // The work-group size is fixed, because drivers compile a kernel for each work-group size.
     const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;
     if (items == 0) return {};
     std::lock_guard lock(*program.second);
@@ -167,7 +167,8 @@ class Driver : public QueueDriver<Native> {
   }
 
  private:
-  // Copies bits with any strides. Stores the scalar if x is an immediate or if there is no input.
+  // Copies the bits of an element, for any strides. Stores the scalar if x is an immediate or if there
+  // is no input.
   static constexpr const char* kMove = R"({
     long n[8], from[8], to[8], rest = i;
     for (vstore8(shape, 0, n), vstore8(x_strides, 0, from), vstore8(o_strides, 0, to); rank-- != 0; rest /= n[rank])

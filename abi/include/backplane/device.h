@@ -2,7 +2,7 @@
 /* A device: its properties, and the table of its slots.
  *
  * These rules apply to every slot unless its comment states otherwise:
- * Sizes    Unknown flag bits and enumerators are treated like unknown bytes of a struct. In an
+ * Flags    Unknown flag bits and enumerators are treated like unknown bytes of a struct. In an
  *          input they are UNSUPPORTED. In an output the reader ignores them. An output bit may
  *          therefore only state a property or allow an action, unless the reader requested the bit
  *          with an input bit.

@@ -27,9 +27,10 @@ typedef struct bp_external_type {
 #define BP_EXTERNAL_TYPE_MIN_SIZE 40u
 BP_FROZEN_MIN(bp_external_type, BP_EXTERNAL_TYPE_MIN_SIZE);
 
-/* A handle of memory or of a semaphore outside of a device. Role: output of the slots that export,
- * and input of the slots that import. A process that receives a handle replaces `fd` by its own
- * descriptor, and passes `object_bytes`, `uuid`, `type` and `data` on unchanged. */
+/* A handle by which other devices and processes import memory or a semaphore. Role: output of the
+ * slots that export, and input of the slots that import. A process that receives a handle from
+ * another process sets `fd` to its own descriptor of the object, and leaves `object_bytes`, `uuid`,
+ * `type` and `data` unchanged. */
 typedef struct bp_external_handle {
   uint32_t struct_size;
   uint32_t reserved; /* must be 0 */
@@ -51,7 +52,8 @@ BP_FROZEN_MIN(bp_external_handle, BP_EXTERNAL_HANDLE_MIN_SIZE);
 /* A counter of 64 bits that streams of several devices and processes advance and wait for. */
 typedef struct bp_semaphore bp_semaphore;
 
-/* The slots of "bp.external". Role: table. A slot is null if the driver lacks the operation.
+/* The slots of "bp.external". Role: table. An optional slot is null if the driver lacks the
+ * operation.
  *
  * These rules apply to all slots:
  * Descriptors An export returns a new file descriptor, which the caller owns and closes. The
@@ -60,8 +62,8 @@ typedef struct bp_semaphore bp_semaphore;
  * Lifetime    Exported memory exists until all of its buffers are destroyed and all of its
  *             descriptors are closed, in all processes and in any order. A semaphore exists until
  *             the same is true of its bp_semaphore objects and its descriptors.
- * Order       Streams and events order work of one device only. Semaphores, or waits of the hosts,
- *             order the work of several devices and processes on shared memory.
+ * Order       Streams and events order work of one device only. Semaphores, or waits by the host
+ *             processes, order the work of several devices and processes on shared memory.
  * Input       A handle comes from another process, so the plugin checks it. A wrong handle never
  *             fails work or the process. */
 typedef struct bp_external_api {

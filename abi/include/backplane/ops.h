@@ -166,7 +166,8 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
  * order of a sum does not depend on other work, on addresses of buffers and workspace, or on more
  * alignment than the views state. A plugin that cannot guarantee this returns UNSUPPORTED. */
 #define BP_OP_FLAG_DETERMINISTIC 1u
-/* The work reads scalars from device memory when the work runs. Graph replay requires this flag. */
+/* The work reads scalars from device memory when the work runs. Without this flag, all launches of
+ * a graph use the recorded scalars. */
 #define BP_OP_FLAG_DEVICE_SCALARS 2u
 /* plan_create may run trials on the device. Without this flag, or with DETERMINISTIC, plan_create
  * must not run trials. */

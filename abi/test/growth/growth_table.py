@@ -32,14 +32,14 @@ def run(program, core_dir, *arguments, **environment):
     return done.returncode, dict(lines), done.stdout + done.stderr
 
 
-# Each function returns the expected outcome of a call with additions. c and p are the versions of
-# core and plugin.
+# Each row of new_rows has a function that returns the expected outcome of a call with additions. Its
+# parameters c and p are 0 or 1, as in C0 and P1.
 def works(*_):
     return "native"
 
 
 def gated(otherwise):
-    """Returns the outcome of a call that needs a newer plugin. An older core refuses the call. A
+    """Returns such a function for a call that needs a newer plugin. An older core refuses the call. A
     newer core does not pass the call to an older plugin; the outcome is then `otherwise`."""
     return lambda c, p: "UNSUPPORTED" if not c else "native" if p else otherwise
 

@@ -167,8 +167,8 @@ class Tensor {
   int64_t elements() const { return shape().product(); }
   uint64_t bytes() const { return static_cast<uint64_t>(elements()) * dtype_bytes(dtype()); }
   bool is_immediate() const noexcept { return (view_.flags & BPH_TENSOR_IMMEDIATE) != 0; }
-  // True if only plans that read the operand's layout accept it. Functions that change the view
-  // make the operand useless.
+  // Returns whether this is a packed operand, which only plans that read its layout accept. No plan
+  // accepts a view that another function derives from the packed operand.
   bool is_packed() const noexcept { return (view_.flags & BPH_TENSOR_PACKED) != 0; }
   // True if the view is dense in row-major order. The strides of dimensions of extent 0 or 1 do not
   // matter.

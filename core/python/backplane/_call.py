@@ -73,7 +73,8 @@ def _given(op, place):
 
 
 def _operands(op: Operator, inputs):
-    """Returns the inputs without absent ones at the end. A number becomes a scalar of the other operands' dtype."""
+    """Returns the inputs without absent inputs at the end. Converts a number to a tensor that contains only this
+    number, with the dtype of the other operands."""
     count = len(inputs)
     while count > op.inputs_min and inputs[count - 1] is None:
         count -= 1
@@ -282,8 +283,8 @@ def supports(name: str, *inputs: Any, **parameters: Any) -> "dict[str, Any]":
 
 
 def pack_bytes(name: str, index: int, *inputs: Any, **parameters: Any) -> Optional[int]:
-    """Returns the bytes that input `index` of a call needs in the layout that the plugin prefers if the input is
-    constant, or None if the plugin prefers the plain input. The other parameters are those of `run`."""
+    """Returns the size in bytes of input `index` of a call after packing. Returns None if the plugin prefers the plain
+    input. The other parameters are those of `run`."""
     info = _pack_info(_prepare(*_by_name(name, inputs, parameters)), index)
     return None if info is None else info.bytes
 
@@ -303,7 +304,7 @@ def pack(name: str, index: int, *inputs: Any, **parameters: Any) -> PackedTensor
 
 
 def _pack_info(prepared, index):
-    """Returns None if the plugin prefers the plain input."""
+    """Returns the bph_pack_info of an input, or None if the plugin prefers the plain input."""
     info = bph_pack_info(struct_size=ctypes.sizeof(bph_pack_info))
     try:
         invoke("bph_pack_query", prepared.stream.device.handle, prepared.call, index, info)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exchange of tensors through DLPack, versions 0 and 1. The structs are those of dlpack.h, whose layout is frozen.
 
-The package has no compiled code, and therefore no table for C (`__dlpack_c_exchange_api__`): a function of this table
-sets an exception of Python before it returns to C, which a callback of ctypes cannot do."""
+The package has no compiled code, so it cannot offer the table of C functions `__dlpack_c_exchange_api__`. A function of
+this table sets a Python exception before it returns to C, and a callback of ctypes cannot do this."""
 import ctypes
 import os
 import sys
@@ -122,7 +122,7 @@ def sweep() -> None:
     unused = []
     with _lock:
         for entry in list(_capsules):
-            if sys.getrefcount(entry[0]) <= 2:  # the entry and the argument
+            if sys.getrefcount(entry[0]) <= 2:  # only the entry and getrefcount's argument refer to the capsule
                 _capsules.remove(entry)
                 unused.append(entry)
     for capsule, kind in unused:
@@ -189,7 +189,7 @@ def export_tensor(tensor: Tensor, stream, max_version, dl_device, copy) -> Any:
         raise NotExportable(str(failure), failure.vendor_code, failure.op) from None
     managed = _Versioned.from_address(out.value or 0)
     managed.flags |= _COPIED if copied else 0
-    if wanted is not None:  # plugins have other names for memory that is also the host's
+    if wanted is not None:  # the plugin may state another device type for memory that the host can access
         managed.tensor.device_type, managed.tensor.device_id = wanted
     if max_version is not None and tuple(max_version) >= _VERSION:
         return _capsule(out.value, _Versioned)

@@ -95,5 +95,5 @@ def decode(raw: Any, start: int, dtype: str, shape: "tuple[int, ...]", strides: 
 
 
 def _read_bf16(raw, place):
-    """bf16 is the upper half of f32."""
+    """Reads a bf16 value, which is the upper half of an f32."""
     return struct.unpack("<f", b"\0\0" + bytes(raw[place:place + 2]))

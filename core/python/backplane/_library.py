@@ -67,8 +67,8 @@ def _has_soname(library):
 def _check_version(library, path):
     """Raises AbiMismatch if the library's ABI is not compatible with the structs of this package.
 
-    Minor versions append, and a library of the same major version accepts shorter structs. While the major version is
-    0, a break of the ABI changes the soname."""
+    A minor version only appends fields and functions, so a later library of the same major version accepts the shorter
+    structs of this package. While the major version is 0, a break of the ABI changes the soname."""
     abi = library.bph_abi_version()
     own, oldest = constants.BP_ABI_VERSION, constants.BP_ABI_VERSION_OLDEST
     if abi >> 16 == own >> 16 and abi >= oldest and (abi <= own or _has_soname(library)):
@@ -88,7 +88,7 @@ def _open(path, origin):
     _check_version(library, path)
     for name, (restype, argtypes) in FUNCTIONS.items():
         function = getattr(library, name, None)
-        if function is None:  # a function of a later minor version
+        if function is None:  # the library is older than this function
             setattr(library, name, _missing(name, path))
             continue
         function.restype, function.argtypes = restype, argtypes
@@ -125,7 +125,7 @@ def library():
 
 
 def library_path() -> str:
-    """Returns the file of the loaded library, as the dynamic linker received it."""
+    """Returns the path or the name with which the dynamic linker loaded the library."""
     return library()._name
 
 

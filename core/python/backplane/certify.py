@@ -73,9 +73,10 @@ def certify(plugin: "str | os.PathLike[str]", *, profile: str = "core", filters:
             command: "str | os.PathLike[str] | None" = None) -> Certificate:
     """Runs the conformance suite on a plugin, which is the path of a library or the name of a plugin.
 
-    With filters (case ids, prefixes or patterns) the result is a part, which certifies nothing. `output` is a folder
-    that receives the certificate as JSON, JUnit XML and HTML. The other parameters are options of the command. Raises
-    Unavailable if the command is missing, and Internal if the command wrote no certificate."""
+    With filters (case ids, prefixes or patterns) the run is only a part of the suite, and certifies no profile.
+    `output` is a folder that receives the certificate as JSON, JUnit XML and HTML. The other parameters are options of
+    the command. Raises Unavailable if the command cannot run. If the command wrote no certificate, raises
+    InvalidArgument for wrong parameters, and Internal for any other reason."""
     options = ["--profile", profile]
     for each in filters:
         options += ["--filter", each]

@@ -107,8 +107,8 @@ class Device(Handle):
         return {field[0]: getattr(stats, field[0]) for field in bph_stats._fields_ if field[0] not in ("struct_size", "reserved")}
 
     def trim(self, plans: bool = False) -> int:
-        """Returns cached memory to the plugin, and the number of these bytes. With `plans`, also destroys cached
-        plans."""
+        """Frees cached memory, and returns the number of bytes that the plugin got back. With `plans`, also destroys
+        cached plans."""
         out = ctypes.c_uint64()
         invoke("bph_device_trim", self.handle, 1 if plans else 0, out)
         return out.value

@@ -84,7 +84,7 @@ class Plugin(Handle):
 class Registry(Handle):
     """Searches for plugins.
 
-    A parameter that is None means the environment variable that docs/dev/settings.md lists, or else the default.
+    A parameter that is None has the value of its environment variable (docs/dev/settings.md), or else the default.
     search_path  directories and manifests, separated by ":", which are searched first
     layers       names of layers, separated by ","
     log          receives the severity (BP_LOG_*) and the text of each warning and error, from any thread"""
@@ -139,7 +139,7 @@ class Registry(Handle):
                 with self.load(each.name) as plugin:
                     try:
                         names += [f"{each.name}:{index}" for index in range(plugin.device_count())]
-                    except errors.Unavailable:  # the plugin has no device; candidates() states the plugin
+                    except errors.Unavailable:  # the plugin has no device
                         pass
         return names
 
@@ -156,7 +156,7 @@ _lock = threading.Lock()
 
 
 def _forget() -> None:
-    """A child process must not use the objects of its parent, so it opens a registry of its own."""
+    """Forgets the default registry in a forked child, which must not use the objects of its parent."""
     global _default, _lock
     _default, _lock = None, threading.Lock()
 
@@ -187,8 +187,9 @@ def open(name: "str | os.PathLike[str] | None" = None, *, fallback: str = "error
          native_composites: Optional[bool] = None, plan_cache_entries: int = 0, options: Optional[str] = None) -> Device:
     """Opens a device by the name "plugin:index" or "plugin", or by the path of a plugin's library or manifest.
 
-    Without a name, opens the device that BACKPLANE_DEVICE names. Without this variable, opens the first device of the
-    configuration file, or else a device of the first plugin in alphabetical order that has devices.
+    Without a name, opens the device that BACKPLANE_DEVICE names. Without this variable, opens the first available device
+    of the list in the configuration file. Without such a list, opens device 0 of the first plugin in alphabetical order
+    that has devices.
 
     fallback           "error", "warn" or "allow": the behaviour if the device lacks a primitive
     native_composites  True: on; False: off; None: the value of BACKPLANE_NATIVE

@@ -226,7 +226,7 @@ class Tensor:
     # ---- Copies ----
 
     def _extent(self) -> "tuple[int, int]":
-        """Returns the bytes that the view touches, relative to element 0."""
+        """Returns the range (begin, end) of the view's bytes, relative to element 0."""
         spans = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides)]
         size = dtypes.BYTES[self.dtype]
         return sum(min(span, 0) for span in spans) * size, (sum(max(span, 0) for span in spans) + 1) * size

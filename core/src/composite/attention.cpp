@@ -10,8 +10,8 @@ namespace backplane::core::composite {
 
 namespace {
 
-// The operands of attention. Dimension R contains the query heads of one group (grouped queries,
-// GQA).
+// The operands of attention. The dimensions are B batches, G groups, R query heads of each group
+// (grouped queries, GQA), L queries, S keys, D elements of a query or key, and E elements of a value.
 struct Operands {
   Value q, k, v;  // shapes: [B,G,R,L,D], [B,G,1,S,D], [B,G,1,S,E]
   std::optional<Value> mask;
@@ -113,7 +113,7 @@ Value summed_product(Builder& b, const Value& left, const Value& right, uint32_t
   return b.matmul(transpose(folded(left)), folded(right), precision);
 }
 
-// Stores dq of a tile, and adds the tile's parts of dk and dv.
+// Stores dq of a tile, and adds the tile's contributions to `dk` and `dv`.
 void attend_backward(Builder& b, const Operands& o, const Backward& g, const Tile& tile, std::optional<Value>& dk,
                      std::optional<Value>& dv) {
   const auto& attributes = b.attributes<bp_attention_attributes>();

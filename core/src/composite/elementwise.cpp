@@ -55,8 +55,8 @@ Value sigmoid_of(Builder& b, const Value& x) {
   return b.div(b.constant(1), divisor);
 }
 
-// Limits x to values of which no power that a slope contains overflows. At both limits every gate
-// is 0 or 1, so the limits change no slope.
+// Clamps x, so that no power of x in a slope's formula overflows. At both limits every gate is 0 or
+// 1, so the clamp changes no slope.
 Value limited(Builder& b, const Value& x) {
   constexpr double limit = 16384;
   return b.binary(BP_OP_MAX, b.binary(BP_OP_MIN, x, b.constant(limit)), b.constant(-limit));
@@ -77,7 +77,8 @@ Value gelu_tanh_slope(Builder& b, const Value& x) {
   return gate_slope(b, w, b.mul(x, b.add(b.mul(square, b.constant(3 * cubic)), b.constant(factor))));
 }
 
-// Returns the distribution function of the normal distribution at x plus x times its density.
+// Returns cdf(x) + x pdf(x), the derivative of x cdf(x), where cdf and pdf are the distribution
+// function and the density of the normal distribution.
 Value gelu_erf_slope(Builder& b, const Value& x) {
   const double root = std::numbers::sqrt2 * std::numbers::inv_sqrtpi / 2;
   const Value density = b.mul(b.exp(b.mul(b.mul(x, x), b.constant(-0.5))), b.constant(root));
@@ -144,7 +145,7 @@ void activation_bwd(Builder& b) {
     b.store(b.output(0), b.mul(b.load(0), slope_of(b, activation, b.load(1))));
     return;
   }
-  // relu moves dy without computing, so that no product makes a NaN of an infinity.
+  // relu selects dy or 0 instead of multiplying, because 0 times an infinite dy would be NaN.
   const Value dy = b.input(0), z = b.input(1);
   const Value zero = b.constant(z.dtype(), 0);
   b.store(b.output(0), b.select(b.compare(BP_COMPARE_LE, z, zero), zero, dy));

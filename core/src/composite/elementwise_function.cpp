@@ -19,7 +19,8 @@ Value with_sign_of(Builder& b, const Value& x, const Value& y) { return b.select
 
 // ---- Exponentials and logarithms
 
-// The error of e = exp(x) near 1 cancels in (e - 1) / log(e), a function that varies slowly.
+// Near x = 0, returns x (e - 1) / log(e) with e = exp(x). The rounding error of e affects the
+// numerator and the denominator almost equally, so their quotient is accurate.
 Value expm1(Builder& b, const Value& x) {
   const Value e = b.exp(x), less = plus(b, e, -1);
   const Value corrected = b.mul(less, b.div(x, b.log(e)));
@@ -27,7 +28,8 @@ Value expm1(Builder& b, const Value& x) {
   return b.select(below(b, magnitude(b, x), 1), near, less);
 }
 
-// As in expm1, the rounding of 1 + x cancels in log(1 + x) / ((1 + x) - 1).
+// Near x = 0, returns x log(m) / (m - 1) with m = 1 + x. As in expm1, the rounding error of m
+// affects the numerator and the denominator almost equally.
 Value log1p(Builder& b, const Value& x) {
   const Value more = plus(b, x, 1), logarithm = b.log(more);
   const Value corrected = b.mul(logarithm, b.div(x, plus(b, more, -1)));
@@ -35,11 +37,11 @@ Value log1p(Builder& b, const Value& x) {
   return b.select(below(b, magnitude(b, x), 0.5), near, logarithm);
 }
 
-// With x = n + f for the nearest integer n, computes e^(n high) e^(n low + f log 2). `high` has 13
-// bits, so n * high is exact, and the error of the exponential does not grow with n.
+// With x = n + f for the nearest integer n, computes e^(n high) e^(n low + f log 2). `high` has 12
+// significant bits, so n * high is exact, and the error of the exponential does not grow with n.
 Value exp2(Builder& b, const Value& x) {
   constexpr double high = 0.693115234375, low = 3.1946184945309417e-05;
-  constexpr double limit = 2048;  // beyond it, every result is 0 or infinity
+  constexpr double limit = 2048;  // if |x| is at least this, the result is 0 or infinity
   const Value inside = b.binary(BP_OP_MAX, b.binary(BP_OP_MIN, x, b.constant(limit)), b.constant(-limit));
   const Value whole = b.unary(BP_OP_RINT, inside), rest = b.sub(inside, whole);
   const Value fraction = b.exp(b.add(times(b, whole, low), times(b, rest, std::numbers::ln2)));
@@ -86,8 +88,8 @@ Value cosh(Builder& b, const Value& x) {
   return b.add(rising, falling);
 }
 
-// Returns log(2 x) if x is above 2^28, where x^2 would overflow and 1 does not matter, otherwise
-// log(1 + less).
+// Returns log(1 + less) for asinh and acosh, where 1 + less is x + sqrt(x^2 +- 1). If x is above
+// 2^28, returns log(2 x), because x^2 may overflow and the term +-1 is negligible.
 Value log_of_twice(Builder& b, const Value& x, const Value& less) {
   const Value far = b.compare(BP_COMPARE_GT, x, b.constant(0x1p28));
   return b.select(far, plus(b, b.log(x), std::numbers::ln2), log1p(b, less));
@@ -127,8 +129,8 @@ Value short_atan(Builder& b, const Value& t, double factor) {
   return times(b, b.mul(quarter, sum), 4 * factor);
 }
 
-// Returns `y` unless x is so small that the function equals x. The steps of short_atan make x
-// smaller, and a device that flushes subnormals would lose it.
+// Returns `y`, or x if x is so small that the function rounds to x. short_atan divides x by 4, and a
+// device that flushes subnormals would make the quotient 0.
 Value unless_tiny(Builder& b, const Value& x, const Value& y) {
   return b.select(below(b, magnitude(b, x), 0x1p-30), x, y);
 }
@@ -172,7 +174,8 @@ Value sign(Builder& b, const Value& x) {
   return b.select(is(BP_COMPARE_GT), b.constant(x.dtype(), 1), negative);
 }
 
-// The exact functions compute in the operands' dtype.
+// Appends the steps of a function. sign, ceil, trunc and frac are exact, so they compute in the
+// dtype of the input. All other functions compute in number().
 Value apply(Builder& b, uint32_t function) {
   const auto x = [&] { return b.load(0); };
   switch (function) {

@@ -55,8 +55,8 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // Returns one sum per row, over all classes: log-probability times the weight of the class in the
-  // row's target distribution.
+  // Returns one number per row: the sum of log-probability times weight over all classes. The weight
+  // of a class is its weight in the row's target distribution.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;

@@ -11,7 +11,7 @@ void gemm(Builder& b) {
   Value sum = b.mul(product, b.widen(b.scalar(0, y.rank())));
   if (b.has_input(2)) {
     const Value beta = b.widen(b.scalar(1, y.rank()));
-    // If beta is 0, c has no effect: 0 times an infinity or a NaN of c would be NaN.
+    // If beta is 0, the select drops c, because 0 times an infinity or a NaN of c would be NaN.
     const Value unused = b.compare(BP_COMPARE_EQ, beta, b.constant(0));
     sum = b.add(sum, b.select(unused, b.constant(0), b.mul(b.load(2), beta)));
   }

@@ -79,10 +79,10 @@ void rms_norm(Builder& b) {
 }
 
 // Applies batch_norm. Inputs: x, gamma, beta, running mean and running variance. Outputs: y, the
-// new running mean and variance, and the batch's mean and rstd. If `training` is 0, the running
-// statistics normalise x and do not change. With `unbiased`, the new running variance uses the
-// unbiased variance of the batch. A training call without running outputs does not read
-// the running inputs.
+// new running mean and variance, the batch's mean, and the rstd with which y is computed. If
+// `training` is 0, the running statistics normalise x and do not change. With `unbiased`, the new
+// running variance uses the unbiased variance of the batch. A training call without running outputs
+// does not read the running inputs.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
   const Groups groups = groups_by_batch(b.input(0).shape());

@@ -95,7 +95,8 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   head.inputs = static_cast<uint8_t>(draft.inputs);
   head.outputs = static_cast<uint8_t>(count - draft.inputs);
   head.scalars = static_cast<uint8_t>(row.scalars_max);
-  // Most steps read the scalars of the composite as inputs. Other scalars of a step are on the host.
+  // A step keeps DEVICE_SCALARS only if its scalars are the composite's. Other scalars of steps are on
+  // the host.
   const uint64_t dropped = draft.scalars_of_call ? 0 : uint64_t{BP_OP_FLAG_DEVICE_SCALARS};
   head.flags = static_cast<uint32_t>(composite.flags & ~dropped);
   head.hints = composite.hints;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers quantized_matmul in tiles of columns. Multiplies integers if both operands are integers and
-// the weight has one block per row. Otherwise multiplies dequantised values.
+// Lowers quantized_matmul in tiles of the output's columns, which are rows of the weight. Multiplies
+// integers if both operands are integers and each row of the weight has one block. Otherwise
+// multiplies dequantised values.
 #include <algorithm>
 
 #include "composite/quantize.hpp"
@@ -20,8 +21,8 @@ struct Problem {
   Value w;  // shape [cols,K], dtype i8 or u8
 };
 
-// Returns the scale, zero point or minimum of the columns with shape [cols or 1, blocks or 1], in
-// `dtype`.
+// Returns input `index`, a parameter of the weight (scale, zero point or minimum), for the columns of
+// `p`. The result has the shape [cols or 1, blocks or 1] and the dtype `dtype`.
 Value of_weight(Builder& b, const Problem& p, uint32_t index, uint32_t dtype) {
   Value value = b.input(index);
   if (elements_of(value) == 1) return b.reshape(b.cast(value, dtype), {1, 1});
@@ -35,9 +36,9 @@ Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// Dequantises columns [start, start + blocks * block) of the weight: (value - zero point) * scale +
-// minimum. Each parameter has the shape [cols or 1,
-// blocks or 1, 1].
+// Dequantises elements [start, start + blocks * block) of each row of p.w, and stores them in
+// `weights`: (value - zero point) * scale + minimum. Each parameter has the shape [cols or 1, blocks or
+// 1, 1].
 void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t start, int64_t blocks, int64_t block) {
   const auto part_of = [&](const Value& whole) {
     const Value part = slice(whole, 1, start, blocks * block);

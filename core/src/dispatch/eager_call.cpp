@@ -115,7 +115,8 @@ uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   return count;
 }
 
-// Throws unless scalar `index` of a call with DEVICE_SCALARS is a value in an operand's memory.
+// Throws unless scalar `index` of a call with DEVICE_SCALARS is a view of one value of `dtype`, in
+// memory of the device that operands may use.
 void check_scalar(const OpRow& row, const Device& device, const bph_tensor& tensor, uint32_t index, uint32_t dtype) {
   if (tensor.dtype != dtype || tensor.flags != 0) {
     throw Error(BP_UNSUPPORTED, "{}: scalar {} is {}{}; with DEVICE_SCALARS, each scalar is a view of {} in a buffer",

@@ -88,8 +88,8 @@ void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& 
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands, uint32_t at);
 
 // Resolves the scalars of a call with BP_OP_FLAG_DEVICE_SCALARS, and adds their buffers to
-// `operands`. Throws unless each scalar is a value of the right dtype in an operand's memory, and
-// shares no byte with an output.
+// `operands`. Throws unless each scalar is a view of one value of the operator's scalar dtype, in
+// memory that operands may use, and shares no byte with an output.
 void resolve_scalars(const Device& device, const PlanEntry& entry, const bph_call& call, Operands& operands,
                      bp_operand* scalars);
 

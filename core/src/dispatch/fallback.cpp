@@ -173,8 +173,8 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
       check(bph_copy_in(local_stream, target.buffer, start, operands[i].bytes.data(), bytes, 0, &error), error, row);
       continue;
     }
-    // Copies the output through a staging buffer and the operator `copy`. That operator writes only
-    // the view's elements, and other code may be writing the bytes between them.
+    // Copies the output through a staging buffer and the operator `copy`, which writes only the view's
+    // elements. The bytes between the elements must not change, because other code may write them.
     bph_tensor staging = target;
     staging.buffer = operands[i].dense.create(device, stream, bytes);
     staging.offset = static_cast<uint64_t>(-extent.lo);

@@ -159,8 +159,8 @@ struct PlanCacheStats {
 
 class PlanCache;
 
-// A set-associative cache of the entries that one stream used most recently. Each set is ordered by
-// insertion, newest first. The cache needs no lock, because a stream runs one call at a time.
+// A set-associative cache of entries that one stream uses. Each set contains the entries that were
+// inserted last, newest first. The cache needs no lock, because a stream runs one call at a time.
 class StreamPlanCache {
  public:
   StreamPlanCache() = default;

@@ -35,8 +35,7 @@ struct GraphNode {
   bp_execution execution = {};
 };
 
-// A recorded copy. A host address replaces the buffer of copy_in's source and copy_out's
-// destination.
+// A recorded copy. For copy_in, `host_src` replaces `src`. For copy_out, `host_dst` replaces `dst`.
 struct GraphTransfer {
   bp_operand dst = {};
   bp_operand src = {};

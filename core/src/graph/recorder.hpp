@@ -42,13 +42,15 @@ class Recorder final : public Object {
     }
   }
 
-  // The functions that enqueue work call these functions instead of the plugin.
+  // While a stream is recorded, the functions that enqueue work call these functions instead of the
+  // plugin.
   void execute(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc, const bp_operand* inputs,
                const bp_operand* outputs, const bp_operand* scalars);
   void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes);
   void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes);
   void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
-  // Returns memory for a program's temporaries, and for one staged operand of the current call.
+  // `temporaries` returns memory for a program's temporaries. `stage` returns memory for one staged
+  // operand of the current call.
   Span temporaries(Stream& stream, uint64_t bytes);
   bp_operand stage(Stream& stream, uint64_t bytes);
 

@@ -46,8 +46,8 @@ bp_status call_below(const WrappedPlugin& own, bp_device* inner, Slot slot, Func
 }
 
 // Fills the device table with Shim<slot, member>::call for slots that return a status, and with
-// Destroy<member>::call for destroy slots. The layer sets `close` and the slots of the plugin's
-// table itself. Also fills the tables of interfaces.
+// Destroy<member>::call for destroy slots. Also fills the tables of interfaces, and sets
+// get_interface. The layer itself sets `close` and the other slots of the plugin's table.
 template <template <Slot, auto> class Shim, template <auto> class Destroy>
 void splice_device(WrappedPlugin& own) {
   bp_device_api& api = own.api;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and enables the uses BP_PEER_*: the ways in which a device can use objects of another
-// device (bp.peer).
+// Finds and enables the ways in which a device can use the objects of another device (bp.peer).
+// BP_PEER_* lists these uses.
 #pragma once
 
 #include "loading/interface_slot.hpp"
@@ -16,8 +16,8 @@ struct PeerAccess {
   bool has(uint32_t use) const noexcept { return (uses & use) == use; }
 };
 
-// Returns the uses that `device` has for `peer`, which is another device. Devices of different
-// plugins, or of plugins that different registries loaded, have no uses.
+// Returns the ways in which `device` can use the objects of `peer`, which is another device. The mask
+// is 0 if the devices are of different plugins, or of plugins that different registries loaded.
 PeerAccess peer_access(const Device& device, const Device& peer);
 // Enables the uses of `access`, which peer_access returned for the same devices.
 void enable_peer(const PeerAccess& access, const Device& device, const Device& peer);

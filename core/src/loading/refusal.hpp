@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reason why a candidate is refused: an Error with the violated rule and the side that must
-// change.
+// The reason why a candidate is refused: an Error with the violated rule, and the side (plugin, host,
+// user or system) that must fix the defect.
 #pragma once
 
 #include <algorithm>

@@ -96,7 +96,7 @@ class Allocator {
   // Makes a block over the memory of another device's buffer. The caller keeps that buffer alive.
   Block& map_peer(const Buffer& source, const PeerAccess& access);
   // Imports host memory for one copy on `stream`. release_block frees the block in stream order.
-  // Returns null if the plugin refuses the import.
+  // Returns null if the plugin does not import the memory, or if memory is exhausted.
   Block* import_for_copy(void* address, uint64_t bytes, Stream& stream);
   void record_use(Block& block, Stream& stream);
   void record_foreign(Block& block, Stream& stream);
@@ -127,8 +127,8 @@ class Allocator {
     const char* text;
   };
   // Calls `create(bp_device*, uint32_t* kind, bp_buffer**, bp_error*)`, which is the slot named
-  // `slot`, and makes a block for the new plugin buffer. `start` is aligned like the buffer's first
-  // byte.
+  // `slot`, and makes a block for the new plugin buffer. `start` is the address of the buffer's first
+  // byte, or a number with the same alignment.
   template <class Create>
   Block& adopt(const char* slot, uint64_t start, uint64_t bytes, bool hand_out, Kinds kinds, const Create& create);
   Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);

@@ -45,9 +45,9 @@ void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noex
 
 namespace {
 
-// The block of the whole allocation in which a given block lies, and the given block's offset there.
-// If the framework's allocator gave the block, the allocation is a buffer of the host API.
-// Otherwise the allocation's block is the given block.
+// The block that determines the address of a given block, and the given block's offset in the plugin
+// buffer. If the framework's allocator provided the given block, `block` is the block of the
+// framework's buffer. Otherwise `block` is the given block.
 struct Whole {
   Block& block;
   uint64_t offset;

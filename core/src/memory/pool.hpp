@@ -92,7 +92,7 @@ struct Pool {
   uint32_t kind = BP_MEMORY_DEVICE;
   // Alignment of segments in bytes. Blocks have this alignment if it divides the quantum.
   uint64_t alignment = 1;
-  uint64_t quantum = SizeClass::kQuantum;
+  uint64_t quantum = SizeClass::kQuantum;  // block sizes are multiples of this number of bytes
   // The timeline of the stream that owns the pool. If null, any stream may use the pool's free
   // blocks.
   Ref<Timeline> timeline;
@@ -117,8 +117,8 @@ struct Pool {
   void flush(BlockList* spares) noexcept;
   // Adds a segment that consists of one free block, `block`.
   void add_segment(Segment* segment, Block* block) noexcept;
-  // Makes the only block of a segment live. The block's size class is the largest class that fits
-  // into the block.
+  // Takes the only block of a segment out of the free list and marks it as live. The block's size
+  // class is the largest class that fits into the block.
   Block* take_whole(Segment& segment) noexcept;
   // Removes a segment that consists of one free block, and returns the block.
   Block* remove_segment(Segment* segment) noexcept;

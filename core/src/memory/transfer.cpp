@@ -99,8 +99,9 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
 
 namespace {
 
-// Returns true if work is pending and the bytes fit into two chunks. In this case staging frees the
-// source without a wait, but copy_in would have to wait.
+// Returns whether staging frees the source without a wait, although copy_in would have to wait. This
+// requires pending work, at most two chunks of bytes, a `dst` that is not HOST, and HOST memory for
+// the staging.
 bool staging_saves_a_wait(const Stream& stream, const Buffer& dst, uint64_t bytes) noexcept {
   return !stream.idle() && bytes <= 2 * kChunkBytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
 }

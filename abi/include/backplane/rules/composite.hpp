@@ -69,7 +69,8 @@ inline void check_cross_entropy(const Bound& bound) {
   if (!is_single(loss)) Bound::fail("output 0 has shape ", shape_text(loss), "; a reduced loss is one element");
 }
 
-// Checks the loss, which is one element unless the reduction is NONE, and the total weight.
+// Checks the loss, or its gradient in nll_bwd, and the total weight. With the reduction NONE the
+// loss has one element per row, and otherwise one element.
 inline void check_nll(const Bound& bound) {
   const bool backward = bound.desc.op == BP_OP_NLL_BWD;
   if (bound.extent('C') == 0) Bound::refuse("there are no classes");

@@ -9,8 +9,8 @@
 
 namespace backplane::rules {
 
-// True if the view is near (BP_NEAR_LIMIT in ops.h). The distances in a packed operand do not
-// count, because they depend on its layout.
+// Returns whether the view is near (BP_NEAR_LIMIT in ops.h). Ignores the distances between elements
+// of a packed operand, because they depend on the plugin's layout.
 constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   constexpr uint64_t limit = BP_NEAR_LIMIT;
   bool empty = false;

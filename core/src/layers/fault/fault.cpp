@@ -176,7 +176,8 @@ struct FaultArguments {
   static void clear(const T&) {}
 };
 
-// A graph_end call that does not reach the plugin would leave its stream in capture.
+// Ends the capture of a graph_end call that the layer made fail. Without this, the plugin's stream
+// would stay in capture.
 template <Slot slot>
 struct Unreached {
   template <class... Args>

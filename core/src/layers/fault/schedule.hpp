@@ -25,8 +25,9 @@ struct FaultSchedule {
 };
 
 // Parses fault rules that are separated by ';' (docs/layers.md):
-//   fail SLOT N[+] STATUS   call N to SLOT returns STATUS and does not reach the plugin; a +
-//                           extends this to all later calls
+//   fail SLOT N[+] STATUS   call N to SLOT returns STATUS and does not reach the plugin (but the
+//                           layer still waits for the work of a failed stream_wait, and ends the
+//                           capture of a failed graph_end); a + extends this to all later calls
 //   delay SLOT TIME         each call to SLOT first sleeps for TIME; the SLOT `work` means
 //                           plan_execute and all copies
 //   lose [SLOT] N           the device is lost after call N to SLOT, or after N calls in total

@@ -15,12 +15,14 @@
  *           released while a call of another thread uses the handle.
  * Stream    Calls with a stream parameter enqueue and return, unless their comment states that they
  *           wait.
- * Structs   As in the plugin ABI, struct_size is the first field and is at least BPH_*_MIN_SIZE. An
- *           input is UNSUPPORTED if `reserved` is not 0, or if a byte beyond the part that this
- *           library knows is not 0. A zero field means the default. A struct_size above
- *           BP_STRUCT_LIMIT is INVALID_ARGUMENT, and the library reads no byte beyond this limit.
- * Flags     An unknown bit is UNSUPPORTED, unless a comment states otherwise. A function that was
- *           added after 0.2 states Since (docs/spec/growth.md).
+ * Structs   As in the plugin ABI, struct_size is the first field and is at least BPH_*_MIN_SIZE. A
+ *           call returns UNSUPPORTED if `reserved` of an input struct is not 0, or if the struct
+ *           has a nonzero byte beyond the fields that this library knows. A zero field means the
+ *           default. A struct_size above BP_STRUCT_LIMIT is INVALID_ARGUMENT, and the library reads
+ *           no byte beyond this limit.
+ * Flags     An unknown bit is UNSUPPORTED, unless a comment states otherwise.
+ * Since     The comment of a function that was added after 0.2 states the version that added it
+ *           (docs/spec/growth.md).
  * fork      A child process must not use objects that its parent opened. Calls with such objects
  *           return UNAVAILABLE.
  * Exit      The process may exit at any moment, even while objects are alive. This library has no
@@ -148,7 +150,7 @@ typedef struct bph_candidate {
   char name[64];    /* empty if the manifest does not state a name */
   char version[64]; /* empty until the plugin is loaded */
   char rule[64];    /* the rule that decided the status, such as "manifest.json" or "abi.range" */
-  char side[16];    /* the side that must change: "plugin", "host", "user", "system"; or empty */
+  char side[16];    /* who must fix the defect: "plugin", "host", "user", "system"; or empty */
   char origin[32];  /* "search_path", "user", "system" or "explicit" */
   char manifest[1024];
   char library[1024];
@@ -280,7 +282,7 @@ typedef struct bph_stats {
   uint32_t reserved;
   uint64_t executions;
   uint64_t plan_hits;       /* executions whose exact descriptor was cached */
-  uint64_t plan_class_hits; /* new descriptors that an existing any-size plan serves */
+  uint64_t plan_class_hits; /* uncached descriptors that an existing any-size plan serves */
   uint64_t plans_created;   /* calls to the plugin's plan_create that made a plan */
   uint64_t plans_evicted;
   uint64_t plan_entries;    /* current number of entries in the plan cache */
@@ -377,9 +379,9 @@ BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
  *         `release` is not called.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error);
-/* Releases the caller's reference. The call is legal while pending work uses the buffer. The memory
- * is reused in the order of the buffer's stream, and only after the pending work of all streams
- * that bph_buffer_record added. */
+/* Releases the caller's reference. The call is legal while pending work uses the buffer. Later
+ * allocations reuse the memory in the order of the buffer's stream. They also wait for the pending
+ * work of all streams that bph_buffer_record added. */
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Records that `stream` uses the buffer, in addition to the stream of the buffer's descriptor. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
@@ -414,8 +416,8 @@ typedef struct bph_buffer_info {
 BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
 /* Returns the driver's handle of the buffer's memory (native.h). The handle is borrowed until
- * the buffer is released. Work of other code that uses the memory must be ordered relative to the
- * work of the streams, in the same way as a bph_execute call that uses this buffer.
+ * the buffer is released. The caller orders other code's work on the memory relative to the work of
+ * streams, as for a bph_execute call that uses this buffer.
  * Errors: UNSUPPORTED if the plugin or the memory has no such handle, or if the buffer has no
  *         bytes.
  * Since:  0.3. */
@@ -461,7 +463,7 @@ BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_dev
 /* ---- Streams and events ---------------------------------------------------------------------- */
 
 #define BPH_STREAM_SHARED 1u   /* several threads may use the stream; each call locks it */
-#define BPH_STREAM_EXTERNAL 2u /* other code may enqueue on plugin_stream */
+#define BPH_STREAM_EXTERNAL 2u /* other code may enqueue on bph_stream_info.plugin_stream */
 /* The stream enqueues on bph_stream_desc.native. The flag implies EXTERNAL. Since: 0.3. */
 #define BPH_STREAM_NATIVE 4u
 
@@ -502,7 +504,7 @@ BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
  *           use the native stream, unless the driver permits this use.
  * Errors: UNSUPPORTED for unknown flags, and for a native stream that the plugin does not wrap;
  *         INVALID_ARGUMENT for a native stream that the driver rejects; OUT_OF_MEMORY.
- * Since: 0.2, with a descriptor instead of a positional priority. */
+ * Since: 0.2. In 0.1, the parameter was a priority instead of a descriptor. */
 BPH_API bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error);
 /* Releases the caller's reference. The call is legal while work is pending. The stream is destroyed
  * after that work has completed. */
@@ -636,7 +638,7 @@ BPH_API bp_status bph_semaphore_wait(bph_semaphore* semaphore, bph_stream* strea
  * staging. `flags` must be 0.
  * Errors: INVALID_ARGUMENT for overlap, for a copy from HOST to HOST, which needs no device, and
  *         for DEVICE or SHARED memory of another device; UNSUPPORTED for unknown flags.
- * Since:  0.2 with flags and foreign HOST buffers. */
+ * Since:  0.2, which added `flags` and HOST buffers of other devices. */
 BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src,
                            uint64_t src_offset, uint64_t bytes, uint32_t flags, bp_error* error);
 /* Copies from pageable host memory, which is borrowed until the stream has executed the copy. With
@@ -659,12 +661,12 @@ BPH_API bp_status bph_copy_out(bph_stream* stream, void* dst, bph_buffer* src, u
                                uint32_t flags, bp_error* error);
 /* Copies between buffers of two streams, whose devices and plugins may differ. The copy follows all
  * earlier work of both streams and precedes their later work. On one device, events order the copy
- * without a wait. Since 0.3, the same is true between two devices if bph_device_query_peer returns
- * BP_PEER_COPY and BP_PEER_WAIT for the target device and its peer, and BP_PEER_WAIT in the other
- * direction; bph_stats.peer_copies of the target device counts the copy. Otherwise the copy goes
- * through host memory, and the host waits for src_stream. The stats of the target device count the
- * copy as staged. The host also waits for dst_stream if dst is HOST or the copy exceeds 4 MiB.
- * `flags` must be 0.
+ * without a wait. Since 0.3, events also order a copy between two devices that are peers: the
+ * target device needs BP_PEER_COPY and BP_PEER_WAIT for the source device, and the source device
+ * needs BP_PEER_WAIT for the target device (bph_device_query_peer). bph_stats.peer_copies of the
+ * target device counts such a copy. Any other copy between two devices goes through host memory,
+ * and the host waits for src_stream. The stats of the target device count the copy as staged. The
+ * host also waits for dst_stream if dst is HOST or the copy exceeds 4 MiB. `flags` must be 0.
  * Errors: the errors of bph_copy; INVALID_ARGUMENT if both streams are the same.
  * Since:  0.2. */
 BPH_API bp_status bph_copy_across(bph_stream* dst_stream, bph_buffer* dst, uint64_t dst_offset, bph_stream* src_stream,
@@ -825,8 +827,8 @@ BPH_API bp_status bph_pack_query(bph_device* device, const bph_call* call, uint3
  * instead of that input. Only that input needs a buffer. The stream reads the input when it
  * executes the packing, so later writes to the input do not change the packed operand. Nothing
  * keeps the packed operand except the caller's buffer. A call with the packed view is UNSUPPORTED
- * unless its plan reads this layout; other sizes, dtypes, attributes and operators may need their
- * own packing. The message of the call then states both layouts.
+ * unless its plan reads this layout, and the error message then states both layouts. A call with
+ * other sizes, dtypes or attributes, or of another operator, may need another layout.
  * Errors: the errors of bph_pack_query; INVALID_ARGUMENT for a `dst` on another device, too small,
  *         not aligned or overlapping the input, and for a stream that records a graph;
  *         OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
@@ -898,8 +900,8 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
 BPH_API bp_status bph_graph_begin(bph_stream* stream, const bph_graph_desc* desc, bp_error* error);
 /* Ends the recording that began on this stream, and creates the graph. If the plugin has bp.graph
  * (graph.h) and can record the work, the plugin launches the graph. Otherwise this library enqueues
- * the recorded calls in their order. `info` may be null. If the call fails although a recording
- * began on this stream, the recording is discarded.
+ * the recorded calls in their order. `info` may be null. If the call fails, a recording that began
+ * on this stream is discarded.
  * Errors: INVALID_ARGUMENT if no recording began on this stream, or if a stream that joined has
  *         work for which this stream did not wait; OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.3. */

@@ -15,13 +15,12 @@
  * growth:
  *   neutral     a field, attribute, scalar, operand or flag that a later version added keeps the
  *               earlier behaviour if it is zero or absent. Zero in an output means "not stated".
- *   canonical   absent operands at the end, trailing zero scalars beyond the minimum count and
- *               trailing zero attributes do not count. Both sides drop these entries before they
- *               check a count.
- *   gate        core sends a plugin only input that the tables of the plugin's abi_version permit.
- *               For all other input core acts as if the plugin had returned UNSUPPORTED. Hints and
- *               precision-relaxation flags pass the gate, because a plugin ignores unknown bits of
- *               both.
+ *   canonical   before either side checks a count, it drops trailing absent operands, trailing
+ *               zero scalars beyond the minimum count, and trailing zero attributes.
+ *   gate        core sends a plugin only input that exists in the ABI version of the plugin
+ *               (bp_plugin.abi_version). For all other input core acts as if the plugin had
+ *               returned UNSUPPORTED. Hints and precision-relaxation flags pass the gate, because a
+ *               plugin ignores unknown bits of both.
  *   refusal     growth.md has the complete list of defects for which the status is
  *               INVALID_ARGUMENT. All other input that is not accepted is UNSUPPORTED.
  *   primitive   a primitive gains an attribute, an operand or a dtype only together with a
@@ -94,7 +93,7 @@ typedef int32_t bp_status;
 #define BP_TIMEOUT 5           /* the work did not complete within the timeout, and continues */
 #define BP_DEVICE_LOST 6       /* the device is permanently unusable */
 #define BP_UNAVAILABLE 7       /* a driver, library or device is missing or busy; see the message */
-#define BP_ABI_MISMATCH 8      /* no common version; the message names the side that must change */
+#define BP_ABI_MISMATCH 8      /* no common ABI version; the message states who must update */
 #define BP_INTERNAL 9          /* the callee has a defect */
 #define BP_EXECUTION_FAILED 10 /* accepted work failed; the stream stays failed */
 

@@ -3,7 +3,7 @@
 //
 // Each object owns one reference to a C handle. A handle keeps its parents alive, so objects may be
 // destroyed in any order. A failure throws Error. A function copies, waits or allocates device
-// memory only if its name says so.
+// memory only if its name or its comment says so.
 #pragma once
 
 #include <backplane/backplane.h>

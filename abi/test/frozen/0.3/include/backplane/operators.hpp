@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator calls: the generic `execute`, and a function for each primitive. Part of backplane.hpp.
 //
-// Output parameters come first. The caller allocates the outputs; no function allocates memory.
-// Every function enqueues the work and returns. The elementwise functions broadcast their inputs to
-// the output's shape, which changes only metadata. All other functions pass operands unchanged.
+// Output parameters come first. The caller allocates the outputs; no function except `pack`
+// allocates memory. Every function enqueues the work and returns. The elementwise functions
+// broadcast their inputs to the output's shape, which changes only metadata. All other functions
+// pass operands unchanged.
 #pragma once
 
 #include <backplane/tensor.hpp>
@@ -91,8 +92,8 @@ inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph
 }
 
 // Packs input `index` of a call of `op` to a new buffer, and returns the operand to pass instead of
-// that input; see bph_pack. Other operands need no buffers. The caller keeps the packed operand,
-// because nothing else does. Throws UNSUPPORTED if the plugin prefers the plain input.
+// that input; see bph_pack. Other operands need no buffers. The returned tensor owns the new
+// buffer. Throws UNSUPPORTED if the plugin prefers the plain input.
 inline Tensor pack(const Stream& stream, uint32_t op, uint32_t index, std::span<const bph_tensor> inputs,
                    std::span<const bph_tensor> outputs, const void* attributes = nullptr, uint64_t flags = 0) {
   bph_call call = detail::make_call(stream, op, inputs, outputs, attributes, {}, flags);

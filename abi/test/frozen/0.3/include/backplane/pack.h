@@ -17,7 +17,7 @@ typedef struct bp_pack_info {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t bytes;  /* size of the packed operand; 1 to INT64_MAX */
-  uint64_t layout; /* the plugin's number of the layout. Its bits are the bits of strides[1] */
+  uint64_t layout; /* number by which the plugin identifies the layout; bits of strides[1] */
 } bp_pack_info;
 #define BP_PACK_INFO_MIN_SIZE 24u
 BP_FROZEN_MIN(bp_pack_info, BP_PACK_INFO_MIN_SIZE);
@@ -25,7 +25,7 @@ BP_FROZEN_MIN(bp_pack_info, BP_PACK_INFO_MIN_SIZE);
 /* The slots of "bp.pack". Role: table. All slots are required.
  *
  * These rules apply to all slots:
- * Layouts  A plan takes a packed operand only if its descriptor has the operand's packed view.
+ * Layouts  A plan takes a packed operand only if the plan's descriptor contains the packed view.
  *          plan_create returns UNSUPPORTED for a packed view unless a plan for this descriptor
  *          reads exactly this layout, with this size. The number of a layout also depends on the
  *          shape, so no plan takes a packed operand under another shape. Two plans may take the

@@ -10,16 +10,16 @@
  * waits for a peer's events. */
 #define BP_INTERFACE_PEER "bp.peer"
 
-/* Results of peer_query: the uses that the device has for its peer's objects. */
+/* Results of peer_query: the ways in which the device can use its peer's objects. */
 #define BP_PEER_COPY 1u    /* peer_copy copies to and from the peer's buffers without the host */
 #define BP_PEER_OPERAND 2u /* peer_map creates a buffer that is a legal operand on the device */
 #define BP_PEER_WAIT 4u    /* peer_wait_event makes streams wait for events of the peer */
 
-/* The slots of "bp.peer". Role: table. A slot is null if the driver lacks the operation.
+/* The slots of "bp.peer". Role: table. An optional slot is null if the driver lacks the operation.
  *
  * These rules apply to all slots:
- * Peers    `peer` is another open device of the same plugin instance. It may be the same hardware,
- *          opened another time. A device is no peer of itself.
+ * Peers    `peer` is another open device of the same plugin instance. It may be a second device
+ *          handle for the same hardware. A device is not a peer of itself.
  * Enabling The caller calls peer_enable for a device and its peer before it calls peer_copy,
  *          peer_map or peer_wait_event for them. The plugin need not check this.
  * Lifetime A device stays open while the pending work of another device uses its objects, and while
@@ -28,8 +28,8 @@ typedef struct bp_peer_api {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* Returns the uses that `device` has for the objects of `peer`, if the caller enables them. The
-   * result is constant, and may differ in the other direction. 0 is legal.
+  /* Returns a mask of BP_PEER_*: the ways in which `device` can use the objects of `peer` after
+   * peer_enable. The result is constant, and may differ in the other direction. 0 is legal.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.

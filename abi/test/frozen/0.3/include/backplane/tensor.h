@@ -23,11 +23,11 @@ enum {
  * bp_device_info.alignment if that is less. */
 #define BP_MAX_ALIGNMENT_LOG2 8
 /* Flags of bp_tensor_desc, for inputs only. An operand with IMMEDIATE contains its value and has no
- * buffer. Its rank is 0 or all its strides are 0, and its dtype has at most 8 bytes. The plugin
- * defines the layout of an operand with PACKED, which the plugin packed through bp.pack (pack.h;
- * since 0.3). Its rank is at least 2, strides[0] is its size in bytes from the operand's offset on,
- * strides[1] is the layout, and the other strides are 0. Its address is fully aligned. It has
- * elements, and no output aliases it. It has the same view in all executions of a plan. */
+ * buffer. Its rank is 0 or all its strides are 0, and its dtype has at most 8 bytes. An operand
+ * with PACKED was packed through bp.pack, in a layout that the plugin defines (pack.h; since 0.3).
+ * Its rank is at least 2, strides[0] is its size in bytes from the operand's offset on, strides[1]
+ * identifies the layout, and the other strides are 0. A packed operand is fully aligned and has
+ * elements, and no output aliases it. All executions of a plan use the same packed view. */
 #define BP_DESC_IMMEDIATE 1
 #define BP_DESC_PACKED 2
 #define BP_DESC_HINTS 0xFF00u /* a callee ignores unknown bits; no hint is defined yet */

@@ -9,8 +9,8 @@
 
 namespace backplane::rules {
 
-// Returns the number of views, not counting absent views at the end, but at least `least`. An
-// absent view has dtype 0. `views` may be null if `count` is 0.
+// Returns the number of views without the absent views at the end, but at least `least`. An absent
+// view has dtype 0. `views` may be null if `count` is 0.
 template <typename View>
 constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0) noexcept {
   while (count > least && views[count - 1].dtype == 0) [[unlikely]]
@@ -18,9 +18,9 @@ constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0
   return count;
 }
 
-// Returns the number of an execution's scalars in canonical form. Trailing scalars beyond
-// scalars_min do not count if their bits are zero. Do not call this function with
-// BP_OP_FLAG_DEVICE_SCALARS, because the values are then unknown.
+// Returns the number of an execution's scalars in canonical form, which has no trailing zero
+// scalars beyond scalars_min. Do not call this function with BP_OP_FLAG_DEVICE_SCALARS, because the
+// values are then unknown.
 constexpr uint32_t trimmed_scalars(const OpInfo& op, const uint64_t* values, uint32_t count) noexcept {
   while (count > op.scalars_min && values[count - 1] == 0) --count;
   return count;

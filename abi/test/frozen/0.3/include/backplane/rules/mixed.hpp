@@ -2,7 +2,8 @@
 // The differences between a legal descriptor and an operator's plain form: combinations of dtypes,
 // and additions of later versions. In the plain form all floats have one dtype (statistics of f16
 // and bf16 data are f32), indices are i32, and the descriptor is legal in the version that
-// introduced the operator. A kernel supports the plain form and the differences in its mask.
+// introduced the operator. A kernel supports the plain form, and each difference that its mask
+// states.
 #pragma once
 
 #include <backplane/rules/match.hpp>
@@ -64,7 +65,8 @@ inline uint32_t mixed_composite(const bp_op_desc& desc) {
 
 }  // namespace detail
 
-// Returns the dtypes' part of the mask, for a descriptor whose counts and dtypes are legal.
+// Returns the bits of the mask that the dtypes of a descriptor determine. Its counts and dtypes are
+// legal.
 inline uint32_t mixed_of(const bp_op_desc& desc) {
   switch (desc.op) {
     case BP_OP_SOFTMAX:
@@ -82,8 +84,8 @@ inline uint32_t mixed_of(const bp_op_desc& desc) {
   }
 }
 
-// Returns the part of the mask that contains additions. `attributes` are from copy_attributes, or
-// null if there are none.
+// Returns the bits of the mask for additions of later versions that the descriptor uses.
+// `attributes` are from copy_attributes, or null if there are none.
 inline uint32_t additions_of(const bp_op_desc& desc, const void* attributes) {
   uint32_t added = 0;
   if (desc.op == BP_OP_ATTENTION && desc.input_count > 4 && desc.inputs[4].dtype != 0) added |= kMixedSinks;

@@ -78,8 +78,8 @@ inline bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noex
          std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
 }
 
-// True if the view is contiguous in row-major order. The strides of dimensions of extent 0 or 1 do
-// not count. A view without elements is dense. A packed operand is not dense.
+// Returns whether the view is contiguous in row-major order. Ignores the strides of dimensions of
+// extent 0 or 1. A view without elements is dense. A packed operand is not dense.
 constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
   // `expected` is unsigned, because the product may wrap if an earlier extent is 0. The product
   // then does not matter, because the view has no elements.
