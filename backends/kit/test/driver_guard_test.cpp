@@ -40,7 +40,7 @@ TEST(DriverGuard, RestoresTheThreadAndTheProcess) {
     set_handler(SIGUSR1, SIG_IGN);
     set_handler(SIGUSR2, on_signal);
     std::setlocale(LC_ALL, locale == "C" ? "C.UTF-8" : "C");
-    // While the guard exists, new threads block all signals.
+    // Threads that start while the guard exists inherit its signal mask.
     std::thread([] { EXPECT_TRUE(is_blocked(SIGUSR1)); }).join();
   }
   EXPECT_EQ(std::fegetround(), FE_UPWARD);

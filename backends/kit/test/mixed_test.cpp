@@ -38,11 +38,11 @@ TEST(Kernels, KeysOfOperatorsAndDtypesDiffer) {
   EXPECT_EQ(kernels.find(5, {BP_F32 + 1, 8}), nullptr);
 }
 
-// A descriptor that differs from the plain form, in which all floats have one dtype. `mixed` is the
+// A descriptor that differs from the plain form of its operator (rules/mixed.hpp). `mixed` is the
 // difference (rules::Mixed), and `word` is a text that the error message must contain.
 struct Departure {
   uint32_t op;
-  uint32_t dtype;  // first dtype under which the kernel for the plain form is registered
+  uint32_t dtype;  // KernelDtypes::first under which the kernel is registered
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
   uint32_t mixed;

@@ -78,7 +78,8 @@ class Reader {
     out_.is_tile = (device.flags & ZE_DEVICE_PROPERTY_FLAG_SUBDEVICE) != 0;
     if (out_.is_tile) out_.name += kit::text(", tile ", device.subdeviceId);
     out_.limit_bytes = device.maxMemAllocSize;
-    // Drivers report the frequency in Hz. Drivers older than Level Zero 1.2 report nanoseconds per tick.
+    // Drivers report the frequency in Hz. Drivers older than Level Zero 1.2 report nanoseconds per
+    // tick. A value of at least 10,000 is taken as a frequency.
     const auto resolution = static_cast<double>(device.timerResolution);
     out_.tick_ns = resolution >= 10000 ? 1e9 / resolution : resolution;
     if (device.kernelTimestampValidBits != 0) out_.timer_bits = device.kernelTimestampValidBits;

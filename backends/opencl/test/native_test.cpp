@@ -128,8 +128,8 @@ TEST_F(NativeHandles, AQueueWithoutProfilingMeasuresNoTime) {
   cl->clReleaseCommandQueue(queue);
 }
 
-// Copies from and to a wrapped part of a cl_mem. The queue is shared with other code, and orders the
-// copies relative to the commands of this code.
+// Copies from and to a wrapped part of a cl_mem. The wrapped queue orders the copies relative to
+// the commands that other code enqueues on it.
 TEST_F(NativeHandles, AWrappedBufferIsAPartOfItsObject) {
   constexpr uint64_t kOffset = 4096, kPart = 512;
   cl_command_queue queue = create_queue(context);

@@ -52,7 +52,8 @@ struct WorkSplit {
   bool one_block = false;                       // whether each split consists of one block of keys
 
   // Returns the bytes of scratch memory that all splits of an item use at the same time. If keys
-  // are not split, returns the bytes that the subgroups of a workgroup use.
+  // are not split, returns the bytes that the subgroups of a workgroup use, which are 0 if the keys
+  // form one block.
   int64_t scratch_bytes(int64_t subgroup_size) const {
     if (splits == 1) return one_block ? 0 : item_bytes * (kWorkgroup / subgroup_size);
     return item_bytes * splits;

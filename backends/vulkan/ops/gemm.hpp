@@ -17,8 +17,7 @@ struct BSource {
 
 class Gemm : public Operator {
  public:
-  // `dtype` is the dtype of operand `a`. If `algorithm` has no kernel for that dtype, the GEMM uses
-  // the next best algorithm.
+  // `dtype` is the dtype of operand `a`. The GEMM uses the result of algorithm_for_dtype().
   Gemm(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device, BSource source = {});
 
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override;
@@ -51,7 +50,7 @@ class Gemm : public Operator {
                             int64_t splits) const;
   std::string shader(const char* variant) const;
   bool has_k_major_kernel() const;
-  bool b_is_k_major(const GemmParams& params) const;       // whether the stride of `b` along K is smaller than along N
+  bool b_is_k_major(const GemmParams& params) const;       // whether kernels should read `b` along K, not along N
   bool b_is_vec4_columns(const GemmParams& params) const;  // whether four columns of `b` can be loaded at once
   int64_t occupancy_target() const;                        // minimum number of workgroups that keep the device busy
   Tiling tiling_of(const Program& program, const GemmParams& params) const;

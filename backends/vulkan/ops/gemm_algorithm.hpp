@@ -22,12 +22,13 @@ enum class GemmAlgorithm : uint32_t {
 // ballots.
 bool supports_subgroup_kernels(const PhysicalDevice& device);
 
-// Returns the algorithm that the environment variable BACKPLANE_VULKAN_MATMUL names, or the fastest
-// algorithm if the variable is unset. Returns UNSUPPORTED if the value is not an algorithm, or if
-// the device does not support the algorithm.
+// Returns the algorithm that the environment variable BACKPLANE_VULKAN_MATMUL names. If the
+// variable is unset, returns kSubgroup or kDirect for a CPU, and kCooperative for any GPU, because
+// algorithm_for_dtype() replaces algorithms that the GPU lacks. Returns UNSUPPORTED if the value is
+// not an algorithm, or if the device does not support the algorithm.
 kit::Result<GemmAlgorithm> choose_algorithm(const PhysicalDevice& device);
 
-// Returns `algorithm`, or the next best algorithm if `algorithm` has no kernel for `dtype`.
+// Returns `algorithm`, or the next best algorithm if the device cannot use `algorithm` for `dtype`.
 GemmAlgorithm algorithm_for_dtype(GemmAlgorithm algorithm, uint32_t dtype, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

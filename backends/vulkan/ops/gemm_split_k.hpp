@@ -11,7 +11,7 @@ namespace backplane::vulkan {
 inline constexpr int64_t kMaxPartialSums = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));
 
 // Exclusive upper limit for the number of matrices, rows, columns and terms of a sum. In a partial
-// tile, the kernels' 32-bit indices exceed this number by up to 127.
+// tile, the kernels' 32-bit indices may exceed such a number by up to 127.
 inline constexpr int64_t kMaxCount = (int64_t{1} << 31) - 128;
 
 // Divides each sum into about `wanted` splits, or into more splits if a thread would run too long.
@@ -26,8 +26,9 @@ inline double operations_per_output(const GemmParams& params) { return 2.0 * par
 struct DispatchExtent {
   int64_t matrices, rows, columns;
 };
-// Returns the maximum extent of a dispatch with at most `operations` operations. With split-K, the
-// partial sums of this extent also fit into the scratch buffer.
+// Returns the maximum extent of a dispatch with at most `operations` operations. Tiles are not
+// divided, so an extent of a single tile may have more operations. With split-K, the partial sums
+// of the extent also fit into the scratch buffer.
 DispatchExtent dispatch_extent(const GemmParams& params, int64_t splits, double operations);
 
 // Returns the parameters of a slice that begins at `matrix`, `row` and `column` and has at most the

@@ -19,8 +19,8 @@ class Pool : public Operator {
  public:
   explicit Pool(std::string shader) : shader_(std::move(shader)) {}
 
-  // Returns UNSUPPORTED for large padding, because coordinates have 31 bits. Returns UNSUPPORTED
-  // for large windows, because one thread reads a whole window.
+  // Returns UNSUPPORTED for padding of 2^28 or more, because coordinates have 31 bits. Returns
+  // UNSUPPORTED for windows of more than 4,096 elements, because one thread reads a whole window.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const auto& attributes = checked.attributes.as<bp_pool_attributes>();
     for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {

@@ -60,8 +60,9 @@ int64_t split_length_for_occupancy(const ReductionNest& nest, uint32_t rows_per_
   return ceil_div(nest.length(), std::max<int64_t>(kOccupancyOfGpu * rows_per_group / nest.rows(), 1));
 }
 
-// Limits the rows per dispatch by the iteration limit of kernels and by the memory for partial
-// results.
+// Sets the maximum number of rows per dispatch. `steps` is the number of iterations that a thread
+// needs per row or split of a row. The limits are kMaxSteps iterations per thread and the memory
+// for partial results.
 void limit_rows(WorkDistribution& out, int64_t steps, int64_t rows_per_group) {
   const int64_t items = std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * rows_per_group;
   out.max_rows = std::clamp<int64_t>(items / out.row_splits, 1, kMaxLength);
@@ -148,7 +149,7 @@ WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, cons
   int64_t splits = ceil_div(length, registers.elements());
   if (splits > 1)
     splits = std::max(splits, length / std::max<int64_t>(split_length_for_occupancy(nest, registers.rows), 1));
-  // Split lengths are multiples of `step`, so that splits are aligned like rows.
+  // If a row is split, splits begin at multiples of `step`, so that they are aligned like the row.
   const int64_t step = std::min<int64_t>(registers.elements(), 1024);
   out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), step) * step : length;
   out.row_splits = count_row_splits(nest, out);
@@ -187,8 +188,8 @@ const RegisterRows* find_register_rows(const ReductionNest& nest, const Reductio
   if (largest == nullptr ||
       length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
     return nullptr;
-  // Finds the smallest workgroup whose registers can hold one split. Splits are short enough that
-  // the number of workgroups keeps a large device busy.
+  // Finds the smallest workgroup whose registers can hold a split of `split_length` elements. With
+  // this length, the splits are enough workgroups to keep a large device busy.
   const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
   for (const RegisterRows& each : kernel.register_rows) {
     if (fits(each) && split_length <= each.elements()) return &each;

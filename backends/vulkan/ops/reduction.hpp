@@ -182,11 +182,11 @@ void put_register_kernels(Kernels& out, uint32_t first, const std::string& shade
 // Returns whether the operands in the bit mask `operands` are contiguous along every row and
 // aligned for accesses of four elements.
 bool are_vec4_rows(const ReductionNest& nest, uint32_t operands);
-// Returns whether are_vec4_rows() is true and the length of rows is suitable for a CPU's vec4
-// kernel.
+// Returns whether are_vec4_rows() is true and rows have 32 to 65,536 elements, the lengths for
+// which a CPU's vec4 kernel is faster.
 bool use_vec4_rows(const ReductionNest& nest, uint32_t operands);
 // Returns the size of the workgroup that keeps rows of `nest`, or splits of rows, in registers.
-// Returns null if rows are too short or have an unsuitable layout.
+// Returns null if no register-resident kernel suits the length and the layout of the rows.
 const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel);
 
 // The pipeline and the work distribution of a kernel for a ReductionNest, which must have at least

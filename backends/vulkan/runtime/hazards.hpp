@@ -48,7 +48,7 @@ class Hazards {
  public:
   // Returns whether a command with `accesses` needs a barrier after the commands that note()
   // recorded. A barrier is needed if two ranges overlap and at least one of the two accesses
-  // writes, or if note() has recorded kMax accesses.
+  // writes, or if note() has recorded kMax or more accesses.
   bool conflict(std::span<const Access> accesses) const {
     if (noted_.size() >= kMax) return true;
     for (const Access& access : accesses) {
@@ -62,7 +62,7 @@ class Hazards {
   void clear() { noted_.clear(); }
 
  private:
-  static constexpr std::size_t kMax = 96;  // maximum recorded accesses; a longer search costs more than a barrier
+  static constexpr std::size_t kMax = 96;  // number of accesses from which a barrier costs less than a search
   std::vector<Access> noted_;
 };
 

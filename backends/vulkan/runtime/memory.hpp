@@ -25,7 +25,7 @@ struct Buffer {
 
 class Memory {
  public:
-  static constexpr uint64_t kAlignment = 256;  // minimum alignment of every buffer in bytes
+  static constexpr uint64_t kAlignment = 256;  // default alignment of buffers in bytes
   static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
 
   explicit Memory(LogicalDevice& device) : device_(device) {}

@@ -73,9 +73,10 @@ bool is_tuned_as_cpu(const PhysicalDevice& device) {
 }
 
 // Returns the subgroup size that pipelines with ballots must request, or 0 for the `usual` size. If
-// the usual size is 32, returns 16 if supported, because each thread then has more registers. If
-// the usual size is larger than 32, returns 32 if supported. Otherwise returns 64 if supported and
-// smaller than the usual size.
+// the usual size is 32, returns 16 if possible, because each thread then has more registers. If the
+// usual size exceeds 32, returns 32 if possible. If the usual size exceeds 64 and 32 is not
+// possible, returns 64 if possible. A size is possible if the device supports it and a workgroup
+// may have enough subgroups of this size.
 uint32_t subgroup_size_to_require(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
   auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);

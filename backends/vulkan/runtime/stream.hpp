@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of a kit stream, which records commands in batches. A batch is submitted at a mark or
-// at a wait, when the batch is full, or when the next command needs the other queue. A batch is
-// also submitted when the device has completed all earlier batches of the stream.
+// The queue of a kit stream, which records commands in batches. A batch is for the kernels' queue
+// or for the copy queue. A batch is submitted at a mark or at a wait, when the batch is full, or
+// when the next command is for a different queue. A batch is also submitted when the device has
+// completed all earlier batches of the stream.
 #pragma once
 
 #include <array>

@@ -5,8 +5,8 @@
 // A subgroup processes ROWS queries. Each thread of the subgroup first scores KEYS keys of a block.
 // Each thread then sums four columns of the weighted values for all rows. Scores stay in registers.
 //
-// With LAYOUT dense, the last dimensions are dense and aligned for loads of four elements. OP is
-// the subgroup size.
+// With LAYOUT dense, k, v and y are contiguous along their last dimensions and aligned for accesses
+// of four elements. OP is the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -37,7 +37,7 @@ vec4 vec4_at(uint64_t at, int64_t step) {
 float scores[ROWS][KEYS];  // the scores of the block's keys; update_softmax replaces them with e^(score - greatest)
 float greatest[ROWS], sums[ROWS], correction[ROWS];
 Row rows[ROWS];
-int seen[ROWS];  // number of unmasked keys per row
+int seen[ROWS];  // number of keys per row that causality permits, which are the first keys
 
 // Rotates the next row to index 0 in loops that are not unrolled. A dynamic index would move the
 // array to memory, and unrolling these loops would take seconds to compile.
@@ -202,8 +202,8 @@ void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
 }
 
 // Adds the block's weighted values to the sums in `scratch`. If `begins` is true, there are no
-// earlier sums. If `ends` is true, the rows are complete and are stored. Each thread processes
-// groups of four columns.
+// earlier sums. If `ends` is true, the rows are complete and are stored. Each thread processes four
+// columns at a time.
 void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_t scratch) {
   for (uint c = 0u; c < attention.width; c += 4u * SUBGROUP_SIZE) {
     const uint column = c + 4u * SUBGROUP_THREAD, last = attention.width - 1u;

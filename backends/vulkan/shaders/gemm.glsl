@@ -7,12 +7,13 @@
 //
 // WINDOW 1 means a convolution or one of its gradients. Columns are positions in an image, or
 // elements of the weight. Each segment shifts all columns by an offset in the image. Segments run
-// over elements of the kernel, and k runs over channels. With FLAG_K_ALONG_IMAGE, segments run over
-// channels and rows, k runs along the image, and `b` ends at the image's edges.
+// over elements of the convolution kernel, and k runs over channels. With FLAG_K_ALONG_IMAGE,
+// segments run over channels and rows, k runs along the image, and `b` ends at the image's edges.
 //
 // WINDOW 2 means a transposed convolution. Let s be the stride along a dimension, and g the
 // greatest common divisor of s and the dilation. Positions that are s apart use the same elements
-// of the kernel, which are s / g apart. These positions form a separate matrix, called a phase.
+// of the convolution kernel, which are s / g apart. These positions form a separate matrix, called
+// a phase.
 //
 // With QUANTIZED, `b` holds weights of WEIGHT_BITS bits. With float activations, a segment is a
 // block of k that shares a scale and a zero point. The last block may be shorter. With integer
@@ -62,7 +63,7 @@ struct Gemm {
   i64vec4 out_columns, image, a_segments;
   int64_t b_segment;  // stride of the first dimension of segments in `b`
   // The fields of WINDOW 2. stride: s. gcd: g. period: s / g. inverse: the inverse of dilation / g
-  // modulo s / g. kernel: extents of the kernel. out_extent: extents of the output.
+  // modulo s / g. kernel: extents of the convolution kernel. out_extent: extents of the output.
   ivec4 stride, gcd, period, inverse, kernel, out_extent;
   // The fields of quantized weights. a_block and b_block are strides between blocks. b_byte is the
   // stride between bytes of a column of 4-bit weights. all_depth is the depth of a row of `a`, over
@@ -121,8 +122,8 @@ uvec4 split(uint index, uvec4 shape) {
 // ---- phases -------------------------------------------------------------------------------------
 struct Phase {
   ivec3 at;     // the phase's first position
-  // The first kernel element that the phase's positions use, or the kernel's extent if there is
-  // none.
+  // The first element of the convolution kernel that the phase's positions use, or the extent of
+  // the convolution kernel if there is none.
   ivec3 tap;
   ivec3 shift;  // offset from a position's index in the phase to the image position of the tap
 };

@@ -62,7 +62,8 @@ spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_litera
 #define product_of(a, b) ((a) * (b))
 #define ONES ACCUMULATOR(1)
 #endif
-// Two words of padding per line avoid conflicts among 32 banks, both along and across lines.
+// Each k has two words of padding. The padding avoids conflicts among 32 banks for accesses at one
+// k and for accesses along k.
 shared TILED
     a_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? ROWS + 2 : 1];
 shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
@@ -204,8 +205,9 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   const bool same_column = WINDOW != 0;
 #endif
   const bool b_by_depth = !same_column && abs(gemm.b_depth) <= abs(gemm.b_column);
-  // A thread's elements are evenly spaced over lines or over k. The loop over k can therefore
-  // increment addresses, instead of computing them in each iteration.
+  // A line is a row of `a` or a column of `b`. A thread's elements of a tile are evenly spaced over
+  // lines or over k. The loop over k can therefore increment addresses, instead of computing them
+  // in each iteration.
   const uint a_line = a_by_depth ? lane / DEPTH : lane % ROWS, a_k = a_by_depth ? lane % DEPTH : lane / ROWS;
   const uint b_line = b_by_depth ? lane / DEPTH : lane % COLUMNS, b_k = b_by_depth ? lane % DEPTH : lane / COLUMNS;
   const uint64_t a_step = uint64_t(a_by_depth ? gemm.a_row * (GROUP / DEPTH) : gemm.a_depth * (WORD * GROUP / ROWS));

@@ -42,8 +42,9 @@ const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 #define WORD (4 / BYTES)   // elements per word
 #define VECTOR (4 * WORD)  // elements per 16 bytes
 #define DEPTH (BACKPLANE_MATRIX_DEPTH_BYTES / BYTES)
-// Words from one line to the next. In a K_MAJOR tile, k runs along lines. In a K_MINOR tile, rows
-// or columns run along lines. 16 bytes of padding avoid bank conflicts.
+// Words from one line of a tile to the next. In a K_MAJOR tile, a line holds elements of one row or
+// column. In a K_MINOR tile, a line holds the elements at one k. 16 bytes of padding avoid bank
+// conflicts.
 #define K_MAJOR_STRIDE (BACKPLANE_MATRIX_DEPTH_BYTES / 4 + 4)
 #define K_MINOR_STRIDE (TILE / WORD + 4)
 const uint TILE_WORDS = TILE * K_MAJOR_STRIDE;  // suffices for both layouts if TILE is at least 64

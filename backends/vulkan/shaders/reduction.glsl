@@ -123,7 +123,7 @@ uint64_t at(uint operand, uint i) {
 // Loops over the elements of this thread.
 #define FOR_EACH_ELEMENT(i) for (uint i = begin + tile_thread; i < end; i += tile_size)
 // Like FOR_EACH_ELEMENT, but unrolled for at most REGISTERS elements per thread, so that the
-// elements stay in registers. Elements from `end` on do not exist.
+// elements stay in registers. The body must skip elements from `end` on, which do not exist.
 #define REGISTERS BACKPLANE_REDUCTION_REGISTERS
 #define FOR_EACH_REGISTER(u, i) [[unroll]] for (uint u = 0u, i = begin + tile_thread; u < REGISTERS; ++u, i += tile_size)
 bool fits_registers() { return params.split_length <= tile_size * REGISTERS; }
@@ -147,7 +147,8 @@ void store_partial(uint index, float number) {
 #define FOR_EACH_PARTIAL(p) for (uint p = tile_thread; p < params.row_splits; p += tile_size)
 
 // Defines NAME(x), which combines the x of all threads of a tile with COMBINE and returns the
-// result to each thread. Uses shuffles within subgroups, or a tree in shared memory.
+// result to each thread. Uses shuffles within subgroups, and shared memory between subgroups.
+// Without shuffles, uses only shared memory.
 #ifdef SUBGROUPS
 #define TILE_SHUFFLES(TYPE, SHARED, COMBINE)                                                          \
   if (VEC4_TILE != 0u && VEC4_TILE <= gl_SubgroupSize && shuffles()) {                                     \

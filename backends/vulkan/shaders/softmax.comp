@@ -3,8 +3,8 @@
 // operands out, x. softmax_bwd has the operands out, dy, y, and VARIANT 1 is the gradient of
 // log_softmax.
 //
-// A split stores the maximum's ordering key and the sum of e^(x - maximum). A split of softmax_bwd
-// stores the sum of dy * y or, for log_softmax, the sum of dy.
+// A split stores the ordering key of its maximum and the sum of e^(x - maximum). A split of
+// softmax_bwd stores the sum of dy * y or, for log_softmax, the sum of dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 3

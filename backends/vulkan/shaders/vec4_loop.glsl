@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loop over elements, four at a time, with one load or store per operand. With
 // BACKPLANE_LAYOUT_DENSE, operands are dense or immediates. With BACKPLANE_LAYOUT_VEC4_ROWS,
-// operands consist of rows whose extent is a multiple of four. If MODE is not 0, input MODE is
-// broadcast along rows. Every other operand is an immediate, or is dense along rows and aligned for
-// accesses of four elements.
+// operands consist of rows whose extent is a multiple of four. If MODE is not 0, operand MODE,
+// which is an input, is broadcast along rows. Every other operand is an immediate, or is dense
+// along rows and aligned for accesses of four elements.
 //
 // The parameters contain each immediate four times, so that kernels load immediates like other
 // operands, without a branch. CPU drivers would execute both sides of such a branch.

@@ -190,7 +190,7 @@ TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
   }
   EXPECT_EQ(copies[1], 60);
   EXPECT_EQ(copies[0], 0);
-  EXPECT_EQ(submissions[1], 40);  // submissions of uploads and downloads
+  EXPECT_EQ(submissions[1], 40);  // each round submits its two uploads together, and then its download
   EXPECT_EQ(submissions[0], 20);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which rows the vec4 and register kernels process, and softmax of rows with infinities.
+// Tests which rows the vec4 kernels and the register-resident kernels process, and softmax of rows
+// with infinities.
 #include <cmath>
 #include <limits>
 
@@ -136,8 +137,8 @@ class ReductionsOnDevice : public OnRig {
   }
 };
 
-// Each row tests one position of the maximum: the last element, the first element, after a run of
-// -inf, or no maximum.
+// The maximum is the last element of row 0, the first element of row 1, and the last element of row
+// 2, which begins with -inf. Row 3 contains only -inf.
 TEST_F(ReductionsOnDevice, TheSumFollowsTheMaximum) {
   constexpr std::size_t kLength = 64;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -18,7 +18,7 @@ struct View {
   int64_t strides[BP_MAX_RANK] = {};
   uint64_t immediate = 0;  // value of an immediate; `data` points to this field
   bool is_immediate = false;
-  bool is_packed = false;  // `data` points to the layout that KernelSpec::pack made; strides state its size and number
+  bool is_packed = false;  // `data` points to packed bytes; strides[0] is their number, and strides[1] is the layout
 
   template <class T>
   T* as() const {
@@ -54,9 +54,10 @@ class Scratch {
   std::size_t capacity_ = 0;
 };
 
-// One execution and its arguments. A `Call` is self-contained, so the plan, the descriptor and the
-// operands may be destroyed before the kernel runs. A stream reuses a `Call` without allocating. A
-// `Call` must not move while in use, because its views point to its immediates.
+// One execution and its arguments. A `Call` is self-contained, so the plan and the caller's
+// bp_execution may be destroyed before the kernel runs. Buffers must outlive the kernel. A stream
+// reuses a `Call` without allocating. A `Call` must not move while in use, because its views point
+// to its immediates.
 struct Call {
   static constexpr uint32_t kMaxScalars = rules::kMaxScalars;
 

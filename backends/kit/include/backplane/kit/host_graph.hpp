@@ -77,7 +77,7 @@ class HostWork {
     return status;
   }
 
-  // Stores the starts of the bindings in the tasks.
+  // Changes the pointers of the tasks, so that binding i begins at addresses[i].
   void bind(const std::vector<std::byte*>& addresses) {
     if (addresses == current_) return;
     for (const Patch& patch : patches_) {
@@ -122,7 +122,7 @@ class HostWork {
   std::vector<Patch> patches_;
 };
 
-// A graph that a host device returns. Pending launches keep the work.
+// A graph that a host device returns. Pending launches keep `work` alive.
 struct HostGraph {
   std::shared_ptr<HostWork> work;
 };
@@ -161,7 +161,8 @@ class HostCapture {
     before.resize(std::max(before.size(), point.size()));
     for (std::size_t i = 0; i < point.size(); ++i) before[i] = std::max(before[i], point[i]);
   }
-  // Ends the capture and returns the work, or null if the first lane has not waited for all tasks.
+  // Ends the capture and returns the work, or null if the first lane has not waited for all tasks
+  // of the other lanes.
   std::shared_ptr<HostWork> end() {
     const Counts& before = lanes_[0].before;
     bool joined = true;

@@ -18,7 +18,7 @@ struct HostBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
   std::size_t alignment = 0;           // 0 for imported and for external memory
   std::shared_ptr<SharedFile> file{};  // the file of external memory
-  bool created = false;                // whether this buffer created the file, whose bytes then count as used
+  bool created = false;                // whether this buffer created the file; only then do its bytes count as used
 };
 
 class HostMemory {
@@ -27,8 +27,8 @@ class HostMemory {
   static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
   static constexpr uint64_t kKinds = (1u << BP_MEMORY_DEVICE) | (1u << BP_MEMORY_HOST) | (1u << BP_MEMORY_SHARED);
 
-  // The size of a huge page, and the number of bytes from which a buffer consists of huge pages if the
-  // system has some. With these pages, loops over several rows of a matrix miss the TLB less often.
+  // The size of a huge page, and the minimum size of a buffer that requests huge pages, in bytes.
+  // With huge pages, loops over several rows of a matrix miss the TLB less often.
   static constexpr uint64_t kHugePage = uint64_t{1} << 21, kHugeBytes = 2 * kHugePage;
 
   explicit HostMemory(uint64_t limit_bytes) : limit_(limit_bytes) {}
@@ -85,7 +85,7 @@ class HostMemory {
     *buffer = {{address, desc.bytes}, desc.kind, 0, std::move(file.value()), true};
     return buffer.release();
   }
-  // Creates a buffer over a shared file.
+  // Creates a buffer that maps an existing shared file.
   Result<HostBuffer*> open_external(const bp_external_handle& handle, uint32_t kind) {
     if (handle.offset % alignof(uint64_t) != 0) {
       return unsupported("buffer_import: the offset ", handle.offset, " is not aligned to ", alignof(uint64_t),
@@ -107,8 +107,8 @@ class HostMemory {
   }
 
  private:
-  // Requests huge pages for the whole huge pages of a buffer. A refusal costs speed only, so its
-  // status is not needed.
+  // Requests huge pages for the part of a buffer that fills whole huge pages. A refusal costs only
+  // speed, so the result of madvise is ignored.
   static void want_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] uint64_t bytes) {
 #if defined(MADV_HUGEPAGE)
     (void)::madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);

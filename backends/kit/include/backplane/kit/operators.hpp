@@ -10,7 +10,7 @@
 namespace backplane::kit {
 
 // The type Operator must have a field `mixed`, a mask of rules::Mixed. The mask contains the
-// combinations of dtypes that the entry supports in addition to operands of one dtype.
+// differences from the operator's plain form (rules/mixed.hpp) that the entry supports.
 template <class Operator>
 class Operators {
  public:
@@ -23,8 +23,8 @@ class Operators {
     table_.insert_or_assign(key(op, dtype, second), std::move(entry));
   }
 
-  // Returns null if the plugin has no operator for these dtypes. `mixed` is the result of
-  // rules::mixed_of for the descriptor.
+  // Returns the entry for these dtypes. Returns null if there is none, or if the entry does not
+  // support all differences in `mixed` (CheckedDesc::mixed).
   const Operator* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
@@ -35,7 +35,7 @@ class Operators {
   bool any(const Test& test) const {
     return std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return test(entry.second); });
   }
-  // Returns whether the plugin has the operator for these dtypes, at least in the plain form.
+  // Returns whether the table has an entry for these dtypes, whatever differences it supports.
   bool knows(uint32_t op, KernelDtypes dtypes) const {
     return table_.contains(key(op, dtypes.first, dtypes.second)) || table_.contains(key(op, dtypes.first, kAny));
   }

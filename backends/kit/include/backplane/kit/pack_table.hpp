@@ -4,7 +4,8 @@
 //   bool packs() const;
 //       Returns whether the device has the interface.
 //   Status create_pack(const CheckedDesc&, uint32_t input, Pack** out, bp_pack_info&);
-//       The input is constant, plain and has elements. `out` is null in a query.
+//       The input is constant, plain and has elements. `out` is null if the caller
+//       requests only the bp_pack_info.
 //   Status execute(Stream&, const Pack&, const Buffer& src, uint64_t, Buffer& dst, uint64_t);
 //   void destroy(Pack*);
 #pragma once

@@ -50,8 +50,8 @@ struct PlanForm {
   std::vector<std::pair<uint32_t, bp_tensor_desc>> packed;
 };
 
-// A plan's requests to core. When `prepare` is called, the masks already contain the operands that
-// core must stage for this kernel. `prepare` may add further operands.
+// A plan's requests to core. When `prepare` is called, the masks stage_inputs and stage_outputs
+// already contain the operands that core must stage for this kernel. `prepare` may add operands.
 struct PlanNeeds {
   bool any_size = true;        // the plan serves the descriptor's whole class
   bool specializable = false;  // sets BP_PLAN_SPECIALIZABLE; requires any_size
@@ -257,9 +257,10 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
 
 }  // namespace detail
 
-// Returns the masks of the operands that core must stage. If `dense` is set, these are immediates
-// and views that are not dense. An input that an output aliases is also staged, unless the operator
-// is elementwise. Only elementwise kernels read each element before they overwrite it.
+// Returns needs whose masks contain the operands that core must stage. `dense` means that the
+// kernel requires dense operands, so core stages other views and input immediates. Core also stages
+// an input that an output aliases, unless the operator is elementwise. Only elementwise kernels
+// read each element before they overwrite it.
 inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
   const bp_op_desc& desc = checked.desc;
   PlanNeeds needs;

@@ -61,7 +61,8 @@ struct QueueScalar {
 };
 
 // One execution and its arguments. The stream owns a QueueCall and reuses it without allocating.
-// The contents are valid only during launch(), so copy what the device reads later.
+// The contents are valid only during launch(), so launch() must copy whatever the device reads
+// later.
 template <class Memory>
 struct QueueCall {
   const OpInfo* op = nullptr;

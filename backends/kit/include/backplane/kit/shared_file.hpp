@@ -41,7 +41,7 @@ class SharedFile {
     if (bytes > kMaxBytes) return out_of_memory(what, ": ", bytes, " bytes are beyond the size of a file");
     Descriptor fd(::memfd_create("backplane", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd.get() < 0) return failure(what, "memfd_create");
-    // Allocates all pages now, because a write to a page that cannot be allocated is a SIGBUS.
+    // Allocates all pages now, because a write to a page that cannot be allocated raises SIGBUS.
     int error = EINTR;
     while (error == EINTR) error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
     if (error != 0) {
@@ -53,8 +53,8 @@ class SharedFile {
     return map(what, std::move(fd), 0, bytes, bytes);
   }
 
-  // Maps `bytes` bytes at `offset` of a file that another process or device created. `given` is any
-  // number; the file is checked.
+  // Maps `bytes` bytes at `offset` of a file that another process or device created. `given` may be
+  // any number, because the call checks that it is the descriptor of a file that cannot shrink.
   static Result<std::shared_ptr<SharedFile>> open(const char* what, int64_t given, uint64_t offset, uint64_t bytes) {
     Descriptor fd(given < 0 || given > INT32_MAX ? -1 : ::fcntl(static_cast<int>(given), F_DUPFD_CLOEXEC, 0));
     if (fd.get() < 0) {

@@ -9,9 +9,10 @@
 
 namespace backplane::kit {
 
-// The two dtypes that select a kernel. `first` is T of the dtype rule. `second` is the dtype that T
-// does not determine: the output's dtype for cast, sums, matmul and composites, and the index's
-// dtype for gather and scatter. If T determines all dtypes, `second` is T.
+// The two dtypes that select a kernel. `first` is the dtype T of the operator's dtype rule
+// (BP_RULE_*). `second` is the dtype that T does not determine: the output's dtype for cast, sums,
+// matmul and composites, and the index's dtype for gather and scatter. If T determines all dtypes,
+// `second` is T.
 struct KernelDtypes {
   uint32_t first = 0;
   uint32_t second = 0;
@@ -43,8 +44,8 @@ inline Status packed_unread(const CheckedDesc& checked, uint32_t input) {
       .with_op(checked.desc.op);
 }
 
-// Checks a descriptor, except for the properties that depend on the plugin. If `packed` is false, the
-// plugin reads no packed operands.
+// Checks a descriptor, except for the properties that depend on the plugin, and fills `out`. If
+// `packed` is false, returns UNSUPPORTED for a descriptor with a packed input.
 inline Status check_desc(const bp_op_desc* given, CheckedDesc& out, bool packed = false) {
   Status status = read_input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc", out.desc);
   if (!status.ok()) return status;

@@ -29,15 +29,15 @@ inline std::string_view type_of(const bp_external_handle& handle) {
   return room.substr(0, room.find('\0'));
 }
 
-// Returns UNSUPPORTED unless `type` is `known`.
+// Returns UNSUPPORTED unless `type` equals `known`, the type that the called method accepts.
 inline Status check_external_type(std::string_view type, std::string_view known) {
   if (type == known) return {};
   return unsupported("the type of external handles is \"", type.substr(0, 31), "\", this operation takes \"", known,
                      "\"");
 }
 
-// Returns UNSUPPORTED unless the handle has the type `known` and `uuid` accepts the device: it is 0,
-// or the uuid of the device.
+// Returns UNSUPPORTED unless the handle has the type `known`, and the handle's uuid is 0 or the
+// uuid of the device.
 inline Status check_external_handle(const bp_external_handle& handle, std::string_view known,
                                     const uint8_t (&device_uuid)[16]) {
   if (Status status = check_external_type(type_of(handle), known); !status.ok()) return status;

@@ -6,15 +6,15 @@
 //   Result<Buffer*> create_external(const bp_buffer_desc&, std::string_view type);
 //   Result<bp_external_handle> export_memory(Buffer&, std::string_view type);
 //   Result<Buffer*> import_external(const bp_external_handle&, uint32_t& kind);
-//       The handle's bytes are not 0, and offset + bytes is at most object_bytes.
+//       The kit has already rejected 0 bytes, and ranges that end past object_bytes.
 //   Result<Semaphore*> create_semaphore(std::string_view type, uint64_t value);
 //   Result<bp_external_handle> export_semaphore(Semaphore&, std::string_view type);
 //   Result<Semaphore*> import_semaphore(const bp_external_handle&);
 //   Status signal(Stream*, Semaphore&, uint64_t value);
-//       The stream may be null.
+//       If the stream is null, signals the semaphore during the call.
 //   Status wait(Stream&, Semaphore&, uint64_t value);
 //   void destroy(Semaphore*);
-//       A class with semaphores has the type Semaphore.
+//       A class with any of the semaphore methods must also have the type Semaphore.
 #pragma once
 
 #include <backplane/kit/external.hpp>
@@ -23,7 +23,7 @@
 
 namespace backplane::kit {
 
-// The type Semaphore of a device class, or a type that no method takes.
+// The type Semaphore of a device class, or NoSemaphore if the class has no semaphores.
 struct NoSemaphore {};
 template <class Device>
 struct SemaphoreOf {

@@ -2,11 +2,13 @@
 // The C table of the interface "bp.graph", implemented by a C++ device class. The class has the
 // type Graph and these methods, or none of them:
 //   Status begin_graph(Stream&, std::span<const bp_graph_binding>);
-//       No binding is null or empty, and the bindings do not overlap. They may exceed their buffer.
+//       The kit has already rejected bindings without a buffer, empty bindings, and bindings that
+//       overlap. The method must reject a binding that exceeds its buffer.
 //   Result<Graph*> end_graph(Stream&, bp_graph_info&);
 //       Ends the capture, even if the call fails.
 //   Status launch(Stream&, Graph&, std::span<const bp_graph_binding>);
-//       No binding is null or empty.
+//       The kit has already rejected a wrong number of bindings, bindings without a buffer, and
+//       empty bindings.
 //   std::size_t binding_count(const Graph&);
 //   void destroy(Graph*);
 #pragma once
@@ -36,7 +38,7 @@ class GraphTable : DeviceSlots<Device> {
 
   static Graph& of(bp_graph* graph) { return *reinterpret_cast<Graph*>(graph); }
 
-  // Checks the parts of bindings that need no buffer.
+  // Checks that each binding has a buffer and at least 1 byte.
   static Status check(const char* name, std::span<const bp_graph_binding> bindings) {
     for (std::size_t i = 0; i < bindings.size(); ++i) {
       if (bindings[i].buffer != nullptr && bindings[i].bytes != 0) continue;

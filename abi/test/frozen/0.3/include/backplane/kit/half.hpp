@@ -28,8 +28,8 @@ constexpr uint16_t f32_to_f16(float value) {
   const uint32_t bits = given & 0x7FFFFFFFu;
   const uint32_t odd = bits >> 13 & 1u;
   const uint32_t normal = (bits - (uint32_t{127 - 15} << 23) + 0xFFFu + odd) >> 13;
-  // The last bit of a float near 0.5 is 2^-24. Adding 0.5 therefore rounds to the last bit of a
-  // subnormal f16.
+  // The last bit of a float in [0.5, 1) is 2^-24, which is also the last bit of a subnormal f16.
+  // Adding 0.5 therefore rounds `value` as a conversion to a subnormal f16 does.
   const float shifted = std::bit_cast<float>(select_bits(bits < 0x38800000u, bits, 0)) + 0.5f;
   const uint32_t tiny = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
   uint32_t half = select_bits(bits < 0x38800000u, tiny, normal);

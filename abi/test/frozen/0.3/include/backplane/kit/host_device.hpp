@@ -282,7 +282,8 @@ class HostDevice {
     return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.op->id);
   }
 
-  // Packs inputs (pack_table.hpp) if any kernel reads packed operands.
+  // Returns whether any kernel reads packed operands. If so, the device has "bp.pack"
+  // (pack_table.hpp).
   bool packs() const { return kernels_.packs(); }
   Status create_pack(const CheckedDesc& checked, uint32_t input, Pack** out, bp_pack_info& info) {
     Pack pack;

@@ -65,7 +65,7 @@ class HostSemaphore {
   }
 
  private:
-  static constexpr uint64_t kMark = 0x70616d65'73707062;  // distinguishes a semaphore from memory
+  static constexpr uint64_t kMark = 0x70616d65'73707062;  // distinguishes a semaphore file from a memory file
 
   struct State {
     std::atomic<uint64_t> mark;
@@ -75,8 +75,8 @@ class HostSemaphore {
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(State) == 24);
 
-  // Semaphores of one file may have different addresses in a process. C++ orders threads only by
-  // accesses to one object, so each raise and each wait also accesses this object.
+  // A process may map the file of a semaphore at several addresses. In C++, only accesses to the
+  // same object order threads, so each raise and each wait also accesses this counter.
   static inline std::atomic<uint64_t> raises_of_process_{0};
 
   State& state() const { return *reinterpret_cast<State*>(file_->address()); }

@@ -36,7 +36,8 @@ class HostQueue {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Waits until all pending tasks have run.
+  // Waits until no task is pending. A pending wait for a semaphore fails, and the tasks after it
+  // are dropped.
   ~HostQueue() {
     stop_.store(true);
     wake();
@@ -95,7 +96,7 @@ class HostQueue {
     }
   }
 
-  // Waits for task number `head`. Returns false if the stream is being destroyed and no task is
+  // Waits for task number `head`. Returns false if the queue is being destroyed and no task is
   // pending.
   bool await_task(uint64_t head) {
     const auto has_task = [&] { return tail_.load() > head; };
@@ -208,7 +209,7 @@ class HostStream {
   bool capturing() const { return capture_ != nullptr && capture_->active(); }
   const std::shared_ptr<HostCapture>& capture() const { return capture_; }
   std::size_t lane() const { return lane_; }
-  // Makes the stream lane number `lane` of a capture.
+  // Adds the stream to a capture, in which the stream has the index `lane`.
   void join(std::shared_ptr<HostCapture> capture, std::size_t lane) {
     capture_ = std::move(capture);
     lane_ = lane;
@@ -226,7 +227,7 @@ class HostEvent {
   explicit HostEvent(bool timed) : timed_(timed) {}
 
   struct Record {
-    std::shared_ptr<Timeline> timeline;  // null if no stream reaches the point
+    std::shared_ptr<Timeline> timeline;  // null before the first record, and for a point in a graph
     uint64_t point = 0;
     std::shared_ptr<Stamp> stamp;
     std::shared_ptr<HostCapture> capture;  // capture of a point in a graph; otherwise null

@@ -22,19 +22,19 @@ struct Prepared : PlanNeeds {
 // sets this flag only if an earlier plan was specializable.
 using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 
-// The output of a `PreparePack` function: a layout of an input, and the kernel that packs. The kernel
-// reads Call::in(0), the plain operand. It writes `bytes` bytes to the address of Call::out(0), whose
-// other fields are those of the packed view.
+// The output of a `PreparePack` function: a layout of an input, and the kernel that packs. The
+// kernel reads Call::in(0), the plain operand. It writes `bytes` bytes to the address of
+// Call::out(0). The shape and the strides of Call::out(0) are those of the plain operand.
 struct PreparedPack {
   uint64_t bytes = 0;
-  uint64_t layout = 0;  // two plans that read different layouts have different numbers
+  uint64_t layout = 0;  // number of the layout; different layouts have different numbers
   Kernel run = nullptr;
   std::shared_ptr<const void> state;  // each packing receives this state as Call::state
 };
 
 // Prepares the packing of an input for one descriptor, or returns UNSUPPORTED if the kernel prefers
-// the plain operand. In a plan with a packed operand, the view of `input` is packed. The function then
-// returns the only layout that the kernel reads.
+// the plain operand. When a plan with a packed operand is created, the view of `input` is already
+// packed. The function then returns the only layout that the plan's kernel reads.
 using PreparePack = Status (*)(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared);
 
 // A kernel and its requirements.
@@ -46,8 +46,8 @@ struct KernelSpec {
   Prepare prepare = nullptr;     // set if the kernel depends on the operands' sizes
   // Each execution receives this state as Call::state, unless `prepare` sets another state.
   std::shared_ptr<const void> state = {};
-  // Mask of rules::Mixed: the combinations of dtypes and the additions of later versions that the
-  // kernel supports in addition to the plain form.
+  // Mask of rules::Mixed: the differences from the operator's plain form that the kernel supports.
+  // rules/mixed.hpp defines the plain form, in which all floats have one dtype.
   uint32_t mixed = 0;
   // Set if the kernel also reads packed inputs. `prepare` and the kernel then receive packed views
   // with the layouts that this function returned.

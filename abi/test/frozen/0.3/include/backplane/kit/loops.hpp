@@ -219,8 +219,8 @@ void map_ternary_stored(const Call& call, const F& f) {
       });
 }
 
-// Returns `view` with extent 1 along `axis`. Each element of the result is the first element of a
-// lane along `axis`.
+// Returns `view` with extent 1 along `axis`. A lane is the elements whose indices differ only along
+// `axis`. Each element of the result is the first element of a lane.
 inline View lanes(const View& view, uint32_t axis) {
   View out = view;
   out.shape[axis] = 1;

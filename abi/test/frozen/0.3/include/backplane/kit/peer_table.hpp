@@ -4,7 +4,7 @@
 //   Result<uint32_t> peer_uses(Device& peer);
 //       Returns a mask of BP_PEER_*.
 //   Status enable_peer(Device& peer);
-//       Optional. peer_uses returned at least one use.
+//       Optional. Called only if peer_uses returned at least one use.
 //   Status peer_copy(Stream&, Device& dst_device, Buffer& dst, uint64_t dst_offset, Device& src_device,
 //                    Buffer& src, uint64_t src_offset, uint64_t bytes);
 //       Optional. One of the two devices is this device.

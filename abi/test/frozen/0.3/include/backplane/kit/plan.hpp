@@ -118,8 +118,8 @@ inline Status make_pack(const Kernels& kernels, const CheckedDesc& checked, uint
   return spec->pack(checked, input, pack.prepared).with_op(checked.desc.op);
 }
 
-// Fills `call` with the operands of a packing, after a check that they lie within their buffers and do
-// not overlap. `alignment` is full alignment in bytes.
+// Checks that the operands of a packing lie within their buffers and do not overlap, and fills
+// `call` with them. `alignment` is the required alignment of the packed operand, in bytes.
 inline Status bind_pack(const Pack& pack, uint64_t alignment, const Span& src, uint64_t src_offset, const Span& dst,
                         uint64_t dst_offset, Call& call) {
   const bp_tensor_desc& view = pack.view;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of all slots of a device class: handles are objects, and exceptions become errors.
+// The common part of all slots of a device class: it converts handles to objects, and exceptions to
+// errors.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
