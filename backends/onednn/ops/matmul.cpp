@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator matmul. The GEMM of ops/gemm.cpp computes any size. A recurring size of f32, bf16 or
-// 8-bit integers uses a oneDNN primitive that is created for this size. So does a right operand that
-// is packed in the layout that oneDNN prefers.
+// 8-bit integers uses a oneDNN primitive that is created for this size. A product with a right operand
+// that is packed in the layout that oneDNN prefers also uses a primitive.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>

@@ -235,7 +235,7 @@ class Panels {
            width * (depth + 3 * (depth + 1)) + panel_scratch(width);
   }
 
-  // Packs part `k` of the rows.
+  // The rows are packed in parts along their depth, and pack() packs one part. parts() returns the number of parts.
   int64_t parts() const { return blocks_of(p_.depth, kPanelDepth); }
   void pack(int64_t part, float* memory) const noexcept {
     const int64_t k = part * kPanelDepth, depth = std::min(kPanelDepth, p_.depth - k);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subset of C++ that CUDA, HIP and C++ for OpenCL share. Only this file contains code for one
-// of these languages.
+// The subset of C++ that CUDA, HIP and C++ for OpenCL share. Code that is specific to one of these
+// languages is in this file only.
 //
 // A kernel takes one Pointer per operand and one parameter struct by value. The first member of the
 // struct contains the byte offset of element 0 of each operand.
@@ -87,7 +87,7 @@ SIMT_FN void group_barrier() {
 }
 SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
 SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
-extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // of the device library, correctly rounded
+extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // a correctly rounded root from ROCm's device library
 SIMT_FN float root(float x) { return __ocml_sqrt_f32(x); }
 SIMT_FN float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 SIMT_FN float round_down(float x) { return __builtin_floorf(x); }
