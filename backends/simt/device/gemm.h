@@ -135,7 +135,8 @@ SIMT_FN void load_matrix_a(const GemmParams& p, Pointer a, const Tile& tile, u32
   }
 }
 // Loads GEMM_DEPTH rows and `tile_columns` columns of b. In local memory, columns vary fastest, and
-// rows are `pitch` apart.
+// rows are `pitch` apart. If `pitch` is not `tile_columns`, b is transposed: each column is
+// contiguous in memory.
 template <class Type>
 SIMT_FN void load_matrix_b(const GemmParams& p, Pointer b, const Tile& tile, u32 k, u32 tile_columns, u32 pitch,
                            SIMT_LOCAL Number* to) {
@@ -247,8 +248,9 @@ SIMT_FN void multiply_rows(RowSums<TypeA, TypeB, rows>& sums, i64 step_a, i64 st
     sums.from_b += step_b;
   }
 }
-// Columns of b must be contiguous. The sub-groups of a group process adjacent columns. A barrier
-// after every GEMM_BARRIER_DEPTH rows of b makes the sub-groups access the same pages of memory.
+// Each row of b must be contiguous, because adjacent lanes load adjacent columns. The sub-groups of
+// a group process adjacent columns. A barrier after every GEMM_BARRIER_DEPTH rows of b makes the
+// sub-groups access the same pages of memory.
 template <class Product, int rows>
 SIMT_FN void gemm_by_rows(const typename Product::Params& params, const GemmPointers& at, SIMT_LOCAL Number* results) {
   typedef typename Product::A TypeA;
