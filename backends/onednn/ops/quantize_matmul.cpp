@@ -180,7 +180,7 @@ class Dots {
   }
 
  private:
-  // Computes the dot products with kDotColumns columns. After the last column, the last one is repeated.
+  // Computes the dot products with kDotColumns columns. An index past the end selects the last column.
   void group(int64_t begin, float* memory, float* sums) const {
     const auto column_of = [&](int64_t i) { return std::min(begin + i, p_.cols - 1); };
     const auto parameters = [&](const Parameter& parameter, float* to) -> const float* {
