@@ -29,7 +29,8 @@ class Context {
 
   // Returns `status`. If `status` is the first DEVICE_LOST, also stores it for health().
   kit::Status check(kit::Status status) const;
-  // Returns the stored DEVICE_LOST status. Returns OK if the device is not lost.
+  // Returns the stored DEVICE_LOST status, or the DEVICE_LOST status of after_fork() in a forked child.
+  // Otherwise returns OK.
   kit::Status health() const;
 
   kit::Result<simt::Buffer*> allocate(const bp_buffer_desc& desc) const;

@@ -27,8 +27,8 @@ kit::Result<Mark> Events::take(bool timed) {
 }
 
 void Events::give_back(const Point& point) {
-  // Returns in a forked child. If a thread of the parent held the mutex during the fork, no thread
-  // of the child can unlock it.
+  // Does nothing in a forked child. If a thread of the parent held the mutex during the fork, no
+  // thread of the child can unlock it.
   if (!after_fork(context_.stack().plugin()).ok()) return;
   std::lock_guard lock(mutex_);
   free_[point.timed ? 1 : 0].push_back(point.event);

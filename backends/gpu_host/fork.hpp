@@ -9,8 +9,8 @@ namespace backplane::gpu_host {
 
 // Call this function when the driver has started.
 void watch_forks();
-// Returns OK. In a child of a process that had started the driver, returns a failure whose message
-// names the remedy.
+// Returns DEVICE_LOST, with a message that names the remedy, in a child of a process that had started
+// the driver. Otherwise returns OK.
 kit::Status after_fork(const char* plugin);
 
 }  // namespace backplane::gpu_host

@@ -23,7 +23,7 @@ struct Operand {
 
   bool dense() const { return order.empty() && step == 1; }
   Extents strides() const;
-  uint64_t bytes() const;  // number of bytes from the first to the last element, including gaps
+  uint64_t bytes() const;  // number of bytes of all elements, including the gaps between them
 };
 
 // The properties that the user or the subcommand `info` specifies. All other properties are

@@ -100,7 +100,7 @@ class EagerAdd {
     }
   }
   bp_status execute() { return bph_execute(stream_.get(), &call_, nullptr); }
-  // Records a graph of `count` calls, which the library enqueues.
+  // Records `count` calls in a graph. At a launch, the library enqueues these calls, not the plugin.
   Graph record(uint64_t count) {
     const auto calls = [&] {
       for (uint64_t i = 0; i < count; ++i) call(bph_execute, stream_.get(), &call_);
@@ -190,7 +190,7 @@ class Bench {
         {call.median - direct_call.median, call.least - direct_call.least, call.most - direct_call.most}, 15);
   }
 
-  // Measures a launch of a graph that the library enqueues, per recorded call.
+  // Measures a launch of a graph whose calls the library enqueues. States the time per recorded call.
   void replay(EagerAdd& eager) {
     const uint64_t nodes = std::min<uint64_t>(options_.calls, 1000);
     const Graph graph = eager.record(nodes);

@@ -194,8 +194,8 @@ class ModelBench {
     return row;
   }
 
-  // Counts plans, copies and allocations of a run. Call this function after sampling, because a
-  // size that recurs may have its own plan by then.
+  // Counts the allocations, decomposed composites and staged operands of a run. Call this function after
+  // sampling, because a size that recurs may have its own plan by then.
   static void count_calls(const Device& device, DeviceModel& model, ModelRow& row) {
     constexpr uint32_t runs = 3;
     const bph_stats before = device.stats();

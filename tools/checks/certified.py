@@ -78,10 +78,10 @@ def check_failures(what, failures):
 
 
 def lasting(failures, command, library, *arguments):
-    """If there are few failures, runs their cases three more times with the same arguments, and
-    returns the failures that occur again. A case that then always passes is unstable. The function
-    prints unstable cases, and tools/test lists them at the end. Load and races cause such failures,
-    which must not hide all other results."""
+    """Returns the failures that occur again. If there are at most 5 failures, runs their cases three more times with
+    the same arguments. A case that passes all three times is unstable, for example because of load or a race. The
+    function prints unstable cases instead of returning them, so that they do not hide other results. tools/test lists
+    them at the end."""
     if not 0 < len(failures) <= 5:
         return failures
     again = set()

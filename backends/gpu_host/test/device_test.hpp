@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of devices on a test driver. The tests of each plugin for such a stack contain these tests.
+// Tests of devices on a test driver. The tests of the cuda plugin and of the hip plugin include these tests.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 
 namespace backplane::gpu_host::test {
 
-// Returns the devices of the plugin under test, whose tests define the function.
+// Returns the devices of the plugin under test. The tests of each plugin define this function.
 Platform& platform();
 
 class DeviceTest : public testing::Test {
@@ -25,7 +25,7 @@ class DeviceTest : public testing::Test {
   kit::Status import(const bp_import_desc& desc, simt::Buffer*& out, int i = 0) const;
   AddressKind::Owner owner_of(const void* address) const;
   void expect_passes(const Mark& mark) const;
-  // Makes calls of each kind on device 0. One of them fails.
+  // Allocates and frees memory of each kind on device 0, records an event, and makes an allocation that must fail.
   void use_device() const;
 
   OpenedDevice* devices[3] = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of test drivers: memory, streams, events, a kernel, and the rules that the driver enforces. The tests of each
-// plugin for such a stack contain these tests, which call the driver through the plugin's Stack.
+// Tests of test drivers: memory, streams, events, a kernel, and the rules that the driver enforces. The tests of the
+// cuda plugin and of the hip plugin include these tests, which call the driver through the plugin's Stack.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 
 namespace backplane::gpu_host::test {
 
-// Returns the devices of the plugin under test, whose tests define the function.
+// Returns the devices of the plugin under test. The tests of each plugin define this function.
 Platform& platform();
 
 class DriverTest : public testing::Test {

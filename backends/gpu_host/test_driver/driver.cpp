@@ -104,7 +104,8 @@ Result Call::check(const char* function, Needs needs) {
   Thread& thread = Thread::current();
   thread.function = function;
   if (!permitted_) return Result::kDeinitialized;
-  // The driver does not work in a child of the process that started it. In a child, the mutex may stay locked.
+  // The driver does not work in a child of the process that started it. This check precedes the lock, because the
+  // mutex may stay locked forever in a child.
   const pid_t process = State::get().process;
   if (process != ::getpid() && (process != 0 || needs != Needs::kNothing)) return Result::kNotInitialized;
   if (const uint32_t code = simt::test_driver::requested_failure(function); code != 0) return static_cast<Result>(code);

@@ -32,7 +32,8 @@ struct Library {
   void* handle = nullptr;
 };
 
-// Opens the driver's library by the first of its names that the system has.
+// Opens the library that kDriverSetting names. If it names none, tries the usual names of the driver's library, newest
+// version first, and returns the first library that opens.
 kit::Result<Library> open_library() {
   const char* setting = std::getenv(kDriverSetting);
   std::vector<std::string> names{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};

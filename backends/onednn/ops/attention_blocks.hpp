@@ -74,8 +74,8 @@ class AttentionMask {
         keys_(keys),
         widen_(F32Cast::to_f32(mask == nullptr || mask->dtype == BP_BOOL ? uint32_t{BP_F32} : mask->dtype)) {}
 
-  // The index of the last key that a causal query attends to. It may be negative, or exceed the
-  // last key.
+  // Returns the index of the last key that the causal attribute permits for `query`. The index may
+  // be negative, or may exceed the last key.
   int64_t last_seen(int64_t query) const {
     if (causal_ == BP_CAUSAL_NONE) return keys_ - 1;
     return causal_ == BP_CAUSAL_LOWER_RIGHT ? query + keys_ - queries_ : query;

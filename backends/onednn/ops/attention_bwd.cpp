@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator attention_bwd. A thread processes all queries that use one head of keys and values, in
-// blocks of queries and keys. The weights of a block are computed again from the scores and their
+// blocks of queries and keys. The weights of a block are recomputed from the scores and their
 // logsumexp, so the full tensor of weights is never stored. Operands may have any strides.
 #include "ops/attention_blocks.hpp"
 #include "ops/operands.hpp"
@@ -79,7 +79,7 @@ class AttentionBackward {
     const int64_t count = std::min(kQueries, queries() - first);
     const Rows q = rows_of(q_, widen_, b, h, first, count, to.q), dy = rows_of(dy_, widen_, b, h, first, count, to.dy);
     const Rows y = rows_of(y_, widen_, b, h, first, count, to.y);
-    float means[kQueries];  // the sums of weights times their gradients
+    float means[kQueries];  // for each query: the sum of each weight times its gradient
     for (int64_t r = 0; r < count; ++r) means[r] = inner_product(dy, y, r);
     std::fill_n(to.dq, count * depth(), 0.0f);
     const int64_t seen = std::min(keys(), mask_.last_seen(first + count - 1) + 1);

@@ -18,7 +18,7 @@ inline double element(const kit::View& view, int64_t i) {
       return static_cast<double>(static_cast<float>(view.as<kit::bf16>()[i]));
   }
 }
-// The same for an operand that may be absent.
+// Returns element `i`, or `otherwise` if the operand is absent.
 inline double element_or(const kit::View* view, int64_t i, double otherwise) {
   return view == nullptr ? otherwise : element(*view, i);
 }

@@ -22,10 +22,10 @@ constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
 // A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading `b` takes longer
 // than multiplying.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
-// Up to kDotRows rows, dots with contiguous columns of `b` are faster than packing `b`, if the dots are
-// long and the rows stay in a second-level cache.
+// For up to kDotRows rows, dot products with contiguous columns of `b` are faster than packing `b`, if
+// they have at least kLongDepth terms and the rows stay in a second-level cache.
 constexpr int64_t kDotRows = 64, kLongDepth = 256;
-// Below this depth, sums of lanes take longer than the products of dots.
+// Below this depth, a dot product spends more time on the sum over its lanes than on its products.
 constexpr int64_t kDotDepth = 48;
 // Number of multiplications that justify waking a thread, about 10 us of work.
 constexpr int64_t kGemmGrain = int64_t{1} << 19;
@@ -58,7 +58,7 @@ class Gemm {
   Gemm(View a, View b, View out, const Epilogue& epilogue)
       : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
     const uint32_t r = out.rank - 2, c = out.rank - 1;
-    // If there are few columns, computes the transposed product, unless its dots would be short.
+    // If there are few columns, computes the transposed product, unless its dot products would be short.
     const bool swaps = out.shape[c] < out.shape[r] && out.shape[c] <= kSkinnyRows &&
                        (a.strides[r] == 1 || a.shape[c] >= kDotDepth || out.shape[r] <= kSkinnyRows);
     if (epilogue.bias == nullptr && epilogue.activation == nullptr && swaps) {

@@ -25,8 +25,8 @@ struct Epilogue {
 };
 
 bool gemm_supports(uint32_t dtype);
-// Returns whether gemm() computes `rows` rows as dots with contiguous columns of `b`, without packing
-// `b`. The rows then stay in a second-level cache.
+// Returns whether gemm() computes `rows` rows as dot products with the columns of `b`, without packing
+// `b`. The columns must be contiguous. If this is true, the rows stay in a second-level cache.
 bool gemm_uses_dots(int64_t rows, int64_t depth);
 // Computes out = a * b. The views have the same rank, at least 2, with batch dimensions first. The
 // amount of scratch memory has a bound that does not depend on the sizes of the views.

@@ -41,8 +41,8 @@ struct Gather {
     }
   }
 
-  // Copies whole rows, which one index each selects along dimension `d`. Prefetches the beginning of
-  // a later row, because the hardware prefetcher cannot predict its address.
+  // Copies whole rows. Each index along dimension `d` selects one row. Prefetches the beginning of a
+  // later row, because the hardware prefetcher cannot predict its address.
   void rows(const LoopNest<3>& nest, uint32_t d) const {
     constexpr int64_t kAhead = 4, kPrefetchedBytes = 512;
     const auto& step = nest.strides(d);
@@ -70,9 +70,9 @@ struct Gather {
     if (streams) fence_stores();
   }
 
-  // Gathers strips of one cache line's width, for an index of each element along dimension `d`. Copies
-  // the lines of the table that belong to a strip to `strip` first. The copy is contiguous and stays in
-  // the caches, whereas the lines of the table may compete for few sets of the caches.
+  // Gathers if each element has its own index. Processes strips of columns as wide as a cache line. First
+  // copies the strip's columns of the table to `strip`. The copy is contiguous and stays in the caches,
+  // whereas the lines of the table may compete for few sets of the caches. `d` is the dimension of the axis.
   void strips(const LoopNest<3>& nest, uint32_t d, std::byte* strip) const {
     constexpr int64_t kAhead = 16, kColumns = kLine / static_cast<int64_t>(sizeof(Word));
     const uint32_t inner = nest.rank() - 1;
@@ -104,7 +104,8 @@ struct Gather {
     });
   }
 
-  // Copies of strips need kLine bytes per element of the axis. `strip` is null if they do not pay.
+  // Runs the fastest applicable loop. `strip` has kLine bytes per element of the axis. It is null if
+  // copying strips would not be faster.
   void run(const LoopNest<3>& nest, std::byte* strip) const {
     const uint32_t inner = nest.rank() - 1;
     const auto& strides = nest.strides(inner);
@@ -127,8 +128,8 @@ void gather(const Call& call) {
   const Gather<Word, Index> all{.extent = x.elements() == 0 ? 0 : x.shape[axis],
                                 .axis_stride = byte_stride(x, axis),
                                 .streams = elements * size >= kStreamedBytes};
-  // Strips pay if the table exceeds the second-level cache and a strip fits into the third-level cache.
-  // Each line of a strip must be read about once.
+  // Copying strips is faster if the table exceeds the second-level cache, a strip fits into the
+  // third-level cache, and each line of a strip is read about once or more.
   const bool strips = nest.inner_strides()[1] == sizeof(Index) && x.elements() * size > kCachedBytes &&
                       all.extent * kLine <= kMaxStripBytes && index.shape[axis] >= all.extent / 2;
   const int64_t strip_bytes = strips ? all.extent * kLine : 0;

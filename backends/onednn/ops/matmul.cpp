@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator matmul. The GEMM of ops/gemm.cpp computes any size. A recurring size of f32, bf16 or
-// 8-bit integers uses a oneDNN primitive that is created for this size. So does a right operand that
-// is packed in the layout that oneDNN prefers.
+// 8-bit integers uses a oneDNN primitive that is created for this size. A product with a right operand
+// that is packed in the layout that oneDNN prefers also uses a primitive.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>
@@ -244,8 +244,9 @@ bool prefers_any_size(const bp_tensor_desc& a, const bp_tensor_desc& out) {
   return is_batch || is_wide || is_tiny;
 }
 
-// Returns the GEMM that computes a matmul whose right operand is one matrix, plain or packed. If all
-// matrices of a batch share the right operand, the GEMM has the rows of all of them.
+// Returns the single matrix product that computes a matmul whose right operand is one matrix, plain or
+// packed. If the matrices of a batch share the right operand, the product has the rows of all of them.
+// Returns nothing if no packed operand can serve this matmul.
 std::optional<Product> packable_product(const bp_op_desc& desc) {
   const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
   Product product{1, b.shape[b.rank - 2], b.shape[b.rank - 1], type_of(a.dtype), type_of(b.dtype), type_of(out.dtype)};

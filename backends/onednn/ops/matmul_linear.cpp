@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator linear. The GEMM of ops/gemm.cpp computes any size. A recurring size uses a oneDNN
-// primitive with bias, followed by a vector kernel for the activation. So do packed weights.
+// primitive with bias, followed by a vector kernel for the activation. A product with packed weights
+// uses the same.
 #include "ops/gemm.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
@@ -75,7 +76,7 @@ void run_linear_of_any_size(const Call& call) {
   gemm(flat(call.in(0)), w, flat(call.out()), epilogue, *call.scratch);
 }
 
-// Returns the product of a linear. With an activation, its output is f32 sums.
+// Returns the product that linear computes. If an activation follows, the product's output is f32.
 Product product_of(const CheckedDesc& checked) {
   const bp_op_desc& desc = checked.desc;
   const bp_tensor_desc &x = desc.inputs[0], &w = desc.inputs[1];

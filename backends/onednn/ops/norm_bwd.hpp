@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of norm_bwd that normalises by channel.
+// The part of norm_bwd for batch_norm and group_norm.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>

@@ -85,8 +85,8 @@ Status prepare_packing(const CheckedDesc& checked, uint32_t input, const Md& pla
   const std::vector<int64_t> layout = dnnl_api::layout_numbers(wanted);
   if (layout.empty() || wanted == plain) return prefers_plain(checked, input);
   prepared.bytes = dnnl_api::bytes_of(wanted);
-  // The plain layout is a part of the number, because it tells the weights [K, N] of matmul from the
-  // weights [N, K] of linear, which have the same layout if they are packed.
+  // The plain layout is a part of the number, because it distinguishes the weights [K, N] of matmul from
+  // the weights [N, K] of linear, which have the same layout if they are packed.
   std::vector<int64_t> properties = dnnl_api::layout_numbers(plain);
   properties.push_back(static_cast<int64_t>(source));
   properties.insert(properties.end(), layout.begin(), layout.end());

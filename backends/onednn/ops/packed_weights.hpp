@@ -24,14 +24,15 @@ struct Product {
 // no fast implementation.
 dnnl::matmul::primitive_desc describe_packed(const Product& product);
 
-// Prepares the packing of `view`, which oneDNN describes as `plain` if the view is dense. `wanted` is
-// the layout of the primitive, and `source` the type of the primitive's other input. Returns UNSUPPORTED
-// if the layout equals the plain one. If the view is packed already, only the layout is prepared.
+// Prepares the packing of input `input`. `plain` is oneDNN's description of the dense input. `wanted` is
+// the layout that the primitive prefers, and `source` is the type of the primitive's other input. Returns
+// UNSUPPORTED if `wanted` equals `plain`. If the input is already packed, only prepares its size and
+// layout.
 kit::Status prepare_packing(const kit::CheckedDesc& checked, uint32_t input, const dnnl_api::Md& plain,
                             const dnnl_api::Md& wanted, dnnl_api::Type source, kit::PreparedPack& prepared);
 
-// Returns the number of a layout of `view`, which also depends on the dtype and the shape of the view.
-// `properties` are the numbers that tell the layouts of a shape apart.
+// Returns the number that identifies a layout of `view`. It depends on the dtype and the shape of the
+// view, and on `properties`, the numbers that distinguish the layouts of a shape.
 uint64_t layout_number(const bp_tensor_desc& view, std::span<const int64_t> properties);
 
 inline kit::Status prefers_plain(const kit::CheckedDesc& checked, uint32_t input) {

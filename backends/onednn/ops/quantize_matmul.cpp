@@ -180,7 +180,7 @@ class Dots {
   }
 
  private:
-  // Computes the dot products with kDotColumns columns. After the last column, the last one is repeated.
+  // Computes the dot products with kDotColumns columns. An index past the end selects the last column.
   void group(int64_t begin, float* memory, float* sums) const {
     const auto column_of = [&](int64_t i) { return std::min(begin + i, p_.cols - 1); };
     const auto parameters = [&](const Parameter& parameter, float* to) -> const float* {
@@ -235,7 +235,7 @@ class Panels {
            width * (depth + 3 * (depth + 1)) + panel_scratch(width);
   }
 
-  // Packs part `k` of the rows.
+  // The rows are packed in parts along their depth, and pack() packs one part. parts() returns the number of parts.
   int64_t parts() const { return blocks_of(p_.depth, kPanelDepth); }
   void pack(int64_t part, float* memory) const noexcept {
     const int64_t k = part * kPanelDepth, depth = std::min(kPanelDepth, p_.depth - k);

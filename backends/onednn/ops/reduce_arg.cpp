@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators argmax and argmin of f32, f16 and bf16. Lanes that are contiguous, and lanes whose
-// neighbours are contiguous, use vector kernels. All other lanes use the plain kernel.
+// The operators argmax and argmin of f32, f16 and bf16. Vector kernels process slices along the axis
+// that are contiguous, and groups of slices that are adjacent in memory. The plain kernel processes
+// all other slices.
 #include "simd/reduce_arg.hpp"
 
 #include <backplane/kit/loops.hpp>

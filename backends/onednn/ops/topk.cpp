@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator topk of f32, f16 and bf16. A heap contains the best elements of a lane, so most
-// elements need one comparison.
+// The operator topk of f32, f16 and bf16. A heap contains the best elements of a lane, which is a
+// slice along the axis, so most elements need one comparison.
 #include <backplane/kit/loops.hpp>
 
 #include "ops/operands.hpp"

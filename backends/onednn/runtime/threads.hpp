@@ -12,8 +12,8 @@ namespace backplane::onednn {
 // Returns the number of processors that this process may run on.
 int available_threads();
 
-// Returns the number of threads for parallel work that the calling thread starts. The OpenMP
-// runtime keeps one number per thread.
+// Returns the size of the teams that the calling thread starts. The OpenMP runtime stores this size
+// separately for each thread.
 int team_size();
 void set_team_size(int threads);
 

@@ -109,7 +109,7 @@ struct Sums {
   }
 };
 
-// Adds the products with the minima, and stores the sums of the lanes.
+// Adds each block's minimum times its sum of activations, then stores each total's sum over the lanes.
 template <int kRows>
 HWY_INLINE void finish(const QuantizedDots& p, Sums<kRows>& total) {
   const D d;
@@ -138,8 +138,8 @@ HWY_INLINE void finish(const QuantizedDots& p, Sums<kRows>& total) {
 
 // How a kernel applies the parameters of blocks.
 struct Route {
-  // Whether a vector of weights has the parameters of several blocks (4 bits), or a chunk has (8
-  // bits). Otherwise a block has whole chunks.
+  // Whether a vector of weights (4 bits) or a chunk (8 bits) may contain weights of several blocks,
+  // which have different parameters. If false, each block consists of whole chunks.
   bool lanes;
   bool zero;   // whether the kernel subtracts a zero point from each weight
   bool first;  // whether the kernel scales each weight. Otherwise it scales the sum of each block.

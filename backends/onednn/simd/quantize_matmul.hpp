@@ -38,7 +38,8 @@ struct QuantizedDots {
   int64_t out_stride;
 };
 
-// Computes out[r * out_stride + c] = sum over k of a[r, k] * the number of weight[c, k].
+// Computes out[r * out_stride + c] = sum over k of a[r, k] * W[c, k], where W[c, k] is the number for
+// which weight k of column c stands.
 using QuantizedDotsKernel = void (*)(const QuantizedDots& dots);
 
 // The properties of a problem for which a kernel is compiled.

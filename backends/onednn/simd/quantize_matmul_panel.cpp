@@ -28,7 +28,7 @@ HWY_INLINE hn::Vec<D4> load_words(const std::byte* from) {
 
 static_assert(kDotColumns == 4);
 
-// Transposes the words of a chunk of four columns to to[word * width + column].
+// Transposes one chunk of each of four columns: stores word w of column c to to[w * width + c].
 HWY_INLINE void transpose(const std::byte* const (&from)[kDotColumns], int64_t width, uint32_t* to) {
   const D4 d;
   for (int64_t j = 0; j < kWords; j += 4, to += 4 * width) {

@@ -10,8 +10,8 @@ namespace backplane::onednn {
 struct ScanKernels {
   // Scans `count` contiguous elements, from the last to the first if `reverse` is set.
   void (*row)(const void* x, void* y, int64_t count, bool exclusive, bool reverse);
-  // Scans `columns` adjacent columns, whose elements are contiguous, at most kMaxColumns. Each column
-  // has `length` elements. Strides are in bytes and may be negative.
+  // Scans `columns` columns, at most kMaxColumns, which are adjacent in memory. Each column has
+  // `length` elements. Strides between these elements are in bytes and may be negative.
   void (*columns)(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t length, int64_t columns,
                   bool exclusive);
   static constexpr int64_t kMaxColumns = 4096;

@@ -50,8 +50,9 @@ SIMT_INLINED float score_of(const AttentionParams& p, Pointer mask, i64 mask_row
   return key < end ? score : -infinity();
 }
 
-// The maximum of a row's scores so far. If the maximum is -inf, kernels subtract 0 instead, because
-// -inf minus -inf is NaN. The maximum ignores NaN, but a score of NaN makes the sum NaN.
+// The maximum of a row's scores so far. Kernels subtract the maximum from scores. If the maximum is
+// -inf, they subtract 0 instead, because -inf minus -inf is NaN. The maximum ignores NaN, but a
+// score of NaN makes the sum NaN.
 struct Maximum {
   float greatest, correction;
 };
@@ -246,7 +247,7 @@ SIMT_INLINED void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float
   for (u32 j = 0; j < keys; j += 8) {
     Eight numbers;
     SIMT_UNROLL for (int r = 0; r < 8; ++r) numbers.at[r] = 0.0f;
-    const u32 last = keys - j - 1u;  // loads past the last key load the last key
+    const u32 last = keys - j - 1u;  // offset of the last key; loads past this key read it again
     if (contiguous) {
       for (u32 d = 0; d < p.depth; d += width()) {
         const float x = (query + d)[lane()];

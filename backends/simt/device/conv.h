@@ -48,7 +48,7 @@ SIMT_FN Matrix matrix_of(const ConvParams& p, u32 index) {
     index = quotient;
     out.tap[d] = 0;
     out.origin[d] = p.origin[d];
-    if (p.stride[d] != 1) {  // CPUs have no integer vector division
+    if (p.stride[d] != 1) {  // skips divisions, because CPUs have no integer vector division
       // The first tap solves tap * dilation = x modulo the stride.
       const i32 x = out.first[d] + p.origin[d], common = p.common[d];
       const u32 period = (u32)p.period[d];
@@ -135,7 +135,8 @@ SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 
     }
   }
 }
-// Loads one element per lane. `at` is the lane's position, and `run` is the position of lane 0.
+// Loads one element per lane. `at` is the position of this lane's element. If `is_run` is true, the
+// lanes' elements are contiguous, and `run` is the position of lane 0's element.
 SIMT_FN float load_lane(const ConvParams& p, Pointer b, bool inside, bool is_run, i64 run, i64 at) {
   if (is_run) return inside ? value_at(b, p, 2, run + lane()) : 0.0f;
   return inside ? value_at(b, p, 2, at) : 0.0f;
@@ -193,7 +194,8 @@ SIMT_FN i64 position_of(const ConvParams& p, Matrix matrix, u32 row, Index colum
   SIMT_UNROLL for (int d = 0; d < 4; ++d) at += p.c_columns[d] * column.at[d];
   return at;
 }
-// Returns whether c has the column.
+// Returns whether the column is inside c. Every phase has the same number of columns, but some
+// phases have fewer positions in c.
 SIMT_FN bool has_column(const ConvParams& p, Matrix matrix, Index column) {
   bool has = true;
   SIMT_UNROLL for (int d = 1; d < 4; ++d) has &= matrix.first[d] + p.stride[d] * (i64)column.at[d] < p.c_extent[d];

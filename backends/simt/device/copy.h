@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of elements of SIMT_T::kBits bits. A fill is a copy of one value.
+// Copies elements that have SIMT_T::kBits bits. A fill is a copy of one value.
 #include "nest.h"
 
 struct Copy {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = start + i * step. The last operand is a counter without memory. The index i along the axis
-// is the counter's offset plus the element's position in the counter.
+// out = start + i * step. The last operand is a counter without memory, which has stride 1 along the
+// axis and stride 0 elsewhere. The index i along the axis is therefore the counter's offset plus the
+// element's position in the counter.
 #include "exact.h"
 #include "nest.h"
 

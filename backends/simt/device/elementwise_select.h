@@ -11,7 +11,8 @@ SIMT_KERNEL(select_nest)(Pointer out, Pointer condition, Pointer a, Pointer b, N
     to[position.at[0]] = first ? load<Bits>(a, p, 2, position.at[2]) : load<Bits>(b, p, 3, position.at[3]);
   }
 }
-// At most one of the inputs has one value per row.
+// Rows of the output and of each input are contiguous. At most one input instead has one value per
+// row.
 SIMT_KERNEL(select_rows)(Pointer out, Pointer condition, Pointer a, Pointer b, RowParams p) {
   typedef SIMT_T::Bits Bits;
   for (u32 c = group_id(); c < p.chunks; c += group_count()) {

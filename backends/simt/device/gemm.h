@@ -17,7 +17,7 @@
 // 2048.
 #define GEMM_LOCAL 5152
 
-// The operands in memory. Each family of kernels defines the operands `own`.
+// The operands in memory. `own` contains further operands, which each family of kernels defines.
 struct GemmPointers {
   Pointer c, a, b, bias, own[4];
 };
@@ -135,7 +135,8 @@ SIMT_FN void load_matrix_a(const GemmParams& p, Pointer a, const Tile& tile, u32
   }
 }
 // Loads GEMM_DEPTH rows and `tile_columns` columns of b. In local memory, columns vary fastest, and
-// rows are `pitch` apart.
+// rows are `pitch` apart. If `pitch` is not `tile_columns`, b is transposed: each column is
+// contiguous in memory.
 template <class Type>
 SIMT_FN void load_matrix_b(const GemmParams& p, Pointer b, const Tile& tile, u32 k, u32 tile_columns, u32 pitch,
                            SIMT_LOCAL Number* to) {
@@ -161,7 +162,7 @@ SIMT_FN void load_matrix_b(const GemmParams& p, Pointer b, const Tile& tile, u32
 struct Sums {
   Number first[GEMM_ROWS], second[GEMM_ROWS];
 };
-// Adds the products of `depth` columns of a and rows of b.
+// Multiplies `depth` columns of a by as many rows of b, and adds the products to `sums`.
 template <bool by_k>
 SIMT_FN void multiply_tiles(Sums& sums, SIMT_LOCAL const Number* from_a, u32 pitch_a, SIMT_LOCAL const Number* from_b,
                             u32 pitch_b, u32 depth) {
@@ -227,7 +228,8 @@ struct RowSums {
   SIMT_GLOBAL const typename TypeA::Bits* from_a[rows];
   SIMT_GLOBAL const typename TypeB::Bits* from_b;
 };
-// Adds products for `depth` values of k. Only the first `inside` columns exist, unless `whole`.
+// Adds products for `depth` values of k. If `whole` is true, all columns exist. Otherwise, only the
+// first `inside` columns exist.
 template <bool whole, class TypeA, class TypeB, int rows>
 SIMT_FN void multiply_rows(RowSums<TypeA, TypeB, rows>& sums, i64 step_a, i64 step_b, u32 depth, u32 inside) {
   for (u32 k = 0; k < depth; ++k) {
@@ -246,8 +248,9 @@ SIMT_FN void multiply_rows(RowSums<TypeA, TypeB, rows>& sums, i64 step_a, i64 st
     sums.from_b += step_b;
   }
 }
-// Columns of b must be contiguous. The sub-groups of a group process adjacent columns. A barrier
-// after every GEMM_BARRIER_DEPTH rows of b makes the sub-groups access the same pages of memory.
+// Each row of b must be contiguous, because adjacent lanes load adjacent columns. The sub-groups of
+// a group process adjacent columns. A barrier after every GEMM_BARRIER_DEPTH rows of b makes the
+// sub-groups access the same pages of memory.
 template <class Product, int rows>
 SIMT_FN void gemm_by_rows(const typename Product::Params& params, const GemmPointers& at, SIMT_LOCAL Number* results) {
   typedef typename Product::A TypeA;
@@ -298,8 +301,9 @@ SIMT_FN Number shuffled(Number x, u32 mask) {
   return (i32)shuffle_xor((u32)x, mask);
 #endif
 }
-// Adds the numbers of lanes that differ in the bit `mask`. Lanes with this bit keep the upper
-// `count` sums, and other lanes keep the lower `count` sums.
+// Each lane has 2 * count values. Adds the values of each pair of lanes whose indices differ in the
+// bit `mask`. The lane with this bit keeps the upper `count` sums, and the other lane keeps the
+// lower `count` sums.
 template <int count>
 SIMT_FN void add_pairs(Number* sums, u32 mask) {
   const bool upper = (lane() & mask) != 0;
@@ -308,8 +312,8 @@ SIMT_FN void add_pairs(Number* sums, u32 mask) {
     sums[i] = kept + shuffled(sent, mask);
   }
 }
-// Adds each of `count` numbers over all lanes. Afterwards, lane l has count / 8 sums, the first of
-// which has the index l / (width / 8) * (count / 8).
+// Each lane has `count` values. Sums each value over all lanes. Afterwards, lane l has count / 8 of
+// the sums, which begin with the sum of value l / (width / 8) * (count / 8).
 template <int count>
 SIMT_FN void add_lanes(Number* sums) {
   add_pairs<count / 2>(sums, width() / 2);

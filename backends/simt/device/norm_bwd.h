@@ -3,7 +3,8 @@
 // dx = rstd * (g - mean(g) - s * mean(g * s)), where rms_norm omits mean(g). dgamma is the sum of
 // dy * s, and dbeta is the sum of dy, over the dimensions along which parameters are broadcast.
 //
-// Operands: dx or dgamma, x, dy, gamma or dbeta, mean and rstd. mean and rstd are f32.
+// Operands of norm_bwd: dx, x, dy, gamma, mean and rstd. Operands of norm_bwd_parameters: dgamma, x,
+// dy, dbeta, mean and rstd. mean and rstd are f32.
 #include "tile.h"
 
 #include "norm_params.h"

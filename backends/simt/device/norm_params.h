@@ -3,7 +3,7 @@
 #pragma once
 #include "tile_params.h"
 
-// Options of the kernel `norm`.
+// Options of the kernel norm_forward.
 #define SIMT_NORM_CENTRED 1        // subtracts the mean
 #define SIMT_NORM_REDUCES 2        // computes the statistics of rows
 #define SIMT_NORM_BATCH 4          // reads and writes running statistics

@@ -49,7 +49,7 @@ struct ReduceParams {
   u32 rows, extent;              // number of rows, elements per row
   u32 splits, split_length;      // splits per row, elements per split
   u32 first_split, row_splits;   // index of the launch's first split, and splits per row over all launches
-  u32 first_element;             // the logical index of element 0
+  u32 first_element;             // the index in its row of the first element that the launch reads
   u32 out_bytes;                 // bytes of an element of the output
   u32 is_immediate, is_partial;  // is_partial is not 0 if the launch stores partial results
 };
@@ -184,7 +184,7 @@ struct ConvParams {
   u32 bias_bytes;                       // bytes of an element of the bias; 0 if the bias is absent
   // The lengths of runs of contiguous elements: terms of a, and columns and terms of b.
   u32 a_run, column_run, term_run;
-  u32 b_by_term;  // adjacent lanes load adjacent terms of b instead of columns
+  u32 b_by_term;  // not 0 if adjacent lanes load adjacent terms of b instead of adjacent columns
   u32 reserved;
 };
 static_assert(sizeof(ConvParams) == 672, "host and kernels must agree on the layout");

@@ -126,14 +126,14 @@ struct QuantizedProduct {
       }
     }
   }
-  // Returns byte `i` + lane of a line.
+  // Returns byte i + lane() of a line.
   SIMT_FN static u32 weights_at(const Params& p, SIMT_GLOBAL const u8* line, i64 stride, u32 i) {
     if ((p.gemm.immediate >> 2 & 1u) != 0) return (u8)p.gemm.immediates[2];
     if (stride == 1) return (line + i)[lane()];
     return line[stride * (i + lane())];
   }
 
-  // Returns the index of a row of a tile among the rows of all matrices.
+  // Returns the index of a tile's row among the rows of all matrices of the batch.
   SIMT_FN static i64 row_of_all(const Params& p, const Tile& tile, u32 row) {
     return (i64)(tile.matrix % p.gemm.batches) * p.gemm.rows + row;
   }
@@ -165,7 +165,8 @@ struct QuantizedProduct {
 };
 
 #if SIMT_IS_FLOAT
-// Adds the products of the weights in one byte per lane and column.
+// Each lane loads one byte of each column. Converts the weights in these bytes, multiplies them by
+// the matching elements of each row of a, and adds the products to `sums`.
 template <bool whole, int bits, int rows, int columns>
 SIMT_FN void multiply_weights(const QuantizedParams& p, float* sums, SIMT_GLOBAL const SIMT_T::Bits* const* from_a,
                               SIMT_GLOBAL const u8* const* from_b, const Scale* scales, u32 k, u32 end) {

@@ -266,7 +266,7 @@ SIMT_FN void put_result(const ReduceParams& p, Pointer out, Pointer partials, u3
   }
 }
 
-// Reduces the contiguous elements `begin` to `end` - 1 by a group. The index i is the same for all
+// A group reduces the contiguous elements `begin` to `end` - 1. The index i is the same for all
 // lanes, so that compilers recognize accesses to adjacent elements.
 template <class Op>
 SIMT_FN typename Op::Acc reduce_contiguous(const ReduceParams& p, SIMT_GLOBAL const Element* from, u32 begin, u32 end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subset of C++ that CUDA, HIP and C++ for OpenCL share. Only this file contains code for one
-// of these languages.
+// The subset of C++ that CUDA, HIP and C++ for OpenCL share. Code that is specific to one of these
+// languages is in this file only.
 //
 // A kernel takes one Pointer per operand and one parameter struct by value. The first member of the
 // struct contains the byte offset of element 0 of each operand.

@@ -10,8 +10,8 @@ struct Softmax {
 SIMT_FN float finite_shift(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
 
 typedef TileParams<3, 2> SoftmaxParams;
-// Returns the results of a split. If `cached` is true, also keeps e^(x - maximum) or, with option 1,
-// x in the cache.
+// Returns the results of a split. If `cached` is true, also stores the elements in the cache: x with
+// option 1, and e^(x - maximum) otherwise.
 template <bool cached>
 SIMT_FN Softmax softmax_of_split(const SoftmaxParams& p, const Tile<2>& t, Pointer x, SIMT_LOCAL Sum* parts,
                                  SIMT_LOCAL float* cache) {

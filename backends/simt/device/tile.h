@@ -102,8 +102,8 @@ SIMT_FN void for_each_in_chunks(const TileParams<Places, Operands>& p, const Til
       SIMT_UNROLL for (int k = 0; k < Operands; ++k) spot.at[k] += p.strides[k][d] * coordinate;
     }
     spot.element = start + index;
-    // Each thread of a tile processes `whole` elements. Only some threads process the elements that
-    // remain.
+    // If all threads of the tile have a row, each processes `whole` elements, and some threads then
+    // process one of the `rest` elements. Otherwise, the threads that have a row process it below.
     const bool all = t.lanes == t.size;
     const u32 whole = all ? count / stride : 0, rest = all ? count - whole * stride : 0;
     for (u32 j = 0; j < whole; ++j) {

@@ -22,7 +22,8 @@
 // Rows that operators reduce and then map. The dimensions that enumerate blocks come first, and the
 // dimensions that enumerate segments follow. A block is a row or, with SIMT_TILE_THREADS, one row per
 // thread. A segment is a part of a row whose elements have constant strides. Segments consist of
-// chunks, and a split is a range of chunks. The last place contains the partial results.
+// chunks, and a split is a range of chunks. Places are the entries of `offsets`: one for each
+// operand, and the last for the partial results.
 template <int Places, int Operands>
 struct TileParams {
   u64 offsets[Places];
@@ -37,11 +38,11 @@ struct TileParams {
   u32 length;                 // elements per segment
   u32 chunk, segment_chunks;  // elements per chunk, chunks per segment
   u32 chunks, split_chunks;   // chunks per row and per split
-  u32 splits, row_splits;     // splits that a launch processes, and partial results, per row
+  u32 splits, row_splits;     // per row: splits that the launch processes, and partial results
   u32 tile, phase;            // SIMT_TILE_* and SIMT_PHASE_*
   u32 access;                 // SIMT_ACCESS_*
   u32 caches;                 // not 0 if local memory may hold the elements of rows
-  u32 present;                // mask of the places that have an operand
+  u32 present;                // mask of the places whose operand is present
   u32 option;                 // a number whose meaning the kernel defines
   u32 bytes[Operands];        // bytes per element
   float count;                // elements per row

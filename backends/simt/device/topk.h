@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The k largest elements of each slice, in order. `option` 1 selects the smallest elements. Operands:
-// values, indices and x. extra: extent, k, strides of x, values and indices along the axis, bytes of
-// an index or 0.
+// values, indices and x. extra: extent, k, strides of x, values and indices along the axis, and the
+// bytes of an index (0 if there are no indices).
 #include "nest.h"
 
 typedef SIMT_T::Bits Element;

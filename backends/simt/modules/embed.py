@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a C++ file with a function that finds compiled modules: embed.py OUTPUT HEADER FUNCTION TYPE MODULE...
 
-FUNCTION is NAMESPACE::NAME, and HEADER declares it. It returns a span of elements of the type TYPE."""
+FUNCTION is NAMESPACE::NAME, and HEADER declares it. The function returns the module with a given name as a span of
+elements of the type TYPE."""
 import pathlib
 import sys
 

@@ -32,8 +32,8 @@ struct NormGeometry {
     const View* view;  // null if the operand is absent
     NormRole role;
   };
-  // Returns loops. Dimensions that have an axis of the role `rows` enumerate rows. The other
-  // dimensions enumerate the elements of a row.
+  // Returns loops over all dimensions. A dimension enumerates rows if its member `rows` is an axis.
+  // If this member is -1, the dimension enumerates the elements of a row.
   TileNest nest(NormRole rows, std::initializer_list<Operand> operands) const;
   // Returns a dense f32 view of the mean or rstd of all rows.
   View statistic_at(const Place& place) const;
@@ -43,7 +43,7 @@ struct NormGeometry {
   void add_plane(const View& x);
 };
 
-// Enqueues the kernel `norm`. device/norm.h describes the operands.
+// Enqueues the kernel norm_forward. device/norm.h describes the operands.
 using NormOperands = TileOperands<11, 6>;
 kit::Status launch_norm(Launcher& launcher, uint32_t kernel, const TileNest& nest, const NormOperands& operands,
                         uint32_t option, float epsilon, float momentum, std::array<int64_t, 4> running_strides);

@@ -119,8 +119,8 @@ class Reduce : public Operator {
     if (one_axis && length > UINT32_MAX) {
       return kit::invalid_argument(call.op->name, ": the axis exceeds 2^32 - 1 elements; divide the input");
     }
-    // Slices have at most Nest::kMaxCount / 2 elements, and a row has at most three slices per this
-    // number. Each slice may end with a shorter split.
+    // A slice has at most Nest::kMaxCount / 2 elements. A row has at most three slices for each
+    // Nest::kMaxCount / 2 of its elements. Each slice may end with a shorter split.
     const int64_t row_splits = whole ? 1 : splits + 3 * ceil_div(length, Nest::kMaxCount / 2);
     const int64_t max_rows =
         whole ? Nest::kMaxCount / std::max<int64_t>(splits, 1) : std::max<int64_t>(kMaxPartials / row_splits, 1);

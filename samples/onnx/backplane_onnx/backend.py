@@ -22,7 +22,7 @@ def _opened(device: str) -> bp.Device:
 
 
 def _inferred(model: ModelProto, name: str) -> ValueInfoProto:
-    """Returns the type of an output, which the checker of ONNX requires."""
+    """Returns the declaration of an output with its type, because the checker of ONNX requires a type."""
     inferred = shape_inference.infer_shapes(model).graph
     found = next((each for each in inferred.value_info if each.name == name), None)
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, []) if found is None else found

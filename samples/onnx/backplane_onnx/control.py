@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Control flow. The host decides which branch runs and how often a loop runs, so conditions must be known during the
-trace. The plan is valid for these conditions."""
+trace. The program is valid only for the values of these conditions."""
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,8 @@ def _scan(node: Node, scope: dict, opsets: dict) -> "list[Any]":
 
 
 def _scan_8(node, scope):
-    """Opset 8 has lengths as the first input, and a batch dimension."""
+    """Traces a Scan of opset 8, whose first input contains sequence lengths, and whose other inputs have a batch
+    dimension."""
     if node.has(0):
         node.fail("Scan of opset 8 with sequence lengths")
     batch = node.shape(1)[0]

@@ -27,7 +27,7 @@ def _call(program: Program, step: Step, once: bool) -> str:
 
 
 def explain(session: Session, program: Program) -> str:
-    """Returns one line for each node and each call. `~` marks a view with strides. `once` marks a call on
+    """Returns one line for each node and each call. `~` marks a view that is not contiguous. `once` marks a call on
     constants, which the device runs once, before the first run of the model."""
     once, kept = set(map(id, program.once)), set(map(id, program.once + program.steps))
     lines = [f"{session.model.name} on {session.device.name}: {len(program.origins)} nodes, {len(program.steps)} calls for each run, "

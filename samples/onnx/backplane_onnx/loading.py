@@ -130,7 +130,7 @@ def _opsets(proto, name):
 
 
 def _graphs_of(message):
-    """Yields the graphs of a model, a graph or a node."""
+    """Yields the main graph of a model, or the graphs in the attributes of a node or of a graph's nodes."""
     if isinstance(message, ModelProto):
         yield message.graph
         return

@@ -20,7 +20,7 @@ Result = "View | Value | np.ndarray | list | None"
 
 
 class _Attributes(dict):
-    """The attributes of a node. `unread` contains those for which nobody asked."""
+    """The attributes of a node. `unread` contains the names of those that no mapping has read."""
 
     def __init__(self, items) -> None:
         super().__init__(items)

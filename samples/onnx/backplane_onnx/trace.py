@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces a model for given shapes: calls the mapping of each node, and collects the calls."""
+"""Traces a model for given shapes: runs the mapping of each node, and collects the calls of operators that the mappings
+append."""
 from math import prod
 from typing import Any, Iterable, Mapping, Optional
 
@@ -228,7 +229,7 @@ _WITHOUT_EFFECT = {"consumed_inputs", "kernel_shape", "seed", "output_dtype", "s
 
 
 def _check_attributes(node: Node, proto: NodeProto) -> None:
-    """Refuses attributes for which the mapping did not ask, such as those of later opsets, unless they have the default
+    """Refuses attributes that the mapping did not read, such as those of later opsets, unless they have the default
     value."""
     for name in node.attributes.unread - _WITHOUT_EFFECT:
         try:

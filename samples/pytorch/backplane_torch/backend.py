@@ -9,7 +9,8 @@ _parent = os.getpid()
 
 
 def index_of(device=None):
-    """Returns the index of a device, a name such as "backplane:1", or None for the current device."""
+    """Returns the index of a device. `device` is an index, a torch.device, a name such as "backplane:1", or None, which
+    means the current device."""
     if isinstance(device, int):
         return device
     index = torch.device(device).index if device is not None else None
@@ -52,7 +53,7 @@ def current_stream(device=None):
 
 
 def _is_in_bad_fork():
-    """A child process cannot use the devices that its parent opened."""
+    """Returns whether this process was forked after the import. It then cannot use devices that its parent opened."""
     return os.getpid() != _parent
 
 

@@ -25,7 +25,8 @@ Fallbacks& fallbacks() {
   return *all;
 }
 
-// Counts the fallback. Returns whether it is the first one of this operator.
+// Counts the fallback. Returns whether it is the first one of this operator. Raises NotImplementedError
+// if fallbacks are forbidden.
 bool count(const std::string& name) {
   Fallbacks& all = fallbacks();
   const std::lock_guard lock(all.mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that PyTorch asks for when code is not specific to an operator.
+// The functions that PyTorch calls for the device type outside of operators, for example to select a device.
 #include <ATen/ATen.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 

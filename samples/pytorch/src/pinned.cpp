@@ -25,7 +25,8 @@ class PinnedAllocator final : public at::HostAllocator {
   }
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
 
-  // libbackplane reuses the memory only after the work that is pending when the buffer is released.
+  // Nothing to record: libbackplane reuses a buffer's memory only after all work that was pending at the
+  // release of the buffer has completed.
   bool record_event(void*, void*, c10::Stream) override { return true; }
   void empty_cache() override {}  // torch.accelerator.empty_cache trims the memory of all kinds
   at::HostStats get_stats() override { return {}; }

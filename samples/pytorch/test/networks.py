@@ -26,7 +26,7 @@ class Block(torch.nn.Module):
 
 
 class Residual(torch.nn.Module):
-    """Two convolutions with group norms, whose first result is shifted by the time of a diffusion."""
+    """Two convolutions with group norms. Adds a projection of the embedded diffusion time between them."""
 
     def __init__(self, inputs, outputs):
         super().__init__()

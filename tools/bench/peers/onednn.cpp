@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The peer oneDNN, used as applications normally use the library. The peer creates one primitive
-// per case, and keeps weights in the layout that oneDNN prefers.
+// per case, and converts the weights of linear and conv to the layout that oneDNN prefers.
 #include <omp.h>
 
 #include <backplane/ops.h>
@@ -158,7 +158,8 @@ class Maker {
     check(desc_.outputs, desc_.output_count);
   }
 
-  // Uses the implementation that oneDNN prefers.
+  // Creates the primitive of a description, which selects oneDNN's preferred implementation. Declines if
+  // there is none.
   template <class Description>
   Description keep(Description description) {
     if (!description) decline("it has no implementation for these operands");

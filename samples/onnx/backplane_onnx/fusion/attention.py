@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one `attention` of softmax(scale q k + mask) v. If all keys of a query have the mask -inf, `attention` gives 0,
-and the separate calls give NaN."""
+"""Replaces the calls of softmax(scale q k + mask) v by one `attention`. If all keys of a query have the mask -inf,
+`attention` gives 0, whereas the separate calls give NaN."""
 import backplane as bp
 
 from ..builder import Step

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one `gelu` of the calls in which exporters write it: x (1 + erf(x / sqrt 2)) / 2, or
+"""Replaces the calls with which exporters express a gelu by one `gelu`: x (1 + erf(x / sqrt 2)) / 2, or
 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, with the factors in any order."""
 from math import pi, sqrt
 from typing import Any, Optional
@@ -24,7 +24,8 @@ def replace(step: Step, uses: Uses) -> None:
 
 
 class _Product:
-    """The factors of a product of any number of operands. The calls in `steps` have no other use."""
+    """A product of any number of operands: the constant factor `number`, and the other factors in `views`. `steps` are
+    the calls that compute inner products and quotients, whose results no other call uses."""
 
     def __init__(self, step: Step, uses: Uses) -> None:
         self.number, self.views, self.steps, self._uses = 1.0, [], [], uses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a `linear` of a product with a constant matrix and the addition of a bias."""
+"""Replaces a product with a constant matrix and the addition of a bias by one `linear`."""
 from typing import Any, Optional
 
 from ..builder import Step

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention. The composite covers attention without a cache, a cap of the scores and other outputs; the function of
-ONNX covers the rest."""
+"""Attention. The composite `attention` computes nodes that have no cache, no softcap and only the first output. All
+other nodes use the function by which ONNX defines Attention."""
 import backplane as bp
 
 from ..node import Node

@@ -60,7 +60,7 @@ def quantized_conv(n: Node):
 
 
 def requantized(n: Node, x: View, scale: View, zero: View) -> View:
-    """Returns floats as integers with a scale and a zero point. A cast saturates."""
+    """Quantizes floats with a scale and a zero point. The cast to integers saturates."""
     b = n.b
     whole = b.op("rint", b.op("div", x, b.cast(scale, x.dtype)))
     return b.cast(b.op("add", whole, b.cast(zero, x.dtype)), zero.dtype)
@@ -87,7 +87,8 @@ def conv_transpose(n: Node):
         before.append(low)
         after.append(high)
         out.append(full - low - high)
-    # Output padding adds rows of the full result, which the operator returns without any padding.
+    # conv_transpose has no output padding, and no negative padding. For these, the operator computes the full result
+    # without padding, which is then cropped or extended.
     shape = [stride[d] * (x.shape[2 + d] - 1) + (kernel[d] - 1) * dilation[d] + 1 for d in range(rank)]
     plain = all(low >= 0 and high >= 0 and more == 0 for low, high, more in zip(before, after, extra))
     bias = n.optional(2)

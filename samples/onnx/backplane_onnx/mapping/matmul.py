@@ -81,7 +81,8 @@ def constant_term(n: Node, zero_a: "View | int", zero_b: "View | int", inner: in
 
 
 def of_rows(parameter: "View | None") -> "View | None":
-    """Returns a scale or a zero point with one element for each row of the first matrix as a column."""
+    """Returns a scale or zero point as a column if it has one element for each row of the first matrix. Returns any
+    other parameter unchanged."""
     return parameter.unsqueeze(1) if parameter is not None and parameter.rank == 1 and parameter.size > 1 else parameter
 
 

@@ -70,7 +70,7 @@ def group_norm(n: Node):
 
 @maps("LRN")
 def local_response(n: Node):
-    """Sums squares over neighbouring channels with a product by a band of ones."""
+    """Sums squares over neighbouring channels. The sum is a matrix product with a band matrix of ones."""
     b, x = n.b, n.view(0)
     size, channels = n.attr("size"), x.shape[1]
     rows, columns = np.indices((channels, channels))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers of ONNX's preview of training. The host reads the learning rate and the number of the step."""
+"""The optimizers of the domain ai.onnx.preview.training. The host reads the learning rate and the step count."""
 from ..node import Node
 from ..registry import maps
 

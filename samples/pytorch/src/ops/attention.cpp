@@ -13,7 +13,8 @@ double scale_of(const at::Tensor& query, std::optional<double> scale) {
   return scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
 }
 
-// Other calls use PyTorch's composition of products and softmax.
+// Chooses the fused kernels of this file if the operator `attention` supports the call. Other calls
+// use PyTorch's composition of products and softmax.
 int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const std::optional<at::Tensor>&, double dropout, bool, std::optional<double> scale, bool grouped) {
   const bool four = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
@@ -57,14 +58,14 @@ Forward attention(const at::Tensor& query, const at::Tensor& key, const at::Tens
 
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-// Repeats heads that several heads of queries use.
+// Repeats each head of keys or values for every head of queries that uses it.
 at::Tensor repeated(const at::Tensor& heads, const at::Tensor& query) {
   return heads.size(1) == query.size(1) ? heads : heads.repeat_interleave(query.size(1) / heads.size(1), 1);
 }
 
-// Returns the gradient of the bias, which is no output of `attention_bwd`: the weights times the
-// difference of their gradients and the gradient's mean. 16-bit floats are computed in f32, because
-// the difference cancels.
+// Returns the gradient of the bias, which `attention_bwd` does not compute. It is w * (g - m), where w
+// are the attention weights, g are their gradients, and m is the sum of w * g over the keys. 16-bit
+// floats are computed in f32, because g - m cancels.
 at::Tensor bias_gradient(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
                          const at::Tensor& value, const at::Tensor& bias, const at::Tensor& out,
                          const at::Tensor& logsumexp, bool causal, double scale) {

@@ -42,9 +42,10 @@ c10::DimVector conv_shape(const at::Tensor& input, const at::Tensor& weight, con
   return shape;
 }
 
-// The output padding of a transposed convolution makes the output longer at its end. It first takes
-// the place of the padding, which the attributes then no longer have. Returns the part of the output
-// that the kernel reaches; beyond it, the output is the bias.
+// Sets `pad_end` of a transposed convolution. Output padding makes the output longer at its end. It
+// first reduces the padding at the end. If it exceeds this padding, `pad_end` is 0, and the kernel does
+// not reach the last elements of the output, which contain only the bias. Returns the part of the
+// output that the kernel reaches.
 at::Tensor reached_part(const at::Tensor& out, const at::Tensor& input, const at::Tensor& weight,
                         ConvAttributes& attrs) {
   at::Tensor part = out;
@@ -58,7 +59,7 @@ at::Tensor reached_part(const at::Tensor& out, const at::Tensor& input, const at
   return part;
 }
 
-// Returns the shape of a value of each channel that is broadcast to `like`.
+// Returns the shape with which a vector of one value per channel broadcasts to `like`.
 c10::DimVector channel_shape(const at::Tensor& like) {
   c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
   shape[1] = like.size(1);

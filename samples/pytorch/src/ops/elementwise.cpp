@@ -72,7 +72,7 @@ at::Tensor number(const at::Scalar& value) { return c10::scalar_to_tensor(value)
 
 namespace {
 
-// The operator for bool, which arithmetic operators do not accept.
+// Returns the logical operator that replaces an arithmetic operator for bool. Returns `op` if there is none.
 constexpr uint32_t for_bool(uint32_t op) {
   switch (op) {
     case BP_OP_ADD:
@@ -166,7 +166,8 @@ at::Tensor rsub_tensor(const at::Tensor& self, const at::Tensor& other, const at
   return at::sub(other, self, alpha);
 }
 
-// Returns where the remainder of a / b has another sign than b, so that floor and trunc differ.
+// Returns where the remainder of a / b is not 0 and has another sign than b. There, the floor of a / b is
+// less than the truncated quotient.
 at::Tensor remainder_needs_wrap(const at::Tensor& remainder, const at::Tensor& b) {
   return at::lt(remainder, 0).logical_xor_(at::lt(b, 0)).logical_and_(at::ne(remainder, 0));
 }
@@ -365,7 +366,8 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
 at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }
 
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
-  // As in PyTorch, limits of an i64 range are rounded to integers first, and those of other ranges are not.
+  // As in PyTorch, the limits and the step of an i64 range are first truncated to integers. Those of other
+  // ranges are not.
   const bool whole = out.scalar_type() == at::kLong;
   const double stride = whole ? static_cast<double>(step.toLong()) : step.toDouble();
   const double span = whole ? static_cast<double>(end.toLong() - start.toLong()) : end.toDouble() - start.toDouble();

@@ -13,7 +13,7 @@
 namespace backplane_torch {
 namespace {
 
-// Writes a result of the dtype of `out`, converted from the dtype in which it was computed.
+// Resizes `out`, and writes `result` converted to the dtype of `out`.
 at::Tensor& write_result(at::Tensor& out, const at::Tensor& result) {
   fit(out, result.sizes());
   out.copy_(result);
@@ -214,7 +214,8 @@ at::Tensor& logit_backward_out(const at::Tensor& grad, const at::Tensor& self, s
   return write_result(grad_input, slope.masked_fill_(outside, otherwise));
 }
 
-// The difference of equal infinities is NaN, and their sum is the result.
+// Returns log(e^a + e^b) as max(a, b) + log(1 + e^-|a - b|). The difference of equal infinities is NaN, so
+// the result is then the infinity itself.
 at::Tensor& logaddexp_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   const at::Tensor a = on_device(self, out), b = on_device(other, out);
   const at::Tensor larger = at::maximum(a, b);

@@ -147,8 +147,8 @@ bool reduces(const at::Tensor& self, std::string_view reduction) {
          (reduction == "sum" || reduction == "mean" || reduction == "amax" || reduction == "amin");
 }
 
-// Adds, averages or compares the elements of `source` that have the same place. If `include_self` is
-// false, the places of the index start from the value that changes no result.
+// Computes the sum, mean, maximum or minimum of all elements of `source` with the same destination. If
+// `include_self` is true, the result includes the destination's element of `self`.
 void reduce_into(const at::Tensor& out, const at::Tensor& self, int64_t dim, const at::Tensor& index,
                  const at::Tensor& source, std::string_view reduction, bool include_self) {
   const bool extremum = reduction == "amax" || reduction == "amin";
@@ -186,7 +186,7 @@ at::Tensor& index_reduce_out(const at::Tensor& self, int64_t dim, const at::Tens
   return out;
 }
 
-// Elements of the flat tensor.
+// Returns the elements of the flattened tensor at the positions `index`.
 at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
   const at::Tensor flat = self.reshape({-1});
   return at::index(flat, {index.reshape({-1})}).view(index.sizes());

@@ -50,7 +50,7 @@ at::Tensor& scatter_masked(at::Tensor& self, const at::Tensor& mask, const at::T
   return self;
 }
 
-// Returns the positions along `dim` of all elements of a tensor of this shape, flat.
+// Returns a flat tensor with the position along `dim` of each element of `like`.
 at::Tensor positions_along(const at::Tensor& like, int64_t dim) {
   c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
   shape[static_cast<size_t>(dim)] = like.size(dim);

@@ -21,7 +21,8 @@ bp_nll_attributes nll_attributes(int64_t reduction, int64_t ignore_index) {
 // Returns the tensor as rows of classes. A tensor without a batch is one row.
 at::Tensor rows_of(const at::Tensor& self) { return self.dim() == 1 ? self.unsqueeze(0) : self; }
 
-// Returns a number for each row, such as the targets. PyTorch also accepts u8 as a target's dtype.
+// Returns `values`, such as the targets, as a vector with one element per row. PyTorch also accepts
+// targets of u8, which become i64.
 at::Tensor each_row(const at::Tensor& values) {
   const at::Tensor list = values.dim() == 0 ? values.unsqueeze(0) : values;
   return list.scalar_type() == at::kByte ? as_type(list, at::kLong) : list;
@@ -63,7 +64,8 @@ at::Tensor& nll_loss_backward_out(const at::Tensor& grad, const at::Tensor& self
   return grad_input;
 }
 
-// The losses of images, whose classes are dimension 1. The operator's classes are the last dimension.
+// Returns images as rows of classes. The classes of images are dimension 1, whereas the operator `nll`
+// expects them in the last dimension.
 at::Tensor classes_last(const at::Tensor& images) { return images.permute({0, 2, 3, 1}).reshape({-1, images.size(1)}); }
 
 std::tuple<at::Tensor, at::Tensor> nll_loss2d(const at::Tensor& self, const at::Tensor& target,
@@ -103,7 +105,7 @@ at::Tensor mse_loss_backward(const at::Tensor& grad, const at::Tensor& self, con
   return at::sub(self, target).mul_(factor).mul(grad);
 }
 
-// The square of small differences and the absolute value of others, which meet at `beta`.
+// The loss of a difference d is d^2 / (2 beta) for |d| < beta, and |d| - beta / 2 otherwise.
 at::Tensor& smooth_l1_loss_out(const at::Tensor& self, const at::Tensor& target, int64_t reduction, double beta,
                                at::Tensor& out) {
   const at::Tensor distance = at::sub(self, target).abs_();
@@ -126,7 +128,7 @@ at::Tensor& smooth_l1_loss_backward_out(const at::Tensor& grad, const at::Tensor
   return at::mul_out(grad_input, slope, grad);
 }
 
-// Half the square of small differences and a line for others, which meet at `delta`.
+// The loss of a difference d is d^2 / 2 for |d| < delta, and delta * (|d| - delta / 2) otherwise.
 at::Tensor huber_loss(const at::Tensor& self, const at::Tensor& target, int64_t reduction, double delta) {
   const at::Tensor distance = at::sub(self, target).abs_(), small = at::clamp_max(distance, delta);
   return reduced(at::sub(distance, small, 0.5).mul_(small), reduction);
@@ -139,7 +141,7 @@ at::Tensor& huber_loss_backward_out(const at::Tensor& grad, const at::Tensor& se
   return at::mul_out(grad_input, slope, grad);
 }
 
-// As in PyTorch, logarithms are at least -100, so that a wrong certain prediction has a finite loss.
+// As in PyTorch, logarithms are at least -100, so that the loss of a wrong prediction of 0 or 1 is finite.
 at::Tensor binary_cross_entropy(const at::Tensor& self, const at::Tensor& target,
                                 const std::optional<at::Tensor>& weight, int64_t reduction) {
   const at::Tensor yes = at::log(self).clamp_min_(-100), no = at::neg(self).log1p_().clamp_min_(-100);

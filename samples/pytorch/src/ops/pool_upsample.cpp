@@ -6,7 +6,8 @@
 namespace backplane_torch {
 namespace {
 
-// Returns the source of each of `count` positions along a dimension of extent `extent`.
+// Returns, for each of `count` output positions along a dimension, the position in the input of extent
+// `extent` from which it is copied.
 at::Tensor sources(const at::Tensor& like, int64_t extent, int64_t count, const std::optional<double>& scale) {
   const double step = scale && *scale > 0 ? 1.0 / *scale : static_cast<double>(extent) / static_cast<double>(count);
   const at::Tensor places = at::empty({count}, like.options().dtype(at::kFloat));
@@ -14,10 +15,11 @@ at::Tensor sources(const at::Tensor& like, int64_t extent, int64_t count, const 
   return as_type(places.mul_(step).floor_().clamp_max_(static_cast<double>(extent - 1)), at::kLong);
 }
 
-// Returns the planes with extents (h, 1, w, 1), to which (h, a, w, b) are broadcast.
+// Returns the planes with extents (h, 1, w, 1), which can be broadcast to (h, a, w, b).
 at::Tensor spread(const at::Tensor& planes) { return planes.unsqueeze(-1).unsqueeze(-3); }
 
-// Whole factors need no indices.
+// Returns whether both dimensions grow by integer factors. Upsampling is then a broadcast, without
+// indices.
 bool has_whole_factors(const at::Tensor& small, at::IntArrayRef size, const std::optional<double>& scale_h,
                        const std::optional<double>& scale_w) {
   const auto whole = [](int64_t from, int64_t to, const std::optional<double>& scale) {

@@ -36,7 +36,8 @@ void reduce(const at::Tensor& out, const at::Tensor& x, uint32_t mask) {
   Call(op, out).in(x).attributes(attrs).out(with_kept_dims(out, mask, x.dim())).run();
 }
 
-// Returns the input of a sum or product whose result has dtype `to`.
+// Returns `x` as the input of a sum or product whose result has dtype `to`. Converts it unless the
+// operator itself widens the dtype of `x` to `to`.
 at::Tensor summand(const at::Tensor& x, at::ScalarType to) {
   const at::ScalarType from = x.scalar_type();
   const bool widened = (is_half(from) && to == at::kFloat) || (at::isIntegralType(from, false) && to == at::kLong);
