@@ -38,7 +38,7 @@ kit::Result<std::unique_ptr<Queue>> NativeDevice::wrap_queue(const bp_native_han
   if (!scope) return context().check(scope.status());
   kit::Status status = context().stack().check_stream(stream, context().handle(), context().device().ordinal);
   if (!status.ok()) return context().check(std::move(status));
-  return Queue::wrap(context(), opened_->kernels, opened_->events, stream);
+  return Queue::wrap(context(), opened_->kernels, opened_->events, opened_->products, stream);
 }
 
 kit::Result<simt::Buffer*> NativeDevice::wrap_memory(const bp_native_handle& handle, uint32_t& kind) const {
@@ -47,6 +47,30 @@ kit::Result<simt::Buffer*> NativeDevice::wrap_memory(const bp_native_handle& han
     return kit::unsupported("buffer_wrap: the memory has an address; pass the flags BP_NATIVE_ADDRESS");
   }
   return context().wrap_memory(reinterpret_cast<std::byte*>(handle.value + handle.offset), handle.bytes, kind);
+}
+
+kit::Status NativeDevice::prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
+  if (kit::Status status = op->prepare(checked, needs); !status.ok()) return status;
+  if (const uint64_t bytes = library_workspace(op, checked.desc); bytes != 0) {
+    needs.workspace_bytes = bytes;
+    needs.sized_workspace = true;
+  }
+  return {};
+}
+
+uint64_t NativeDevice::library_workspace(const Kernel& op, const bp_op_desc& desc) const {
+  if ((desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return 0;
+  const uint64_t bytes = op->library_workspace(desc);
+  return bytes != 0 && opened_->products.is_available(host_) ? bytes : 0;
+}
+
+bool NativeDevice::is_deterministic(const Kernel& op, const kit::CheckedDesc& checked) const {
+  return context().stack().product_library().is_deterministic || library_workspace(op, checked.desc) == 0;
+}
+
+// prepare() sets sized_workspace only for products.
+uint64_t NativeDevice::workspace(const Program& program, const bp_op_desc& desc) const {
+  return program.op->library_workspace(desc);
 }
 
 kit::Status NativeDevice::poll(const Mark& mark) const {

@@ -43,7 +43,7 @@ class NativeDevice {
   kit::Result<Memory> wrap_memory(const bp_native_handle& handle, uint32_t& kind) const;
 
   kit::Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc& desc) {
-    return Queue::create(context(), opened_->kernels, opened_->events, desc.priority);
+    return Queue::create(context(), opened_->kernels, opened_->events, opened_->products, desc.priority);
   }
   kit::Result<Mark> mark(Queue& queue, bool timed) { return queue.mark(timed); }
   kit::Status poll(const Mark& mark) const;
@@ -54,9 +54,9 @@ class NativeDevice {
     return queue.copy(dst->address + dst_offset, src->address + src_offset, bytes);
   }
 
-  kit::Status prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
-    return op->prepare(checked, needs);
-  }
+  kit::Status prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const;
+  uint64_t workspace(const Program& program, const bp_op_desc& desc) const;
+  bool is_deterministic(const Kernel& op, const kit::CheckedDesc& checked) const;
   kit::Result<Program> compile(const Kernel& op, const kit::CheckedDesc&, const kit::PlanForm& plan) {
     return simt::compile(op, plan, opened_->kernels, host_);
   }
@@ -66,6 +66,8 @@ class NativeDevice {
 
  private:
   const Context& context() const { return *opened_->context; }
+  // Returns the workspace of a plan whose products the library may compute, or 0.
+  uint64_t library_workspace(const Kernel& op, const bp_op_desc& desc) const;
   // Returns the type of the handles of `object`, such as cuda.stream.
   std::string type_of(const char* object) const { return kit::text(context().stack().plugin(), ".", object); }
 

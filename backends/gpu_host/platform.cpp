@@ -72,7 +72,9 @@ kit::Result<OpenedDevice*> Platform::open(uint32_t index) {
   if (entry != nullptr) return entry.get();
   auto context = Context::create(*stack_, devices_[index], registrations_);
   if (!context.ok()) return context.status();
-  entry = std::make_unique<OpenedDevice>(std::move(context.value()));
+  auto made = std::make_unique<OpenedDevice>(std::move(context.value()));
+  if (kit::Status status = made->products.open_required(); !status.ok()) return status;
+  entry = std::move(made);
   simt::DriverCall::stop_at_exit();
   return entry.get();
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "gpu_host/kernels.hpp"
+#include "gpu_host/products.hpp"
 
 namespace backplane::gpu_host {
 
@@ -12,10 +13,11 @@ namespace backplane::gpu_host {
 // so that a device that is opened again reuses the context and the loaded modules.
 struct OpenedDevice {
   explicit OpenedDevice(std::unique_ptr<Context> made)
-      : context(std::move(made)), events(*context), kernels(*context) {}
+      : context(std::move(made)), events(*context), kernels(*context), products(*context) {}
   const std::unique_ptr<Context> context;
   Events events;
   Kernels kernels;
+  Products products;
 };
 
 // One object per plugin, which is never destroyed, because no destructor may run at exit.

@@ -4,24 +4,27 @@
 namespace backplane::gpu_host {
 
 kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernels& kernels, Events& events,
-                                                  int priority) {
-  std::unique_ptr<Queue> out(new Queue(context, kernels, events));
+                                                  Products& products, int priority) {
+  std::unique_ptr<Queue> out(new Queue(context, kernels, events, products));
   const Scope scope(context);
   if (!scope) return context.check(scope.status());
   auto stream = context.stack().create_stream(priority);
   if (!stream.ok()) return context.check(stream.status());
   out->stream_ = stream.value();
   out->owns_stream_ = true;
+  out->library_ = products.take_handle();
   return out;
 }
 
-std::unique_ptr<Queue> Queue::wrap(const Context& context, Kernels& kernels, Events& events, Handle stream) {
-  std::unique_ptr<Queue> out(new Queue(context, kernels, events));
+std::unique_ptr<Queue> Queue::wrap(const Context& context, Kernels& kernels, Events& events, Products& products,
+                                   Handle stream) {
+  std::unique_ptr<Queue> out(new Queue(context, kernels, events, products));
   out->stream_ = stream;
   return out;
 }
 
 Queue::~Queue() {
+  products_.give_back(library_);
   if (!owns_stream_) return;
   const Scope scope(context_);
   if (scope) context_.stack().destroy_stream(stream_);
@@ -53,6 +56,10 @@ kit::Status Queue::wait_for(const Mark& mark) {
 
 kit::Status Queue::copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
   return in_context([&](const Stack& stack) { return stack.copy(dst, src, bytes, stream_); });
+}
+
+kit::Result<bool> Queue::enqueue_product(const simt::MatrixProduct& product) {
+  return products_.multiply(library_, stream_, product);
 }
 
 Handle Queue::kernel(uint32_t number) {

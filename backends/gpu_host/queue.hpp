@@ -3,15 +3,17 @@
 #pragma once
 
 #include "gpu_host/kernels.hpp"
+#include "gpu_host/products.hpp"
 
 namespace backplane::gpu_host {
 
 class Queue : public simt::Launcher {
  public:
   static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels, Events& events,
-                                                    int priority);
+                                                    Products& products, int priority);
   // Wraps a stream of the caller, and does not destroy it.
-  static std::unique_ptr<Queue> wrap(const Context& context, Kernels& kernels, Events& events, Handle stream);
+  static std::unique_ptr<Queue> wrap(const Context& context, Kernels& kernels, Events& events, Products& products,
+                                     Handle stream);
   ~Queue() override;
 
   Handle stream() const { return stream_; }
@@ -22,9 +24,10 @@ class Queue : public simt::Launcher {
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
 
  private:
-  Queue(const Context& context, Kernels& kernels, Events& events)
-      : Launcher(context.device().limits), context_(context), kernels_(kernels), events_(events) {}
+  Queue(const Context& context, Kernels& kernels, Events& events, Products& products)
+      : Launcher(context.device().limits), context_(context), kernels_(kernels), events_(events), products_(products) {}
   kit::Status enqueue(const simt::Launch& launch) override;
+  kit::Result<bool> enqueue_product(const simt::MatrixProduct& product) override;
   // Calls `body(stack)` in the context. While the process exits, commands have no effect.
   template <class Body>
   kit::Status in_context(const Body& body) const;
@@ -33,6 +36,8 @@ class Queue : public simt::Launcher {
   const Context& context_;
   Kernels& kernels_;
   Events& events_;
+  Products& products_;
+  Handle library_ = nullptr;  // the queue's handle of the library for products, or null before the first product
   Handle stream_ = nullptr;  // null is the default stream, which a caller may wrap
   bool owns_stream_ = false;
   std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the kernel's number

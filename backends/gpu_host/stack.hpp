@@ -17,6 +17,8 @@ namespace backplane::gpu_host {
 // An object of the driver: a context, a stream, an event, a module or a kernel.
 using Handle = void*;
 
+struct LtKind;  // blas_lt.hpp
+
 // A device that the driver reports.
 struct PhysicalDevice {
   int ordinal = 0;  // the driver's number of the device
@@ -71,6 +73,8 @@ class Stack {
   virtual kit::Result<bp_native_handle> device_handle(int ordinal, Handle context, uint32_t index) const = 0;
   // Returns the compiled module `name` for all architectures, or nothing.
   virtual std::span<const std::byte> image_of(std::string_view name) const = 0;
+  // Describes the library that computes matrix products.
+  virtual const LtKind& product_library() const = 0;
   // Makes `context` the current context of the calling thread, and relaxes the thread's capture
   // mode. Otherwise some functions would invalidate another thread's capture of a stream. leave()
   // restores the state in `caller`.

@@ -58,6 +58,25 @@ struct Launch {
   uint32_t params_bytes;
 };
 
+// A matrix of a product. Strides are in elements.
+struct Matrix {
+  Place place;
+  uint32_t dtype = 0;
+  int64_t row_stride = 0, column_stride = 0, batch_stride = 0;
+};
+
+// A batched matrix product, c[m,n] = sum of a[m,k] * b[k,n] over k, plus bias[n]. The operands are in
+// memory, and no extent is 0.
+struct MatrixProduct {
+  uint64_t rows = 0, columns = 0, depth = 0, batches = 0;
+  Matrix c{}, a{}, b{};
+  Place bias{};
+  uint32_t bias_dtype = 0;  // 0 if there is no bias. The bias is contiguous
+  uint32_t precision = 0;   // BP_PRECISION_*
+  Place scratch{};          // memory that the library may use
+  uint64_t scratch_bytes = 0;
+};
+
 class Launcher {
  public:
   explicit Launcher(const Limits& limits) : limits_(limits) {}
@@ -73,11 +92,19 @@ class Launcher {
     if (status.ok()) ++launched_;
     return status;
   }
-  // Returns the number of kernels that launch() has enqueued.
+  // Enqueues a product that a library of the stack computes after all earlier kernels. Returns false,
+  // and enqueues nothing, if kernels must compute the product.
+  kit::Result<bool> multiply(const MatrixProduct& product) {
+    kit::Result<bool> done = enqueue_product(product);
+    if (done.ok() && done.value()) ++launched_;
+    return done;
+  }
+  // Returns the number of kernels and products that were enqueued.
   uint64_t launched() const { return launched_; }
 
  private:
   virtual kit::Status enqueue(const Launch& launch) = 0;
+  virtual kit::Result<bool> enqueue_product(const MatrixProduct&) { return false; }
 
   const Limits& limits_;
   uint64_t launched_ = 0;

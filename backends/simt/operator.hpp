@@ -19,6 +19,8 @@ using KernelNames = std::array<KernelName, kMaxKernels>;
 struct Program {
   std::shared_ptr<const Operator> op;
   std::array<uint32_t, kMaxKernels> kernels{};
+  // The order of sums must not depend on addresses or on other work (BP_OP_FLAG_DETERMINISTIC).
+  bool deterministic = false;
 };
 
 class Operator {
@@ -35,13 +37,17 @@ class Operator {
   // the plan is made.
   virtual KernelNames kernels(const kit::PlanForm& plan) const = 0;
   virtual kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const = 0;
+  // Returns the bytes of workspace for an execution in which the stack's library may compute a matrix
+  // product (Launcher::multiply). Kernels need at most as many bytes. Returns 0 if the operator has
+  // no such product.
+  virtual uint64_t library_workspace(const bp_op_desc&) const { return 0; }
 };
 
 // Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel.
 template <class Kernels>
 kit::Result<Program> compile(const std::shared_ptr<const Operator>& op, const kit::PlanForm& plan, Kernels& kernels,
                              const kit::Host& host) {
-  Program out{.op = op};
+  Program out{.op = op, .deterministic = (plan.flags & BP_OP_FLAG_DETERMINISTIC) != 0};
   const KernelNames names = op->kernels(plan);
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].module.empty()) continue;

@@ -13,6 +13,18 @@ Registry open_registry(const Session& session, bool log) {
   return Registry(desc);
 }
 
+Registry open_registry(const Session& session, Messages& messages) {
+  bph_registry_desc desc = sized<bph_registry_desc>();
+  desc.log = [](void* to, int32_t, const char* line) {
+    Messages& all = *static_cast<Messages*>(to);
+    const std::lock_guard lock(all.mutex);
+    all.lines.emplace_back(line);
+  };
+  desc.log_context = &messages;
+  if (session.plugin_path) desc.search_path = session.plugin_path->c_str();
+  return Registry(desc);
+}
+
 std::vector<bph_candidate> candidates(const Registry& registry) {
   std::vector<bph_candidate> all;
   for (uint32_t i = 0; i < registry.candidate_count(); ++i) all.push_back(registry.candidate(i));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <backplane/backplane.hpp>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,13 @@ void call(bp_status (*function)(Parameters...), Args&&... args) {
 // Opens a registry. If `log` is true, warnings of the library are written to stderr. Subcommands
 // that report candidates themselves pass false.
 Registry open_registry(const Session& session, bool log);
+// The lines that the library and the plugins log. Threads of a driver may log too.
+struct Messages {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+// Opens a registry that logs to `messages`, which must outlive the registry.
+Registry open_registry(const Session& session, Messages& messages);
 // Returns every candidate in search order.
 std::vector<bph_candidate> candidates(const Registry& registry);
 // Returns every operator in order of id.

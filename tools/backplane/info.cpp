@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements `backplane info DEVICE`, which shows a device's properties, capabilities and memory,
-// and the dtypes of each operator.
+// Implements `backplane info DEVICE`, which shows a device's properties, capabilities and memory, the
+// messages of its plugin, and the dtypes of each operator.
 #include <algorithm>
 
 #include "devices.hpp"
@@ -21,6 +21,7 @@ struct Facts {
   bp_device_info device;
   std::vector<Memory> memory;
   std::vector<OpSupport> operators;
+  std::vector<std::string> messages;  // of the plugin
 };
 
 Device open_named(const Registry& registry, const std::string& name) {
@@ -33,12 +34,26 @@ Device open_named(const Registry& registry, const std::string& name) {
   }
 }
 
-Facts gather(const Device& device) {
-  Facts facts{device.name(), device.info(), {}, {}};
+// Returns the lines that begin with the name of the device's plugin, without repetitions.
+std::vector<std::string> messages_of(const std::string& device, Messages& messages) {
+  const std::string prefix = device.substr(0, device.find(':')) + ": ";
+  std::vector<std::string> out;
+  const std::lock_guard lock(messages.mutex);
+  for (const std::string& line : messages.lines) {
+    if (!line.starts_with(prefix)) continue;
+    std::string text = line.substr(prefix.size());
+    if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(std::move(text));
+  }
+  return out;
+}
+
+Facts gather(const Device& device, Messages& messages) {
+  Facts facts{device.name(), device.info(), {}, {}, {}};
   for (uint32_t kind = 0; kind < BP_MEMORY_KINDS; ++kind) {
     if ((facts.device.memory_kinds >> kind & 1) != 0) facts.memory.push_back({kind, device.memory_info(kind)});
   }
   facts.operators = query_support(device.get());
+  facts.messages = messages_of(facts.name, messages);
   return facts;
 }
 
@@ -145,6 +160,7 @@ void print_text(Session& session, const Facts& facts, bool all) {
   for (const Memory& memory : facts.memory) {
     table.add({fmt::format("{} memory", memory_kind_name(memory.kind)), memory_text(memory.info)});
   }
+  for (const std::string& message : facts.messages) table.add({"message", printable(message)});
   session.out += table.text(session.colour, 2);
   if (all) {
     heading(
@@ -167,6 +183,8 @@ void print_json(Session& session, const Facts& facts) {
                                                {"total_bytes", known_bytes(memory.info.total_bytes)},
                                                {"free_bytes", known_bytes(memory.info.free_bytes)}}));
   }
+  document["messages"] = Json::array();
+  for (const std::string& message : facts.messages) document["messages"].push_back(message);
   document["operators"] = Json::array();
   for (const OpSupport& op : facts.operators) {
     Json row;
@@ -198,9 +216,10 @@ int info(Session& session, const InfoOptions& options) {
                options.operators ? "--operators is the table of no device" : "a DEVICE is missing");
   }
   if (options.operators) return info_operators(session);
-  const Registry registry = open_registry(session, false);
+  Messages messages;
+  const Registry registry = open_registry(session, messages);
   const Device device = open_named(registry, options.device);
-  const Facts facts = gather(device);
+  const Facts facts = gather(device, messages);
   if (session.json) {
     print_json(session, facts);
   } else {

@@ -23,6 +23,22 @@ class Plugin:
         tap.check(f"{what}: no device, and why", absent and all(word in said for word in words), said)
         tap.check(f"{what}: the other plugin is there", f"{self.other}:0" in said, said)
 
+    def expect_product(self, what, environment, good, *words):
+        """Checks that a matrix product succeeds, or fails if `good` is false, and that the output contains `words`."""
+        status, said = self._run("matmul", "--shape", "2x3", "--shape", "3x2", "--data", "1,2,3,4,5,6", "--data", "1,0,0,1,1,1",
+                                 environment=environment)
+        if good:
+            words = (*words, "4", "5", "10", "11")
+        right = (status == 0) == good and status not in (-6, -11) and all(word in said for word in words)
+        tap.check(f"{what}: a {'product' if good else 'message'}", right, f"{status}: {said}")
+
+    def expect_message(self, what, environment, *words):
+        """Checks that `backplane info` of the device succeeds, and that the output contains `words`."""
+        run = subprocess.run([self.command, "info", f"{self.name}:0"], capture_output=True, text=True, check=False, timeout=120,
+                             env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.pathsep.join(self.folders), **environment})
+        good = run.returncode == 0 and all(word in run.stdout for word in words)
+        tap.check(f"{what}: info says so", good, f"{run.returncode}: {run.stdout}{run.stderr}")
+
     def expect_result(self, what, environment, *words):
         """Checks that an addition succeeds, and that the output contains `words`."""
         status, said = self._add(environment)
@@ -37,8 +53,10 @@ class Plugin:
         tap.check(f"{what}: a message", good, f"{status}: {said}")
 
     def _add(self, environment):
-        """Adds two tensors. Returns the exit status and all output."""
-        run = subprocess.run([self.command, "run", "add", "--device", f"{self.name}:0", "--shape", "3", "--data", "1,2,3",
-                              "--data", "10,20,30"], capture_output=True, text=True, check=False, timeout=120,
-                             env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.pathsep.join(self.folders), **environment})
+        return self._run("add", "--shape", "3", "--data", "1,2,3", "--data", "10,20,30", environment=environment)
+
+    def _run(self, *arguments, environment):
+        """Runs an operator. Returns the exit status and all output."""
+        run = subprocess.run([self.command, "run", *arguments, "--device", f"{self.name}:0"], capture_output=True, text=True, check=False,
+                             timeout=120, env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.pathsep.join(self.folders), **environment})
         return run.returncode, run.stdout + run.stderr

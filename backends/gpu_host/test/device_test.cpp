@@ -27,7 +27,7 @@ void DeviceTest::SetUp() {
 }
 
 std::unique_ptr<Queue> DeviceTest::create_queue(int i) const {
-  auto made = Queue::create(context(i), devices[i]->kernels, devices[i]->events, 0);
+  auto made = Queue::create(context(i), devices[i]->kernels, devices[i]->events, devices[i]->products, 0);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return std::move(made.value());
 }

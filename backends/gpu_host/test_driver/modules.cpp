@@ -95,13 +95,6 @@ std::string name_of(std::span<const std::byte> image) {
   return {};
 }
 
-// Returns whether the launch is the one that TEST_DRIVER_FAULT requests.
-bool is_faulty_launch() {
-  static const auto requested = std::stoul(setting("TEST_DRIVER_FAULT", "0"));
-  static unsigned long launches = 0;
-  return ++launches == requested;
-}
-
 Result check_grid(const Kernel& kernel, const Grid& grid) {
   const LaunchLimits& limits = traits().limits;
   for (int i = 0; i < 3; ++i) {
@@ -125,6 +118,12 @@ Result check_grid(const Kernel& kernel, const Grid& grid) {
 }
 
 }  // namespace
+
+bool is_faulty_launch() {
+  static const auto requested = std::stoul(setting("TEST_DRIVER_FAULT", "0"));
+  static unsigned long launches = 0;
+  return ++launches == requested;
+}
 
 Result load_module(Context& context, const void* image, void** out) {
   if (image == nullptr || out == nullptr) return violate(Result::kInvalidValue, "a module without image or result");

@@ -19,4 +19,7 @@ struct Grid {
 Result launch(Call& call, const void* kernel, const void* stream, const Grid& grid,
               std::span<const std::byte> arguments);
 
+// Returns whether this launch of a kernel or of a product is the one that TEST_DRIVER_FAULT requests.
+bool is_faulty_launch();
+
 }  // namespace backplane::gpu_host::test_driver

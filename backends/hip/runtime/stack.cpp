@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/architectures.hpp"
+#include "runtime/hipblaslt.hpp"
 #include "runtime/images.hpp"
 
 // Calls a function of the driver, and converts the result to a status that names the function.
@@ -108,6 +109,8 @@ kit::Result<bp_native_handle> Stack::device_handle(int ordinal, Handle, uint32_t
 }
 
 std::span<const std::byte> Stack::image_of(std::string_view name) const { return find_image(name); }
+
+const gpu_host::LtKind& Stack::product_library() const { return hipblaslt(); }
 
 kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
   int previous = 0;

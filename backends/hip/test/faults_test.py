@@ -53,4 +53,22 @@ plugin.expect_failure("an event", "hipEventCreateWithFlags:1+:2", "hipEventCreat
 plugin.expect_failure("a launch", "hipModuleLaunchKernel:1+:2bd", "hipModuleLaunchKernel")
 plugin.expect_failure("a failed kernel", "hipEventQuery:1+:2bc", "hipErrorIllegalAddress", "restart the process")
 plugin.expect_failure("a kernel that fails later", "", "hipErrorIllegalAddress", "restart the process", TEST_DRIVER_FAULT="1")
+
+SETTING, PREFIX = "BACKPLANE_HIP_BLAS", "hipblasLt"
+own = {SETTING: os.environ["BACKPLANE_HIP_DRIVER"]}  # the test driver is also the library for matrix products
+plugin.expect_message("the library", own, "hipBLASLt 1.2.0", "computes matrix products")
+plugin.expect_product("the library", own, True)
+plugin.expect_message("no library", {SETTING: ""}, "cannot be used", "libhipblaslt.so", "the plugin's kernels compute matrix products", SETTING)
+plugin.expect_product("no library", {SETTING: ""}, True)
+plugin.expect_message("the library is off", {SETTING: "off"}, f"because {SETTING} is off")
+plugin.expect_product("a required library that is not there", {SETTING: "on"}, False, "cannot be used", "install")
+plugin.expect_product("a file that is not there", {SETTING: "/nowhere/lib.so"}, False, "/nowhere/lib.so", SETTING)
+plugin.expect_product("a library without functions", {SETTING: other}, False, f"has no {PREFIX}")
+plugin.expect_product("a library without products", {**own, "TEST_DRIVER_LACKS": "products"}, True)
+plugin.expect_product("no handle", {**own, "TEST_DRIVER_FAIL": f"{PREFIX}Create:1+:1"}, False, f"{PREFIX}Create returned 1", "NOT_INITIALIZED")
+plugin.expect_product("no heuristic", {**own, "TEST_DRIVER_FAIL": f"{PREFIX}MatmulAlgoGetHeuristic:1+:7"}, True)
+plugin.expect_product("no memory for a description", {**own, "TEST_DRIVER_FAIL": f"{PREFIX}MatmulDescCreate:1+:2"}, False,
+                      f"{PREFIX}MatmulDescCreate returned", "ALLOC_FAILED", f"{SETTING}=off")
+plugin.expect_product("a product that fails", {**own, "TEST_DRIVER_FAIL": f"{PREFIX}Matmul:1+:5"}, False, f"{PREFIX}Matmul returned", "EXECUTION_FAILED")
+plugin.expect_product("a product that faults", {**own, "TEST_DRIVER_FAULT": "1"}, False, "hipErrorIllegalAddress", "restart the process")
 tap.done()

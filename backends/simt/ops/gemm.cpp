@@ -157,9 +157,18 @@ kit::Status Gemm::enqueue(Launcher& launcher, const Program& program, GemmKernel
   if (!status.ok() || params.splits == 1) return status;
   places[kGemmC] = c;
   places[kGemmA] = call.workspace;
-  const uint32_t group = stream_group(limits);
-  return launcher.launch(
-      {program.kernels[kGemmCombine], {groups_for(outputs, uint64_t{4} * group), 1, 1}, group, given, whole, bytes});
+  return combine(launcher, program, whole, bytes, operands);
+}
+
+kit::Status Gemm::combine(Launcher& launcher, const Program& program, void* whole, uint32_t bytes, uint32_t operands) {
+  const uint32_t group = stream_group(launcher.limits());
+  const uint64_t outputs = uint64_t{params.rows} * params.columns * params.batches;
+  return launcher.launch({program.kernels[kGemmCombine],
+                          {groups_for(outputs, uint64_t{4} * group), 1, 1},
+                          group,
+                          {places.data(), operands},
+                          whole,
+                          bytes});
 }
 
 }  // namespace backplane::simt

@@ -40,6 +40,8 @@ struct Gemm {
   // with `params`, and has `bytes` bytes. Kernels take `operands` pointers.
   kit::Status enqueue(Launcher& launcher, const Program& program, GemmKernel kernel, const Call& call, void* whole,
                       uint32_t bytes, uint32_t operands);
+  // Enqueues the kernel that adds the partial sums in operand a, and applies the epilogue.
+  kit::Status combine(Launcher& launcher, const Program& program, void* whole, uint32_t bytes, uint32_t operands);
 };
 
 }  // namespace backplane::simt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators matmul, which may be batched, and linear, which adds a bias and an activation.
-#include "ops/gemm.hpp"
+#include "ops/gemm_library.hpp"
 #include "ops/operators.hpp"
 
 namespace backplane::simt {
@@ -32,6 +32,8 @@ class Product : public Operator {
     gemm.set(kGemmB, call.in(1));
     describe(gemm, call);
     gemm.fold_batch_into_rows();
+    auto done = multiply_with_library(launcher, program, gemm, types_of(call), call);
+    if (!done.ok() || done.value()) return done.status();
     const bool same_dtype = call.in(0).dtype == call.in(1).dtype;
     if (same_dtype && params.columns <= kFewColumns && params.columns < params.rows && params.bias_bytes == 0) {
       gemm.transpose();
@@ -39,8 +41,10 @@ class Product : public Operator {
     const GemmKernel kernel = gemm.fastest_kernel(launcher.limits());
     return gemm.enqueue(launcher, program, kernel, call, &params, sizeof(params), kGemmOperands);
   }
+  uint64_t library_workspace(const bp_op_desc& desc) const override { return gemm_library_workspace(desc); }
 
  protected:
+  virtual GemmTypes types_of(const Call& call) const = 0;
   // Sets the strides of b and the epilogue.
   virtual void describe(Gemm& gemm, const Call& call) const = 0;
 
@@ -53,6 +57,9 @@ class Matmul : public Product {
   using Product::Product;
 
  private:
+  GemmTypes types_of(const Call& call) const override {
+    return {call.out().dtype, call.in(0).dtype, call.in(1).dtype, 0, call.attributes<bp_matmul_attributes>().precision};
+  }
   void describe(Gemm& gemm, const Call& call) const override {
     const View& b = call.in(1);
     if (b.is_immediate) return;
@@ -67,6 +74,11 @@ class Linear : public Product {
   using Product::Product;
 
  private:
+  GemmTypes types_of(const Call& call) const override {
+    const View* const bias = given(call.inputs, 2);
+    return {call.out().dtype, call.in(0).dtype, call.in(1).dtype, bias == nullptr ? 0 : bias->dtype,
+            call.attributes<bp_linear_attributes>().precision};
+  }
   void describe(Gemm& gemm, const Call& call) const override {
     const View& weight = call.in(1);
     gemm.params.activation = call.attributes<bp_linear_attributes>().activation;

@@ -170,6 +170,8 @@ class Work {
   cl_int launch(Kernel& kernel, const uint32_t (&groups)[3], const uint32_t (&group_size)[3],
                 const Arguments& arguments);
   cl_int copy(void* to, const void* from, uint64_t bytes);
+  // Enqueues a function of the host.
+  cl_int run(std::function<void()> function);
   // Later commands start after all signals in `waits` are set or, if `waits` is empty, after all
   // earlier commands have ended.
   cl_int barrier(std::span<Signal* const> waits);

@@ -231,6 +231,17 @@ cl_int Work::copy(void* to, const void* from, uint64_t bytes) {
   return code;
 }
 
+cl_int Work::run(std::function<void()> function) {
+  auto* given = new std::function<void()>(std::move(function));
+  const auto body = [](void* arguments) {
+    const std::unique_ptr<std::function<void()>> kept(*static_cast<std::function<void()>**>(arguments));
+    (*kept)();
+  };
+  const cl_int code = clEnqueueNativeKernel(handle_, body, &given, sizeof(given), 0, nullptr, nullptr, 0, nullptr, nullptr);
+  if (code == CL_SUCCESS) clFlush(handle_);
+  return code;
+}
+
 cl_int Work::barrier(std::span<Signal* const> waits) {
   if (waits.empty()) {
     const cl_int code = clEnqueueBarrierWithWaitList(handle_, 0, nullptr, nullptr);

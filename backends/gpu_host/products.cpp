@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_host/products.hpp"
+
+#include <backplane/kit/driver_guard.hpp>
+#include <climits>
+
+namespace backplane::gpu_host {
+
+namespace {
+
+// Maximum number of plans per device. The library keeps some hundred bytes per plan.
+constexpr std::size_t kMaxPlans = 512;
+
+std::string_view setting_of(const LtKind& kind) {
+  const char* const value = std::getenv(kind.setting);
+  return value == nullptr ? std::string_view() : value;
+}
+
+std::byte* address_of(const simt::Place& place) { return place.memory->address + place.offset; }
+
+uint64_t alignment_of(const std::byte* address) {
+  const auto value = reinterpret_cast<uintptr_t>(address) | kLtMaxAlignment;
+  return value & (~value + 1);
+}
+
+std::optional<uint64_t> type_of_dtype(uint32_t dtype) {
+  switch (dtype) {
+    case BP_F32:
+      return kLtF32;
+    case BP_F16:
+      return kLtF16;
+    case BP_BF16:
+      return kLtBf16;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The storage of a matrix with contiguous rows or columns.
+struct Storage {
+  bool by_rows = true;  // rows are contiguous
+  int64_t pitch = 0;    // elements between two rows, or between two columns
+};
+std::optional<Storage> storage_of(const simt::Matrix& matrix, uint64_t rows, uint64_t columns) {
+  const auto height = static_cast<int64_t>(rows), width = static_cast<int64_t>(columns);
+  if (matrix.batch_stride < 0) return std::nullopt;
+  if (width == 1 || matrix.column_stride == 1) {
+    const int64_t pitch = height == 1 ? width : matrix.row_stride;
+    if (pitch >= width && pitch <= INT_MAX) return Storage{true, pitch};
+  }
+  if (height == 1 || matrix.row_stride == 1) {
+    const int64_t pitch = width == 1 ? height : matrix.column_stride;
+    if (pitch >= height && pitch <= INT_MAX) return Storage{false, pitch};
+  }
+  return std::nullopt;
+}
+
+simt::Matrix transposed(simt::Matrix matrix) {
+  std::swap(matrix.row_stride, matrix.column_stride);
+  return matrix;
+}
+
+}  // namespace
+
+// A row-major c = a b is the column-major transpose d = op(b) op(a).
+std::optional<LtCall> lt_call(const simt::MatrixProduct& given) {
+  auto c = storage_of(given.c, given.rows, given.columns);
+  if (!c) return std::nullopt;
+  if (!c->by_rows) {
+    if (given.bias_dtype != 0) return std::nullopt;  // the library adds a bias along contiguous elements
+    simt::MatrixProduct other = given;
+    std::swap(other.rows, other.columns);
+    other.a = transposed(given.b);
+    other.b = transposed(given.a);
+    other.c = transposed(given.c);
+    return lt_call(other);
+  }
+  const auto a = storage_of(given.a, given.rows, given.depth), b = storage_of(given.b, given.depth, given.columns);
+  const auto type = type_of_dtype(given.a.dtype), d_type = type_of_dtype(given.c.dtype);
+  if (!a || !b || !type || !d_type || given.a.dtype != given.b.dtype) return std::nullopt;
+  if (*d_type != *type && *d_type != kLtF32) return std::nullopt;
+  if (std::max({given.rows, given.columns, given.depth, given.batches}) > INT_MAX) return std::nullopt;
+
+  LtCall out;
+  LtProduct& p = out.product;
+  out.addresses = {address_of(given.b.place), address_of(given.a.place), nullptr, address_of(given.c.place),
+                   address_of(given.scratch)};
+  p.rows = given.columns;
+  p.columns = given.rows;
+  p.depth = given.depth;
+  p.batches = given.batches;
+  p.type = *type;
+  p.d_type = *d_type;
+  p.transposes_a = b->by_rows ? 0 : 1;
+  p.transposes_b = a->by_rows ? 0 : 1;
+  p.allows_tf32 = given.a.dtype == BP_F32 && (given.precision & BP_PRECISION_ALLOW_TF32) != 0 ? 1 : 0;
+  p.ld_a = b->pitch;
+  p.ld_b = a->pitch;
+  p.ld_d = c->pitch;
+  if (p.batches != 1) {
+    p.stride_a = given.b.batch_stride;
+    p.stride_b = given.a.batch_stride;
+    p.stride_d = given.c.batch_stride;
+  }
+  p.alignment_a = alignment_of(out.addresses.a);
+  p.alignment_b = alignment_of(out.addresses.b);
+  p.alignment_d = alignment_of(out.addresses.d);
+  p.scratch_bytes = given.scratch_bytes;
+  if (given.bias_dtype != 0) {
+    p.has_bias = 1;
+    out.addresses.bias = address_of(given.bias);
+    p.alignment_bias = alignment_of(out.addresses.bias);
+  }
+  return out;
+}
+
+std::size_t Products::Hash::operator()(const LtProduct& product) const {
+  static_assert(std::has_unique_object_representations_v<LtProduct>);
+  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(&product), sizeof(product)});
+}
+
+kit::Status Products::open() {
+  const kit::DriverGuard guard;
+  const Scope scope(context_);
+  if (!scope) return context_.check(scope.status());
+  const Stack& stack = context_.stack();
+  auto opened = LtLibrary::open(stack.product_library(), stack.plugin());
+  if (!opened.ok()) return opened.status();
+  library_ = std::move(opened.value());
+  simt::DriverCall::stop_at_exit();  // runs before the exit handlers of the library
+  state_.store(State::kPresent, std::memory_order_release);
+  return {};
+}
+
+kit::Status Products::open_required() {
+  const std::string_view setting = setting_of(context_.stack().product_library());
+  if (setting.empty() || setting == "off") return {};
+  std::lock_guard lock(opening_);
+  return state_ == State::kPresent ? kit::Status() : open();
+}
+
+bool Products::is_available(const kit::Host& host) {
+  const State known = state_.load(std::memory_order_acquire);
+  if (known != State::kUnknown) return known == State::kPresent;
+  std::lock_guard lock(opening_);
+  if (state_ != State::kUnknown) return state_ == State::kPresent;
+  const LtKind& kind = context_.stack().product_library();
+  const std::string who = kit::text(context_.stack().plugin(), ": ");
+  if (setting_of(kind) == "off") {
+    state_ = State::kAbsent;
+    host.log(BP_LOG_INFO, kit::text(who, "the plugin's kernels compute matrix products, because ", kind.setting, " is off"));
+    return false;
+  }
+  if (kit::Status status = open(); !status.ok()) {
+    if (status.code() == BP_DEVICE_LOST) return false;
+    state_ = State::kAbsent;
+    host.log(BP_LOG_INFO, kit::text(status.message(), "; the plugin's kernels compute matrix products"));
+    return false;
+  }
+  host.log(BP_LOG_INFO, kit::text(who, library_->description(), " computes matrix products"));
+  return true;
+}
+
+Handle Products::take_handle() {
+  if (state_.load(std::memory_order_acquire) != State::kPresent) return nullptr;
+  auto handle = library_->take_handle();
+  return handle.ok() ? handle.value() : nullptr;  // the stream's first product reports the failure
+}
+
+void Products::give_back(Handle handle) {
+  if (handle != nullptr) library_->give_back(handle);
+}
+
+kit::Result<std::shared_ptr<LtPlan>> Products::find_plan(Handle handle, const LtCall& call) {
+  std::lock_guard lock(mutex_);
+  if (const auto known = index_.find(call.product); known != index_.end()) {
+    plans_.splice(plans_.begin(), plans_, known->second);
+    return known->second->second;
+  }
+  auto made = library_->plan(handle, call.product, call.addresses.bias);
+  if (!made.ok()) return made.status();
+  plans_.emplace_front(call.product, made.value());
+  index_[call.product] = plans_.begin();
+  if (plans_.size() > kMaxPlans) {
+    index_.erase(plans_.back().first);
+    plans_.pop_back();
+  }
+  return made;
+}
+
+kit::Status Products::failure(kit::Status status) const {
+  uint64_t free_bytes = 0, total_bytes = 0;
+  kit::Status lost = context_.check(context_.stack().memory_info(free_bytes, total_bytes));
+  return lost.code() == BP_DEVICE_LOST ? lost : context_.check(std::move(status));
+}
+
+kit::Result<bool> Products::multiply(Handle& handle, Handle stream, const simt::MatrixProduct& product) {
+  if (state_.load(std::memory_order_acquire) != State::kPresent) return false;
+  if (!library_->kind().is_accurate(product.a.dtype, context_.device().architecture)) return false;
+  const std::optional<LtCall> call = lt_call(product);
+  if (!call) return false;
+  const Scope scope(context_);
+  if (scope.exiting()) return true;
+  if (!scope) return context_.check(scope.status());
+  if (handle == nullptr) {
+    auto taken = library_->take_handle();
+    if (!taken.ok()) return failure(taken.status());
+    handle = taken.value();
+  }
+  auto plan = find_plan(handle, *call);
+  if (!plan.ok()) return failure(plan.status());
+  if (plan.value() == nullptr) return false;
+  kit::Status status = library_->multiply(handle, *plan.value(), call->addresses, stream);
+  if (!status.ok()) return failure(std::move(status));
+  return true;
+}
+
+std::size_t Products::stored_plans() {
+  std::lock_guard lock(mutex_);
+  return plans_.size();
+}
+
+}  // namespace backplane::gpu_host

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matrix products of a device that a library computes.
+#pragma once
+
+#include <backplane/kit/plugin.hpp>
+#include <list>
+#include <optional>
+#include <unordered_map>
+
+#include "gpu_host/blas_lt.hpp"
+
+namespace backplane::gpu_host {
+
+// A product in the library's terms, with the addresses of its operands.
+struct LtCall {
+  LtProduct product;
+  LtAddresses addresses;
+};
+// Returns nothing if the library's layouts cannot describe the operands.
+std::optional<LtCall> lt_call(const simt::MatrixProduct& product);
+
+class Products {
+ public:
+  explicit Products(const Context& context) : context_(context) {}
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  // Opens the library if the user's setting requires it. Otherwise is_available() opens the library.
+  kit::Status open_required();
+  // Returns whether a library computes products. The first call opens the library, which can take a second, and logs
+  // which code computes products and why.
+  bool is_available(const kit::Host& host);
+
+  // A handle of the library for a new stream, or null. Null becomes a handle at the stream's first product.
+  Handle take_handle();
+  void give_back(Handle handle);
+  // Enqueues the product, or returns false if kernels must compute it. If `handle` is null, sets it.
+  kit::Result<bool> multiply(Handle& handle, Handle stream, const simt::MatrixProduct& product);
+  // Returns the number of products whose plans are stored.
+  std::size_t stored_plans();
+
+ private:
+  enum class State { kUnknown, kAbsent, kPresent };
+  // A null plan means that the library has no algorithm.
+  using Entry = std::pair<LtProduct, std::shared_ptr<LtPlan>>;
+  struct Hash {
+    std::size_t operator()(const LtProduct& product) const;
+  };
+
+  kit::Status open();
+  kit::Result<std::shared_ptr<LtPlan>> find_plan(Handle handle, const LtCall& call);
+  // Returns the failure of a product. If earlier work has lost the device, returns that failure.
+  kit::Status failure(kit::Status status) const;
+
+  const Context& context_;
+  std::mutex opening_;
+  std::atomic<State> state_{State::kUnknown};
+  std::unique_ptr<LtLibrary> library_;  // constant after state_ is kPresent
+  std::mutex mutex_;                    // guards plans_ and index_
+  std::list<Entry> plans_;              // the most recently used plan is the first
+  std::unordered_map<LtProduct, std::list<Entry>::iterator, Hash> index_;
+};
+
+}  // namespace backplane::gpu_host

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers of hipBLASLt, with which the HIP test driver exports its library for matrix products.
+#include "gpu_host/test_driver/blas.hpp"
+#include "runtime/hipblaslt.hpp"
+
+namespace backplane::gpu_host::test_driver {
+
+const BlasTraits& blas_traits() {
+  static constexpr BlasTraits kTraits{hip::kHipblasLtNumbers, hip::kHipblasAllocFailed, hip::kHipblasInvalidValue,
+                                      hip::kHipblasExecutionFailed};
+  return kTraits;
+}
+
+}  // namespace backplane::gpu_host::test_driver
+
+extern "C" __attribute__((visibility("default"))) int32_t hipblasLtGetVersion(void*, int* out) {
+  *out = 100200;
+  return 0;
+}
