@@ -31,7 +31,7 @@ class LtPlan {
         layouts{Object{nullptr, destroy_layout}, Object{nullptr, destroy_layout}, Object{nullptr, destroy_layout}} {}
 
   Object description;
-  std::array<Object, 3> layouts;  // of a, b and d
+  std::array<Object, 3> layouts;  // the layouts of a, b and d
   std::vector<std::byte> algorithm;
   uint64_t scratch_bytes = 0;
   bool has_bias = false;

@@ -30,19 +30,19 @@ struct LtNumbers {
   int32_t trans_a, trans_b, epilogue, bias_pointer, bias_type;
   int32_t batch_count, batch_stride;
   int32_t max_workspace, reduction_mask;
-  int32_t alignments[4];     // of a, b, c and d
+  int32_t alignments[4];     // attributes for a, b, c and d
   uint32_t algorithm_bytes;  // size of the algorithm, with which the result of a heuristic begins
 };
 
-// Maximum size of the result of a heuristic, which contains an algorithm, a size_t for the workspace, an int32_t for the
-// status, and further fields.
+// Maximum size of the result of a heuristic. A result contains an algorithm, a size_t for the workspace, an int32_t for
+// the status, and further fields.
 inline constexpr std::size_t kLtMaxHeuristicBytes = 128;
 
 struct LtKind {
-  const char* name;     // of the library
-  const char* prefix;   // of its functions
+  const char* name;
+  const char* prefix;   // begins the names of the functions
   const char* setting;  // environment variable: on, off, or the file of the library
-  const char* remedy;   // how the user installs the library
+  const char* remedy;   // tells the user how to install the library
   std::span<const char* const> files;
   std::span<const LtResult> results;
   LtNumbers numbers;
@@ -60,7 +60,7 @@ struct LtProduct {
   uint64_t type = 0, d_type = 0;       // types of a and b, and of d
   uint64_t transposes_a = 0, transposes_b = 0, has_bias = 0, allows_tf32 = 0;
   int64_t ld_a = 0, ld_b = 0, ld_d = 0;
-  int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of batches
+  int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // distances between the matrices of a batch
   uint64_t alignment_a = 0, alignment_b = 0, alignment_d = 0, alignment_bias = 0;  // bytes, at most kLtMaxAlignment
   uint64_t scratch_bytes = 0;
 

@@ -128,7 +128,7 @@ kit::Status Products::open() {
   if (!opened.ok()) return opened.status();
   library_ = std::move(opened.value());
   simt::DriverCall::stop_at_exit();  // runs before the exit handlers of the library
-  state_.store(State::kPresent, std::memory_order_release);
+  is_open_.store(true, std::memory_order_release);
   return {};
 }
 
@@ -136,33 +136,30 @@ kit::Status Products::open_required() {
   const std::string_view setting = setting_of(context_.stack().product_library());
   if (setting.empty() || setting == "off") return {};
   std::lock_guard lock(opening_);
-  return state_ == State::kPresent ? kit::Status() : open();
+  return is_open_ ? kit::Status() : open();
 }
 
 bool Products::is_available(const kit::Host& host) {
-  const State known = state_.load(std::memory_order_acquire);
-  if (known != State::kUnknown) return known == State::kPresent;
+  const auto is_open = [&] { return is_open_.load(std::memory_order_acquire); };
+  if (is_logged_.load(std::memory_order_acquire)) return is_open();
   std::lock_guard lock(opening_);
-  if (state_ != State::kUnknown) return state_ == State::kPresent;
+  if (is_logged_) return is_open();
   const LtKind& kind = context_.stack().product_library();
   const std::string who = kit::text(context_.stack().plugin(), ": ");
-  if (setting_of(kind) == "off") {
-    state_ = State::kAbsent;
-    host.log(BP_LOG_INFO, kit::text(who, "the plugin's kernels compute matrix products, because ", kind.setting, " is off"));
-    return false;
-  }
-  if (kit::Status status = open(); !status.ok()) {
+  std::string line = kit::text(who, "the plugin's kernels compute matrix products, because ", kind.setting, " is off");
+  if (!is_open() && setting_of(kind) != "off") {
+    const kit::Status status = open();
     if (status.code() == BP_DEVICE_LOST) return false;
-    state_ = State::kAbsent;
-    host.log(BP_LOG_INFO, kit::text(status.message(), "; the plugin's kernels compute matrix products"));
-    return false;
+    if (!status.ok()) line = kit::text(status.message(), "; the plugin's kernels compute matrix products");
   }
-  host.log(BP_LOG_INFO, kit::text(who, library_->description(), " computes matrix products"));
-  return true;
+  if (is_open()) line = kit::text(who, library_->description(), " computes matrix products");
+  is_logged_.store(true, std::memory_order_release);
+  host.log(BP_LOG_INFO, line);
+  return is_open();
 }
 
 Handle Products::take_handle() {
-  if (state_.load(std::memory_order_acquire) != State::kPresent) return nullptr;
+  if (!is_open_.load(std::memory_order_acquire)) return nullptr;
   auto handle = library_->take_handle();
   return handle.ok() ? handle.value() : nullptr;  // the stream's first product reports the failure
 }
@@ -195,7 +192,7 @@ kit::Status Products::failure(kit::Status status) const {
 }
 
 kit::Result<bool> Products::multiply(Handle& handle, Handle stream, const simt::MatrixProduct& product) {
-  if (state_.load(std::memory_order_acquire) != State::kPresent) return false;
+  if (!is_open_.load(std::memory_order_acquire)) return false;
   if (!library_->kind().is_accurate(product.a.dtype, context_.device().architecture)) return false;
   const std::optional<LtCall> call = lt_call(product);
   if (!call) return false;

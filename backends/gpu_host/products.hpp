@@ -40,7 +40,6 @@ class Products {
   std::size_t stored_plans();
 
  private:
-  enum class State { kUnknown, kAbsent, kPresent };
   // A null plan means that the library has no algorithm.
   using Entry = std::pair<LtProduct, std::shared_ptr<LtPlan>>;
   struct Hash {
@@ -53,9 +52,10 @@ class Products {
   kit::Status failure(kit::Status status) const;
 
   const Context& context_;
-  std::mutex opening_;
-  std::atomic<State> state_{State::kUnknown};
-  std::unique_ptr<LtLibrary> library_;  // constant after state_ is kPresent
+  std::mutex opening_;                  // locked while the library is opened
+  std::atomic<bool> is_open_{false};
+  std::atomic<bool> is_logged_{false};  // set after the first call of is_available()
+  std::unique_ptr<LtLibrary> library_;  // constant after is_open_ is set
   std::mutex mutex_;                    // guards plans_ and index_
   std::list<Entry> plans_;              // the most recently used plan is the first
   std::unordered_map<LtProduct, std::list<Entry>::iterator, Hash> index_;

@@ -21,7 +21,7 @@ struct Facts {
   bp_device_info device;
   std::vector<Memory> memory;
   std::vector<OpSupport> operators;
-  std::vector<std::string> messages;  // of the plugin
+  std::vector<std::string> messages;  // lines that the plugin logged
 };
 
 Device open_named(const Registry& registry, const std::string& name) {

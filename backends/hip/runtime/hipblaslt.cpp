@@ -44,7 +44,7 @@ const gpu_host::LtKind& hipblaslt() {
                                           .files = kFiles,
                                           .results = kResults,
                                           .numbers = kHipblasLtNumbers,
-                                          .is_deterministic = false,  // its documents do not promise it
+                                          .is_deterministic = false,  // no document of hipBLASLt promises it
                                           .version = version_of,
                                           .is_accurate = is_accurate};
   return kKind;

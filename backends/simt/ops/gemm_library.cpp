@@ -29,7 +29,7 @@ uint64_t sums_bytes(uint64_t outputs) {
 // The batch of a product as one dimension.
 struct Batch {
   uint64_t count = 1;
-  int64_t strides[3] = {};  // of c, a and b
+  int64_t strides[3] = {};  // distances between the matrices of c, a and b
 };
 
 // Merges the batch dimensions. Returns false if one stride per operand cannot describe the batch.

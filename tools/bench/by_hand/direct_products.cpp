@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares matmul of a plugin with direct calls of the vendor's library for matrix products, on the same
+// memory. The difference of the times is the cost of core and the plugin, and of the algorithm that the
+// plugin permits: the direct calls permit every sum of splits and have a workspace of 32 MiB. The plugin
+// and the direct calls run alternately, so that slow phases of the machine affect both.
+// `direct_products PLUGIN [small]` prints a table. A ratio above 1 means that the plugin is faster.
+#include <backplane/backplane.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "runtime/stack.hpp"
+
+namespace bp = backplane;
+namespace gpu_host = backplane::gpu_host;
+
+namespace {
+
+constexpr uint32_t kRounds = 15;
+constexpr uint64_t kScratchBytes = uint64_t{32} << 20;
+
+struct Shape {
+  uint32_t dtype;
+  int64_t batches, rows, columns, depth;
+  uint32_t calls;  // number of calls per sample
+};
+constexpr Shape kShapes[] = {
+    {BP_F32, 1, 1, 4096, 4096, 200},      {BP_F32, 1, 512, 4096, 4096, 20},   {BP_F32, 1, 4096, 4096, 4096, 4},
+    {BP_BF16, 1, 1, 4096, 4096, 200},     {BP_BF16, 1, 16, 4096, 4096, 200},  {BP_BF16, 1, 512, 4096, 4096, 100},
+    {BP_BF16, 1, 512, 11008, 4096, 50},   {BP_BF16, 1, 4096, 4096, 4096, 20}, {BP_BF16, 1, 8192, 8192, 8192, 4},
+    {BP_BF16, 32, 1024, 1024, 128, 100}, {BP_F16, 1, 4096, 4096, 4096, 20}};
+constexpr Shape kSmallShapes[] = {{BP_F32, 1, 33, 65, 129, 4}, {BP_F32, 3, 16, 32, 48, 4}, {BP_F32, 1, 1, 64, 256, 4}};
+
+template <class T>
+T value_of(backplane::kit::Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.status().message());
+  return std::move(result.value());
+}
+void check(const backplane::kit::Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.message());
+}
+
+// The device of the plugin, and the library, in the same process and context.
+class Vendor {
+ public:
+  Vendor()
+      : opened_(*value_of(backplane::BP_VENDOR::platform().open(0))), scope_(*opened_.context), kind_(stack().product_library()) {
+    check(scope_.status());
+    kind_.numbers.reduction_mask = gpu_host::kLtAbsent;
+    library_ = value_of(gpu_host::LtLibrary::open(kind_, stack().plugin()));
+    handle_ = value_of(library_->take_handle());
+    stream_ = value_of(stack().create_stream(0));
+    scratch_ = memory(kScratchBytes);
+  }
+  const gpu_host::Stack& stack() const { return opened_.context->stack(); }
+  const std::string& description() const { return library_->description(); }
+  backplane::simt::Buffer* memory(uint64_t bytes) const {
+    return value_of(opened_.context->allocate({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, bytes, 256}));
+  }
+  void prepare(backplane::simt::MatrixProduct product) {
+    product.scratch = {scratch_, 0};
+    product.scratch_bytes = kScratchBytes;
+    call_ = gpu_host::lt_call(product).value();
+    plan_ = value_of(library_->plan(handle_, call_.product, nullptr));
+    if (plan_ == nullptr) throw std::runtime_error("the library has no algorithm");
+  }
+  void run(uint32_t calls) const {
+    for (uint32_t i = 0; i < calls; ++i) check(library_->multiply(handle_, *plan_, call_.addresses, stream_));
+    check(stack().wait_stream(stream_));
+  }
+
+ private:
+  gpu_host::OpenedDevice& opened_;
+  const gpu_host::Scope scope_;
+  gpu_host::LtKind kind_;
+  std::unique_ptr<gpu_host::LtLibrary> library_;
+  gpu_host::Handle handle_ = nullptr, stream_ = nullptr;
+  backplane::simt::Buffer* scratch_ = nullptr;
+  gpu_host::LtCall call_;
+  std::shared_ptr<gpu_host::LtPlan> plan_;
+};
+
+double seconds_of(const auto& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// Compares the plugin with direct calls for one shape. Returns false if the results are not close.
+bool compare(const bp::Device& device, Vendor& vendor, const Shape& shape) {
+  const bp::Stream stream(device);
+  const uint64_t size = static_cast<uint64_t>(bp::dtype_bytes(shape.dtype));
+  const bp::Dims dims[3] = {{shape.batches, shape.rows, shape.columns},
+                            {shape.batches, shape.rows, shape.depth},
+                            {shape.batches, shape.depth, shape.columns}};
+  backplane::simt::Matrix matrices[3];
+  bp::Tensor tensors[3];
+  for (int i = 0; i < 3; ++i) {
+    const int64_t width = dims[i][2], area = dims[i][1] * width;
+    const uint64_t bytes = static_cast<uint64_t>(shape.batches * area) * size;
+    backplane::simt::Buffer* const memory = vendor.memory(bytes);
+    matrices[i] = {{memory, 0}, shape.dtype, width, 1, area};
+    auto desc = bp::detail::sized<bph_import_desc>();
+    desc.type = BP_IMPORT_DEVICE;
+    desc.address = reinterpret_cast<uint64_t>(memory->address);
+    desc.bytes = bytes;
+    auto buffer = std::make_shared<const bp::Buffer>(bp::Buffer::import(device.get(), desc));
+    tensors[i] = bp::Tensor(std::move(buffer), 0, shape.dtype, dims[i], {area, width, 1});
+    // Values between -1 and 1, as in a network.
+    const bp::Tensor words = bp::Tensor::empty(stream, BP_U32, dims[i]);
+    const bp::Tensor numbers = bp::Tensor::empty(stream, BP_F32, dims[i]);
+    bp::philox(stream, words, static_cast<uint64_t>(i) + 1, 0, 0);
+    bp::cast(stream, numbers, words);
+    bp::mul(stream, numbers, numbers, bp::Tensor::scalar(BP_F32, 0x1p-31));
+    bp::sub(stream, numbers, numbers, bp::Tensor::scalar(BP_F32, 1));
+    bp::cast(stream, tensors[i], numbers);
+  }
+  stream.wait();
+  backplane::simt::MatrixProduct product;
+  product.rows = static_cast<uint64_t>(shape.rows);
+  product.columns = static_cast<uint64_t>(shape.columns);
+  product.depth = static_cast<uint64_t>(shape.depth);
+  product.batches = static_cast<uint64_t>(shape.batches);
+  product.c = matrices[0];
+  product.a = matrices[1];
+  product.b = matrices[2];
+  vendor.prepare(product);
+  const auto plugin = [&] {
+    for (uint32_t i = 0; i < shape.calls; ++i) bp::matmul(stream, tensors[0], tensors[1], tensors[2]);
+    stream.wait();
+  };
+  const auto direct = [&] { vendor.run(shape.calls); };
+  const auto outputs = [&] {
+    const bp::Tensor wide = bp::Tensor::empty(stream, BP_F32, dims[0]);
+    bp::cast(stream, wide, tensors[0]);
+    std::vector<float> out(static_cast<std::size_t>(wide.elements()));
+    bp::copy_out<float>(stream, out, wide);
+    return out;
+  };
+  plugin();
+  const std::vector<float> ours = outputs();
+  direct();
+  const std::vector<float> theirs = outputs();
+  double worst = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const double apart = std::abs(double{ours[i]} - theirs[i]) / static_cast<double>(shape.depth);
+    if (!(apart <= worst)) worst = apart;  // the condition is also true for NaN
+  }
+  std::vector<double> plugin_s, direct_s, ratios;
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    const bool plugin_first = round % 2 == 0;
+    if (plugin_first) plugin_s.push_back(seconds_of(plugin));
+    direct_s.push_back(seconds_of(direct));
+    if (!plugin_first) plugin_s.push_back(seconds_of(plugin));
+    ratios.push_back(direct_s.back() / plugin_s.back());
+  }
+  const double per_call = 1e6 / shape.calls;
+  std::printf("%-5s %3lld x %5lld x %5lld x %5lld %12.1f %12.1f %8.3f %12.1e\n", bph_dtype_name(shape.dtype),
+              static_cast<long long>(shape.batches), static_cast<long long>(shape.rows),
+              static_cast<long long>(shape.columns), static_cast<long long>(shape.depth), median(plugin_s) * per_call,
+              median(direct_s) * per_call, median(ratios), worst);
+  return worst < 1e-2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "usage: direct_products PLUGIN [small] (the plugin's name, or the path of a library or manifest)\n");
+    return 2;
+  }
+  try {
+    bp::Registry registry;
+    const bp::Plugin plugin = registry.load(argv[1]);
+    const bp::Device device = plugin.open();
+    Vendor vendor;
+    std::printf("%s (%s), %s\n%-31s %12s %12s %8s %12s\n", device.name().c_str(), device.info().name,
+                vendor.description().c_str(), "BATCHES x ROWS x COLUMNS x K", "PLUGIN us", "DIRECT us", "RATIO", "DIFFERENCE");
+    bool same = true;
+    const std::span<const Shape> shapes = argc == 3 ? std::span<const Shape>(kSmallShapes) : std::span<const Shape>(kShapes);
+    for (const Shape& shape : shapes) same = compare(device, vendor, shape) && same;
+    return same ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "direct_products: %s\n", error.what());
+    return 1;
+  }
+}
