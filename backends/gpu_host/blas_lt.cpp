@@ -65,8 +65,8 @@ kit::Status LtLibrary::load(const char* file) {
   if (library == nullptr) return {BP_UNAVAILABLE, ::dlerror()};
   const auto look_up = [&](const char* name) { return ::dlsym(library, (std::string(kind_.prefix) + name).c_str()); };
   const char* missing = nullptr;
-#define BP_LT(name, ...)                                                                           \
-  functions_->name = reinterpret_cast<decltype(functions_->name)>(look_up(#name));                \
+#define BP_LT(name, ...)                                                           \
+  functions_->name = reinterpret_cast<decltype(functions_->name)>(look_up(#name)); \
   if (functions_->name == nullptr) missing = #name;
 #include "gpu_host/blas_lt.def"
 #undef BP_LT
@@ -153,9 +153,9 @@ kit::Status LtLibrary::describe(LtPlan& plan, const LtProduct& product, const st
     if (batches == 1) continue;
     check(functions_->MatrixLayoutSetAttribute(made, numbers.batch_count, &batches, sizeof(batches)),
           "MatrixLayoutSetAttribute");
-    check(functions_->MatrixLayoutSetAttribute(made, numbers.batch_stride, &each.batch_stride,
-                                               sizeof(each.batch_stride)),
-          "MatrixLayoutSetAttribute");
+    check(
+        functions_->MatrixLayoutSetAttribute(made, numbers.batch_stride, &each.batch_stride, sizeof(each.batch_stride)),
+        "MatrixLayoutSetAttribute");
   }
   return status;
 }
@@ -210,18 +210,16 @@ kit::Status LtLibrary::multiply(Handle handle, LtPlan& plan, const LtAddresses& 
   constexpr float kOne = 1, kZero = 0;
   std::lock_guard lock(plan.mutex);
   if (plan.has_bias) {
-    kit::Status status = status_of(functions_->MatmulDescSetAttribute(plan.description.get(),
-                                                                      kind_.numbers.bias_pointer, &at.bias,
-                                                                      sizeof(at.bias)),
+    kit::Status status = status_of(functions_->MatmulDescSetAttribute(
+                                       plan.description.get(), kind_.numbers.bias_pointer, &at.bias, sizeof(at.bias)),
                                    "MatmulDescSetAttribute");
     if (!status.ok()) return status;
   }
   void* const d = plan.layouts[2].get();
-  return status_of(
-      functions_->Matmul(handle, plan.description.get(), &kOne, at.a, plan.layouts[0].get(), at.b,
-                         plan.layouts[1].get(), &kZero, at.d, d, at.d, d, plan.algorithm.data(), at.scratch,
-                         plan.scratch_bytes, stream),
-      "Matmul");
+  return status_of(functions_->Matmul(handle, plan.description.get(), &kOne, at.a, plan.layouts[0].get(), at.b,
+                                      plan.layouts[1].get(), &kZero, at.d, d, at.d, d, plan.algorithm.data(),
+                                      at.scratch, plan.scratch_bytes, stream),
+                   "Matmul");
 }
 
 }  // namespace backplane::gpu_host

@@ -57,7 +57,7 @@ struct LtKind {
 // A product in the library's terms. The matrices are column-major, and d = op(a) op(b) has `rows` rows.
 struct LtProduct {
   uint64_t rows = 0, columns = 0, depth = 0, batches = 1;
-  uint64_t type = 0, d_type = 0;       // types of a and b, and of d
+  uint64_t type = 0, d_type = 0;  // types of a and b, and of d
   uint64_t transposes_a = 0, transposes_b = 0, has_bias = 0, allows_tf32 = 0;
   int64_t ld_a = 0, ld_b = 0, ld_d = 0;
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // distances between the matrices of a batch
@@ -113,7 +113,7 @@ class LtLibrary {
   const char* const plugin_;
   std::unique_ptr<Functions> functions_;
   std::string description_;
-  std::mutex mutex_;            // guards handles_
+  std::mutex mutex_;             // guards handles_
   std::vector<Handle> handles_;  // the handles that no stream uses
 };
 

@@ -52,7 +52,7 @@ class Products {
   kit::Status failure(kit::Status status) const;
 
   const Context& context_;
-  std::mutex opening_;                  // locked while the library is opened
+  std::mutex opening_;  // locked while the library is opened
   std::atomic<bool> is_open_{false};
   std::atomic<bool> is_logged_{false};  // set after the first call of is_available()
   std::unique_ptr<LtLibrary> library_;  // constant after is_open_ is set

@@ -38,7 +38,7 @@ class Queue : public simt::Launcher {
   Events& events_;
   Products& products_;
   Handle library_ = nullptr;  // the queue's handle of the library for products, or null before the first product
-  Handle stream_ = nullptr;  // null is the default stream, which a caller may wrap
+  Handle stream_ = nullptr;   // null is the default stream, which a caller may wrap
   bool owns_stream_ = false;
   std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the kernel's number
   std::vector<std::byte> arguments_;  // the block of arguments of the last launch

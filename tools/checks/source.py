@@ -39,12 +39,14 @@ may_include = {
     "samples": ("abi", "core", "backends/kit"),
     "tools": ("abi", "core", "conformance"),
     "tools/bench/peers": ("abi",),
+    "tools/bench/direct": ("abi", "core", "backends/kit"),
 }
 # Each key is a folder, and its value is another folder whose private headers the first folder may
 # include. Mutants are the reference plugin with a defect. A peer of the benchmarks calls its
 # library in the same way as the plugin for that library. The growth test rebuilds core with one
-# more function.
-made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
+# more function. The program in tools/bench/direct calls the library of a GPU plugin.
+made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src",
+           "tools/bench/direct": "backends/cuda"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cache": "backends/cache", "backends/cpu_kernels": "backends/cpu_kernels/include",
           "backends/simt": "backends/simt", "backends/gpu_host": "backends", "conformance": "conformance"}
@@ -63,7 +65,7 @@ operator_folders = {
     "conformance/cases/numeric": (("PRIMITIVE", "COMPOSITE"), """arena axis_cases cases check composite data_pattern deviations execution
         execution_decomposed execution_run far fill_data large logits long mixed narrow problem test_matrix values view window_problems""".split()),
     "backends/onednn/ops": ((), "gemm operators packed_weights vector_loop".split()),
-    "backends/simt/ops": (("PRIMITIVE",), "gemm nest operators tile".split()),
+    "backends/simt/ops": (("PRIMITIVE",), "gemm gemm_library nest operators tile".split()),
     "backends/vulkan/ops": ((), "gemm gemm_algorithm gemm_params gemm_split_k loop_nest operators reduction".split()),
     "backends/vulkan/shaders": ((), []),
 }

@@ -12,7 +12,8 @@ namespace {
 
 constexpr const gpu_host::LtNumbers& kOurs = kCublasLtNumbers;
 
-static_assert(kCublasNotInitialized == CUBLAS_STATUS_NOT_INITIALIZED && kCublasAllocFailed == CUBLAS_STATUS_ALLOC_FAILED);
+static_assert(kCublasNotInitialized == CUBLAS_STATUS_NOT_INITIALIZED &&
+              kCublasAllocFailed == CUBLAS_STATUS_ALLOC_FAILED);
 static_assert(kCublasInvalidValue == CUBLAS_STATUS_INVALID_VALUE && kCublasArchMismatch == CUBLAS_STATUS_ARCH_MISMATCH);
 static_assert(kCublasMappingError == CUBLAS_STATUS_MAPPING_ERROR);
 static_assert(kCublasExecutionFailed == CUBLAS_STATUS_EXECUTION_FAILED);
@@ -55,7 +56,8 @@ template <class Result, class... Parameters>
 auto plain(int32_t (*)(Parameters...)) -> int32_t (*)(PlainType<Parameters>...);
 
 #define BP_LT(name, ...) \
-  static_assert(has_types(&cublasLt##name, decltype(plain<int>(static_cast<int32_t (*)(__VA_ARGS__)>(nullptr))){nullptr}));
+  static_assert(         \
+      has_types(&cublasLt##name, decltype(plain<int>(static_cast<int32_t (*)(__VA_ARGS__)>(nullptr))){nullptr}));
 #include "gpu_host/blas_lt.def"
 #undef BP_LT
 

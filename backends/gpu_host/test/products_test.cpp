@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "gpu_host/test/device_test.hpp"
+#include "ops/operators.hpp"
 
 namespace backplane::gpu_host::test {
 
@@ -179,6 +180,103 @@ TEST_F(ProductTest, PlansAreBounded) {
   }
   EXPECT_LE(products().stored_plans(), 512u);
   expect_passes(queue->mark(false).value());
+}
+
+// The sums of a linear layer with an activation are in the workspace, which has room for 3 of its 17 rows here.
+TEST_F(ProductTest, ALayerWithAnActivationIsDividedByRows) {
+  constexpr int64_t kRows = 17, kColumns = 40, kDepth = 30;
+  constexpr uint64_t kRoom = 512;  // bytes of the workspace for sums: a row has 160 bytes
+  static_assert(kRoom / (kColumns * sizeof(float)) == 3);
+  simt::Operators operators;
+  simt::add_operators(operators);
+  const simt::OperatorEntry* const entry = operators.find(BP_OP_LINEAR, {BP_F32, BP_F32});
+  ASSERT_NE(entry, nullptr);
+  kit::PlanForm form;
+  form.op = rules::find_op(BP_OP_LINEAR);
+  auto program = simt::compile(entry->kernel, form, devices[0]->kernels, kit::Host(nullptr));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+
+  simt::Buffer* const workspace =
+      context().allocate({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, kScratchBytes + kRoom, 256}).value();
+  const auto view_of = [&](int i, std::initializer_list<int64_t> shape) {
+    simt::View out;
+    out.place = place(i);
+    out.dtype = BP_F32;
+    out.rank = static_cast<uint32_t>(shape.size());
+    std::copy(shape.begin(), shape.end(), out.shape);
+    out.strides[out.rank - 1] = 1;
+    if (out.rank == 2) out.strides[0] = out.shape[1];
+    return out;
+  };
+  const simt::View inputs[] = {view_of(1, {kRows, kDepth}), view_of(2, {kColumns, kDepth}), view_of(3, {kColumns})};
+  const simt::View outputs[] = {view_of(0, {kRows, kColumns})};
+  kit::Attributes attributes{};
+  bp_linear_attributes given{};
+  given.activation = BP_ACTIVATION_RELU;
+  std::memcpy(attributes.bytes, &given, sizeof(given));
+  simt::Call call;
+  call.op = form.op;
+  call.inputs = inputs;
+  call.outputs = outputs;
+  call.attribute_bytes = &attributes;
+  call.workspace = {workspace, 0};
+  call.workspace_bytes = kScratchBytes + kRoom;
+  std::fill_n(values(0), kBytes / sizeof(float), NAN);
+  const auto queue = create_queue();
+  const kit::Status status = simt::execute(*queue, program.value(), call);
+  ASSERT_TRUE(status.ok()) << status.message();
+  expect_passes(queue->mark(false).value());
+  EXPECT_EQ(queue->launched(), 12u) << "a product and a kernel for each of 6 parts";
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t column = 0; column < kColumns; ++column) {
+      float sum = values(3)[column];
+      for (int64_t k = 0; k < kDepth; ++k) sum += values(1)[row * kDepth + k] * values(2)[column * kDepth + k];
+      ASSERT_EQ(values(0)[row * kColumns + column], std::max(sum, 0.0f)) << row << " " << column;
+    }
+  }
+  context().free(workspace);
+}
+
+TEST_F(ProductTest, PlansStateTheWorkspaceOfTheLibrary) {
+  simt::Operators operators;
+  simt::add_operators(operators);
+  NativeDevice device(*devices[0], kit::Host(nullptr));
+  bp_tensor_desc c{};
+  c.dtype = BP_F32;
+  c.rank = 2;
+  c.shape[0] = c.shape[1] = 4096;
+  kit::CheckedDesc checked;
+  checked.desc.outputs = &c;
+  const auto prepare = [&](uint32_t op, uint64_t flags) {
+    checked.desc.op = op;
+    checked.desc.flags = flags;
+    kit::PlanNeeds needs;
+    EXPECT_TRUE(device.prepare(operators.find(op, {BP_F32, BP_F32})->kernel, checked, needs).ok());
+    return needs;
+  };
+  EXPECT_EQ(prepare(BP_OP_MATMUL, 0).workspace_bytes, uint64_t{32} << 20);
+  EXPECT_EQ(prepare(BP_OP_LINEAR, 0).workspace_bytes, uint64_t{96} << 20);
+  EXPECT_TRUE(prepare(BP_OP_LINEAR, 0).sized_workspace);
+  EXPECT_FALSE(prepare(BP_OP_MATMUL, BP_OP_FLAG_DETERMINISTIC).sized_workspace);
+  const simt::Program program{.op = operators.find(BP_OP_LINEAR, {BP_F32, BP_F32})->kernel};
+  c.shape[0] = 1;
+  checked.desc.op = BP_OP_LINEAR;
+  EXPECT_EQ(device.workspace(program, checked.desc), (uint64_t{1} << 20) + 16384);
+  checked.desc.flags = 0;
+  EXPECT_EQ(device.is_deterministic(program.op, checked), context().stack().product_library().is_deterministic);
+  checked.desc.flags = BP_OP_FLAG_DETERMINISTIC;
+  EXPECT_TRUE(device.is_deterministic(program.op, checked));
+}
+
+TEST_F(ProductTest, ADeterministicProgramUsesKernels) {
+  simt::Operators operators;
+  simt::add_operators(operators);
+  kit::PlanForm form;
+  form.flags = BP_OP_FLAG_DETERMINISTIC;
+  auto program = simt::compile(operators.find(BP_OP_MATMUL, {BP_F32, BP_F32})->kernel, form, devices[0]->kernels,
+                               kit::Host(nullptr));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE(program.value().deterministic);
 }
 
 TEST_F(ProductTest, StreamsHaveHandlesOfTheirOwn) {

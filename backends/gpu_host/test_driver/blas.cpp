@@ -204,8 +204,7 @@ void compute(const BlasProblem& problem, const std::byte* a, const std::byte* b,
   const LtNumbers& numbers = blas_traits().numbers;
   const BlasDescription& description = problem.description;
   // With a type of computation of its own, TF32 drops the last 13 bits of each operand.
-  const bool truncates =
-      description.compute == numbers.compute_tf32 && numbers.compute_tf32 != numbers.compute_f32;
+  const bool truncates = description.compute == numbers.compute_tf32 && numbers.compute_tf32 != numbers.compute_f32;
   const bool flips_a = description.op_a == numbers.op_t, flips_b = description.op_b == numbers.op_t;
   const std::size_t depth = flips_a ? problem.a.rows : problem.a.columns;
   for (int64_t batch = 0; batch < problem.d.batches; ++batch) {
@@ -237,7 +236,8 @@ Result use_range(const Stream& stream, const void* address, uint64_t bytes) {
 }  // namespace
 
 int32_t lt_Create(void** out) {
-  return run_blas(LT_PREFIX "Create", Needs::kContext, [&](Call& call) { return add_object<BlasHandle>(out, call.context()); });
+  return run_blas(LT_PREFIX "Create", Needs::kContext,
+                  [&](Call& call) { return add_object<BlasHandle>(out, call.context()); });
 }
 
 int32_t lt_MatmulDescCreate(void** out, int32_t compute, int32_t scale) {
@@ -383,7 +383,8 @@ int32_t lt_Matmul(void* handle, void* description_handle, const void* alpha, con
     for (std::size_t i = 0; i < std::size(addresses) && has_alignments; ++i) {
       if (alignment_at(addresses[i]) < problem.alignments[i]) return invalid("a matrix is less aligned than stated");
     }
-    if (description->epilogue == kLtBias && alignment_at(description->bias) < std::min(problem.bias_alignment, uint64_t{16})) {
+    if (description->epilogue == kLtBias &&
+        alignment_at(description->bias) < std::min(problem.bias_alignment, uint64_t{16})) {
       return invalid("the bias is less aligned than for the heuristic");
     }
     if (workspace_bytes < problem.workspace || (problem.workspace != 0 && alignment_at(workspace) < 256)) {
@@ -412,7 +413,8 @@ int32_t lt_Matmul(void* handle, void* description_handle, const void* alpha, con
     result = stream->command([&](Work& work) {
       return work.run([=] {
         if (problem.workspace != 0) std::memset(workspace, 0xFF, problem.workspace);
-        compute(problem, static_cast<const std::byte*>(a), static_cast<const std::byte*>(b), static_cast<std::byte*>(d));
+        compute(problem, static_cast<const std::byte*>(a), static_cast<const std::byte*>(b),
+                static_cast<std::byte*>(d));
       });
     });
     blas->stream = stream->number();

@@ -53,7 +53,8 @@ template <class Result, class... Parameters>
 auto plain(int32_t (*)(Parameters...)) -> int32_t (*)(PlainType<Parameters>...);
 
 #define BP_LT(name, ...) \
-  static_assert(has_types(&hipblasLt##name, decltype(plain<int>(static_cast<int32_t (*)(__VA_ARGS__)>(nullptr))){nullptr}));
+  static_assert(         \
+      has_types(&hipblasLt##name, decltype(plain<int>(static_cast<int32_t (*)(__VA_ARGS__)>(nullptr))){nullptr}));
 #include "gpu_host/blas_lt.def"
 #undef BP_LT
 

@@ -13,7 +13,9 @@ constexpr uint64_t kMaxSumsBytes = uint64_t{64} << 20;
 // Limits of the scratch memory. Libraries need it for split-K.
 constexpr uint64_t kMinScratchBytes = kGemmWorkspaceBytes, kMaxScratchBytes = uint64_t{32} << 20;
 
-constexpr uint64_t aligned_part(uint64_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
+constexpr uint64_t aligned_part(uint64_t bytes) {
+  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+}
 
 // Depends only on the number of elements of c, so that a library chooses the same algorithm in each run.
 uint64_t scratch_bytes(uint64_t outputs) {
@@ -120,7 +122,8 @@ kit::Result<bool> multiply_with_library(Launcher& launcher, const Program& progr
   const uint64_t sums = (call.workspace_bytes - product.scratch_bytes) / kPartAlignment * kPartAlignment;
   product.scratch = behind(call.workspace, sums);
 
-  const bool has_plain_bias = types.bias == types.c && !gemm.is_immediate(kGemmBias) && (p.bias_stride == 1 || p.columns == 1);
+  const bool has_plain_bias =
+      types.bias == types.c && !gemm.is_immediate(kGemmBias) && (p.bias_stride == 1 || p.columns == 1);
   if (p.activation == BP_ACTIVATION_NONE && (types.bias == 0 || has_plain_bias)) {
     if (types.bias != 0) {
       product.bias = gemm.places[kGemmBias];

@@ -237,7 +237,8 @@ cl_int Work::run(std::function<void()> function) {
     const std::unique_ptr<std::function<void()>> kept(*static_cast<std::function<void()>**>(arguments));
     (*kept)();
   };
-  const cl_int code = clEnqueueNativeKernel(handle_, body, &given, sizeof(given), 0, nullptr, nullptr, 0, nullptr, nullptr);
+  const cl_int code =
+      clEnqueueNativeKernel(handle_, body, &given, sizeof(given), 0, nullptr, nullptr, 0, nullptr, nullptr);
   if (code == CL_SUCCESS) clFlush(handle_);
   return code;
 }

@@ -62,6 +62,9 @@
 //       May refuse, stage more operands or request workspace. Does not compile.
 //   uint64_t workspace(const Program&, const bp_op_desc&);
 //       Bytes of workspace, for plans with PlanNeeds::sized_workspace.
+//   bool is_deterministic(const Kernel&, const CheckedDesc&);
+//       Returns whether every execution of the plan gives the same bits. If Native lacks this member
+//       and has BP_CAP_DETERMINISTIC, all plans are deterministic.
 //   Status health() const;
 //       The device's failure, which every later call returns.
 //   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
@@ -375,7 +378,11 @@ class QueueDevice {
     }
     auto plan = std::make_unique<Plan>();
     if (Status status = make_form(checked, needs, *plan, info); !status.ok()) return status;
-    if ((info_.capabilities & BP_CAP_DETERMINISTIC) != 0) info.flags |= BP_PLAN_DETERMINISTIC;
+    bool deterministic = (info_.capabilities & BP_CAP_DETERMINISTIC) != 0;
+    if constexpr (requires { native_->is_deterministic(op->kernel, checked); }) {
+      deterministic = deterministic && native_->is_deterministic(op->kernel, checked);
+    }
+    if (deterministic) info.flags |= BP_PLAN_DETERMINISTIC;
     if (out == nullptr) return {};
     if (Status status = health_of(*native_); !status.ok()) return status;
     const DriverGuard guard;

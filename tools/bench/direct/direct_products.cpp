@@ -18,6 +18,7 @@ namespace gpu_host = backplane::gpu_host;
 
 namespace {
 
+constexpr int kSkipped = 77;  // the exit status if there is no device
 constexpr uint32_t kRounds = 15;
 constexpr uint64_t kScratchBytes = uint64_t{32} << 20;
 
@@ -27,9 +28,9 @@ struct Shape {
   uint32_t calls;  // number of calls per sample
 };
 constexpr Shape kShapes[] = {
-    {BP_F32, 1, 1, 4096, 4096, 200},      {BP_F32, 1, 512, 4096, 4096, 20},   {BP_F32, 1, 4096, 4096, 4096, 4},
-    {BP_BF16, 1, 1, 4096, 4096, 200},     {BP_BF16, 1, 16, 4096, 4096, 200},  {BP_BF16, 1, 512, 4096, 4096, 100},
-    {BP_BF16, 1, 512, 11008, 4096, 50},   {BP_BF16, 1, 4096, 4096, 4096, 20}, {BP_BF16, 1, 8192, 8192, 8192, 4},
+    {BP_F32, 1, 1, 4096, 4096, 200},     {BP_F32, 1, 512, 4096, 4096, 20},   {BP_F32, 1, 4096, 4096, 4096, 4},
+    {BP_BF16, 1, 1, 4096, 4096, 200},    {BP_BF16, 1, 16, 4096, 4096, 200},  {BP_BF16, 1, 512, 4096, 4096, 100},
+    {BP_BF16, 1, 512, 11008, 4096, 50},  {BP_BF16, 1, 4096, 4096, 4096, 20}, {BP_BF16, 1, 8192, 8192, 8192, 4},
     {BP_BF16, 32, 1024, 1024, 128, 100}, {BP_F16, 1, 4096, 4096, 4096, 20}};
 constexpr Shape kSmallShapes[] = {{BP_F32, 1, 33, 65, 129, 4}, {BP_F32, 3, 16, 32, 48, 4}, {BP_F32, 1, 1, 64, 256, 4}};
 
@@ -46,7 +47,9 @@ void check(const backplane::kit::Status& status) {
 class Vendor {
  public:
   Vendor()
-      : opened_(*value_of(backplane::BP_VENDOR::platform().open(0))), scope_(*opened_.context), kind_(stack().product_library()) {
+      : opened_(*value_of(backplane::BP_VENDOR::platform().open(0))),
+        scope_(*opened_.context),
+        kind_(stack().product_library()) {
     check(scope_.status());
     kind_.numbers.reduction_mask = gpu_host::kLtAbsent;
     library_ = value_of(gpu_host::LtLibrary::open(kind_, stack().plugin()));
@@ -173,7 +176,8 @@ bool compare(const bp::Device& device, Vendor& vendor, const Shape& shape) {
 
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 3) {
-    std::fprintf(stderr, "usage: direct_products PLUGIN [small] (the plugin's name, or the path of a library or manifest)\n");
+    std::fprintf(stderr,
+                 "usage: direct_products PLUGIN [small] (the plugin's name, or the path of a library or manifest)\n");
     return 2;
   }
   try {
@@ -182,11 +186,16 @@ int main(int argc, char** argv) {
     const bp::Device device = plugin.open();
     Vendor vendor;
     std::printf("%s (%s), %s\n%-31s %12s %12s %8s %12s\n", device.name().c_str(), device.info().name,
-                vendor.description().c_str(), "BATCHES x ROWS x COLUMNS x K", "PLUGIN us", "DIRECT us", "RATIO", "DIFFERENCE");
+                vendor.description().c_str(), "BATCHES x ROWS x COLUMNS x K", "PLUGIN us", "DIRECT us", "RATIO",
+                "DIFFERENCE");
     bool same = true;
-    const std::span<const Shape> shapes = argc == 3 ? std::span<const Shape>(kSmallShapes) : std::span<const Shape>(kShapes);
+    const std::span<const Shape> shapes =
+        argc == 3 ? std::span<const Shape>(kSmallShapes) : std::span<const Shape>(kShapes);
     for (const Shape& shape : shapes) same = compare(device, vendor, shape) && same;
     return same ? 0 : 1;
+  } catch (const bp::Error& error) {
+    std::fprintf(stderr, "direct_products: %s\n", error.what());
+    return error.status() == BP_UNAVAILABLE ? kSkipped : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "direct_products: %s\n", error.what());
     return 1;
