@@ -78,6 +78,8 @@ class ProductTest : public DeviceTest {
       }
     }
   }
+  // Multiplies a batch of sequences with heads, whose two dimensions need a stride each.
+  void expect_batch_of_heads(int64_t depth) const;
   // Returns the library's call for a product that it can compute.
   LtCall call_of(const simt::MatrixProduct& p) const {
     auto call = lt_call(p);
@@ -180,6 +182,73 @@ TEST_F(ProductTest, PlansAreBounded) {
   }
   EXPECT_LE(products().stored_plans(), 512u);
   expect_passes(queue->mark(false).value());
+}
+
+// The heads of a sequence are between its rows, so the two dimensions of the batch need a stride each.
+void ProductTest::expect_batch_of_heads(int64_t depth) const {
+  constexpr int64_t kSequences = 2, kHeads = 3, kRows = 5, kColumns = 5;
+  simt::Operators operators;
+  simt::add_operators(operators);
+  kit::PlanForm form;
+  form.op = rules::find_op(BP_OP_MATMUL);
+  auto program = simt::compile(operators.find(BP_OP_MATMUL, {BP_F32, BP_F32})->kernel, form, devices[0]->kernels,
+                               kit::Host(nullptr));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const auto view_of = [&](int i, std::array<int64_t, 4> shape, std::array<int64_t, 4> strides) {
+    simt::View out;
+    out.place = place(i);
+    out.dtype = BP_F32;
+    out.rank = 4;
+    std::copy(shape.begin(), shape.end(), out.shape);
+    std::copy(strides.begin(), strides.end(), out.strides);
+    return out;
+  };
+  const int64_t pitch = kHeads * depth;
+  const simt::View inputs[] = {view_of(1, {kSequences, kHeads, kRows, depth}, {kRows * pitch, depth, pitch, 1}),
+                               view_of(2, {kSequences, kHeads, depth, kColumns}, {kColumns * pitch, depth, 1, pitch})};
+  const simt::View outputs[] = {
+      view_of(0, {kSequences, kHeads, kRows, kColumns}, {kHeads * kRows * kColumns, kRows * kColumns, kColumns, 1})};
+  kit::Attributes attributes{};
+  simt::Call call;
+  call.op = form.op;
+  call.inputs = inputs;
+  call.outputs = outputs;
+  call.attribute_bytes = &attributes;
+  simt::Buffer* const workspace =
+      context().allocate({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, kScratchBytes, 256}).value();
+  call.workspace = {workspace, 0};
+  call.workspace_bytes = kScratchBytes;
+  std::fill_n(values(0), kBytes / sizeof(float), NAN);
+  const auto queue = create_queue();
+  const kit::Status status = simt::execute(*queue, program.value(), call);
+  ASSERT_TRUE(status.ok()) << status.message();
+  expect_passes(queue->mark(false).value());
+  EXPECT_EQ(queue->launched(), 2u) << "one product per sequence";
+  for (int64_t s = 0; s < kSequences; ++s) {
+    for (int64_t h = 0; h < kHeads; ++h) {
+      for (int64_t row = 0; row < kRows; ++row) {
+        for (int64_t column = 0; column < kColumns; ++column) {
+          float sum = 0;
+          for (int64_t k = 0; k < depth; ++k) {
+            sum += values(1)[(s * kRows + row) * pitch + h * depth + k] *
+                   values(2)[(s * kColumns + column) * pitch + h * depth + k];
+          }
+          ASSERT_EQ(values(0)[((s * kHeads + h) * kRows + row) * kColumns + column], sum);
+        }
+      }
+    }
+  }
+  context().free(workspace);
+}
+
+TEST_F(ProductTest, ABatchWithSeveralStridesIsDivided) { expect_batch_of_heads(4); }
+
+// The library rejects the second sequence, whose address is a multiple of 4 bytes only.
+TEST_F(ProductTest, KernelsComputeAPartThatTheLibraryRejects) {
+  if (context().stack().product_library().numbers.alignments[0] == kLtAbsent) GTEST_SKIP() << "no stated alignment";
+  ::setenv("TEST_DRIVER_LACKS", "unaligned", 1);
+  expect_batch_of_heads(3);
+  ::unsetenv("TEST_DRIVER_LACKS");
 }
 
 // The sums of a linear layer with an activation are in the workspace, which has room for 3 of its 17 rows here.

@@ -334,6 +334,9 @@ int32_t lt_MatmulAlgoGetHeuristic(void* handle, void* description_handle, void* 
     if (lacks("products") || a->type != b->type || (d->type != a->type && d->type != kLtF32)) {
       return blas_traits().numbers.not_supported;
     }
+    if (lacks("unaligned") && std::ranges::any_of(preference->alignments, [](uint32_t each) { return each < 16; })) {
+      return blas_traits().numbers.not_supported;
+    }
     const std::size_t sums = d->rows * d->columns * sizeof(float);
     BlasProblem problem{*description, *a, *b, *d, {}, alignment_at(description->bias), 0};
     std::copy_n(preference->alignments, 4, problem.alignments);

@@ -232,9 +232,12 @@ cl_int Work::copy(void* to, const void* from, uint64_t bytes) {
 }
 
 cl_int Work::run(std::function<void()> function) {
-  auto* given = new std::function<void()>(std::move(function));
-  const auto body = [](void* arguments) {
-    const std::unique_ptr<std::function<void()>> kept(*static_cast<std::function<void()>**>(arguments));
+  struct Arguments {  // the runtime copies this struct
+    std::function<void()>* function;
+  };
+  Arguments given{new std::function<void()>(std::move(function))};
+  const auto body = [](void* copied) {
+    const std::unique_ptr<std::function<void()>> kept(static_cast<Arguments*>(copied)->function);
     (*kept)();
   };
   const cl_int code =
