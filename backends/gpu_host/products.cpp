@@ -125,7 +125,10 @@ kit::Status Products::open() {
   if (!scope) return context_.check(scope.status());
   const Stack& stack = context_.stack();
   auto opened = LtLibrary::open(stack.product_library(), stack.plugin());
-  if (!opened.ok()) return opened.status();
+  if (!opened.ok()) {
+    stack.forget_failure();
+    return opened.status();
+  }
   library_ = std::move(opened.value());
   simt::DriverCall::stop_at_exit();  // runs before the exit handlers of the library
   is_open_.store(true, std::memory_order_release);
@@ -186,6 +189,7 @@ kit::Result<std::shared_ptr<LtPlan>> Products::find_plan(Handle handle, const Lt
 }
 
 kit::Status Products::failure(kit::Status status) const {
+  context_.stack().forget_failure();
   uint64_t free_bytes = 0, total_bytes = 0;
   kit::Status lost = context_.check(context_.stack().memory_info(free_bytes, total_bytes));
   return lost.code() == BP_DEVICE_LOST ? lost : context_.check(std::move(status));

@@ -81,6 +81,9 @@ class Stack {
   virtual kit::Status enter(Handle context, Caller& caller) const = 0;
   virtual void leave(const Caller& caller) const = 0;
 
+  // Forgets the last failure that the driver stores for the calling thread, after a library has failed.
+  virtual void forget_failure() const {}
+
   virtual kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const = 0;
   // Allocates DEVICE memory in stream order or, if `stream` is null, immediately.
   // free_device() must receive the same stream.

@@ -40,8 +40,9 @@ std::vector<std::string> messages_of(const std::string& device, Messages& messag
   std::vector<std::string> out;
   const std::lock_guard lock(messages.mutex);
   for (const std::string& line : messages.lines) {
-    if (!line.starts_with(prefix)) continue;
-    std::string text = line.substr(prefix.size());
+    std::string text = line;
+    while (text.starts_with(prefix)) text.erase(0, prefix.size());
+    if (text.size() == line.size()) continue;
     if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(std::move(text));
   }
   return out;

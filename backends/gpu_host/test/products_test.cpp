@@ -391,6 +391,7 @@ class ProductRules : public ProductTest {
   }
   void expect_violation(const kit::Status& status, const char* rule) const {
     EXPECT_FALSE(status.ok());
+    context().stack().forget_failure();
     EXPECT_THAT(status.message(), HasSubstr("returned"));
     std::ifstream file(folder_ / "violations");
     EXPECT_THAT((std::string{std::istreambuf_iterator<char>(file), {}}), HasSubstr(rule));

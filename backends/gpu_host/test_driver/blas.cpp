@@ -67,10 +67,14 @@ int32_t invalid(const std::string& rule) {
 template <class Body>
 int32_t run_blas(const char* function, Needs needs, const Body& body) {
   Call call(function, needs);
-  const auto code = static_cast<int32_t>(call.result());
-  if (code == 0) return body(call);
+  auto code = static_cast<int32_t>(call.result());
   // A code that TEST_DRIVER_FAIL requests is a status of the library.
-  return code < static_cast<int32_t>(Result::kNoDevice) ? code : blas_traits().execution_failed;
+  if (code >= static_cast<int32_t>(Result::kNoDevice)) code = blas_traits().execution_failed;
+  if (code == 0) code = body(call);
+  // A call of the driver in the library failed, too.
+  const bool is_failure = code != 0 && code != blas_traits().numbers.not_supported;
+  if (is_failure && traits().stores_failures) Thread::current().last_failure = Result::kInvalidValue;
+  return code;
 }
 
 template <class T, class... Values>

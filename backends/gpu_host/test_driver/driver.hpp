@@ -72,6 +72,7 @@ struct Traits {
   // a stack in which a thread has no context until it pushes one. The test driver calls the function once per thread,
   // and never from two threads at once.
   int (*first_device)();
+  bool stores_failures;  // a thread stores the failure of its last call
 };
 const Traits& traits();
 

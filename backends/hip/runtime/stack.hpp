@@ -21,6 +21,7 @@ class Stack : public gpu_host::Stack {
   const gpu_host::LtKind& product_library() const override;
   kit::Status enter(gpu_host::Handle context, gpu_host::Caller& caller) const override;
   void leave(const gpu_host::Caller& caller) const override;
+  void forget_failure() const override { (void)hip_.hipGetLastError(); }
 
   kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const override;
   kit::Result<std::byte*> allocate_device(uint64_t bytes, gpu_host::Handle stream) const override;

@@ -189,7 +189,8 @@ const Traits& traits() {
                           [](const void* image) { return read_bundle(image).bytes; },
                           lanes(),
                           {kMaxGroupSize, {1024, 1024, 1024}, {0x7FFFFFFF, 65536, 65536}, 0xFFFFFFFF, kSharedBytes},
-                          first_device};
+                          first_device,
+                          true};
   return one;
 }
 

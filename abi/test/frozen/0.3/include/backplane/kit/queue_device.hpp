@@ -109,6 +109,31 @@ struct QueueOperator {
   uint32_t mixed = 0;  // mask of rules::Mixed: the supported combinations of dtypes, and additions
 };
 
+namespace detail {
+
+// Returns INVALID_ARGUMENT if the descriptor is not of the plan's class.
+inline Status check_class(const PlanForm& plan, const bp_op_desc& desc) {
+  const auto fits = [](const bp_tensor_desc* views, uint32_t count, uint32_t planned) {
+    return (planned == 0 || views != nullptr) && count >= planned && count <= BP_MAX_OPERANDS &&
+           (count == planned || rules::trimmed(views, count) <= planned);
+  };
+  if (desc.op != plan.op->id || !fits(desc.inputs, desc.input_count, plan.input_count) ||
+      !fits(desc.outputs, desc.output_count, plan.output_count)) {
+    return invalid_argument(plan.op->name, ": the descriptor is not of the plan's class; make a plan for it");
+  }
+  for (uint32_t i = 0; i < plan.input_count + plan.output_count; ++i) {
+    const bp_tensor_desc& view = i < plan.input_count ? desc.inputs[i] : desc.outputs[i - plan.input_count];
+    const Operand& planned = plan.operands[i];
+    const bool is_same =
+        view.dtype == planned.dtype &&
+        (view.dtype == 0 || (view.rank == planned.rank && kept_class(view, planned.staged) == planned.classes));
+    if (!is_same) return not_planned(plan, i, view);
+  }
+  return {};
+}
+
+}  // namespace detail
+
 // A native device, and the programs that all plans of an operator share.
 template <class Native>
 struct OpenNative {
@@ -346,6 +371,7 @@ class QueueDevice {
   {
     bp_op_desc desc;
     if (Status status = read_input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc); !status.ok()) return status;
+    if (Status status = detail::check_class(plan, desc); !status.ok()) return status;
     return plan.sized_workspace ? native_->workspace(*plan.program, desc) : plan.workspace_bytes;
   }
 
