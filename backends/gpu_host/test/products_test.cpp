@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "gpu_host/test/device_test.hpp"
 #include "ops/operators.hpp"
@@ -357,6 +358,30 @@ TEST_F(ProductTest, StreamsHaveHandlesOfTheirOwn) {
     }
   }
   for (Queue* queue : {first.get(), second.get()}) expect_passes(queue->mark(false).value());
+}
+
+TEST_F(ProductTest, ThreadsMultiplyAtOnce) {
+  const auto multiply = [&](uint64_t rows) {
+    const auto queue = create_queue();
+    for (int i = 0; i < 20; ++i) {
+      simt::MatrixProduct p = product(rows, 8, 8);
+      p.c.place = place(0, rows * 1024);  // the threads share inputs and plans, but not outputs
+      p.scratch_bytes = 0;
+      auto done = queue->multiply(p);
+      EXPECT_TRUE(done.ok() && done.value());
+      p = product(rows, 4, 4);
+      p.c.place = place(0, rows * 1024);
+      p.scratch_bytes = 0;
+      p.bias = place(3, rows);
+      p.bias_dtype = BP_F32;
+      done = queue->multiply(p);
+      EXPECT_TRUE(done.ok() && done.value());
+    }
+    expect_passes(queue->mark(false).value());
+  };
+  std::vector<std::thread> threads;
+  for (const uint64_t rows : {4, 8, 12}) threads.emplace_back(multiply, rows);
+  for (std::thread& each : threads) each.join();
 }
 
 // The library of the test driver reports violations. Each test below violates one rule.
