@@ -73,6 +73,7 @@ class ManualNative {
   static Result<uint32_t> count() { return 1u; }
   static Status info(uint32_t, bp_device_info& info) {
     info.max_buffer_bytes = 1 << 20;
+    info.capabilities = BP_CAP_DETERMINISTIC;
     return {};
   }
   static Result<std::unique_ptr<ManualNative>> open(uint32_t, const Host&) { return std::make_unique<ManualNative>(); }
@@ -110,6 +111,16 @@ class ManualNative {
     programs.push_back(program);
     return program;
   }
+  // The workspace of `max` has a byte per element of the output.
+  static Status prepare(const Kernel& kernel, const CheckedDesc& checked, PlanNeeds& needs) {
+    needs.sized_workspace = kernel == "max";
+    if (needs.sized_workspace) needs.workspace_bytes = static_cast<uint64_t>(checked.desc.outputs[0].shape[0]);
+    return {};
+  }
+  static uint64_t workspace(const Program&, const bp_op_desc& desc) {
+    return static_cast<uint64_t>(desc.outputs[0].shape[0]);
+  }
+  static bool is_deterministic(const Kernel& kernel, const CheckedDesc&) { return kernel != "max"; }
   Status launch(Queue& queue, const Program&, const QueueCall<int>& call) {
     Launch launch;
     std::copy(call.inputs.begin(), call.inputs.end(), launch.views.begin());
@@ -133,6 +144,7 @@ class QueueDriverOfTests : public QueueDriver<ManualNative> {
   explicit QueueDriverOfTests(Host host) : QueueDriver(host, {.name = "queue_test", .version = "1"}) {
     operators().add(BP_OP_ADD, BP_F32, {.kernel = "add"});
     operators().add(BP_OP_MUL, BP_F32, {.kernel = "mul", .dense = false, .workspace_bytes = 64});
+    operators().add(BP_OP_MAX, BP_F32, {.kernel = "max"});
     operators().add(BP_OP_FILL, BP_F32, {.kernel = "fill", .device_scalars = true});
     operators().add(BP_OP_FILL, BP_I32, {.kernel = "fill"});
   }

@@ -248,6 +248,40 @@ TEST_F(QueueTest, OperandsHaveAHandleAndAnOffset) {
   EXPECT_EQ(launch.workspace.memory, 3);
 }
 
+TEST_F(QueueTest, AWorkspaceMayDependOnSizes) {
+  const std::unique_ptr<Device::Plan> max(plan(BP_OP_MAX, {view({4}), view({4})}));
+  ASSERT_NE(max, nullptr) << status.message();
+  EXPECT_NE(info.flags & BP_PLAN_SIZED_WORKSPACE, 0u);
+  EXPECT_EQ(info.workspace_bytes, 4u);
+  inputs = {view({9}), view({9})};
+  desc.inputs = inputs.data();
+  output = view({9});
+  EXPECT_EQ(device->workspace(*max, &desc).value(), 9u);
+
+  const auto refusal = [&] { return device->workspace(*max, &desc).status(); };
+  desc.op = BP_OP_ADD;
+  EXPECT_EQ(refusal().code(), BP_INVALID_ARGUMENT) << "another operator";
+  desc.op = BP_OP_MAX;
+  desc.input_count = 1;
+  EXPECT_EQ(refusal().code(), BP_INVALID_ARGUMENT) << "another number of operands";
+  desc.input_count = 2;
+  inputs[1].dtype = BP_F16;
+  EXPECT_THAT(refusal().message(), HasSubstr("input 1 is f16, but the plan is for f32"));
+  inputs[1].dtype = BP_F32;
+  inputs[1].rank = 2;
+  EXPECT_THAT(refusal().message(), HasSubstr("input 1 has rank 2"));
+  const std::unique_ptr<Device::Plan> mul(plan(BP_OP_MUL, {view({4}), view({4})}));
+  EXPECT_EQ(device->workspace(*mul, &desc).value(), 64u);
+}
+
+TEST_F(QueueTest, APlanMayNotBeDeterministic) {
+  const std::unique_ptr<Device::Plan> sum(add());
+  EXPECT_NE(info.flags & BP_PLAN_DETERMINISTIC, 0u);
+  const std::unique_ptr<Device::Plan> max(plan(BP_OP_MAX, {view({4}), view({4})}));
+  ASSERT_NE(max, nullptr) << status.message();
+  EXPECT_EQ(info.flags & BP_PLAN_DETERMINISTIC, 0u);
+}
+
 TEST_F(QueueTest, DenseKernelsHaveImmediatesStaged) {
   std::vector<bp_tensor_desc> in = {view({4}), view({4})};
   in[1].flags = BP_DESC_IMMEDIATE;
