@@ -8,8 +8,8 @@
 //   with enough workspace. The library overwrites the workspace.
 // - The matrices are within allocations that kernels can access.
 //
-// TEST_DRIVER_LACKS may contain `products`, with which the heuristic supports no product, and `unaligned`, with which it
-// supports only operands that are aligned to 16 bytes.
+// TEST_DRIVER_LACKS may contain `products`, so that the heuristic supports no product, and `unaligned`, so that the
+// heuristic supports only operands that are aligned to 16 bytes.
 #pragma once
 
 #include "gpu_host/blas_lt.hpp"

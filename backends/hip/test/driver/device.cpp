@@ -185,12 +185,10 @@ namespace backplane::gpu_host::test_driver {
 const Traits& traits() {
   using namespace hip::test_driver;
   // A launch has fewer than 2^32 threads in each dimension.
-  static const Traits one{".hsaco",
-                          [](const void* image) { return read_bundle(image).bytes; },
-                          lanes(),
-                          {kMaxGroupSize, {1024, 1024, 1024}, {0x7FFFFFFF, 65536, 65536}, 0xFFFFFFFF, kSharedBytes},
-                          first_device,
-                          true};
+  static const Traits one{
+      ".hsaco",     [](const void* image) { return read_bundle(image).bytes; },
+      lanes(),      {kMaxGroupSize, {1024, 1024, 1024}, {0x7FFFFFFF, 65536, 65536}, 0xFFFFFFFF, kSharedBytes},
+      first_device, true};
   return one;
 }
 
