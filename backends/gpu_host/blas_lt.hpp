@@ -49,6 +49,8 @@ struct LtKind {
   bool is_deterministic;  // equal products have equal bits in each run
   // Returns the library's version as text. `library` is a handle of dlopen.
   std::string (*version)(void* library, void* handle);
+  // Returns whether the library has kernels for this architecture. A file that the user names is opened anyway.
+  bool (*has_kernels)(std::string_view architecture);
   // Returns whether the library computes products of this dtype, within the bounds of the specification, on devices
   // of this architecture.
   bool (*is_accurate)(uint32_t dtype, std::string_view architecture);

@@ -120,11 +120,17 @@ std::size_t Products::Hash::operator()(const LtProduct& product) const {
 }
 
 kit::Status Products::open() {
+  const Stack& stack = context_.stack();
+  const LtKind& kind = stack.product_library();
+  const std::string& architecture = context_.device().architecture;
+  const bool is_named = !setting_of(kind).empty() && setting_of(kind) != "on";
+  if (!is_named && !kind.has_kernels(architecture)) {
+    return {BP_UNAVAILABLE, kit::text(stack.plugin(), ": ", kind.name, " has no kernels for ", architecture)};
+  }
   const kit::DriverGuard guard;
   const Scope scope(context_);
   if (!scope) return context_.check(scope.status());
-  const Stack& stack = context_.stack();
-  auto opened = LtLibrary::open(stack.product_library(), stack.plugin());
+  auto opened = LtLibrary::open(kind, stack.plugin());
   if (!opened.ok()) {
     stack.forget_failure();
     return opened.status();

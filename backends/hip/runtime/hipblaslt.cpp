@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 namespace backplane::hip {
 
 namespace {
@@ -29,6 +31,12 @@ std::string version_of(void* library, void* handle) {
   return kit::text(version / 100000, ".", version / 100 % 1000, ".", version % 100);
 }
 
+// hipBLASLt of ROCm 6.3 and later has kernels for these families.
+bool has_kernels(std::string_view architecture) {
+  constexpr std::string_view kFamilies[] = {"gfx908", "gfx90a", "gfx94", "gfx95", "gfx11", "gfx12"};
+  return std::ranges::any_of(kFamilies, [&](std::string_view each) { return architecture.starts_with(each); });
+}
+
 // The matrix units of gfx90a flush subnormals of 16-bit operands, which the specification prohibits.
 bool is_accurate(uint32_t dtype, std::string_view architecture) {
   return dtype == BP_F32 || !architecture.starts_with("gfx90a");
@@ -46,6 +54,7 @@ const gpu_host::LtKind& hipblaslt() {
                                           .numbers = kHipblasLtNumbers,
                                           .is_deterministic = false,  // no document of hipBLASLt promises it
                                           .version = version_of,
+                                          .has_kernels = has_kernels,
                                           .is_accurate = is_accurate};
   return kKind;
 }

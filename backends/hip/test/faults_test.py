@@ -60,6 +60,7 @@ plugin.expect_message("the library", own, "hipBLASLt 1.2.0", "computes matrix pr
 plugin.expect_product("the library", own, True)
 plugin.expect_message("no library", {SETTING: ""}, "cannot be used", "libhipblaslt.so", "the plugin's kernels compute matrix products", SETTING)
 plugin.expect_product("no library", {SETTING: ""}, True)
+plugin.expect_message("an architecture without kernels", {SETTING: "", "TEST_DRIVER_ARCHITECTURE": "gfx1030"}, "has no kernels for gfx1030")
 plugin.expect_message("the library is off", {SETTING: "off"}, f"because {SETTING} is off")
 plugin.expect_product("a required library that is not there", {SETTING: "on"}, False, "cannot be used", "install")
 plugin.expect_product("a file that is not there", {SETTING: "/nowhere/lib.so"}, False, "/nowhere/lib.so", SETTING)
