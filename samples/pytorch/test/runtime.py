@@ -113,6 +113,35 @@ torch.backplane.set_rng_state(state, device)
 tap.check("a state repeats random numbers", torch.equal(first.cpu(), torch.randn(1001, device=device).cpu()), "")
 torch.manual_seed(3)
 tap.check("plugins draw the same numbers", torch.allclose(first.cpu(), torch.randn(1001, device=other).cpu(), atol=1e-5), "")
+
+
+def drawn(on):
+    """Draws numbers of each kind. Their bits must be the same on each plugin."""
+    torch.manual_seed(5)
+    draws = [torch.rand(333, device=on, dtype=dtype) for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16)]
+    strided = torch.zeros(9, 7, device=on).t()
+    return [*draws, strided.uniform_(-2, 5), torch.rand(50, device=on).bernoulli(), torch.empty(50, device=on, dtype=torch.int64).bernoulli_(0.3),
+            F.dropout(torch.ones(333, device=on, dtype=torch.bfloat16), 0.4), *torch.native_dropout(torch.ones(333, device=on), 0.4, True), torch.rand(3, device=on)]
+
+
+tap.check("plugins draw the same uniform numbers", all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(drawn(device), drawn(other))), "")
+
+
+def counters_of(body):
+    """Returns the number of Philox counters that `body` takes from a generator. The state contains the seed and the counter."""
+    given = torch.Generator(device=device).manual_seed(9)
+    body(given)
+    return int.from_bytes(bytes(given.get_state().tolist()[8:]), sys.byteorder)
+
+
+taken = [counters_of(lambda g: torch.rand(n, device=device, dtype=dtype, generator=g)) for n, dtype in ((4, torch.float32), (5, torch.float32), (5, torch.bfloat16), (5, torch.float64))]
+taken += [counters_of(lambda g: torch.randn(n, device=device, dtype=dtype, generator=g)) for n, dtype in ((4, torch.float32), (5, torch.float32), (9, torch.float64))]
+tap.check("draws advance a generator by the counters that they use", taken == [1, 2, 2, 3, 1, 2, 5], taken)
+pair = torch.Generator(device=device).manual_seed(7)
+parts = torch.cat([torch.rand(n, device=device, generator=pair) for n in (4, 8)])
+pair.manual_seed(7)
+tap.check("successive draws continue the sequence", torch.equal(parts.cpu(), torch.rand(12, device=device, generator=pair).cpu()), "")
+check_error("random integers are not drawn as floats", RuntimeError, lambda: torch.zeros(3, device=device, dtype=torch.int64).uniform_(), "aten::uniform_", "dtype of floats")
 sample = torch.randn(20000, device=device)
 tap.check("randn has mean 0 and deviation 1", abs(sample.mean().item()) < 0.03 and abs(sample.std().item() - 1) < 0.03, "")
 generator = torch.Generator(device=device).manual_seed(3)
