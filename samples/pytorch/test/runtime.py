@@ -105,6 +105,14 @@ tap.check("the current device is used by default", torch.ones(1, device="backpla
 torch.accelerator.set_device_index(device.index)
 torch.accelerator.synchronize()
 
+numbers = [torch.tensor([7, value], dtype=dtype).to(device)[1].item() for value, dtype in (
+    (-3, torch.int64), (True, torch.bool), (200, torch.uint8), (-1.5, torch.bfloat16), (0.25, torch.float16), (-1e300, torch.float64), (2 - 3j, torch.complex64), (9, torch.int16))]
+tap.check("item() reads each dtype", numbers == [-3, True, 200, -1.5, 0.25, -1e300, 2 - 3j, 9], numbers)
+slow = torch.ones(300, 300, device=device)
+for _ in range(5):
+    slow = slow @ slow / 300
+tap.check("item() waits for pending work", slow.sum().item() == 90000, "")
+
 # Random numbers.
 torch.manual_seed(3)
 state = torch.backplane.get_rng_state(device)
@@ -224,7 +232,10 @@ for _ in range(int(os.environ["STEPS"])):
     optimizer.zero_grad()
     sum(each.square().sum() for each in parameters).backward()
     optimizer.step()
-print(parameters[0].tolist())"""
+print(parameters[0].tolist())
+first = parameters[0][0]
+for _ in range(100):
+    first.item()"""
 
 
 def waits_of_training(steps):
@@ -240,6 +251,7 @@ def waits_of_training(steps):
 
 
 few, many = waits_of_training(2), waits_of_training(12)
+tap.check("item() of an idle device calls no plugin", 0 < many[0] < 90, many)
 tap.check("a step of the fused AdamW does not wait", many[0] - few[0] < 10 and (few[1], many[1]) == (4, 24), (few, many))
 
 # Processes.
