@@ -187,6 +187,7 @@ gradients = [
     ("conv_transpose2d whose output is longer than the kernel reaches", lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, dilation=4, output_padding=3),
      [(2, 4, 3, 3), (4, 3, 2, 2), (3,)]),
     ("max_pool2d", lambda x: F.max_pool2d(x, 3, 2, 1), [(2, 3, 7, 6)]),
+    ("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1).sum(1) + F.avg_pool2d(x, (2, 3), 2, (1, 1), count_include_pad=False)[:, 0, :3, :3], [(2, 3, 6, 6)]),
     ("layer_norm", lambda x, w, b: F.layer_norm(x, (4, 5), w, b), [(3, 4, 5), (4, 5), (4, 5)]),
     ("group_norm", lambda x, w, b: F.group_norm(x, 2, w, b), [(3, 4, 5), (4,), (4,)]),
     ("batch_norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), [(4, 3, 5), (3,), (3,)]),
@@ -204,6 +205,10 @@ gradients = [
     ("views", lambda x: torch.cat([x.t()[1:].reshape(-1), x[:, ::2].flatten()]), [(3, 4)]),
     ("reductions", lambda x: x.mean(0) + x.var() + x.amax() + x.prod(0), [(3, 4)]),
     ("cross_entropy", lambda x: F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device), ignore_index=0), [(3, 4)]),
+    ("cross_entropy of each row", lambda x: F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device), reduction="none", label_smoothing=0.2), [(3, 4)]),
+    ("cross_entropy with weights", lambda x, w: F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device), w.detach().abs(), ignore_index=1, label_smoothing=0.1) * 3 + w.sum(), [(3, 4), (4,)]),
+    ("the gradient's gradient of cross_entropy", lambda x: torch.autograd.grad(F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device)).exp(), x, create_graph=True)[0], [(3, 4)]),
+    ("the gradient's gradient of linear", lambda x, w, b: torch.autograd.grad(F.linear(x, w, b).square().sum(), x, create_graph=True)[0], [(2, 3, 4), (5, 4), (5,)]),
     ("nll_loss with weights", lambda x, w: F.nll_loss(x, torch.tensor([1, 0, 3]).to(x.device), weight=w.detach().abs(), reduction="sum") + w.sum(), [(3, 4), (4,)]),
     ("nll_loss of each row, and of one row", lambda x: F.nll_loss(x, torch.tensor([1, 0, 3]).to(x.device), reduction="none") +
      F.nll_loss(x[0], torch.tensor(2).to(x.device)) + F.nll_loss(x[0], torch.tensor(2).to(x.device), reduction="none"), [(3, 4)]),

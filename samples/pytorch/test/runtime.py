@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE DEVICE.
 The devices must differ."""
+import ctypes
 import io
 import json
 import os
@@ -75,6 +76,15 @@ capsule = torch.utils.dlpack.to_dlpack(base)
 alias = torch.utils.dlpack.from_dlpack(capsule)
 alias += 1
 tap.check("DLPack passes a view without a copy", alias.device == device and alias.data_ptr() == base.data_ptr() and base[0].tolist() == [1, 1, 1, 1], base)
+# PyTorch's table of C functions for DLPack, after its version and the pointer to an older table. kDLExtDev is 12.
+get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+table = ctypes.cast(get_pointer(torch.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api"), ctypes.POINTER(ctypes.c_void_p * 7)).contents
+managed, again, stream_of_work = ctypes.c_void_p(), ctypes.py_object(), ctypes.c_void_p()
+exchanged = [ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(table[3])(base, ctypes.addressof(managed)),
+             ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.py_object))(table[4])(managed, ctypes.byref(again)),
+             ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(table[6])(12, device.index, ctypes.addressof(stream_of_work))]
+tap.check("PyTorch's table of C functions for DLPack passes tensors and the current stream", exchanged == [0, 0, 0] and stream_of_work.value and
+          again.value.device == device and again.value.data_ptr() == base.data_ptr(), (exchanged, stream_of_work))
 linear = torch.nn.Linear(7, 3).to(device)
 with torch.autocast("backplane", dtype=torch.bfloat16):
     product = linear(x.to(device))
@@ -136,7 +146,7 @@ tap.check("plugins draw the same uniform numbers", all(torch.equal(a.cpu(), b.cp
 
 
 def counters_of(body):
-    """Returns the number of Philox counters that `body` takes from a generator. The state contains the seed and the counter."""
+    """Returns the number of Philox counters that `body` takes from a generator, whose state is a seed and a counter."""
     given = torch.Generator(device=device).manual_seed(9)
     body(given)
     return int.from_bytes(bytes(given.get_state().tolist()[8:]), sys.byteorder)
@@ -149,6 +159,10 @@ pair = torch.Generator(device=device).manual_seed(7)
 parts = torch.cat([torch.rand(n, device=device, generator=pair) for n in (4, 8)])
 pair.manual_seed(7)
 tap.check("successive draws continue the sequence", torch.equal(parts.cpu(), torch.rand(12, device=device, generator=pair).cpu()), "")
+whole = torch.randint(-3, 5, (20000,), device=device)
+tap.check("randint draws each integer of its range", whole.unique().tolist() == list(range(-3, 5)) and abs(whole.float().mean().item() - 0.5) < 0.1, "")
+waits = torch.empty(20000, device=device).exponential_(2)
+tap.check("exponential_ has mean 1 / rate and no zeros", abs(waits.mean().item() - 0.5) < 0.02 and waits.min().item() > 0, "")
 check_error("random integers are not drawn as floats", RuntimeError, lambda: torch.zeros(3, device=device, dtype=torch.int64).uniform_(), "aten::uniform_", "dtype of floats")
 sample = torch.randn(20000, device=device)
 tap.check("randn has mean 0 and deviation 1", abs(sample.mean().item()) < 0.03 and abs(sample.std().item() - 1) < 0.03, "")

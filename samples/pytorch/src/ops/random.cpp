@@ -3,6 +3,7 @@
 // and drops the same elements for the same seed.
 #include <ATen/Context.h>
 
+#include "../fallback.hpp"
 #include "../generator.hpp"
 #include "../overloads.hpp"
 #include "elementwise.hpp"
@@ -69,6 +70,38 @@ at::Tensor& bernoulli_out(const at::Tensor& self, Generator generator, at::Tenso
   return out;
 }
 
+// Writes integers in [from, to), as the remainder of 32-bit words. PyTorch's devices compute the same.
+at::Tensor& random_from(at::Tensor& self, int64_t from, std::optional<int64_t> to, Generator generator) {
+  constexpr int64_t kWords = int64_t{1} << 32;
+  TORCH_CHECK(!to || from < *to, message_prefix(), "the range from ", from, " to ", to.value_or(0),
+              " is empty; swap the limits");
+  const bool narrow = to && (from < 0 ? *to <= from + kWords : *to - from <= kWords);
+  if (!narrow || dtype_of(self.scalar_type()) == 0)
+    return OnCpu<at::_ops::random__from>::call(self, from, to, generator);
+  const at::Tensor words = at::empty(self.sizes(), self.options().dtype(at::kUInt32));
+  Call call(BP_OP_PHILOX, words);
+  philox(call.out(words), words, generator, words.numel()).run();
+  at::Tensor numbers = as_type(words, at::kLong);
+  write_elementwise(BP_OP_REM, at::kLong, numbers, {numbers, number(*to - from)});
+  if (from != 0) numbers.add_(from);
+  return self.copy_(numbers);
+}
+
+at::Tensor& random_to(at::Tensor& self, int64_t to, Generator generator) {
+  return random_from(self, 0, to, std::move(generator));
+}
+
+// Writes -log(1 - u) / rate. As in PyTorch, the result is not 0.
+at::Tensor& exponential(at::Tensor& self, double rate, Generator generator) {
+  check_floats(self);
+  TORCH_CHECK(rate > 0, message_prefix(), "the rate is ", rate, "; give a positive number");
+  const bool wide = self.scalar_type() == at::kDouble;
+  at::Tensor numbers = at::empty(self.sizes(), self.options().dtype(wide ? at::kDouble : at::kFloat));
+  write_random(BP_OP_UNIFORM, numbers, numbers.numel(), generator);
+  numbers.neg_().add_(1).log_().clamp_max_(wide ? -0x1p-53 : -0x1p-24).mul_(-1 / rate);
+  return self.copy_(numbers);
+}
+
 std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double p, std::optional<bool> training) {
   const auto mask_options = input.options().dtype(at::kBool);
   if (!training.value_or(true) || p == 0) return {input.clone(), at::ones(input.sizes(), mask_options)};
@@ -94,6 +127,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"bernoulli_.float", bernoulli>();
   family.add<"bernoulli_.Tensor", bernoulli_tensor>();
   family.add<"bernoulli.out", bernoulli_out>();
+  family.add<"random_.from", random_from>();
+  family.add<"random_.to", random_to>();
+  family.add<"exponential_", exponential>();
   family.add<"native_dropout", dropout>();
   family.add<"native_dropout_backward", dropout_backward>();
 }
