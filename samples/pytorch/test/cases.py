@@ -73,6 +73,7 @@ cases = [
     ("clamp", lambda m: torch.stack([m.f(5).clamp(-0.5, 0.5), m.f(5).clamp(min=0.1), m.f(5).clamp_max(0.2)])),
     ("clamp by tensors", lambda m: m.f(5).clamp(m.f(5) - 1, m.f(5) + 0.2)),
     ("where", lambda m: torch.where(m.f(3, 1) > 0, m.f(4), 2.0)),
+    ("where of a broadcast mask without elements", lambda m: torch.where(m.f(1, 0, 0) > 0, m.f(5, 0, 0), 0.0)),
     ("masked_fill", lambda m: m.f(3, 4).masked_fill(m.f(3, 4) > 0, float("-inf"))),
     ("lerp, addcmul, addcdiv", lambda m: torch.stack([torch.lerp(m.f(3), m.f(3), 0.3), torch.lerp(m.f(3), m.f(3), m.f(3)),
                                                        torch.addcmul(m.f(3), m.f(3), m.f(3), value=0.5),
