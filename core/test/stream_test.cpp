@@ -101,6 +101,52 @@ TEST_F(StreamTest, FailureIsStickyAndNamesTheCause) {
   EXPECT_EQ(fake->streams(), 1u);
 }
 
+TEST_F(StreamTest, AWaitForAnIdleStreamCallsNoPlugin) {
+  for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
+    open();
+    bph_stream* one = stream(flags);
+    bph_buffer* buffer = create(1024, one);
+    use(buffer, one);
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    const uint64_t waits = fake->calls("stream_wait"), events = fake->calls("event_wait");
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    ASSERT_OK(bph_stream_wait(one, 0, &error));
+    EXPECT_EQ(fake->calls("stream_wait"), waits);
+    EXPECT_EQ(fake->calls("event_wait"), events);
+    fake->hold();
+    use(buffer, one);
+    EXPECT_EQ(bph_stream_wait(one, 0, nullptr), BP_TIMEOUT) << "the stream has work again";
+    fake->release();
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    EXPECT_GT(fake->calls("stream_wait"), waits);
+  }
+}
+
+TEST_F(StreamTest, AWaitForAnExternalStreamCallsThePlugin) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_EXTERNAL);
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  const uint64_t waits = fake->calls("stream_wait");
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  EXPECT_EQ(fake->calls("stream_wait"), waits + 1) << "other code may have enqueued work";
+}
+
+// A failure completes the stream's work, and the stream does not become idle by it.
+TEST_F(StreamTest, EachWaitForAFailedStreamFails) {
+  for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
+    open();
+    bph_stream* one = stream(flags);
+    bph_buffer* buffer = create(1024, one);
+    fake->hold();
+    use(buffer, one);
+    fake->break_stream(plugin_stream(one));
+    for (int i = 0; i < 3; ++i)
+      EXPECT_FAILS(bph_stream_wait(one, 0, &error), BP_EXECUTION_FAILED, "the fake's stream was broken");
+    ASSERT_OK(bph_stream_revive(one, &error));
+    for (int i = 0; i < 2; ++i) ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  }
+}
+
 uint64_t revived(bph_device* device) {
   bph_stats stats = {};
   stats.struct_size = sizeof(stats);

@@ -48,7 +48,7 @@ class Build(cpp_extension.BuildExtension):
 os.chdir(root)
 libraries = flags("--libs")
 bridge = cpp_extension.CppExtension(
-    "backplane_torch._bridge", [], extra_compile_args=["-std=c++20", "-O2", "-g0", *flags("--cflags")],
+    "backplane_torch._bridge", [], extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", *flags("--cflags")],
     extra_link_args=libraries + [f"-Wl,-rpath,{flag[2:]}" for flag in libraries if flag.startswith("-L")])
 
 setuptools.setup(packages=["backplane_torch"], ext_modules=[bridge], cmdclass={"build_ext": Build})

@@ -33,8 +33,9 @@ void run_batch_norm(const Call& call) {
     const double batch_mean = mean_of(spreads[c]);
     const double mean = training ? batch_mean : old_mean, variance = training ? variance_of(spreads[c]) : old_variance;
     const double rstd = 1 / std::sqrt(variance + static_cast<double>(attributes.epsilon));
+    const double count = spreads[c].count, unbiased = attributes.unbiased != 0 ? count / (count - 1) : 1;
     put(output(1), c, training ? (1 - share) * old_mean + share * mean : old_mean);
-    put(output(2), c, training ? (1 - share) * old_variance + share * variance : old_variance);
+    put(output(2), c, training ? (1 - share) * old_variance + share * unbiased * variance : old_variance);
     put(output(3), c, batch_mean);
     put(output(4), c, rstd);
     factors[c] = {static_cast<float>(mean), static_cast<float>(rstd), static_cast<float>(element_or(input(1), c, 1)),
@@ -70,7 +71,7 @@ void add_norm_batch(Kernels& kernels) {
                 {.run = run_batch_norm,
                  .dense = true,
                  .state = std::make_shared<PlaneKernels>(found),
-                 .mixed = rules::kMixedParameters});
+                 .mixed = rules::kMixedParameters | rules::kMixedUnbiased});
   }
 }
 

@@ -287,6 +287,7 @@ void run_operands(const VectorPlan& plan, const Operands<N>& views, bool copies)
   for (std::size_t k = 0; k < N; ++k) bytes[k] = static_cast<int64_t>(dtype_bytes(views[k]->dtype));
   const LoopNest<N> nest(views);
   const int64_t elements = nest.elements();
+  if (elements == 0) return;
   const bool in_place =
       std::any_of(views.begin() + 1, views.end(), [&](const View* in) { return in->data == views[0]->data; });
   const Tiling<N> each{.kernel = plan.kernel,

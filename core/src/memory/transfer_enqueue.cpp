@@ -70,9 +70,10 @@ void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, ui
   bp_error error = fresh_error();
   const bp_status status = stream.api->copy_out(stream.device_handle, stream.handle, dst, src.plugin_buffer,
                                                 src.plugin_offset + src_offset, bytes, &error);
+  stream.count_enqueue(status);
   // wait() throws the reason why the stream failed.
   if (status == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);
-  check_enqueue(stream, "copy_out", status, error);
+  check(*stream.device, "copy_out", status, error);
 }
 
 }  // namespace backplane::core::transfer

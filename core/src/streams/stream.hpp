@@ -84,9 +84,19 @@ class Stream final : public Object {
   }
   // Each function that enqueues work calls count_enqueue with the plugin's status, or without an
   // argument if the plugin has accepted the work.
-  void count_enqueue(bp_status status) noexcept { timeline->count_enqueue(status); }
+  void count_enqueue(bp_status status) noexcept {
+    if (status != BP_OK) [[unlikely]]
+      note_failure(status);
+    timeline->count_enqueue(status);
+  }
   void count_enqueue() noexcept { timeline->count_enqueue(); }
   bool idle() const noexcept { return timeline->idle(); }
+  // Returns whether all work of the stream is known to have completed without a failure, so that a
+  // wait needs no call to the plugin. Any thread may call this function, without the lock.
+  bool known_idle() const noexcept {
+    return idle() && !failed_.load(std::memory_order_relaxed) &&
+           (gate.load(std::memory_order_relaxed) & ~kGateShared) == 0;
+  }
 
   // Returns a workspace of at least `bytes` bytes. The workspace stays valid until a call on the
   // stream needs a larger workspace.
@@ -119,7 +129,11 @@ class Stream final : public Object {
 
   // Returns OK or TIMEOUT. Throws EXECUTION_FAILED and DEVICE_LOST. A SHARED stream is unlocked
   // during the wait, unless this thread already holds the lock.
-  bp_status try_wait(uint64_t timeout_ns);
+  bp_status try_wait(uint64_t timeout_ns) {
+    if (!known_idle()) return wait_for_work(timeout_ns);
+    device->allocator.poll_pending();
+    return BP_OK;
+  }
   // Waits like try_wait, but throws TIMEOUT instead of returning it.
   void wait(uint64_t timeout_ns);
 
@@ -159,12 +173,18 @@ class Stream final : public Object {
   // short.
   void grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment);
   void drop(Span& span) noexcept;
+  // Remembers that the plugin has reported a failure of the stream or of the device.
+  void note_failure(bp_status status) noexcept {
+    if (status == BP_EXECUTION_FAILED || status == BP_DEVICE_LOST) failed_.store(true, std::memory_order_relaxed);
+  }
   bool holds_lock() const noexcept;
+  bp_status wait_for_work(uint64_t timeout_ns);
   bp_status wait_locked(uint64_t timeout_ns);
   bp_status wait_in_slices(uint64_t timeout_ns);
   bp_status wait_shared(uint64_t timeout_ns);
 
   std::unique_ptr<Shared> shared_;
+  std::atomic<bool> failed_{false};  // the plugin has reported a failure; `revive` clears it
   // The error of the enqueue callback that put the stream into the failed state.
   std::unique_ptr<const Error> failure_;
   // Allocated with the stream, so that ending the stream cannot fail.

@@ -46,6 +46,7 @@ void Stream::revive() {
   ending_->semaphores.clear();
   bph_stream_release(std::exchange(fallback_stream, nullptr));
   failure_.reset();
+  failed_.store(false, std::memory_order_relaxed);
   gate.fetch_and(~kGateFailed, std::memory_order_relaxed);
   device->counters.streams_revived.fetch_add(1, std::memory_order_relaxed);
 }

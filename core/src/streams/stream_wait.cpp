@@ -48,6 +48,7 @@ bp_status Stream::wait_locked(uint64_t timeout_ns) {
   const uint64_t point = timeline->point_of_wait();
   const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
+  if (status != BP_OK) note_failure(status);
   // A plugin reports a failure only when the stream's work no longer accesses memory, so the point
   // is complete in that case too.
   timeline->complete(point);
@@ -103,7 +104,7 @@ std::shared_ptr<WaitMarker> Stream::record_wait_marker() noexcept {
 }
 
 bp_status Stream::try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64_t timeout_ns) {
-  if (!marker) return shared_ && !holds_lock() ? wait_in_slices(timeout_ns) : try_wait(timeout_ns);
+  if (!marker) return shared_ && !holds_lock() ? wait_in_slices(timeout_ns) : wait_for_work(timeout_ns);
   const Remaining remaining(timeout_ns);
   bp_error error = fresh_error();
   const bp_status status = api->event_wait(device_handle, marker->event(), timeout_ns, &error);
@@ -130,7 +131,7 @@ bp_status Stream::wait_shared(uint64_t timeout_ns) {
   return try_wait_for(marker, remaining.ns());
 }
 
-bp_status Stream::try_wait(uint64_t timeout_ns) {
+bp_status Stream::wait_for_work(uint64_t timeout_ns) {
   if (shared_ && !holds_lock()) return wait_shared(timeout_ns);
   const StreamLock lock(*this, "bph_stream_wait", StreamLock::Purpose::wait);
   return wait_locked(timeout_ns);

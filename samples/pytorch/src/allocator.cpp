@@ -64,6 +64,7 @@ struct Allocation {
   std::unique_ptr<bph_buffer, backplane::detail::Release<bph_buffer_release>> buffer;
   int64_t bytes;
   Counters& counters;
+  bool readable;  // the host may read the memory at its address
 };
 
 void release(void* context) {
@@ -156,7 +157,8 @@ c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes) {
   auto info = backplane::detail::sized<bph_buffer_info>();
   call(bph_buffer_get_info, buffer, &info);
   Counters& counters = counters_of(index);
-  auto* const allocation = new Allocation{std::move(owner), static_cast<int64_t>(bytes), counters};
+  const bool readable = (info.flags & BPH_BUFFER_ADDRESS_NATIVE) != 0 && has_host_memory(index);
+  auto* const allocation = new Allocation{std::move(owner), static_cast<int64_t>(bytes), counters, readable};
   counters.number.increase(1);
   counters.bytes.increase(allocation->bytes);
   return {reinterpret_cast<void*>(info.address), allocation, &release, device};
@@ -193,6 +195,12 @@ Memory memory_of(const at::TensorBase& tensor) {
   Memory memory = memory_of(tensor.storage().data_ptr());
   memory.offset += static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
   return memory;
+}
+
+const void* host_address(const at::TensorBase& tensor) {
+  const c10::DataPtr& data = tensor.storage().data_ptr();
+  if (data.get_deleter() != &release || !static_cast<const Allocation*>(data.get_context())->readable) return nullptr;
+  return static_cast<const char*>(data.get()) + tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
 }
 
 }  // namespace backplane_torch

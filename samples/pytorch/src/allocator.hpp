@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of tensors. The context of a tensor's DataPtr contains a bph_buffer, and the address is the
-// buffer's address, which the host must not read.
+// buffer's address, which the host must not read unless `host_address` returns it.
 #pragma once
 
 #include <ATen/core/TensorBase.h>
@@ -26,5 +26,8 @@ struct Memory {
 Memory memory_of(const c10::DataPtr& data);
 // The same for the tensor's first element.
 Memory memory_of(const at::TensorBase& tensor);
+// Returns the address of the tensor's first element if the host may read it after a wait for the
+// tensor's work. Otherwise returns null.
+const void* host_address(const at::TensorBase& tensor);
 
 }  // namespace backplane_torch

@@ -59,6 +59,15 @@ bph_tensor& cleared(bph_tensor& view) {
   return view;
 }
 
+void make_matrix(bph_tensor& view, const at::Tensor& tensor, int64_t rows, int64_t cols) {
+  TORCH_INTERNAL_ASSERT(tensor.is_contiguous() && tensor.numel() == rows * cols);
+  view.rank = 2;
+  view.shape[0] = rows;
+  view.shape[1] = cols;
+  view.strides[0] = cols;
+  view.strides[1] = 1;
+}
+
 }  // namespace
 
 bph_tensor& Call::next_input() {
@@ -117,6 +126,26 @@ Call& Call::in(const at::Scalar& number, at::ScalarType type, at::IntArrayRef sh
                                             : bph_scalar_from_i64(view.dtype, number.toLong());
   view.rank = static_cast<uint8_t>(shape.size());
   std::copy(shape.begin(), shape.end(), view.shape);
+  return *this;
+}
+
+Call& Call::in_matrix(const at::Tensor& tensor, int64_t rows, int64_t cols) {
+  in(tensor);
+  make_matrix(inputs_[call_.input_count - 1], tensor, rows, cols);
+  return *this;
+}
+
+Call& Call::in_transposed(const at::Tensor& tensor, int64_t rows, int64_t cols) {
+  in_matrix(tensor, rows, cols);
+  bph_tensor& view = inputs_[call_.input_count - 1];
+  std::swap(view.shape[0], view.shape[1]);
+  std::swap(view.strides[0], view.strides[1]);
+  return *this;
+}
+
+Call& Call::out_matrix(const at::Tensor& tensor, int64_t rows, int64_t cols) {
+  out(tensor);
+  make_matrix(outputs_[call_.output_count - 1], tensor, rows, cols);
   return *this;
 }
 

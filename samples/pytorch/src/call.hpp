@@ -30,6 +30,11 @@ class Call {
   Call& in(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef shape);
   // Adds a view of `shape` whose elements all have the value `number`.
   Call& in(const at::Scalar& number, at::ScalarType type, at::IntArrayRef shape);
+  // Adds a view of a contiguous tensor as a matrix.
+  Call& in_matrix(const at::Tensor& tensor, int64_t rows, int64_t cols);
+  // The same for the transpose of this matrix.
+  Call& in_transposed(const at::Tensor& tensor, int64_t rows, int64_t cols);
+  Call& out_matrix(const at::Tensor& tensor, int64_t rows, int64_t cols);
   // Reverses the order of the elements in the dimensions of `mask`, without a copy.
   Call& in_flipped(const at::Tensor& tensor, uint32_t mask);
   // Adds the tensor, or an absent operand if the tensor is undefined.

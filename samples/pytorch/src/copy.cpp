@@ -100,6 +100,10 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 
 // Reads the only element. Waits for the stream.
 at::Scalar local_scalar(const at::Tensor& self) {
+  if (const void* const address = host_address(self)) {
+    call(bph_stream_wait, stream_for(self), BP_WAIT_FOREVER);
+    return scalar_of(address, self.scalar_type());
+  }
   alignas(c10::complex<double>) std::array<std::byte, sizeof(c10::complex<double>)> value;
   const Memory memory = memory_of(self);
   call(bph_copy_out, stream_for(self), static_cast<void*>(value.data()), memory.buffer, memory.offset,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devices.hpp"
 
+#include <ATen/dlpack.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct DeviceEntry {
   std::mutex mutex;  // protects `device` and `streams`; handles are readable without the mutex
   backplane::Device device;
   std::atomic<bph_device*> handle{nullptr};
+  std::atomic<bool> host_memory{false};
   std::array<backplane::Stream, kStreams> streams;
   std::array<std::atomic<bph_stream*>, kStreams> stream_handles{};
   std::array<std::atomic<uint32_t>, 2> next_pooled{};  // per priority
@@ -162,10 +164,15 @@ bph_device* device_handle(c10::DeviceIndex index) {
   DeviceEntry& device = converting([&]() -> DeviceEntry& { return entry(index); });
   if (bph_device* known = device.handle.load(std::memory_order_acquire)) return known;
   const std::lock_guard lock(device.mutex);
-  if (device.device.get() == nullptr) device.device = converting([&] { return device.plugin.open(device.index); });
+  if (device.device.get() == nullptr) {
+    device.device = converting([&] { return device.plugin.open(device.index); });
+    device.host_memory.store(converting([&] { return device.device.info(); }).dlpack_type[BP_MEMORY_DEVICE] == kDLCPU);
+  }
   device.handle.store(device.device.get(), std::memory_order_release);
   return device.device.get();
 }
+
+bool has_host_memory(c10::DeviceIndex index) { return entry(index).host_memory.load(std::memory_order_relaxed); }
 
 std::string device_name(c10::DeviceIndex index) {
   return index >= 0 && index < device_count() ? entry(index).name : "?";

@@ -23,6 +23,9 @@ std::vector<std::string> unusable_plugins();
 // Opens the device at the first call. Raises for an index that does not exist; the message lists
 // the devices.
 bph_device* device_handle(c10::DeviceIndex index);
+// Returns whether the open device's memory is memory of the host (kDLCPU), which the host may read after
+// a wait for the stream.
+bool has_host_memory(c10::DeviceIndex index);
 // Returns the name "plugin:index" for messages; "?" for an index that does not exist.
 std::string device_name(c10::DeviceIndex index);
 

@@ -11,6 +11,16 @@ def in_place(m, body):
     return x
 
 
+def running_statistics(m, body):
+    mean, variance = m.f(3), m.f(3).abs() + 1
+    return [body(mean, variance), mean, variance]
+
+
+def f64_digits(result):
+    """Returns the digits of an f64 result that an f32 does not contain, for the comparison's tolerance of f32."""
+    return (result - result.float().double()) * 2**24
+
+
 def unary(name):
     return name, lambda m: getattr(torch, name)(m.f(3, 4))
 
@@ -63,6 +73,7 @@ cases = [
     ("clamp", lambda m: torch.stack([m.f(5).clamp(-0.5, 0.5), m.f(5).clamp(min=0.1), m.f(5).clamp_max(0.2)])),
     ("clamp by tensors", lambda m: m.f(5).clamp(m.f(5) - 1, m.f(5) + 0.2)),
     ("where", lambda m: torch.where(m.f(3, 1) > 0, m.f(4), 2.0)),
+    ("where of a broadcast mask without elements", lambda m: torch.where(m.f(1, 0, 0) > 0, m.f(5, 0, 0), 0.0)),
     ("masked_fill", lambda m: m.f(3, 4).masked_fill(m.f(3, 4) > 0, float("-inf"))),
     ("lerp, addcmul, addcdiv", lambda m: torch.stack([torch.lerp(m.f(3), m.f(3), 0.3), torch.lerp(m.f(3), m.f(3), m.f(3)),
                                                        torch.addcmul(m.f(3), m.f(3), m.f(3), value=0.5),
@@ -102,7 +113,14 @@ cases = [
     ("matrix products", lambda m: [m.f(3, 4) @ m.f(4, 5), m.f(2, 3, 4) @ m.f(2, 4, 5), m.f(3, 4) @ m.f(4), m.f(4) @ m.f(4), m.f(2, 3, 4) @ m.f(4, 5)]),
     ("addmm and baddbmm", lambda m: [torch.addmm(m.f(3, 5), m.f(3, 4), m.f(4, 5), beta=0.5, alpha=2), torch.addmm(m.f(5), m.f(3, 4), m.f(4, 5)),
                                      torch.baddbmm(m.f(2, 3, 5), m.f(2, 3, 4), m.f(2, 4, 5)), torch.addmm(m.f(5), m.f(3, 4), m.f(4, 5), beta=0)]),
-    ("linear", lambda m: [F.linear(m.f(3, 4), m.f(5, 4), m.f(5)), F.linear(m.f(2, 3, 4), m.f(5, 4), m.f(5)), F.linear(m.f(3, 4), m.f(5, 4))]),
+    ("a product that is added in place", lambda m: [in_place(m, lambda x: x.addmm_(m.f(3, 2), m.f(2, 4), alpha=0.5)), in_place(m, lambda x: x.addbmm_(m.f(2, 3, 5), m.f(2, 5, 4)))]),
+    ("addbmm and addmv", lambda m: [torch.addbmm(m.f(3, 5), m.f(2, 3, 4), m.f(2, 4, 5), beta=0.5, alpha=-2), torch.addbmm(m.f(5), m.f(2, 3, 4), m.f(2, 4, 5)),
+                                    torch.addmv(m.f(3), m.f(3, 4), m.f(4), beta=0.5, alpha=2), torch.addmv(m.f(1), m.f(3, 4), m.f(4))]),
+    ("factors of 0 and NaN", lambda m: [torch.baddbmm(m.f(2, 3, 5) / 0, m.f(2, 3, 4), m.f(2, 4, 5), beta=0, alpha=3), torch.addmm(m.f(3, 5) * float("nan"), m.f(3, 0), m.f(0, 5), beta=0),
+                                        torch.addmm(m.f(3, 5), m.f(3, 4), m.f(4, 5), alpha=float("nan")), torch.addmm(m.f(3, 5), m.f(3, 4), m.f(4, 5), alpha=0)]),
+    ("factors of f64 that f32 does not represent", lambda m: f64_digits(torch.addmm(m.f(3, 5).double(), m.f(3, 4).double(), m.f(4, 5).double(), beta=1 / 3, alpha=0.1))),
+    ("linear", lambda m: [F.linear(m.f(3, 4), m.f(5, 4), m.f(5)), F.linear(m.f(2, 3, 4), m.f(5, 4), m.f(5)), F.linear(m.f(3, 4), m.f(5, 4)), F.linear(m.f(4), m.f(5, 4), m.f(5)),
+                          F.linear(m.f(2, 4), m.f(4)), F.linear(m.f(4, 3).t(), m.f(4, 5).t(), m.f(5)), F.linear(m.f(2, 0), m.f(3, 0), m.f(3)), F.linear(m.f(0, 2), m.f(3, 2))]),
     ("einsum", lambda m: torch.einsum("bij,bkj->ik", m.f(2, 3, 4), m.f(2, 5, 4))),
     ("softmax", lambda m: [m.f(3, 4).softmax(1), m.f(3, 4).log_softmax(0)]),
     ("gather", lambda m: m.f(3, 4).gather(1, m.i(2, 3, high=4))),
@@ -125,6 +143,7 @@ cases = [
     ("transposed convolution", lambda m: F.conv_transpose2d(m.f(2, 4, 5, 5), m.f(4, 3, 3, 3), m.f(3), stride=2, padding=1, output_padding=1)),
     ("pools", lambda m: [*F.max_pool2d(m.f(2, 3, 7, 6), 3, 2, 1, return_indices=True), F.max_pool2d(m.f(3, 7, 7), 2, ceil_mode=True),
                          F.avg_pool2d(m.f(2, 3, 6, 6), 3, 2, 1), F.avg_pool2d(m.f(2, 3, 6, 6), 3, 2, 1, count_include_pad=False)]),
+    ("running statistics of batch_norm", lambda m: running_statistics(m, lambda mean, variance: F.batch_norm(m.f(4, 3, 5), mean, variance, m.f(3), m.f(3), True, 0.3))),
     ("norm layers", lambda m: [F.layer_norm(m.f(3, 4, 5), (4, 5), m.f(4, 5), m.f(4, 5)), F.layer_norm(m.f(3, 4), (4,)),
                                F.batch_norm(m.f(4, 3, 5), m.f(3), m.f(3).abs() + 1, m.f(3), m.f(3)), F.group_norm(m.f(2, 6, 3), 3, m.f(6), m.f(6))]),
     ("attention", lambda m: [F.scaled_dot_product_attention(m.f(2, 3, 4, 8), m.f(2, 3, 5, 8), m.f(2, 3, 5, 8)),
@@ -157,6 +176,9 @@ gradients = [
     ("softmax", lambda x: x.softmax(-1), [(3, 4)]),
     ("log_softmax", lambda x: x.log_softmax(0), [(3, 4)]),
     ("linear", lambda x, w, b: F.linear(x, w, b), [(3, 4), (5, 4), (5,)]),
+    ("linear of a batch, and of a view", lambda x, w, b: F.linear(x, w, b) + F.linear(x.transpose(0, 1).contiguous().transpose(0, 1), w), [(2, 3, 4), (5, 4), (5,)]),
+    ("linear with one feature, and of a vector", lambda x, w, v, b: F.linear(x, v, b).sum() + F.linear(x[0, 0], w), [(2, 3, 4), (5, 4), (4,), ()]),
+    ("addmm and addbmm", lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2) + torch.addbmm(c, a.unsqueeze(0), b.unsqueeze(0), beta=3), [(3, 5), (3, 4), (4, 5)]),
     ("matmul", lambda a, b: a @ b, [(2, 3, 4), (2, 4, 5)]),
     ("broadcast product", lambda a, b: a * b / (b.abs() + 1), [(3, 1), (4,)]),
     ("powers", lambda x: x ** 2 + x.abs() ** 1.5, [(3, 4)]),
@@ -166,6 +188,7 @@ gradients = [
     ("conv_transpose2d whose output is longer than the kernel reaches", lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, dilation=4, output_padding=3),
      [(2, 4, 3, 3), (4, 3, 2, 2), (3,)]),
     ("max_pool2d", lambda x: F.max_pool2d(x, 3, 2, 1), [(2, 3, 7, 6)]),
+    ("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1).sum(1) + F.avg_pool2d(x, (2, 3), 2, (1, 1), count_include_pad=False)[:, 0, :3, :3], [(2, 3, 6, 6)]),
     ("layer_norm", lambda x, w, b: F.layer_norm(x, (4, 5), w, b), [(3, 4, 5), (4, 5), (4, 5)]),
     ("group_norm", lambda x, w, b: F.group_norm(x, 2, w, b), [(3, 4, 5), (4,), (4,)]),
     ("batch_norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), [(4, 3, 5), (3,), (3,)]),
@@ -183,6 +206,10 @@ gradients = [
     ("views", lambda x: torch.cat([x.t()[1:].reshape(-1), x[:, ::2].flatten()]), [(3, 4)]),
     ("reductions", lambda x: x.mean(0) + x.var() + x.amax() + x.prod(0), [(3, 4)]),
     ("cross_entropy", lambda x: F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device), ignore_index=0), [(3, 4)]),
+    ("cross_entropy of each row", lambda x: F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device), reduction="none", label_smoothing=0.2), [(3, 4)]),
+    ("cross_entropy with weights", lambda x, w: F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device), w.detach().abs(), ignore_index=1, label_smoothing=0.1) * 3 + w.sum(), [(3, 4), (4,)]),
+    ("the gradient's gradient of cross_entropy", lambda x: torch.autograd.grad(F.cross_entropy(x, torch.tensor([1, 0, 3]).to(x.device)).exp(), x, create_graph=True)[0], [(3, 4)]),
+    ("the gradient's gradient of linear", lambda x, w, b: torch.autograd.grad(F.linear(x, w, b).square().sum(), x, create_graph=True)[0], [(2, 3, 4), (5, 4), (5,)]),
     ("nll_loss with weights", lambda x, w: F.nll_loss(x, torch.tensor([1, 0, 3]).to(x.device), weight=w.detach().abs(), reduction="sum") + w.sum(), [(3, 4), (4,)]),
     ("nll_loss of each row, and of one row", lambda x: F.nll_loss(x, torch.tensor([1, 0, 3]).to(x.device), reduction="none") +
      F.nll_loss(x[0], torch.tensor(2).to(x.device)) + F.nll_loss(x[0], torch.tensor(2).to(x.device), reduction="none"), [(3, 4)]),

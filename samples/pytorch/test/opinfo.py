@@ -136,14 +136,10 @@ def is_random(op, call, sample, device, expected):
     return bool(difference(expected[:len(again)], again, False))
 
 
-def run_sample(op, call, sample, device, with_gradients):
-    """Returns an outcome and its reason; None if PyTorch's CPU does not support the sample."""
+def run_sample(op, call, sample, device, on, with_gradients, expected):
+    """Runs a sample, whose tensors are on `device`, on the device `on`. Returns an outcome and its reason."""
     try:
-        expected = results(call, sample, device, cpu, with_gradients)
-    except Exception:
-        return None, ""
-    try:
-        found = results(call, sample, device, device, with_gradients)
+        found = results(call, sample, device, on, with_gradients)
         if op.name in wide_statistics:
             found = [b.to(a.dtype) if isinstance(b, torch.Tensor) and b.dtype == torch.float32 else b for a, b in zip(expected, found)]
     except NotImplementedError as error:
@@ -174,40 +170,56 @@ def calls_of(op, sample):
     return forms
 
 
-def run(device_name, arguments):
-    """Returns the counts of outcomes, and reports each operator."""
-    device = backplane_torch.device(device_name)
-    counts, missing = collections.Counter(), collections.Counter()
+def expected_results(call, sample, device, with_gradients):
+    """Returns the results of PyTorch's CPU, or None if the CPU does not support the sample."""
+    try:
+        return results(call, sample, device, cpu, with_gradients)
+    except Exception:
+        return None
+
+
+def samples_of(op, dtype, device, with_gradients, limit):
+    """Makes samples on a device. Samples may use any operator."""
+    torch.manual_seed(11)
+    backplane_torch.forbid_fallbacks(False)
+    chosen = list(itertools.islice(op.sample_inputs(device, dtype, requires_grad=with_gradients), limit or None))
+    backplane_torch.forbid_fallbacks()
+    return chosen
+
+
+def run(arguments):
+    """Returns the counts of outcomes per device, and reports each operator. All devices run the same samples, which are
+    made on the first device."""
+    devices = {name: backplane_torch.device(name) for name in arguments.devices}
+    first = devices[arguments.devices[0]]
+    counts = {name: collections.Counter() for name in devices}
+    missing = collections.Counter()
     for op in op_db:
-        faults = []
-        tested = 0
+        faults, tested = {name: [] for name in devices}, collections.Counter()
         for dtype in (getattr(torch, name) for name in arguments.dtypes.split(",")):
             if dtype not in op.supported_dtypes("cpu"):
                 continue
             gradients = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and dtype.is_floating_point
-            torch.manual_seed(11)
-            backplane_torch.forbid_fallbacks(False)  # samples may use any operator
-            samples = op.sample_inputs(device, dtype, requires_grad=gradients)
-            chosen = list(itertools.islice(samples, arguments.samples or None))
-            backplane_torch.forbid_fallbacks()
-            for number, sample in enumerate(chosen):
+            for number, sample in enumerate(samples_of(op, dtype, first, gradients, arguments.samples)):
                 for form, call in calls_of(op, sample):
-                    outcome, reason = run_sample(op, call, sample, device, gradients)
-                    if outcome is None:
-                        continue
-                    counts[outcome] += 1
-                    tested += outcome == "passed"
-                    if outcome == "no kernel":
-                        missing[reason] += 1
-                    elif outcome != "passed":
-                        faults.append(f"{dtype} sample {number}{form}: {outcome}: {reason[:300]}")
-        if faults or tested:
-            counts["operators"] += 1
-            wrong = [fault for fault in faults if ": wrong: " in fault]
-            tap.check(f"{device_name}: {op.name}{'.' + op.variant_test_name if op.variant_test_name else ''}: {tested} samples", not wrong, "\n".join(wrong[:4]))
-        if arguments.verbose:
-            for fault in faults:
-                print(f"# {op.name}: {fault}")
+                    expected = expected_results(call, sample, first, gradients)
+                    for name, device in devices.items() if expected is not None else ():
+                        outcome, reason = run_sample(op, call, sample, first, device, gradients, expected)
+                        counts[name][outcome] += 1
+                        tested[name] += outcome == "passed"
+                        if outcome == "no kernel":
+                            missing[reason] += 1
+                        elif outcome != "passed":
+                            faults[name].append(f"{dtype} sample {number}{form}: {outcome}: {reason[:300]}")
+        for name in devices:
+            if faults[name] or tested[name]:
+                counts[name]["operators"] += 1
+                wrong = [fault for fault in faults[name] if ": wrong: " in fault]
+                variant = "." + op.variant_test_name if op.variant_test_name else ""
+                tap.check(f"{name}: {op.name}{variant}: {tested[name]} samples", not wrong, "\n".join(wrong[:4]))
+            if arguments.verbose:
+                for fault in faults[name]:
+                    print(f"# {name}: {op.name}: {fault}")
     if arguments.verbose:
         print(f"# overloads without a kernel: {missing.most_common()}")
     return counts
@@ -222,13 +234,12 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="print each sample that did not pass")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
-    rows = []
-    for name in arguments.devices:
-        start = time.process_time()
-        counts = run(name, arguments)
+    rows, start = [], time.process_time()
+    for name, counts in run(arguments).items():
         tested = counts["passed"] + counts["wrong"] + counts["refused"]
         rows.append(f"| {name.split(':')[0]} | {counts['operators']} | {counts['passed']} / {tested} | {counts['wrong']} | {counts['refused']} | {counts['no kernel']} |")
-        print(f"# {rows[-1]} {time.process_time() - start:.0f} s of CPU time")
+        print(f"# {rows[-1]}")
+    print(f"# {time.process_time() - start:.0f} s of CPU time")
     if arguments.write:
         header = "| plugin | operators | samples passed / run | wrong | refused with a message | left out: an overload without a kernel |\n|---|---|---|---|---|---|\n"
         with open(arguments.write, encoding="utf-8") as file:

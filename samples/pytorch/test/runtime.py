@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE DEVICE.
 The devices must differ."""
+import ctypes
 import io
 import json
 import os
@@ -75,6 +76,15 @@ capsule = torch.utils.dlpack.to_dlpack(base)
 alias = torch.utils.dlpack.from_dlpack(capsule)
 alias += 1
 tap.check("DLPack passes a view without a copy", alias.device == device and alias.data_ptr() == base.data_ptr() and base[0].tolist() == [1, 1, 1, 1], base)
+# PyTorch's table of C functions for DLPack, after its version and the pointer to an older table. kDLExtDev is 12.
+get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+table = ctypes.cast(get_pointer(torch.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api"), ctypes.POINTER(ctypes.c_void_p * 7)).contents
+managed, again, stream_of_work = ctypes.c_void_p(), ctypes.py_object(), ctypes.c_void_p()
+exchanged = [ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(table[3])(base, ctypes.addressof(managed)),
+             ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.py_object))(table[4])(managed, ctypes.byref(again)),
+             ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(table[6])(12, device.index, ctypes.addressof(stream_of_work))]
+tap.check("PyTorch's table of C functions for DLPack passes tensors and the current stream", exchanged == [0, 0, 0] and stream_of_work.value and
+          again.value.device == device and again.value.data_ptr() == base.data_ptr(), (exchanged, stream_of_work))
 linear = torch.nn.Linear(7, 3).to(device)
 with torch.autocast("backplane", dtype=torch.bfloat16):
     product = linear(x.to(device))
@@ -105,6 +115,14 @@ tap.check("the current device is used by default", torch.ones(1, device="backpla
 torch.accelerator.set_device_index(device.index)
 torch.accelerator.synchronize()
 
+numbers = [torch.tensor([7, value], dtype=dtype).to(device)[1].item() for value, dtype in (
+    (-3, torch.int64), (True, torch.bool), (200, torch.uint8), (-1.5, torch.bfloat16), (0.25, torch.float16), (-1e300, torch.float64), (2 - 3j, torch.complex64), (9, torch.int16))]
+tap.check("item() reads each dtype", numbers == [-3, True, 200, -1.5, 0.25, -1e300, 2 - 3j, 9], numbers)
+slow = torch.ones(300, 300, device=device)
+for _ in range(5):
+    slow = slow @ slow / 300
+tap.check("item() waits for pending work", slow.sum().item() == 90000, "")
+
 # Random numbers.
 torch.manual_seed(3)
 state = torch.backplane.get_rng_state(device)
@@ -113,6 +131,39 @@ torch.backplane.set_rng_state(state, device)
 tap.check("a state repeats random numbers", torch.equal(first.cpu(), torch.randn(1001, device=device).cpu()), "")
 torch.manual_seed(3)
 tap.check("plugins draw the same numbers", torch.allclose(first.cpu(), torch.randn(1001, device=other).cpu(), atol=1e-5), "")
+
+
+def drawn(on):
+    """Draws numbers of each kind. Their bits must be the same on each plugin."""
+    torch.manual_seed(5)
+    draws = [torch.rand(333, device=on, dtype=dtype) for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16)]
+    strided = torch.zeros(9, 7, device=on).t()
+    return [*draws, strided.uniform_(-2, 5), torch.rand(50, device=on).bernoulli(), torch.empty(50, device=on, dtype=torch.int64).bernoulli_(0.3),
+            F.dropout(torch.ones(333, device=on, dtype=torch.bfloat16), 0.4), *torch.native_dropout(torch.ones(333, device=on), 0.4, True), torch.rand(3, device=on)]
+
+
+tap.check("plugins draw the same uniform numbers", all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(drawn(device), drawn(other))), "")
+
+
+def counters_of(body):
+    """Returns the number of Philox counters that `body` takes from a generator, whose state is a seed and a counter."""
+    given = torch.Generator(device=device).manual_seed(9)
+    body(given)
+    return int.from_bytes(bytes(given.get_state().tolist()[8:]), sys.byteorder)
+
+
+taken = [counters_of(lambda g: torch.rand(n, device=device, dtype=dtype, generator=g)) for n, dtype in ((4, torch.float32), (5, torch.float32), (5, torch.bfloat16), (5, torch.float64))]
+taken += [counters_of(lambda g: torch.randn(n, device=device, dtype=dtype, generator=g)) for n, dtype in ((4, torch.float32), (5, torch.float32), (9, torch.float64))]
+tap.check("draws advance a generator by the counters that they use", taken == [1, 2, 2, 3, 1, 2, 5], taken)
+pair = torch.Generator(device=device).manual_seed(7)
+parts = torch.cat([torch.rand(n, device=device, generator=pair) for n in (4, 8)])
+pair.manual_seed(7)
+tap.check("successive draws continue the sequence", torch.equal(parts.cpu(), torch.rand(12, device=device, generator=pair).cpu()), "")
+whole = torch.randint(-3, 5, (20000,), device=device)
+tap.check("randint draws each integer of its range", whole.unique().tolist() == list(range(-3, 5)) and abs(whole.float().mean().item() - 0.5) < 0.1, "")
+waits = torch.empty(20000, device=device).exponential_(2)
+tap.check("exponential_ has mean 1 / rate and no zeros", abs(waits.mean().item() - 0.5) < 0.02 and waits.min().item() > 0, "")
+check_error("random integers are not drawn as floats", RuntimeError, lambda: torch.zeros(3, device=device, dtype=torch.int64).uniform_(), "aten::uniform_", "dtype of floats")
 sample = torch.randn(20000, device=device)
 tap.check("randn has mean 0 and deviation 1", abs(sample.mean().item()) < 0.03 and abs(sample.std().item() - 1) < 0.03, "")
 generator = torch.Generator(device=device).manual_seed(3)
@@ -195,7 +246,10 @@ for _ in range(int(os.environ["STEPS"])):
     optimizer.zero_grad()
     sum(each.square().sum() for each in parameters).backward()
     optimizer.step()
-print(parameters[0].tolist())"""
+print(parameters[0].tolist())
+first = parameters[0][0]
+for _ in range(100):
+    first.item()"""
 
 
 def waits_of_training(steps):
@@ -211,6 +265,7 @@ def waits_of_training(steps):
 
 
 few, many = waits_of_training(2), waits_of_training(12)
+tap.check("item() of an idle device calls no plugin", 0 < many[0] < 90, many)
 tap.check("a step of the fused AdamW does not wait", many[0] - few[0] < 10 and (few[1], many[1]) == (4, 24), (few, many))
 
 # Processes.
@@ -220,10 +275,10 @@ with tempfile.TemporaryDirectory() as empty:
     tap.check("no plugin", code == 1 and out == "0" and "BACKPLANE_PLUGIN_PATH" in err, f"{code} {out} {err}")
     with open(os.path.join(empty, "broken.json"), "w", encoding="utf-8") as file:
         file.write("{")
-    code, out, err = program("print(backplane_torch.unusable_plugins())", **nowhere)
-    tap.check("a plugin that cannot be loaded", code == 0 and "broken.json" in out, f"{code} {out} {err}")
-    code, out, err = program("import torch.utils.data\nprint(torch.ones(2).sum().item())", **nowhere)
-    tap.check("the CPU without plugins", (code, out) == (0, "2.0"), f"{code} {out} {err}")
+    code, out, err = program("import torch.utils.data\nprint(backplane_torch.unusable_plugins())\nprint(torch.ones(2).sum().item())", **nowhere)
+    found = out.split("\n")
+    tap.check("a plugin that cannot be loaded", code == 0 and "broken.json" in found[0], f"{code} {out} {err}")
+    tap.check("the CPU without plugins", (code, found[1:]) == (0, ["2.0"]), f"{code} {out} {err}")
 code, out, err = program(f"x = torch.ones(1000, 1000, device='{device}')\nfor _ in range(20): x = x @ x * 0.001\nkept = [x, None]; kept[1] = kept")
 tap.check("the process exits while work is pending", code == 0 and not err, f"{code} {err}")
 code, out, err = program(f"""

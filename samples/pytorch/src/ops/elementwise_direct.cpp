@@ -10,14 +10,19 @@
 #include "elementwise.hpp"
 
 namespace backplane_torch {
-namespace {
-
-namespace derived = at::compositeexplicitautogradnonfunctional;
 
 bool is_dense(const at::Tensor& tensor) {
   return tensor.is_privateuseone() && tensor.is_contiguous() && tensor.scalar_type() != at::kBool &&
          dtype_of(tensor.scalar_type()) != 0;
 }
+
+at::Tensor like(const at::Tensor& tensor) {
+  return dense_tensor(tensor.sizes(), tensor.scalar_type(), tensor.device());
+}
+
+namespace {
+
+namespace derived = at::compositeexplicitautogradnonfunctional;
 
 // Returns whether `other` does not change the shape and the dtype of a result with `self`, which is
 // dense.
@@ -26,10 +31,6 @@ bool fits_dense(const at::Tensor& self, const at::Tensor& other) {
     return other.scalar_type() == self.scalar_type() && other.sizes() == self.sizes() && other.is_contiguous();
   if (!is_number(other) || self.dim() == 0 || at::isComplexType(other.scalar_type())) return false;
   return self.is_floating_point() || at::isIntegralType(other.scalar_type(), true);
-}
-
-at::Tensor like(const at::Tensor& tensor) {
-  return dense_tensor(tensor.sizes(), tensor.scalar_type(), tensor.device());
 }
 
 const at::Tensor& write_direct(uint32_t op, const at::Tensor& out, const at::Tensor& self, const at::Tensor& other) {
@@ -74,6 +75,55 @@ at::Tensor unary(const at::Tensor& self) {
   return out;
 }
 
+// Writes the gradient of an activation, whose attribute is the activation.
+at::Tensor activation_gradient(uint32_t activation, const at::Tensor& grad, const at::Tensor& saved) {
+  at::Tensor out = like(grad);
+  auto attrs = attributes<BP_OP_ACTIVATION_BWD>();
+  attrs.activation = activation;
+  Call(BP_OP_ACTIVATION_BWD, out).in(grad).in(saved).attributes(attrs).out(out).run();
+  return out;
+}
+
+bool has_direct_gradient(const at::Tensor& grad, const at::Tensor& saved) {
+  return is_dense(grad) && grad.is_floating_point() && fits_dense(grad, saved) && !is_number(saved);
+}
+
+template <uint32_t activation, auto general>
+at::Tensor activation_backward(const at::Tensor& grad, const at::Tensor& saved) {
+  return has_direct_gradient(grad, saved) ? activation_gradient(activation, grad, saved) : general(grad, saved);
+}
+
+at::Tensor threshold_backward(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold) {
+  return threshold.equal(0) && has_direct_gradient(grad, self) ? activation_gradient(BP_ACTIVATION_RELU, grad, self)
+                                                               : derived::threshold_backward(grad, self, threshold);
+}
+
+at::Tensor gelu_backward(const at::Tensor& grad, const at::Tensor& self, std::string_view approximate) {
+  return has_direct_gradient(grad, self)
+             ? activation_gradient(approximate == "tanh" ? BP_ACTIVATION_GELU_TANH : BP_ACTIVATION_GELU_ERF, grad, self)
+             : derived::gelu_backward(grad, self, approximate);
+}
+
+at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
+  if (!is_dense(self) || !self.is_floating_point()) return derived::gelu(self, approximate);
+  at::Tensor out = like(self);
+  auto attrs = attributes<BP_OP_GELU>();
+  attrs.approximation = approximate == "tanh" ? BP_GELU_TANH : BP_GELU_ERF;
+  Call(BP_OP_GELU, out).in(self).attributes(attrs).out(out).run();
+  return out;
+}
+
+// Adds a number to each tensor, such as the numbers of steps of an optimizer.
+void add_to_each(at::TensorList tensors, const at::Scalar& value) {
+  for (at::Tensor each : tensors) {
+    if (!is_dense(each) || !each.is_floating_point() || value.isComplex()) {
+      each.add_(value);
+      continue;
+    }
+    Call(BP_OP_ADD, each).in(each).in(value, each.scalar_type(), each.sizes()).out(each).run();
+  }
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "elementwise");
   family.add<"add.Tensor", scaled<BP_OP_ADD, derived::add>>();
@@ -92,6 +142,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"tanh", unary<BP_OP_TANH, derived::tanh>>();
   family.add<"sigmoid", unary<BP_OP_SIGMOID, derived::sigmoid>>();
   family.add<"silu", unary<BP_OP_SILU, derived::silu>>();
+  family.add<"gelu", gelu>();
+  family.add<"gelu_backward", gelu_backward>();
+  family.add<"threshold_backward", threshold_backward>();
+  family.add<"silu_backward", activation_backward<BP_ACTIVATION_SILU, derived::silu_backward>>();
+  family.add<"sigmoid_backward", activation_backward<BP_ACTIVATION_SIGMOID, derived::sigmoid_backward>>();
+  family.add<"tanh_backward", activation_backward<BP_ACTIVATION_TANH, derived::tanh_backward>>();
+  family.add<"_foreach_add_.Scalar", add_to_each>();
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products.
+#include <cmath>
+
 #include "../overloads.hpp"
 #include "elementwise.hpp"
 
@@ -17,39 +19,71 @@ at::Tensor& product_out(const at::Tensor& self, const at::Tensor& other, at::Ten
 }
 // [/kernel]
 
-// out = beta * self + alpha * (a * b). If beta is 0, `self` has no effect, even if it is NaN.
-at::Tensor& add_product(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                        const at::Scalar& alpha, at::Tensor& out) {
+bool is_f32(const at::Scalar& factor) {
+  const double value = factor.toDouble();
+  return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value);
+}
+
+// Writes beta * self + alpha * (a * b). If beta is 0, `self` has no effect, even if it is NaN.
+void write_gemm(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                const at::Scalar& alpha, const at::Tensor& out) {
+  if (out.scalar_type() == at::kDouble) {  // the operator's factors are f32
+    if (!is_f32(alpha)) return write_gemm(self, at::mul(a, alpha), b, beta, 1, out);
+    if (!is_f32(beta)) return write_gemm(at::mul(self, beta), a, b, 1, alpha, out);
+  }
+  const auto attrs = attributes<BP_OP_GEMM>();
+  Call call(BP_OP_GEMM, out);
+  call.in(a).in(b);
+  if (!beta.equal(0)) call.in(self, out.sizes());
+  call.attributes(attrs).out(out).scalar(BP_F32, alpha).scalar(BP_F32, beta).run();
+}
+
+at::Tensor& add_product_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                            const at::Scalar& alpha, at::Tensor& out) {
   c10::DimVector shape(a.sizes());
   shape.back() = b.size(-1);
   fit(out, shape);
-  if (beta.equal(0)) {
-    product_out(a, b, out);
-    return alpha.equal(1) ? out : out.mul_(alpha);
-  }
-  at::Tensor product = at::empty(out.sizes(), out.options());
-  product_out(a, b, product);
-  if (!alpha.equal(1)) product.mul_(alpha);
-  return at::add_out(out, product, self, beta);
+  write_gemm(self, a, b, beta, alpha, out);
+  return out;
 }
 
 at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                       const at::Scalar& alpha, at::Tensor& out) {
   fit(out, {a.size(0), b.size(1)});
   const bool is_bias = self.numel() == out.size(1) && (self.dim() == 1 || (self.dim() == 2 && self.size(0) == 1));
-  if (!is_bias || !beta.equal(1) || !alpha.equal(1)) return add_product(self, a, b, beta, alpha, out);
+  if (!is_bias || !beta.equal(1) || !alpha.equal(1)) return add_product_out(self, a, b, beta, alpha, out);
   const auto attrs = attributes<BP_OP_LINEAR>();
   const at::Tensor bias = self.dim() == 1 ? self : self.select(0, 0);
   Call(BP_OP_LINEAR, out).in(a).in(b.t()).in(bias).attributes(attrs).out(out).run();
   return out;
 }
 
+// The products of a batch are summed: the batch becomes a part of the depth.
+at::Tensor& addbmm_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                       const at::Scalar& alpha, at::Tensor& out) {
+  TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1), message_prefix(),
+              "the batches have shapes ", a.sizes(), " and ", b.sizes(), "; give [B, N, K] and [B, K, M]");
+  const int64_t depth = a.size(0) * a.size(2);
+  return add_product_out(self, a.transpose(0, 1).reshape({a.size(1), depth}), b.reshape({depth, b.size(2)}), beta,
+                         alpha, out);
+}
+
+at::Tensor& addbmm_in_place(at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                            const at::Scalar& alpha) {
+  return addbmm_out(self, a, b, beta, alpha, self);
+}
+
+at::Tensor addbmm(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                  const at::Scalar& alpha) {
+  at::Tensor out = at::empty({0}, self.options());
+  return addbmm_out(self, a, b, beta, alpha, out);
+}
+
 at::Tensor& addmv_out(const at::Tensor& self, const at::Tensor& matrix, const at::Tensor& vector,
                       const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
   fit(out, {matrix.size(0)});
-  at::Tensor column = out.unsqueeze(1);
   const at::Tensor addend = self.dim() == 1 ? self.unsqueeze(1) : self;
-  add_product(addend, matrix, vector.unsqueeze(1), beta, alpha, column);
+  write_gemm(addend, matrix, vector.unsqueeze(1), beta, alpha, out.unsqueeze(1));
   return out;
 }
 
@@ -68,7 +102,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"mm.out", product_out>();
   family.add<"bmm.out", product_out>();
   family.add<"addmm.out", addmm_out>();
-  family.add<"baddbmm.out", add_product>();
+  family.add<"baddbmm.out", add_product_out>();
+  family.add<"addbmm.out", addbmm_out>();
+  family.add<"addbmm_", addbmm_in_place>();
+  family.add<"addbmm", addbmm>();
   family.add<"addmv.out", addmv_out>();
   family.add<"dot", dot>();
 }

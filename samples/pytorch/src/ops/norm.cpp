@@ -107,13 +107,8 @@ ThreeTensors group_norm_backward(const at::Tensor& grad, const at::Tensor& input
   return norm_backward(attrs, grad, input, mean, rstd, weight, {channels}, wanted);
 }
 
-// running += momentum * (batch - running)
-void update_running(const std::optional<at::Tensor>& running, const at::Tensor& batch, double momentum) {
-  if (running && running->defined()) running->lerp_(as_type(batch, running->scalar_type()), momentum);
-}
+bool is_defined(const std::optional<at::Tensor>& tensor) { return tensor && tensor->defined(); }
 
-// Backplane's running variance is that of the batch, and PyTorch's is unbiased. So the operator
-// writes the batch's own statistics, and elementwise calls update the running ones.
 ThreeTensors batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
                         const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& running_mean,
                         const std::optional<at::Tensor>& running_variance, bool training, double momentum,
@@ -129,13 +124,15 @@ ThreeTensors batch_norm(const at::Tensor& input, const std::optional<at::Tensor>
     return {out, at::empty({0}, input.options()), at::empty({0}, input.options())};
   }
   const at::Tensor mean = at::empty({input.size(1)}, statistics_options(input)), rstd = at::empty_like(mean);
-  call.out(out).out_optional({}).out_optional({}).out(mean).out(rstd).run();
-  const double count = static_cast<double>(input.numel()) / static_cast<double>(std::max<int64_t>(input.size(1), 1));
-  update_running(running_mean, mean, momentum);
-  if (running_variance && running_variance->defined()) {
-    const at::Tensor variance = at::mul(rstd, rstd).reciprocal_().sub_(epsilon).clamp_min_(0);  // variance of the batch
-    update_running(running_variance, variance.mul_(count > 1 ? count / (count - 1) : 1.0), momentum);
+  call.out(out);
+  if (is_defined(running_mean) && is_defined(running_variance)) {  // the new values replace the old ones
+    attrs.momentum = static_cast<float>(momentum);
+    attrs.unbiased = 1;
+    call.in(*running_mean).in(*running_variance).out(*running_mean).out(*running_variance);
+  } else {
+    call.out_optional({}).out_optional({});
   }
+  call.out(mean).out(rstd).run();
   return {out, mean, rstd};
 }
 

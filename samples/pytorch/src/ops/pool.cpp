@@ -62,11 +62,53 @@ at::Tensor& avg_pool_out(const at::Tensor& self, at::IntArrayRef kernel, at::Int
   return out;
 }
 
+// Returns the numbers by which PyTorch divides the sums of windows, in dimension `dim` of the planes.
+at::Tensor window_extents(const at::Tensor& x, const at::Tensor& y, const bp_pool_attributes& window, int64_t dim,
+                          bool count_padding) {
+  const auto i = static_cast<size_t>(dim + 2);
+  const int64_t margin = count_padding ? window.pad_begin[i] : 0;
+  const at::Tensor extents = at::empty({y.size(dim)}, at::kDouble);
+  for (int64_t at = 0; at < y.size(dim); ++at) {
+    const int64_t begin = at * window.stride[i] - window.pad_begin[i];
+    const int64_t end = std::min(begin + window.kernel[i], x.size(dim) + margin);
+    extents.mutable_data_ptr<double>()[at] = static_cast<double>(end - std::max(begin, -margin));
+  }
+  return extents;
+}
+
+// The sum of the windows' shares is the gradient of a convolution with ones.
+at::Tensor& avg_pool_backward_out(const at::Tensor& grad, const at::Tensor& self, at::IntArrayRef kernel,
+                                  at::IntArrayRef stride, at::IntArrayRef padding, bool, bool count_padding,
+                                  std::optional<int64_t> divisor, at::Tensor& grad_input) {
+  if (grad.numel() == 0) return grad_input.zero_();
+  const bp_pool_attributes window = pool_attributes(self, grad, {kernel, stride, padding, {}});
+  auto attrs = attributes<BP_OP_CONV_BWD_INPUT>();
+  attrs.spatial_rank = 2;
+  attrs.groups = 1;
+  for (size_t i = 0; i < 2; ++i) {
+    attrs.stride[i] = window.stride[i];
+    attrs.dilation[i] = 1;
+    attrs.pad_begin[i] = window.pad_begin[i];
+    attrs.pad_end[i] = window.pad_end[i];
+  }
+  const at::Tensor rows = window_extents(self, grad, window, -2, count_padding);
+  const at::Tensor cols = window_extents(self, grad, window, -1, count_padding);
+  const at::Tensor inverse = divisor ? at::full({}, 1.0 / static_cast<double>(*divisor), at::kDouble)
+                                     : at::mul(rows.unsqueeze(1), cols).reciprocal_();
+  const auto planes = [](const at::Tensor& x) { return x.reshape({-1, 1, x.size(-2), x.size(-1)}); };
+  const at::Tensor shares = planes(at::mul(grad, inverse.to(grad.options())));
+  const at::Tensor ones = at::ones({1, 1, window.kernel[0], window.kernel[1]}, grad.options());
+  const at::Tensor sums = at::empty(grad_input.sizes(), grad_input.options());
+  Call(BP_OP_CONV_BWD_INPUT, sums).in(shares).in(ones).attributes(attrs).out(planes(sums)).run();
+  return grad_input.copy_(sums);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   Family family(library, "pool");
   family.add<"max_pool2d_with_indices.out", max_pool_out>();
   family.add<"max_pool2d_with_indices_backward.grad_input", max_pool_backward_out>();
   family.add<"avg_pool2d.out", avg_pool_out>();
+  family.add<"avg_pool2d_backward.grad_input", avg_pool_backward_out>();
 }
 
 }  // namespace

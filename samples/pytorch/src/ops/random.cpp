@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, from Philox bits.
+// Random numbers. The operators compute them from Philox, so each device gives the same uniform numbers
+// and drops the same elements for the same seed.
 #include <ATen/Context.h>
 
+#include "../fallback.hpp"
 #include "../generator.hpp"
 #include "../overloads.hpp"
 #include "elementwise.hpp"
@@ -9,58 +11,107 @@
 namespace backplane_torch {
 namespace {
 
-// Returns `count` random words of 32 bits.
-at::Tensor random_words(const at::Tensor& like, int64_t count, const std::optional<at::Generator>& generator) {
-  const PhiloxRange range = take_philox(generator, like.device().index(), count);
-  const at::Tensor words = at::empty({count}, like.options().dtype(at::kUInt32));
-  Call(BP_OP_PHILOX, words).out(words).scalar_bits(range.key).scalar_bits(range.counter).scalar_bits(0).run();
-  return words;
+using Generator = std::optional<at::Generator>;
+
+// Adds the scalars of an operator that uses `words` words of 32 bits.
+Call& philox(Call& call, const at::Tensor& on, const Generator& generator, int64_t words) {
+  const PhiloxRange range = take_philox(generator, on.device().index(), words);
+  return call.scalar_bits(range.key).scalar_bits(range.counter).scalar_bits(0);
 }
 
-// Returns floats in [0, 1): the highest 24 bits of each word, times 2^-24.
-at::Tensor random_floats(const at::Tensor& like, int64_t count, const std::optional<at::Generator>& generator) {
-  const at::Tensor words = random_words(like, count, generator);
-  write_elementwise(BP_OP_SHR, at::kUInt32, words, {words, number(8)});
-  const at::Tensor floats = as_type(words, at::kFloat);
-  write_elementwise(BP_OP_MUL, at::kFloat, floats, {floats, number(0x1p-24)});
-  return floats;
+// Writes `count` numbers of BP_OP_UNIFORM or BP_OP_NORMAL, which use two words for an f64.
+void write_random(uint32_t op, const at::Tensor& out, int64_t count, const Generator& generator) {
+  Call call(op, out);
+  philox(call.out(out), out, generator, out.scalar_type() == at::kDouble ? 2 * count : count).run();
 }
 
-at::Tensor& uniform(at::Tensor& self, double from, double to, std::optional<at::Generator> generator) {
+void check_floats(const at::Tensor& self) {
+  TORCH_CHECK(self.is_floating_point(), message_prefix(), "the tensor has the dtype ", self.scalar_type(),
+              "; use a dtype of floats");
+}
+
+at::Tensor& uniform(at::Tensor& self, double from, double to, Generator generator) {
+  check_floats(self);
   TORCH_CHECK(from <= to, message_prefix(), "the range from ", from, " to ", to, " is empty; swap the limits");
-  at::Tensor floats = random_floats(self, self.numel(), generator);
-  return self.copy_(floats.mul_(to - from).add_(from).view(self.sizes()));
+  write_random(BP_OP_UNIFORM, self, self.numel(), generator);
+  if (to - from != 1) self.mul_(to - from);
+  return from == 0 ? self : self.add_(from);
 }
 
-// Box-Muller: radius sqrt(-2 log u), where u is in (0, 1], and a uniform angle.
-at::Tensor& normal(at::Tensor& self, double mean, double deviation, std::optional<at::Generator> generator) {
+at::Tensor& normal(at::Tensor& self, double mean, double deviation, Generator generator) {
+  check_floats(self);
   TORCH_CHECK(deviation >= 0, message_prefix(), "the deviation is ", deviation, "; give a number that is not negative");
-  constexpr double kTwoPi = 6.28318530717958647692;
-  const int64_t pairs = (self.numel() + 1) / 2;
-  const at::Tensor floats = random_floats(self, 2 * pairs, generator);
-  const at::Tensor radius = floats.narrow(0, 0, pairs).neg().add_(1).log_().mul_(-2).sqrt_();
-  const at::Tensor angle = floats.narrow(0, pairs, pairs).mul(kTwoPi);
-  floats.narrow(0, 0, pairs).copy_(at::cos(angle).mul_(radius));
-  floats.narrow(0, pairs, pairs).copy_(at::sin(angle).mul_(radius));
-  return self.copy_(floats.narrow(0, 0, self.numel()).mul_(deviation).add_(mean).view(self.sizes()));
+  write_random(BP_OP_NORMAL, self, self.numel() + self.numel() % 2, generator);
+  if (deviation != 1) self.mul_(deviation);
+  return mean == 0 ? self : self.add_(mean);
 }
 
-at::Tensor& bernoulli(at::Tensor& self, double p, std::optional<at::Generator> generator) {
+// Writes whether a uniform f32 is less than the probability, which is a number or a tensor.
+void write_bernoulli(const at::Tensor& out, const at::Tensor& p, const Generator& generator) {
+  const at::Tensor numbers = at::empty(out.sizes(), out.options().dtype(at::kFloat));
+  write_random(BP_OP_UNIFORM, numbers, numbers.numel(), generator);
+  write_compare(BP_COMPARE_LT, at::kFloat, out, numbers, p);
+}
+
+at::Tensor& bernoulli(at::Tensor& self, double p, Generator generator) {
   TORCH_CHECK(p >= 0 && p <= 1, message_prefix(), "the probability is ", p, "; give a number from 0 to 1");
-  const at::Tensor floats = random_floats(self, self.numel(), generator).view(self.sizes());
-  write_compare(BP_COMPARE_LT, at::kFloat, self, floats, number(p));
+  write_bernoulli(self, number(p), generator);
   return self;
 }
 
+at::Tensor& bernoulli_tensor(at::Tensor& self, const at::Tensor& p, Generator generator) {
+  write_bernoulli(self, p.is_cpu() && p.dim() != 0 ? p.to(self.device()) : p, generator);
+  return self;
+}
+
+at::Tensor& bernoulli_out(const at::Tensor& self, Generator generator, at::Tensor& out) {
+  fit(out, self.sizes());
+  write_bernoulli(out, self, generator);
+  return out;
+}
+
+// Writes integers in [from, to), as the remainder of 32-bit words. PyTorch's devices compute the same.
+at::Tensor& random_from(at::Tensor& self, int64_t from, std::optional<int64_t> to, Generator generator) {
+  constexpr int64_t kWords = int64_t{1} << 32;
+  TORCH_CHECK(!to || from < *to, message_prefix(), "the range from ", from, " to ", to.value_or(0),
+              " is empty; swap the limits");
+  const bool narrow = to && (from < 0 ? *to <= from + kWords : *to - from <= kWords);
+  if (!narrow || dtype_of(self.scalar_type()) == 0)
+    return OnCpu<at::_ops::random__from>::call(self, from, to, generator);
+  const at::Tensor words = at::empty(self.sizes(), self.options().dtype(at::kUInt32));
+  Call call(BP_OP_PHILOX, words);
+  philox(call.out(words), words, generator, words.numel()).run();
+  at::Tensor numbers = as_type(words, at::kLong);
+  write_elementwise(BP_OP_REM, at::kLong, numbers, {numbers, number(*to - from)});
+  if (from != 0) numbers.add_(from);
+  return self.copy_(numbers);
+}
+
+at::Tensor& random_to(at::Tensor& self, int64_t to, Generator generator) {
+  return random_from(self, 0, to, std::move(generator));
+}
+
+// Writes -log(1 - u) / rate. As in PyTorch, the result is not 0.
+at::Tensor& exponential(at::Tensor& self, double rate, Generator generator) {
+  check_floats(self);
+  TORCH_CHECK(rate > 0, message_prefix(), "the rate is ", rate, "; give a positive number");
+  const bool wide = self.scalar_type() == at::kDouble;
+  at::Tensor numbers = at::empty(self.sizes(), self.options().dtype(wide ? at::kDouble : at::kFloat));
+  write_random(BP_OP_UNIFORM, numbers, numbers.numel(), generator);
+  numbers.neg_().add_(1).log_().clamp_max_(wide ? -0x1p-53 : -0x1p-24).mul_(-1 / rate);
+  return self.copy_(numbers);
+}
+
 std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double p, std::optional<bool> training) {
-  if (!training.value_or(true) || p == 0)
-    return {input.clone(), at::ones(input.sizes(), input.options().dtype(at::kBool))};
-  at::Tensor mask = at::empty(input.sizes(), input.options().dtype(at::kBool));
-  bernoulli(mask, 1 - p, std::nullopt);
-  const double scale = p == 1 ? 0.0 : 1.0 / (1.0 - p);
-  const at::Tensor kept = at::empty(input.sizes(), input.options());
-  write_select(kept, mask, input, number(0));
-  return {at::mul(kept, scale), mask};
+  const auto mask_options = input.options().dtype(at::kBool);
+  if (!training.value_or(true) || p == 0) return {input.clone(), at::ones(input.sizes(), mask_options)};
+  const at::Tensor out = at::empty(input.sizes(), input.options()), mask = at::empty(input.sizes(), mask_options);
+  auto attrs = attributes<BP_OP_DROPOUT>();
+  attrs.p = static_cast<float>(p);
+  Call call(BP_OP_DROPOUT, out);
+  call.in(input).attributes(attrs).out(out).out(mask);
+  philox(call, input, std::nullopt, input.numel()).run();
+  return {out, mask};
 }
 
 at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
@@ -74,6 +125,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"uniform_", uniform>();
   family.add<"normal_", normal>();
   family.add<"bernoulli_.float", bernoulli>();
+  family.add<"bernoulli_.Tensor", bernoulli_tensor>();
+  family.add<"bernoulli.out", bernoulli_out>();
+  family.add<"random_.from", random_from>();
+  family.add<"random_.to", random_to>();
+  family.add<"exponential_", exponential>();
   family.add<"native_dropout", dropout>();
   family.add<"native_dropout_backward", dropout_backward>();
 }
