@@ -14,8 +14,9 @@ void add_operators(kit::Kernels& kernels);
 void add_elementwise(kit::Kernels& kernels);             // unary, binary, compare, select, gelu, silu, sigmoid, pow
 void add_elementwise_activation(kit::Kernels& kernels);  // activation_bwd
 void add_cast(kit::Kernels& kernels);
-void add_copy(kit::Kernels& kernels);        // fill, copy
-void add_index(kit::Kernels& kernels);       // gather
+void add_copy(kit::Kernels& kernels);   // fill, copy
+void add_index(kit::Kernels& kernels);  // gather
+void add_index_scatter(kit::Kernels& kernels);
 void add_reduce(kit::Kernels& kernels);      // reduce_sum, reduce_max, reduce_min
 void add_reduce_arg(kit::Kernels& kernels);  // argmax, argmin
 void add_scan(kit::Kernels& kernels);        // cumsum
