@@ -15,6 +15,8 @@
 #include <cstring>
 #include <limits>
 
+#include "simd/log_table.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 
@@ -235,6 +237,39 @@ template <class D>
 HWY_INLINE hn::Vec<D> nan_of(D d) {
   return hn::Set(d, std::numeric_limits<float>::quiet_NaN());
 }
+
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+// Returns e * scale + table + p(r) for x = 2^e m with m in [0.75, 1.5) and r = m * inverse - 1, which is in
+// [-1/60, 1/32]. p is r times a minimax fit of log(1 + r) / r, whose error is below 0.02 u. The sum is -inf for
+// zeros, infinite for infinity, and NaN for negative numbers.
+template <class D>
+HWY_INLINE hn::Vec512<float> log_by_table(D d, hn::Vec512<float> x, const float* table, float scale,
+                                          const float (&p)[5]) {
+  using V = hn::Vec512<float>;
+  const hn::RebindToUnsigned<D> du;
+  const V m{_mm512_getmant_ps(x.raw, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan)};
+  const V e{_mm512_sub_ps(_mm512_getexp_ps(x.raw), _mm512_getexp_ps(m.raw))};
+  const auto index = hn::ShiftRight<18>(hn::BitCast(du, m));
+  const auto at = [&](const float* entries) HWY_ATTR {
+    return V{_mm512_permutex2var_ps(hn::Load(d, entries).raw, index.raw, hn::Load(d, entries + 16).raw)};
+  };
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V r = hn::MulSub(m, at(kLogTables.inverse), c(1.0f));
+  V q = hn::MulAdd(c(p[4]), r, c(p[3]));
+  q = hn::MulAdd(q, r, c(p[2]));
+  q = hn::MulAdd(q, r, c(p[1]));
+  q = hn::MulAdd(q, r, c(p[0]));
+  return hn::MulAdd(e, c(scale), hn::MulAdd(q, r, at(table)));
+}
+template <class D>
+HWY_INLINE hn::Vec512<float> log_of(D d, hn::Vec512<float> x) {
+  return log_by_table(d, x, kLogTables.log, 0.6931472f, {1.0f, -0.5f, 0.33333516f, -0.25001436f, 0.19372746f});
+}
+template <class D>
+HWY_INLINE hn::Vec512<float> log2_of(D d, hn::Vec512<float> x) {
+  return log_by_table(d, x, kLogTables.log2, 1.0f, {1.442695f, -0.7213475f, 0.48090097f, -0.36069447f, 0.27948964f});
+}
+#endif
 
 template <class D, class V>
 HWY_INLINE V log_of(D d, V x) {
