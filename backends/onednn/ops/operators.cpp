@@ -6,6 +6,7 @@ namespace backplane::onednn {
 void add_operators(kit::Kernels& kernels) {
   for (const auto add : {add_elementwise,
                          add_elementwise_activation,
+                         add_elementwise_function,
                          add_cast,
                          add_copy,
                          add_index,
@@ -25,11 +26,13 @@ void add_operators(kit::Kernels& kernels) {
                          add_attention,
                          add_attention_bwd,
                          add_rope,
+                         add_rope_rotate,
                          add_quantize,
                          add_quantize_matmul,
                          add_loss,
                          add_loss_nll,
                          add_topk,
+                         add_random,
                          add_optimizer_adamw}) {
     add(kernels);
   }

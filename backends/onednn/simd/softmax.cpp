@@ -93,16 +93,6 @@ float greatest_of(D d, const T* x, int64_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-// Returns e^x for an x that is at most 0, as precisely as a result in T needs.
-template <class T>
-HWY_INLINE V exponential(D d, V x) {
-  if constexpr (kit::Half<T>) {
-    return exp_of_negative(d, x);
-  } else {
-    return exp_of(d, x);
-  }
-}
-
 // A step for each_pair. It sums e^(x - maximum). If `kept` is not null, the exponentials are stored
 // there, in the order of pairs. The step prefetches the elements of `next`, so that reading the next
 // row overlaps with arithmetic.
@@ -117,8 +107,8 @@ struct Exponentials {
     constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     for (int64_t k = 0; k < 2 * lanes; k += kLine) __builtin_prefetch(next + i + k, kNoWrite, kSecondLevel);
-    const V first = exponential<T>(d, hn::Sub(x.first, maximum)),
-            second = exponential<T>(d, hn::Sub(x.second, maximum));
+    const V first = exp_for_sum<T>(d, hn::Sub(x.first, maximum)),
+            second = exp_for_sum<T>(d, hn::Sub(x.second, maximum));
     total.add(d, hn::Add(first, second));
     if constexpr (kKeep) store_pair(d, {first, second}, kept + i);
   }
@@ -147,7 +137,7 @@ struct Limited {
 template <class T>
 struct ScaledExponential {
   V maximum, factor;
-  HWY_INLINE V operator()(D d, V x, int64_t) const { return hn::Mul(exponential<T>(d, hn::Sub(x, maximum)), factor); }
+  HWY_INLINE V operator()(D d, V x, int64_t) const { return hn::Mul(exp_for_sum<T>(d, hn::Sub(x, maximum)), factor); }
 };
 struct LogSoftmax {
   V maximum, log_sum;
@@ -163,13 +153,6 @@ double total(const void* from, int64_t count, float& maximum) {
   each_pair(d, x, count, kLowest, exponentials);
   return exponentials.total.get(d);
 }
-template <class T>
-void scaled(const void* from, void* to, int64_t count, float maximum, float factor) {
-  const D d;
-  WritePair<T, ScaledExponential<T> > write{static_cast<T*>(to), count, {hn::Set(d, maximum), hn::Set(d, factor)}};
-  each_pair(d, static_cast<const T*>(from), count, kLowest, write);
-}
-
 // Sets each pair of y to value(get(i)), where i is the index of the pair's first element. If `streams` is
 // set and the row consists of whole groups of 2 cache lines, the function uses non-temporal stores.
 template <class T, class Get, class F>
@@ -189,30 +172,46 @@ void write_row(D d, T* y, int64_t count, bool streams, const Get& get, F value) 
   }
 }
 
-// The exponentials of a row of up to kKept elements stay in the second-level cache. For longer rows, the
-// last pass computes the exponentials again.
-template <class T, bool kLogarithm>
-void softmax(const void* from, void* to, int64_t count, bool streams) {
+// Sets y to e^(x - maximum) / (sum * divisor), returns the sum, and sets `maximum`. The exponentials of a
+// row of up to kKept elements stay in the second-level cache. For longer rows, the last pass computes the
+// exponentials again.
+template <class T>
+double shares(const void* from, void* to, int64_t count, bool streams, double divisor, float& maximum) {
   constexpr int64_t kKept = 16384;
   const D d;
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
-  const auto element = [&](int64_t i) HWY_ATTR { return load_pair_at(d, x, i, count); };
-  if constexpr (kLogarithm) {
-    float greatest = 0;
-    const auto log_sum = static_cast<float>(std::log(total<T>(x, count, greatest)));
-    write_row(d, y, count, streams, element, LogSoftmax{hn::Set(d, greatest), hn::Set(d, log_sum)});
-  } else if (count <= kKept) {
+  if (count <= kKept) {
     HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
-    Exponentials<T, true> exponentials{kept, hn::Set(d, greatest_of(d, x, count)), Total(d), x + count};
+    maximum = greatest_of(d, x, count);
+    Exponentials<T, true> exponentials{kept, hn::Set(d, maximum), Total(d), x + count};
     each_pair(d, x, count, kLowest, exponentials);
-    const auto factor = static_cast<float>(1 / exponentials.total.get(d));
+    const double sum = exponentials.total.get(d);
+    const auto factor = static_cast<float>(1 / (sum * divisor));
     write_row(
         d, y, count, streams, [&](int64_t i) HWY_ATTR { return load_pair(d, kept + i); }, Scaled{hn::Set(d, factor)});
+    return sum;
+  }
+  const double sum = total<T>(x, count, maximum);
+  const auto factor = static_cast<float>(1 / (sum * divisor));
+  write_row(
+      d, y, count, streams, [&](int64_t i) HWY_ATTR { return load_pair_at(d, x, i, count); },
+      ScaledExponential<T>{hn::Set(d, maximum), hn::Set(d, factor)});
+  return sum;
+}
+
+template <class T, bool kLogarithm>
+void softmax(const void* from, void* to, int64_t count, bool streams) {
+  float greatest = 0;
+  if constexpr (kLogarithm) {
+    const D d;
+    const auto* x = static_cast<const T*>(from);
+    const auto log_sum = static_cast<float>(std::log(total<T>(x, count, greatest)));
+    write_row(
+        d, static_cast<T*>(to), count, streams, [&](int64_t i) HWY_ATTR { return load_pair_at(d, x, i, count); },
+        LogSoftmax{hn::Set(d, greatest), hn::Set(d, log_sum)});
   } else {
-    float greatest = 0;
-    const auto factor = static_cast<float>(1 / total<T>(x, count, greatest));
-    write_row(d, y, count, streams, element, ScaledExponential<T>{hn::Set(d, greatest), hn::Set(d, factor)});
+    shares<T>(from, to, count, streams, 1, greatest);
   }
 }
 
@@ -266,16 +265,16 @@ void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, k
       const auto* const ahead = reinterpret_cast<const char*>(x + std::min(r + depth, length - 1) * stride);
       for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(ahead + byte);
       for (int v = 0; v < kVectors; ++v)
-        block[v] = hn::Add(block[v], exponential<T>(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v])));
+        block[v] = hn::Add(block[v], exp_for_sum<T>(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v])));
     }
     for (int v = 0; v < kVectors; ++v)
-      sum[v] = hn::MulAdd(sum[v], exponential<T>(d, hn::Sub(before[v], maximum[v])), block[v]);
+      sum[v] = hn::MulAdd(sum[v], exp_for_sum<T>(d, hn::Sub(before[v], maximum[v])), block[v]);
   }
   for (int v = 0; v < kVectors; ++v) sum[v] = kLogarithm ? log_of(d, sum[v]) : hn::Div(hn::Set(d, 1.0f), sum[v]);
   for (int64_t r = 0; r < length; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       const V shifted = hn::Sub(columns.at(d, x + r * stride, v), maximum[v]);
-      columns.set(d, kLogarithm ? hn::Sub(shifted, sum[v]) : hn::Mul(exponential<T>(d, shifted), sum[v]),
+      columns.set(d, kLogarithm ? hn::Sub(shifted, sum[v]) : hn::Mul(exp_for_sum<T>(d, shifted), sum[v]),
                   y + r * stride, v);
     }
   }
@@ -340,8 +339,8 @@ SoftmaxSteps find_softmax_steps() { return {maximum_step, exponentials_step, sca
 
 SoftmaxKernels find_softmax(bool logarithm, uint32_t dtype) {
   return for_dtype<SoftmaxKernels>(ShortFloats(), dtype, [&]<class T>() {
-    return logarithm ? SoftmaxKernels{softmax<T, true>, softmax_columns<T, true>, total<T>, scaled<T>}
-                     : SoftmaxKernels{softmax<T, false>, softmax_columns<T, false>, total<T>, scaled<T>};
+    return logarithm ? SoftmaxKernels{softmax<T, true>, softmax_columns<T, true>, total<T>, shares<T>}
+                     : SoftmaxKernels{softmax<T, false>, softmax_columns<T, false>, total<T>, shares<T>};
   });
 }
 #endif
