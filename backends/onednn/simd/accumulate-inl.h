@@ -129,6 +129,17 @@ HWY_INLINE void each_pair(D d, const T* x, int64_t count, float filler, Step& st
   for (; i + lanes <= count; i += lanes) step(d, load_pair(d, x + i), i);
   if (i < count) step(d, load_pair_part(d, x + i, count - i, filler), i);
 }
+
+// A step for each_pair. It sets y[i] to value(x[i]).
+template <class T, class F>
+struct WritePair {
+  T* y;
+  int64_t count;
+  F value;
+  HWY_INLINE void operator()(D d, Pair<V> x, int64_t i) {
+    store_pair_at(d, {value(d, x.first, i), value(d, x.second, i)}, y, i, count);
+  }
+};
 #endif
 
 // A step for each_vector. It sets y[i] to value(x[i]).

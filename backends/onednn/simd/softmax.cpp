@@ -114,18 +114,7 @@ struct Exponentials {
   }
 };
 
-// A step for each_pair. It sets y[i] to value(x[i]).
-template <class T, class F>
-struct WritePair {
-  T* y;
-  int64_t count;
-  F value;
-  HWY_INLINE void operator()(D d, Pair<V> x, int64_t i) {
-    store_pair_at(d, {value(d, x.first, 0), value(d, x.second, 0)}, y, i, count);
-  }
-};
-
-// The values of WritePair and Write.
+// Values of Write and of write_row.
 struct Scaled {
   V factor;
   HWY_INLINE V operator()(D, V e, int64_t) const { return hn::Mul(e, factor); }
