@@ -15,7 +15,7 @@ namespace backplane::onednn {
 // t = a - centre is the value at -a.
 inline constexpr int kGateDegree = 4, kGateIntervals = 32;
 struct GateTable {
-  alignas(64) float coefficients[kGateDegree + 1][kGateIntervals];  // of t^k
+  alignas(64) float coefficients[kGateDegree + 1][kGateIntervals];  // row k contains the factors of t^k
 };
 
 // The gates of gelu decrease faster than those of silu and sigmoid, so their intervals are smaller.
