@@ -9,6 +9,7 @@
 #include "ops/dense_rows.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
+#include "ops/vector_loop.hpp"
 #include "simd/softmax.hpp"
 
 namespace backplane::onednn {
@@ -26,6 +27,12 @@ struct LossTargets {
   bool ignores(int64_t row) const { return at(row) == ignored; }
 };
 
+// Returns a row's logit of the target, or 0 if the target is invalid. The gradient may replace the logits.
+template <class T>
+double chosen_of(const T* x, int64_t target, int64_t classes) {
+  return target >= 0 && target < classes ? static_cast<double>(widen(x[target])) : 0;
+}
+
 template <class T>
 void cross_entropy(const Call& call) {
   const View &logits = call.in(0), &loss = call.out();
@@ -38,6 +45,8 @@ void cross_entropy(const Call& call) {
   double counted = 0;
   for (int64_t r = 0; r < rows && mean; ++r) counted += targets.ignores(r) ? 0 : 1;
   const double divisor = mean ? counted : 1;
+  const bool streams = gradient != nullptr && gradient->data != logits.data &&
+                       rows * classes * static_cast<int64_t>(sizeof(T)) >= kStreamedBytes;
   auto* losses = reinterpret_cast<double*>(call.scratch->get(static_cast<std::size_t>(rows) * sizeof(double)));
   each_row(rows, classes, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -49,15 +58,16 @@ void cross_entropy(const Call& call) {
         continue;
       }
       float maximum = 0;
-      const double total = kernels.total(x, classes, maximum);
+      const double chosen_logit = chosen_of(x, targets.at(r), classes);
+      const double total = dx == nullptr ? kernels.total(x, classes, maximum)
+                                         : kernels.shares(x, dx, classes, streams, divisor, maximum);
       const int64_t chosen = targets.at(r);
       const bool valid = chosen >= 0 && chosen < classes;
-      const double shifted = valid ? static_cast<double>(widen(x[chosen])) - static_cast<double>(maximum) : 0;
+      const double shifted = chosen_logit - static_cast<double>(maximum);
       if (valid) losses[r] = std::log(total) - shifted;
-      if (dx == nullptr) continue;
-      kernels.scaled(x, dx, classes, maximum, static_cast<float>(1 / (total * divisor)));
-      if (valid) dx[chosen] = narrow<T>(static_cast<float>((std::exp(shifted) / total - 1) / divisor));
+      if (valid && dx != nullptr) dx[chosen] = narrow<T>(static_cast<float>((std::exp(shifted) / total - 1) / divisor));
     }
+    if (streams) fence_stores();
   });
   const auto put = [&](int64_t i, double value) {
     const auto rounded = static_cast<float>(value);

@@ -13,9 +13,11 @@ void add_operators(kit::Kernels& kernels);
 
 void add_elementwise(kit::Kernels& kernels);             // unary, binary, compare, select, gelu, silu, sigmoid, pow
 void add_elementwise_activation(kit::Kernels& kernels);  // activation_bwd
+void add_elementwise_function(kit::Kernels& kernels);    // unary
 void add_cast(kit::Kernels& kernels);
-void add_copy(kit::Kernels& kernels);        // fill, copy
-void add_index(kit::Kernels& kernels);       // gather
+void add_copy(kit::Kernels& kernels);   // fill, copy
+void add_index(kit::Kernels& kernels);  // gather
+void add_index_scatter(kit::Kernels& kernels);
 void add_reduce(kit::Kernels& kernels);      // reduce_sum, reduce_max, reduce_min
 void add_reduce_arg(kit::Kernels& kernels);  // argmax, argmin
 void add_scan(kit::Kernels& kernels);        // cumsum
@@ -31,11 +33,13 @@ void add_pool(kit::Kernels& kernels);  // max_pool, avg_pool
 void add_attention(kit::Kernels& kernels);
 void add_attention_bwd(kit::Kernels& kernels);
 void add_rope(kit::Kernels& kernels);
+void add_rope_rotate(kit::Kernels& kernels);      // rotate
 void add_quantize(kit::Kernels& kernels);         // quantize, dequantize
 void add_quantize_matmul(kit::Kernels& kernels);  // quantized_matmul
 void add_loss(kit::Kernels& kernels);             // cross_entropy
 void add_loss_nll(kit::Kernels& kernels);         // nll, nll_bwd
 void add_topk(kit::Kernels& kernels);
+void add_random(kit::Kernels& kernels);           // philox, uniform, normal, dropout
 void add_optimizer_adamw(kit::Kernels& kernels);  // adamw
 
 }  // namespace backplane::onednn

@@ -134,12 +134,15 @@ struct Tiling {
     }
   }
 
-  // Copies a plane with non-temporal stores and without a buffer, if its words have 4 or 8 bytes and the
-  // input is contiguous across rows. Returns false if this is not possible.
-  bool stream_transposed(const Pointers& at, const Strides& strides, int64_t count, int64_t line_count) const {
-    if (!copies || !streams || across[1] != bytes[1] || strides[0] != bytes[0] || bytes[0] < 4) return false;
-    return moves.stream_transposed[bytes[0] == 4 ? 0 : 1](at[1], strides[1], at[0], across[0] / bytes[0], count,
-                                                          line_count);
+  // Copies a plane without a buffer, if its words have at least 2 bytes and the input is contiguous across
+  // rows. Returns false if this is not possible.
+  bool transpose_plane(const Pointers& at, const Strides& strides, int64_t count, int64_t line_count) const {
+    if (!copies || across[1] != bytes[1] || strides[0] != bytes[0] || bytes[0] < 2) return false;
+    const int word = std::countr_zero(static_cast<uint64_t>(bytes[0]));
+    const int64_t pitch = across[0] / bytes[0];
+    if (streams) return moves.stream_transposed[word](at[1], strides[1], at[0], pitch, count, line_count);
+    moves.transpose_squares[word](at[1], strides[1], at[0], pitch, count, line_count);
+    return true;
   }
 
   int64_t widest() const { return *std::max_element(bytes.begin(), bytes.end()); }
@@ -196,7 +199,7 @@ void run_transposed(const LoopNest<N>& nest, Tiling<N> each, uint32_t d) {
   each.lines = width <= 2 ? kLineBytes / width : kMaxLines;
   each.across = nest.strides(d);
   nest.cut(d, 0, 1).cut(inner, 0, 1).rows([&](const auto& plane, const auto& strides, int64_t) {
-    if (each.stream_transposed(plane, strides, nest.extent(inner), nest.extent(d))) return;
+    if (each.transpose_plane(plane, strides, nest.extent(inner), nest.extent(d))) return;
     const auto tile = [&](int64_t i, int64_t l) {
       auto at = plane;
       for (std::size_t k = 0; k < N; ++k) at[k] += i * strides[k] + l * each.across[k];
@@ -248,8 +251,27 @@ void run_short_rows(const LoopNest<N>& nest, const Tiling<N>& each, uint32_t d) 
   });
 }
 
+// Copies short contiguous rows of operands that stay in the second-level cache. Returns false if the rows
+// are long or not contiguous, or if the operands are large.
+template <std::size_t N>
+bool copy_short_rows(const LoopNest<N>& nest, const Tiling<N>& each) {
+  constexpr int64_t kCachedBytes = int64_t{1} << 19;
+  const int64_t row = nest.inner_count() * each.bytes[0];
+  if (!each.copies || nest.rank() == 1 || nest.inner_strides() != each.bytes || row > kShortRow ||
+      nest.elements() * each.bytes[0] > kCachedBytes) {
+    return false;
+  }
+  const uint32_t next = nest.rank() - 2;
+  const auto& step = nest.strides(next);
+  nest.cut(next, 0, 1).rows([&](const auto& at, const auto&, int64_t) {
+    each.moves.rows(at[1], step[1], at[0], step[0], row, nest.extent(next));
+  });
+  return true;
+}
+
 template <std::size_t N>
 void run_tiles(const LoopNest<N>& nest, Tiling<N> each) {
+  if (copy_short_rows(nest, each)) return;
   const uint32_t d = contiguous_across(nest, each.bytes);
   const uint32_t continued = continues_along(nest, each.bytes);
   if (d == nest.rank() && continued != nest.rank()) {

@@ -10,7 +10,7 @@
 // Highway requires foreach_target.h before highway.h.
 #include <hwy/highway.h>
 
-#include "simd/simd-inl.h"
+#include "simd/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
@@ -19,21 +19,19 @@ namespace {
 // Limits x, so that no power of x overflows. The slopes at the limits are 0 and 1.
 template <class D, class V>
 HWY_INLINE V limited(D d, V x) {
-  return hn::Max(hn::Min(x, hn::Set(d, 16384.0f)), hn::Set(d, -16384.0f));
-}
-
-// Returns dy times the slope at x. A NaN in x gives NaN, although limited() loses it.
-template <class D, class V>
-HWY_INLINE V product(D, V dy, V x, V slope) {
-  return hn::Mul(dy, hn::IfThenElse(hn::IsNaN(x), x, slope));
+  return at_least(d, at_most(d, x, 16384.0f), -16384.0f);
 }
 
 // Returns the slope of x sigmoid(w), where `derivative` is dw/dx: g (1 + x w' r) with g = sigmoid(w)
 // and r = sigmoid(-w). The difference 1 - g would cancel.
 template <class D, class V>
 HWY_INLINE V gate_slope(D d, V x, V w, V derivative) {
-  const V r = sigmoid_of(d, hn::Neg(w));
-  return hn::Mul(sigmoid_of(d, w), hn::MulAdd(hn::Mul(x, derivative), r, hn::Set(d, 1.0f)));
+  const V one = hn::Set(d, 1.0f);
+  const V e = exp_in_range(d, at_least(d, hn::Neg(hn::Abs(w)), -104.0f));
+  const V large = hn::Div(one, hn::Add(one, e)), small = hn::Mul(e, large);
+  const auto negative = hn::Lt(w, hn::Zero(d));
+  const V g = hn::IfThenElse(negative, small, large), r = hn::IfThenElse(negative, large, small);
+  return hn::Mul(g, hn::MulAdd(hn::Mul(x, derivative), r, one));
 }
 
 struct Relu {
@@ -44,16 +42,15 @@ struct Relu {
   }
 };
 
-// The slope of gelu(x) = x Phi(x) is Phi(x) + x phi(x). Phi(x) is gelu(x) / x, and 1 / 2 near 0.
+// The slope of gelu(x) = x Phi(x) is Phi(x) + x phi(x), where phi is the density. The slope at -a is
+// Phi(-a) - a phi(a), and the slope at a is 1 minus this number.
 struct GeluErf {
   static constexpr uint32_t kId = BP_ACTIVATION_GELU_ERF;
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V z) const {
-    const V x = limited(d, z);
-    const auto is_tiny = hn::Lt(hn::Abs(x), hn::Set(d, 1e-20f));
-    const V distribution = hn::IfThenElse(is_tiny, hn::Set(d, 0.5f), hn::Div(gelu_erf_of(d, x), x));
-    const V density = hn::Mul(hn::Set(d, 0.39894228f), exp_of(d, hn::Mul(hn::Mul(x, hn::Set(d, -0.5f)), x)));
-    return product(d, dy, z, hn::MulAdd(x, density, distribution));
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    const auto [a, power, factor] = gelu_erf_tail(d, x);
+    const V left = hn::Mul(power, hn::NegMulAdd(a, hn::Set(d, 0.39894228f), factor));
+    return hn::Mul(dy, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), left, hn::Sub(hn::Set(d, 1.0f), left)));
   }
 };
 
@@ -64,7 +61,7 @@ struct GeluTanh {
   HWY_INLINE V operator()(D d, V dy, V z) const {
     const V x = limited(d, z), square = hn::Mul(x, x), linear = hn::Set(d, 1.59576912f);
     const V w = hn::Mul(x, hn::MulAdd(square, hn::Set(d, 0.071354816f), linear));
-    return product(d, dy, z, gate_slope(d, x, w, hn::MulAdd(square, hn::Set(d, 0.21406445f), linear)));
+    return hn::Mul(dy, gate_slope(d, x, w, hn::MulAdd(square, hn::Set(d, 0.21406445f), linear)));
   }
 };
 
@@ -73,7 +70,7 @@ struct Silu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V z) const {
     const V x = limited(d, z);
-    return product(d, dy, z, gate_slope(d, x, x, hn::Set(d, 1.0f)));
+    return hn::Mul(dy, gate_slope(d, x, x, hn::Set(d, 1.0f)));
   }
 };
 
@@ -93,11 +90,30 @@ struct Tanh {
   }
 };
 
+}  // namespace
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+template <>
+struct PairForm<GeluErf> {
+  using type = GatedBackward<GeluErf>;
+};
+template <>
+struct PairForm<GeluTanh> {
+  using type = GatedBackward<GeluTanh>;
+};
+template <>
+struct PairForm<Silu> {
+  using type = GatedBackward<Silu>;
+};
+#endif
+
+namespace {
+
 // Returns the kernel of the functor whose kId is `id`, or null if there is none.
 template <class T, class... Functors>
 VectorKernel kernel_of(uint32_t id) {
   VectorKernel kernel = nullptr;
-  (void)((id == Functors::kId && (kernel = map2<T, Functors>, true)) || ...);
+  (void)((id == Functors::kId && (kernel = fastest_map2<T, Functors>(), true)) || ...);
   return kernel;
 }
 

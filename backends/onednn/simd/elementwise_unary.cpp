@@ -11,7 +11,7 @@
 // Highway requires foreach_target.h before highway.h.
 #include <hwy/highway.h>
 
-#include "simd/simd-inl.h"
+#include "simd/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
@@ -45,13 +45,48 @@ BACKPLANE_UNARY(BP_ACTIVATION_GELU_ERF, GeluErf, gelu_erf_of(d, x))
 BACKPLANE_UNARY(BP_ACTIVATION_GELU_TANH, GeluTanh, gelu_tanh_of(d, x))
 BACKPLANE_UNARY(BP_ACTIVATION_SILU, Silu, silu_of(d, x))
 BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, Sigmoid, sigmoid_of(d, x))
+BACKPLANE_UNARY(BP_OP_EXP, ExpHalf, exp_half(d, x))
+BACKPLANE_UNARY(BP_OP_TANH, TanhHalf, tanh_half(d, x))
+BACKPLANE_UNARY(BP_OP_ERF, ErfHalf, erf_half(d, x))
 #undef BACKPLANE_UNARY
+
+#if HWY_TARGET != HWY_SCALAR
+}  // namespace
+
+// These functors have forms of their own for pairs.
+#define BACKPLANE_PAIR_FORM(Name, ...) \
+  template <>                          \
+  struct PairForm<Name> {              \
+    using type = __VA_ARGS__;          \
+  };
+BACKPLANE_PAIR_FORM(Exp, EachOfPair<ExpHalf>)
+BACKPLANE_PAIR_FORM(Tanh, EachOfPair<TanhHalf>)
+BACKPLANE_PAIR_FORM(Erf, EachOfPair<ErfHalf>)
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+BACKPLANE_PAIR_FORM(GeluErf, Gated<GeluErf>)
+BACKPLANE_PAIR_FORM(GeluTanh, Gated<GeluTanh>)
+BACKPLANE_PAIR_FORM(Silu, Gated<Silu>)
+BACKPLANE_PAIR_FORM(Sigmoid, Gated<Sigmoid>)
+#endif
+#undef BACKPLANE_PAIR_FORM
+
+namespace {
+#endif
+
+template <class Out, class In, class F>
+VectorKernel kernel_for() {
+  if constexpr (std::same_as<In, Out>) {
+    return fastest_map1<In, F>();
+  } else {
+    return map1<Out, In, F>;
+  }
+}
 
 // Returns the kernel of the functor whose kId is `id`, or null if there is none.
 template <class Out, class In, class... Functors>
 VectorKernel kernel_of(uint32_t id) {
   VectorKernel kernel = nullptr;
-  (void)((id == Functors::kId && (kernel = map1<Out, In, Functors>, true)) || ...);
+  (void)((id == Functors::kId && (kernel = kernel_for<Out, In, Functors>(), true)) || ...);
   return kernel;
 }
 

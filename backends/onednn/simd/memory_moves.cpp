@@ -110,10 +110,10 @@ HWY_INLINE void exchange_blocks(D d, V (&v)[kBlocks<D>]) {
   }
 }
 
-// Transposes a square whose side is a vector of D, with non-temporal stores. The words have at least 4
-// bytes, so that the square fits into the registers.
-template <class D>
-HWY_INLINE void stream_square(D d, const std::byte* from, int64_t stride, hn::TFromD<D>* to, int64_t pitch) {
+// Transposes a square whose side is a vector of D. A square of words of 2 bytes exceeds the registers, and
+// the compiler keeps a part of it on the stack.
+template <bool kStream, class D>
+HWY_INLINE void transpose_square(D d, const std::byte* from, int64_t stride, hn::TFromD<D>* to, int64_t pitch) {
   using Word = hn::TFromD<D>;
   constexpr int kSide = 16 / sizeof(Word);
   hn::Vec<D> groups[kSide][kBlocks<D>];
@@ -125,7 +125,10 @@ HWY_INLINE void stream_square(D d, const std::byte* from, int64_t stride, hn::TF
   }
   for (int i = 0; i < kSide; ++i) {
     exchange_blocks(d, groups[i]);
-    for (int b = 0; b < kBlocks<D>; ++b) hn::Stream(groups[i][b], d, to + (b * kSide + i) * pitch);
+    for (int b = 0; b < kBlocks<D>; ++b) {
+      Word* const line = to + (b * kSide + i) * pitch;
+      kStream ? hn::Stream(groups[i][b], d, line) : hn::StoreU(groups[i][b], d, line);
+    }
   }
 }
 
@@ -160,6 +163,11 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   }
 }
 
+// True if a vector is a cache line, or if words are so large that few columns of half a cache line
+// compete for the first-level cache.
+template <class Word>
+inline constexpr bool kHasSquares = kBlocks<Line<Word>> == 4 || (kBlocks<Line<Word>> == 2 && sizeof(Word) >= 4);
+
 template <class Word>
 bool stream_transposed(const std::byte* from, int64_t stride, std::byte* out, int64_t pitch, int64_t columns,
                        int64_t lines) {
@@ -167,17 +175,60 @@ bool stream_transposed(const std::byte* from, int64_t stride, std::byte* out, in
   const Line<Word> d;
   const auto width = static_cast<int64_t>(hn::Lanes(d));
   const bool is_aligned = reinterpret_cast<intptr_t>(out) % kLine == 0 && pitch % kWords == 0;
-  if (kBlocks<Line<Word>> == 1 || !is_aligned || columns % kWords != 0 || lines % kWords != 0) return false;
+  if (!kHasSquares<Word> || !is_aligned || columns % kWords != 0 || lines % kWords != 0) return false;
   auto* to = reinterpret_cast<Word*>(out);
   // Reads a cache line's width of columns from beginning to end, which the hardware prefetcher predicts.
   for (int64_t i = 0; i < columns; i += kWords) {
     for (int64_t l = 0; l < lines; l += width) {
       for (int64_t k = i; k < i + kWords; k += width) {
-        stream_square(d, from + k * stride + l * static_cast<int64_t>(sizeof(Word)), stride, to + l * pitch + k, pitch);
+        transpose_square<true>(d, from + k * stride + l * static_cast<int64_t>(sizeof(Word)), stride,
+                               to + l * pitch + k, pitch);
       }
     }
   }
   return true;
+}
+
+template <class Word>
+void transpose_squares(const std::byte* from, int64_t stride, std::byte* out, int64_t pitch, int64_t columns,
+                       int64_t lines) {
+  constexpr auto kWord = static_cast<int64_t>(sizeof(Word));
+  const Line<Word> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole_columns = kHasSquares<Word> ? columns / width * width : 0, whole_lines = lines / width * width;
+  auto* to = reinterpret_cast<Word*>(out);
+  for (int64_t i = 0; i < whole_columns; i += width) {
+    for (int64_t l = 0; l < whole_lines; l += width)
+      transpose_square<false>(d, from + i * stride + l * kWord, stride, to + l * pitch + i, pitch);
+  }
+  if (whole_lines < lines && whole_columns > 0) {
+    transpose<Word>(from + whole_lines * kWord, stride, out + whole_lines * pitch * kWord, pitch, whole_columns,
+                    lines - whole_lines);
+  }
+  transpose<Word>(from + whole_columns * stride, stride, out + whole_columns * kWord, pitch, columns - whole_columns,
+                  lines);
+}
+
+// Copies vectors of D, and the last bytes with a vector that overlaps the previous one. A row has at least
+// one vector of D.
+template <class D>
+HWY_INLINE void copy_row(D d, const uint8_t* from, uint8_t* to, int64_t bytes) {
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i + width < bytes; i += width) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  hn::StoreU(hn::LoadU(d, from + bytes - width), d, to + bytes - width);
+}
+void rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t bytes, int64_t rows) {
+  const hn::ScalableTag<uint8_t> wide;
+  const hn::CappedTag<uint8_t, 16> block;
+  const auto* x = reinterpret_cast<const uint8_t*>(from);
+  auto* y = reinterpret_cast<uint8_t*>(to);
+  if (bytes >= static_cast<int64_t>(hn::Lanes(wide))) {
+    for (int64_t r = 0; r < rows; ++r) copy_row(wide, x + r * from_stride, y + r * to_stride, bytes);
+  } else if (bytes >= static_cast<int64_t>(hn::Lanes(block))) {
+    for (int64_t r = 0; r < rows; ++r) copy_row(block, x + r * from_stride, y + r * to_stride, bytes);
+  } else {
+    for (int64_t r = 0; r < rows; ++r) std::memcpy(y + r * to_stride, x + r * from_stride, static_cast<size_t>(bytes));
+  }
 }
 
 void stream(const std::byte* from, std::byte* to, int64_t bytes) {
@@ -207,13 +258,24 @@ void transpose(const std::byte* from, int64_t stride, std::byte* to, int64_t pit
     for (int64_t l = 0; l < lines; ++l) reinterpret_cast<Word*>(to)[l * pitch + i] = line[l];
   }
 }
+template <class Word>
+void transpose_squares(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
+                       int64_t lines) {
+  transpose<Word>(from, stride, to, pitch, columns, lines);
+}
 void stream(const std::byte* from, std::byte* to, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+void rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t bytes, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r)
+    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(bytes));
+}
 #endif
 
 MemoryMoves find_moves() {
   return {stream,
           {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>},
-          {stream_transposed<uint32_t>, stream_transposed<uint64_t>}};
+          {nullptr, transpose_squares<uint16_t>, transpose_squares<uint32_t>, transpose_squares<uint64_t>},
+          {nullptr, stream_transposed<uint16_t>, stream_transposed<uint32_t>, stream_transposed<uint64_t>},
+          rows};
 }
 
 }  // namespace

@@ -16,11 +16,17 @@ struct MemoryMoves {
   // word's size in bytes.
   void (*transpose[4])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
                        int64_t lines);
-  // Like transpose, but with non-temporal stores, for words of 4 and of 8 bytes. Does nothing and
-  // returns false if the target has no suitable vectors, or if the output does not consist of whole
-  // cache lines.
-  bool (*stream_transposed[2])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
+  // Like transpose, in squares of whole vectors, which are faster if the output is not staged. The array
+  // index is the same; there is no function for words of 1 byte.
+  void (*transpose_squares[4])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
                                int64_t lines);
+  // Like transpose_squares, but with non-temporal stores. Does nothing and returns false if the target
+  // has no suitable vectors, or if the output does not consist of whole cache lines.
+  bool (*stream_transposed[4])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
+                               int64_t lines);
+  // Copies rows of `bytes` bytes. Rows are `from_stride` and `to_stride` bytes apart.
+  void (*rows)(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t bytes,
+               int64_t rows);
 };
 
 // Returns the functions that are compiled for this processor.

@@ -16,18 +16,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 
-// A step for each_vector. It sums the elements.
+// A step for each_pair. It sums the elements.
 struct SumElements {
   Total total;
-  HWY_INLINE void operator()(D d, V x, int64_t) { total.add(d, x); }
+  HWY_INLINE void operator()(D d, Pair<V> x, int64_t) { total.add(d, hn::Add(x.first, x.second)); }
 };
-// A step for each_vector. It sums the squared distances from the mean.
+// A step for each_pair. It sums the squared distances from the mean.
 struct SumSquares {
   V mean;
   Total total;
-  HWY_INLINE void operator()(D d, V x, int64_t) {
-    const V distance = hn::Sub(x, mean);
-    total.add(d, hn::Mul(distance, distance));
+  HWY_INLINE void operator()(D d, Pair<V> x, int64_t) {
+    const V first = hn::Sub(x.first, mean), second = hn::Sub(x.second, mean);
+    total.add(d, hn::MulAdd(first, first, hn::Mul(second, second)));
   }
 };
 
@@ -38,14 +38,20 @@ Moments moments_of(D d, const T* x, int64_t count, double epsilon) {
   double exact_mean = 0;
   if constexpr (kCentred) {
     SumElements sum{Total(d)};
-    each_vector(d, x, count, 0.0f, sum);
+    each_pair(d, x, count, 0.0f, sum);
     exact_mean = sum.total.get(d) / n;
   }
   // Distances are relative to the mean rounded to f32. The square of the mean's rounding error is
   // subtracted from the variance. Lanes past the end contain the mean, so their distance is 0.
   const auto mean = static_cast<float>(exact_mean);
   SumSquares squares{hn::Set(d, mean), Total(d)};
-  each_vector(d, x, count, mean, squares);
+  const int64_t whole = count / (2 * static_cast<int64_t>(hn::Lanes(d))) * (2 * static_cast<int64_t>(hn::Lanes(d)));
+  each_pair(d, x, whole, 0.0f, squares);
+  for (int64_t i = whole; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
+    const V rest =
+        i + static_cast<int64_t>(hn::Lanes(d)) <= count ? load(d, x + i) : load_part(d, x + i, count - i, mean);
+    squares(d, {rest, hn::Set(d, mean)}, i);
+  }
   const double shift = exact_mean - static_cast<double>(mean);
   const double variance = squares.total.get(d) / n - shift * shift;
   const double rstd = 1 / std::sqrt((variance > 0 || variance != variance ? variance : 0) + epsilon);

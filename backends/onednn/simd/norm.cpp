@@ -14,6 +14,10 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
+#if HWY_TARGET == HWY_SCALAR
+NormKernel find_norm(bool, uint32_t) { return nullptr; }
+GroupNormKernel find_group_norm(uint32_t) { return nullptr; }
+#else
 template <class T>
 struct Affine {
   const T *gamma, *beta;
@@ -33,10 +37,10 @@ Moments norm(const void* from, const void* gamma, const void* beta, void* to, in
   const auto* x = static_cast<const T*>(from);
   const Moments moments = moments_of<kCentred>(d, x, count, epsilon);
   const auto mean = static_cast<float>(moments.mean);
-  Write<T, Affine<T>> write{static_cast<T*>(to),
-                            count,
-                            {static_cast<const T*>(gamma), static_cast<const T*>(beta), count, hn::Set(d, mean),
-                             hn::Set(d, static_cast<float>(moments.rstd))}};
+  Write<T, Affine<T> > write{static_cast<T*>(to),
+                             count,
+                             {static_cast<const T*>(gamma), static_cast<const T*>(beta), count, hn::Set(d, mean),
+                              hn::Set(d, static_cast<float>(moments.rstd))}};
   each_vector(d, x, count, mean, write);
   return moments;
 }
@@ -59,11 +63,11 @@ Moments group_norm(const void* from, const void* gamma, const void* beta, void* 
     return hn::Set(d, all == nullptr ? otherwise : static_cast<float>(static_cast<const T*>(all)[channel]));
   };
   for (int64_t c = 0; c < channels; ++c) {
-    Write<T, ChannelAffine> write{static_cast<T*>(to) + c * plane,
-                                  plane,
-                                  {hn::Set(d, mean), hn::Set(d, static_cast<float>(moments.rstd)),
-                                   parameter(gamma, c, 1), parameter(beta, c, 0)}};
-    each_vector(d, x + c * plane, plane, mean, write);
+    WritePair<T, ChannelAffine> write{static_cast<T*>(to) + c * plane,
+                                      plane,
+                                      {hn::Set(d, mean), hn::Set(d, static_cast<float>(moments.rstd)),
+                                       parameter(gamma, c, 1), parameter(beta, c, 0)}};
+    each_pair(d, x + c * plane, plane, 0.0f, write);
   }
   return moments;
 }
@@ -76,6 +80,7 @@ NormKernel find_norm(bool centred, uint32_t dtype) {
 GroupNormKernel find_group_norm(uint32_t dtype) {
   return for_dtype<GroupNormKernel>(ShortFloats(), dtype, []<class T>() { return group_norm<T>; });
 }
+#endif
 
 }  // namespace
 }  // namespace backplane::onednn::HWY_NAMESPACE

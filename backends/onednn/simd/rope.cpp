@@ -35,16 +35,30 @@ namespace {
 
 [[maybe_unused]] void rotate(const RopeTable& table, bool pairs, const float* x, float* y) {
   const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  [[maybe_unused]] const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t half = table.half;
   const int64_t step = pairs ? 2 : 1, across = pairs ? 1 : half;
   int64_t i = 0;
-  for (; i + lanes <= half && !pairs; i += lanes) {
-    const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + half + i);
+#if HWY_TARGET != HWY_SCALAR
+  for (; i + lanes <= half; i += lanes) {
+    hn::Vec<decltype(d)> a, b;
+    if (pairs) {
+      hn::LoadInterleaved2(d, x + 2 * i, a, b);
+    } else {
+      a = hn::LoadU(d, x + i);
+      b = hn::LoadU(d, x + half + i);
+    }
     const auto cosine = hn::LoadU(d, table.cosines + i), sine = hn::LoadU(d, table.sines + i);
-    hn::StoreU(hn::Sub(hn::Mul(a, cosine), hn::Mul(b, sine)), d, y + i);
-    hn::StoreU(hn::Add(hn::Mul(b, cosine), hn::Mul(a, sine)), d, y + half + i);
+    const auto left = hn::Sub(hn::Mul(a, cosine), hn::Mul(b, sine));
+    const auto right = hn::Add(hn::Mul(b, cosine), hn::Mul(a, sine));
+    if (pairs) {
+      hn::StoreInterleaved2(left, right, d, y + 2 * i);
+    } else {
+      hn::StoreU(left, d, y + i);
+      hn::StoreU(right, d, y + half + i);
+    }
   }
+#endif
   for (; i < half; ++i) {
     const float a = x[step * i], b = x[step * i + across], cosine = table.cosines[i], sine = table.sines[i];
     y[step * i] = a * cosine - b * sine;

@@ -13,6 +13,9 @@
 
 #include <backplane/kit/types.hpp>
 #include <cstring>
+#include <limits>
+
+#include "simd/log_table.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
@@ -82,16 +85,19 @@ HWY_INLINE hn::Vec<D> load(D d, const bf16* from) {
 // convert neither NaN nor infinities.
 inline constexpr bool kConvertsHalf = !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX2;
 
+// The vector of 16-bit words that has as many lanes as a vector of D.
 template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const f16* from) {
+using HalfWords = hn::Rebind<uint16_t, D>;
+
+// Converts the bits of f16.
+template <class D>
+HWY_INLINE hn::Vec<D> from_half(D d, hn::Vec<HalfWords<D>> bits) {
   if constexpr (kConvertsHalf) {
-    const hn::Rebind<hwy::float16_t, D> narrow;
-    return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
   } else {
     const hn::RebindToUnsigned<D> du;
-    const hn::Rebind<uint16_t, D> narrow;
-    const auto bits = hn::PromoteTo(du, hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from)));
-    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFF)), sign = hn::ShiftLeft<16>(hn::Xor(bits, magnitude));
+    const auto wide = hn::PromoteTo(du, bits);
+    const auto magnitude = hn::And(wide, hn::Set(du, 0x7FFF)), sign = hn::ShiftLeft<16>(hn::Xor(wide, magnitude));
     // The product with 2^112 corrects the exponent, and normalises subnormals.
     const auto number =
         hn::Mul(hn::BitCast(d, hn::ShiftLeft<13>(magnitude)), hn::Set(d, 5192296858534827628530496329220096.0f));
@@ -99,6 +105,10 @@ HWY_INLINE hn::Vec<D> load(D d, const f16* from) {
     const auto exponent = hn::IfThenElseZero(special, hn::Set(du, 0x7F800000));
     return hn::BitCast(d, hn::Or(hn::Or(hn::BitCast(du, number), exponent), sign));
   }
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const f16* from) {
+  return from_half(d, hn::LoadU(HalfWords<D>(), reinterpret_cast<const uint16_t*>(from)));
 }
 
 template <class D, class T>
@@ -122,15 +132,15 @@ HWY_INLINE void store(D, hn::Vec<D> value, bf16* to) {
   const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
   hn::StoreU(hn::TruncateTo(narrow, hn::IfThenElse(is_nan, quiet, rounded)), narrow, &to->bits);
 }
+// Rounds to f16, to nearest even, and returns the bits.
 template <class D>
-HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> value, f16* to) {
+HWY_INLINE hn::Vec<HalfWords<D>> to_half([[maybe_unused]] D d, hn::Vec<D> value) {
+  const HalfWords<D> narrow;
   if constexpr (kConvertsHalf) {
-    const hn::Rebind<hwy::float16_t, D> narrow;
-    hn::StoreU(hn::DemoteTo(narrow, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
+    return hn::BitCast(narrow, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), value));
   } else {
-    // Rounds to nearest even in integer arithmetic. The sum with 0.5 rounds subnormals.
+    // The sum with 0.5 rounds subnormals.
     const hn::RebindToUnsigned<D> du;
-    const hn::Rebind<uint16_t, D> narrow;
     const auto size = hn::Abs(value);
     const auto bits = hn::BitCast(du, size);
     const auto sign = hn::ShiftRight<16>(hn::Xor(hn::BitCast(du, value), bits));
@@ -144,8 +154,12 @@ HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> value, f16* to) {
     auto result = hn::IfThenElse(is_small, subnormal, normal);
     result = hn::IfThenElse(is_large, hn::Set(du, 0x7C00), result);
     result = hn::IfThenElse(is_nan, hn::Set(du, 0x7E00), result);
-    hn::StoreU(hn::TruncateTo(narrow, hn::Or(result, sign)), narrow, reinterpret_cast<uint16_t*>(to));
+    return hn::TruncateTo(narrow, hn::Or(result, sign));
   }
+}
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> value, f16* to) {
+  hn::StoreU(to_half(d, value), HalfWords<D>(), reinterpret_cast<uint16_t*>(to));
 }
 
 // ---- Elementary functions of f32, with the required results for NaN, zeros and infinities
@@ -217,13 +231,53 @@ HWY_INLINE V exp_of(D d, V x) {
   return exp_in_range(d, at_least(d, at_most(d, x, 104.0f), -104.0f));
 }
 
+// The NaN of x86's arithmetic. Rounding to bf16 without a test for NaN preserves it, unlike Highway's
+// NaN, whose bits are all set.
+template <class D>
+HWY_INLINE hn::Vec<D> nan_of(D d) {
+  return hn::Set(d, std::numeric_limits<float>::quiet_NaN());
+}
+
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+// Returns e * scale + table + p(r) for x = 2^e m with m in [0.75, 1.5) and r = m * inverse - 1, which is in
+// [-1/60, 1/32]. p is r times a minimax fit of log(1 + r) / r, whose error is below 0.02 u. The sum is -inf for
+// zeros, infinite for infinity, and NaN for negative numbers.
+template <class D>
+HWY_INLINE hn::Vec512<float> log_by_table(D d, hn::Vec512<float> x, const float* table, float scale,
+                                          const float (&p)[5]) {
+  using V = hn::Vec512<float>;
+  const hn::RebindToUnsigned<D> du;
+  const V m{_mm512_getmant_ps(x.raw, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan)};
+  const V e{_mm512_sub_ps(_mm512_getexp_ps(x.raw), _mm512_getexp_ps(m.raw))};
+  const auto index = hn::ShiftRight<18>(hn::BitCast(du, m));
+  const auto at = [&](const float* entries) HWY_ATTR {
+    return V{_mm512_permutex2var_ps(hn::Load(d, entries).raw, index.raw, hn::Load(d, entries + 16).raw)};
+  };
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V r = hn::MulSub(m, at(kLogTables.inverse), c(1.0f));
+  V q = hn::MulAdd(c(p[4]), r, c(p[3]));
+  q = hn::MulAdd(q, r, c(p[2]));
+  q = hn::MulAdd(q, r, c(p[1]));
+  q = hn::MulAdd(q, r, c(p[0]));
+  return hn::MulAdd(e, c(scale), hn::MulAdd(q, r, at(table)));
+}
+template <class D>
+HWY_INLINE hn::Vec512<float> log_of(D d, hn::Vec512<float> x) {
+  return log_by_table(d, x, kLogTables.log, 0.6931472f, {1.0f, -0.5f, 0.33333516f, -0.25001436f, 0.19372746f});
+}
+template <class D>
+HWY_INLINE hn::Vec512<float> log2_of(D d, hn::Vec512<float> x) {
+  return log_by_table(d, x, kLogTables.log2, 1.0f, {1.442695f, -0.7213475f, 0.48090097f, -0.36069447f, 0.27948964f});
+}
+#endif
+
 template <class D, class V>
 HWY_INLINE V log_of(D d, V x) {
   const V zero = hn::Zero(d), infinity = hn::Inf(d);
   V result = hn::Log(d, x);
   result = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), result);
   result = hn::IfThenElse(hn::Eq(x, infinity), infinity, result);
-  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, zero)), hn::NaN(d), result);
+  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, zero)), nan_of(d), result);
 }
 
 // tanh |x| is 1 - 2 / (e^2|x| + 1) from |x| = 0.55 on. Below, it is an odd polynomial, because the
@@ -304,12 +358,16 @@ template <class D, class V>
 HWY_INLINE V silu_of(D d, V x) {
   return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_of(d, hn::Neg(x))));
 }
-// Computes max(x, 0) - |x| h, where h = erfc(|x| / sqrt(2)) / 2. The form x (1 + erf) / 2 would
-// cancel for negative x. h is e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.35 |x|). P is a minimax fit
-// (Lawson's algorithm in f64) with the bound of gelu as weight, of which its error is 0.17. h is 0
-// from |x| = 15 on, so the limit changes no result.
+// The factors of h = erfc(a / sqrt(2)) / 2 with a = |x|. h is power * factor, where power is
+// e^(-a^2 / 2) and factor is t P(t) with t = 1 / (1 + 0.35 a). P is a minimax fit (Lawson's algorithm
+// in f64) with the bound of gelu as weight, of which its error is 0.17. h is 0 from a = 15 on, so a is
+// limited to 15.
+template <class V>
+struct GeluErfTail {
+  V a, power, factor;
+};
 template <class D, class V>
-HWY_INLINE V gelu_erf_of(D d, V x) {
+HWY_INLINE GeluErfTail<V> gelu_erf_tail(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
   const V a = at_most(d, hn::Abs(x), 15.0f);
   const V t = hn::Div(c(1.0f), hn::MulAdd(a, c(0.35f), c(1.0f)));
@@ -319,8 +377,13 @@ HWY_INLINE V gelu_erf_of(D d, V x) {
   p = hn::MulAdd(p, t, c(0.14581282f));
   p = hn::MulAdd(p, t, c(0.13631602f));
   p = hn::MulAdd(p, t, c(0.13982022f));
-  const V e = exp2_of(d, hn::Mul(hn::Mul(a, c(-0.72134752f)), a));
-  return hn::NegMulAdd(a, hn::Mul(hn::Mul(p, t), e), hn::Max(x, hn::Zero(d)));
+  return {a, exp2_of(d, hn::Mul(hn::Mul(a, c(-0.72134752f)), a)), hn::Mul(p, t)};
+}
+// Computes max(x, 0) - a h. The form x (1 + erf) / 2 would cancel for negative x.
+template <class D, class V>
+HWY_INLINE V gelu_erf_of(D d, V x) {
+  const auto [a, power, factor] = gelu_erf_tail(d, x);
+  return hn::NegMulAdd(a, hn::Mul(factor, power), hn::Max(x, hn::Zero(d)));
 }
 // Computes x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). The equal form
 // x * (1 + tanh v) / 2 would cancel for negative x. The constants contain the factor log2(e). The
@@ -342,15 +405,15 @@ struct Padded {
   T elements[kSize] = {};
 };
 
-// Calls step(d, out, in...) for each vector of elements. A partial last vector is processed in
-// padded copies.
-template <class D, class Step, class Out, class... In>
+// Calls step(d, out, in...) for each group of kVectors vectors of D. A partial last group is processed
+// in padded copies.
+template <int kVectors = 1, class D, class Step, class Out, class... In>
 HWY_INLINE void map_vectors(D d, Step step, int64_t count, Out* out, const In*... in) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)) * kVectors;
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) step(d, out + i, (in + i)...);
   if (i == count) return;
-  constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(hn::TFromD<D>);
+  constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(hn::TFromD<D>) * kVectors;
   const auto remainder = static_cast<size_t>(count - i);
   Out last[kMaxLanes];
   step(d, last, Padded<In, kMaxLanes>(in + i, remainder).elements...);

@@ -21,6 +21,12 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
+#if HWY_TARGET == HWY_SCALAR
+SoftmaxSteps find_softmax_steps() { return {}; }
+SoftmaxKernels find_softmax(bool, uint32_t) { return {}; }
+#else
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
 // A step for each_vector. It computes the maximum per lane. NaN propagates.
 struct Maximum {
   V maximum;
@@ -31,7 +37,6 @@ struct Maximum {
 
 template <class T>
 float maximum_of(D d, const T* x, int64_t count) {
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
   Maximum step{hn::Set(d, kLowest)};
   each_vector(d, x, count, kLowest, step);
   HWY_ALIGN float lanes[kMaxLanes];
@@ -41,44 +46,75 @@ float maximum_of(D d, const T* x, int64_t count) {
   return maximum;
 }
 
+// Maps the bits of 16-bit floats to integers in the same order, and such integers to the bits. Positive
+// NaNs are the greatest integers, and negative NaNs the least.
+template <class DI, class VI>
+HWY_INLINE VI ordered(DI di, VI bits) {
+  return hn::Xor(bits, hn::And(hn::ShiftRight<15>(bits), hn::Set(di, 0x7FFF)));
+}
+template <class T>
+float greatest_half(const T* x, int64_t count) {
+  const hn::ScalableTag<int16_t> di;
+  using VI = hn::Vec<decltype(di)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(di));
+  const auto* const words = reinterpret_cast<const int16_t*>(x);
+  VI a = hn::Set(di, std::numeric_limits<int16_t>::min()), b = a;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    a = hn::Max(a, ordered(di, hn::LoadU(di, words + i)));
+    b = hn::Max(b, ordered(di, hn::LoadU(di, words + i + lanes)));
+  }
+  for (; i + lanes <= count; i += lanes) a = hn::Max(a, ordered(di, hn::LoadU(di, words + i)));
+  if (i < count) a = hn::Max(a, ordered(di, hn::BitCast(di, load_words_part(D(), x + i, count - i, T::from(kLowest)))));
+  const int16_t greatest = hn::GetLane(ordered(di, hn::MaxOfLanes(di, hn::Max(a, b))));
+  return static_cast<float>(std::bit_cast<T>(greatest));
+}
+
 // Returns the maximum of the elements that are not NaN, or any element if a NaN follows. A NaN needs
 // no care here, because it makes the sum of the exponentials NaN.
 template <class T>
 float greatest_of(D d, const T* x, int64_t count) {
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if constexpr (kit::Half<T>) return greatest_half(x, count);
+  const auto lanes = static_cast<int64_t>(2 * hn::Lanes(d));
   V a = hn::Set(d, kLowest), b = a, c = a, e = a;
   int64_t i = 0;
-  for (; i + 4 * lanes <= count; i += 4 * lanes) {
-    a = hn::Max(a, load(d, x + i));
-    b = hn::Max(b, load(d, x + i + lanes));
-    c = hn::Max(c, load(d, x + i + 2 * lanes));
-    e = hn::Max(e, load(d, x + i + 3 * lanes));
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const Pair<V> left = load_pair(d, x + i), right = load_pair(d, x + i + lanes);
+    a = hn::Max(a, left.first);
+    b = hn::Max(b, left.second);
+    c = hn::Max(c, right.first);
+    e = hn::Max(e, right.second);
   }
-  for (; i + lanes <= count; i += lanes) a = hn::Max(a, load(d, x + i));
-  if (i < count) a = hn::Max(a, load_part(d, x + i, count - i, kLowest));
+  for (; i < count; i += lanes) {
+    const Pair<V> rest = i + lanes <= count ? load_pair(d, x + i) : load_pair_part(d, x + i, count - i, kLowest);
+    a = hn::Max(a, rest.first);
+    b = hn::Max(b, rest.second);
+  }
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-// A step for each_vector. It sums e^(x - maximum). If kKeep is set, the exponentials are stored in
-// y. If kAhead is not 0, the step prefetches as many bytes per element of `next`, so that reading the
-// next row overlaps with arithmetic.
-template <class T, bool kKeep, int kAhead = 0>
+// A step for each_pair. It sums e^(x - maximum). If `kept` is not null, the exponentials are stored
+// there, in the order of pairs. The step prefetches the elements of `next`, so that reading the next
+// row overlaps with arithmetic.
+template <class T, bool kKeep>
 struct Exponentials {
-  T* y;
-  int64_t count;
+  float* kept;
   V maximum;
   Total total;
-  const void* next = nullptr;
-  HWY_INLINE void operator()(D d, V x, [[maybe_unused]] int64_t i) {
+  const T* next;
+  HWY_INLINE void operator()(D d, Pair<V> x, int64_t i) {
     constexpr int kNoWrite = 0, kSecondLevel = 2;
-    if constexpr (kAhead != 0)
-      __builtin_prefetch(static_cast<const std::byte*>(next) + i * kAhead, kNoWrite, kSecondLevel);
-    const V e = exp_of(d, hn::Sub(x, maximum));
-    total.add(d, e);
-    if constexpr (kKeep) store_at(d, e, y, i, count);
+    constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t k = 0; k < 2 * lanes; k += kLine) __builtin_prefetch(next + i + k, kNoWrite, kSecondLevel);
+    const V first = exp_for_sum<T>(d, hn::Sub(x.first, maximum)),
+            second = exp_for_sum<T>(d, hn::Sub(x.second, maximum));
+    total.add(d, hn::Add(first, second));
+    if constexpr (kKeep) store_pair(d, {first, second}, kept + i);
   }
 };
+
+// Values of Write and of write_row.
 struct Scaled {
   V factor;
   HWY_INLINE V operator()(D, V e, int64_t) const { return hn::Mul(e, factor); }
@@ -87,9 +123,10 @@ struct Limited {
   V softcap;
   HWY_INLINE V operator()(D d, V x, int64_t) const { return hn::Mul(tanh_of(d, hn::Div(x, softcap)), softcap); }
 };
+template <class T>
 struct ScaledExponential {
   V maximum, factor;
-  HWY_INLINE V operator()(D d, V x, int64_t) const { return hn::Mul(exp_of(d, hn::Sub(x, maximum)), factor); }
+  HWY_INLINE V operator()(D d, V x, int64_t) const { return hn::Mul(exp_for_sum<T>(d, hn::Sub(x, maximum)), factor); }
 };
 struct LogSoftmax {
   V maximum, log_sum;
@@ -101,59 +138,69 @@ double total(const void* from, int64_t count, float& maximum) {
   const D d;
   const auto* x = static_cast<const T*>(from);
   maximum = greatest_of(d, x, count);
-  Exponentials<T, false, sizeof(T)> exponentials{nullptr, count, hn::Set(d, maximum), Total(d), x + count};
-  each_vector(d, x, count, -std::numeric_limits<float>::infinity(), exponentials);
+  Exponentials<T, false> exponentials{nullptr, hn::Set(d, maximum), Total(d), x + count};
+  each_pair(d, x, count, kLowest, exponentials);
   return exponentials.total.get(d);
 }
-template <class T>
-void scaled(const void* from, void* to, int64_t count, float maximum, float factor) {
-  const D d;
-  Write<T, ScaledExponential> write{static_cast<T*>(to), count, {hn::Set(d, maximum), hn::Set(d, factor)}};
-  each_vector(d, static_cast<const T*>(from), count, -std::numeric_limits<float>::infinity(), write);
-}
-
-// Sets y[i] = value(from[i]). If `streams` is set and the row consists of whole cache lines of f32, the
-// function uses non-temporal stores.
-template <class From, class T, class F>
-void write_row(D d, const From* from, T* y, int64_t count, F value, bool streams) {
-  constexpr int64_t kLine = 64;
-  if constexpr (std::same_as<T, float>) {
-    const bool whole_lines =
-        reinterpret_cast<intptr_t>(y) % kLine == 0 && count * static_cast<int64_t>(sizeof(float)) % kLine == 0;
-    if (streams && whole_lines) {
-      for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d)))
-        hn::Stream(value(d, load(d, from + i), i), d, y + i);
-      return;
-    }
+// Sets each pair of y to value(get(i)), where i is the index of the pair's first element. If `streams` is
+// set and the row consists of whole groups of 2 cache lines, the function uses non-temporal stores.
+template <class T, class Get, class F>
+void write_row(D d, T* y, int64_t count, bool streams, const Get& get, F value) {
+  constexpr int64_t kLines = 128;
+  const auto lanes = static_cast<int64_t>(2 * hn::Lanes(d));
+  const bool whole_lines =
+      reinterpret_cast<intptr_t>(y) % kLines == 0 && count * static_cast<int64_t>(sizeof(T)) % kLines == 0;
+  const auto pair = [&](int64_t i) HWY_ATTR {
+    const Pair<V> x = get(i);
+    return Pair<V>{value(d, x.first, i), value(d, x.second, i)};
+  };
+  if (streams && whole_lines) {
+    for (int64_t i = 0; i < count; i += lanes) store_pair<true>(d, pair(i), y + i);
+  } else {
+    for (int64_t i = 0; i < count; i += lanes) store_pair_at(d, pair(i), y, i, count);
   }
-  Write<T, F> write{y, count, value};
-  each_vector(d, from, count, 0.0f, write);
 }
 
-// The exponentials of a row of up to kKept elements stay in the first-level cache. For longer rows, the
-// last pass computes the exponentials again.
-template <class T, bool kLogarithm>
-void softmax(const void* from, void* to, int64_t count, bool streams) {
-  constexpr int64_t kKept = 4096;
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+// Sets y to e^(x - maximum) / (sum * divisor), returns the sum, and sets `maximum`. The exponentials of a
+// row of up to kKept elements stay in the second-level cache. For longer rows, the last pass computes the
+// exponentials again.
+template <class T>
+double shares(const void* from, void* to, int64_t count, bool streams, double divisor, float& maximum) {
+  constexpr int64_t kKept = 16384;
   const D d;
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
+  if (count <= kKept) {
+    HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
+    maximum = greatest_of(d, x, count);
+    Exponentials<T, true> exponentials{kept, hn::Set(d, maximum), Total(d), x + count};
+    each_pair(d, x, count, kLowest, exponentials);
+    const double sum = exponentials.total.get(d);
+    const auto factor = static_cast<float>(1 / (sum * divisor));
+    write_row(
+        d, y, count, streams, [&](int64_t i) HWY_ATTR { return load_pair(d, kept + i); }, Scaled{hn::Set(d, factor)});
+    return sum;
+  }
+  const double sum = total<T>(x, count, maximum);
+  const auto factor = static_cast<float>(1 / (sum * divisor));
+  write_row(
+      d, y, count, streams, [&](int64_t i) HWY_ATTR { return load_pair_at(d, x, i, count); },
+      ScaledExponential<T>{hn::Set(d, maximum), hn::Set(d, factor)});
+  return sum;
+}
+
+template <class T, bool kLogarithm>
+void softmax(const void* from, void* to, int64_t count, bool streams) {
+  float greatest = 0;
   if constexpr (kLogarithm) {
-    float greatest = 0;
+    const D d;
+    const auto* x = static_cast<const T*>(from);
     const auto log_sum = static_cast<float>(std::log(total<T>(x, count, greatest)));
-    write_row(d, x, y, count, LogSoftmax{hn::Set(d, greatest), hn::Set(d, log_sum)}, streams);
-  } else if (count <= kKept) {
-    HWY_ALIGN float kept[kKept + kMaxLanes];
-    Exponentials<float, true, sizeof(T)> exponentials{kept, count, hn::Set(d, greatest_of(d, x, count)), Total(d),
-                                                      x + count};
-    each_vector(d, x, count, kLowest, exponentials);
-    const auto factor = static_cast<float>(1 / exponentials.total.get(d));
-    write_row(d, static_cast<const float*>(kept), y, count, Scaled{hn::Set(d, factor)}, streams);
+    write_row(
+        d, static_cast<T*>(to), count, streams, [&](int64_t i) HWY_ATTR { return load_pair_at(d, x, i, count); },
+        LogSoftmax{hn::Set(d, greatest), hn::Set(d, log_sum)});
   } else {
-    float greatest = 0;
-    const auto factor = static_cast<float>(1 / total<T>(x, count, greatest));
-    write_row(d, x, y, count, ScaledExponential{hn::Set(d, greatest), hn::Set(d, factor)}, streams);
+    shares<T>(from, to, count, streams, 1, greatest);
   }
 }
 
@@ -207,15 +254,17 @@ void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, k
       const auto* const ahead = reinterpret_cast<const char*>(x + std::min(r + depth, length - 1) * stride);
       for (int64_t byte = 0; byte < group_bytes; byte += 64) hwy::Prefetch(ahead + byte);
       for (int v = 0; v < kVectors; ++v)
-        block[v] = hn::Add(block[v], exp_of(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v])));
+        block[v] = hn::Add(block[v], exp_for_sum<T>(d, hn::Sub(columns.at(d, x + r * stride, v), maximum[v])));
     }
-    for (int v = 0; v < kVectors; ++v) sum[v] = hn::MulAdd(sum[v], exp_of(d, hn::Sub(before[v], maximum[v])), block[v]);
+    for (int v = 0; v < kVectors; ++v)
+      sum[v] = hn::MulAdd(sum[v], exp_for_sum<T>(d, hn::Sub(before[v], maximum[v])), block[v]);
   }
   for (int v = 0; v < kVectors; ++v) sum[v] = kLogarithm ? log_of(d, sum[v]) : hn::Div(hn::Set(d, 1.0f), sum[v]);
   for (int64_t r = 0; r < length; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       const V shifted = hn::Sub(columns.at(d, x + r * stride, v), maximum[v]);
-      columns.set(d, kLogarithm ? hn::Sub(shifted, sum[v]) : hn::Mul(exp_of(d, shifted), sum[v]), y + r * stride, v);
+      columns.set(d, kLogarithm ? hn::Sub(shifted, sum[v]) : hn::Mul(exp_for_sum<T>(d, shifted), sum[v]),
+                  y + r * stride, v);
     }
   }
 }
@@ -245,34 +294,45 @@ void softmax_columns(const void* from, void* to, int64_t stride, int64_t length,
   column_groups<T, kLogarithm, false>(x, y, stride, length, count);
 }
 
-[[maybe_unused]] float maximum_step(const float* x, int64_t count) { return maximum_of(D(), x, count); }
-[[maybe_unused]] double exponentials_step(float* x, int64_t count, float maximum) {
+// A step for each_vector. It replaces x by e^(x - maximum), and sums the exponentials.
+struct Replace {
+  float* x;
+  int64_t count;
+  V maximum;
+  Total total;
+  HWY_INLINE void operator()(D d, V at, int64_t i) {
+    const V e = exp_of(d, hn::Sub(at, maximum));
+    total.add(d, e);
+    store_at(d, e, x, i, count);
+  }
+};
+
+float maximum_step(const float* x, int64_t count) { return maximum_of(D(), x, count); }
+double exponentials_step(float* x, int64_t count, float maximum) {
   const D d;
-  Exponentials<float, true> exponentials{x, count, hn::Set(d, maximum), Total(d)};
-  each_vector(d, static_cast<const float*>(x), count, -std::numeric_limits<float>::infinity(), exponentials);
-  return exponentials.total.get(d);
+  Replace replace{x, count, hn::Set(d, maximum), Total(d)};
+  each_vector(d, static_cast<const float*>(x), count, kLowest, replace);
+  return replace.total.get(d);
 }
-[[maybe_unused]] void scale_step(float* x, int64_t count, float factor) {
+void scale_step(float* x, int64_t count, float factor) {
   const D d;
   Write<float, Scaled> write{x, count, {hn::Set(d, factor)}};
   each_vector(d, static_cast<const float*>(x), count, 0.0f, write);
 }
-[[maybe_unused]] void limit_step(float* x, int64_t count, float softcap) {
+void limit_step(float* x, int64_t count, float softcap) {
   const D d;
   Write<float, Limited> write{x, count, {hn::Set(d, softcap)}};
   each_vector(d, static_cast<const float*>(x), count, 0.0f, write);
 }
-SoftmaxSteps find_softmax_steps() {
-  if constexpr (kHasVectors) return {maximum_step, exponentials_step, scale_step, limit_step};
-  return {};
-}
+SoftmaxSteps find_softmax_steps() { return {maximum_step, exponentials_step, scale_step, limit_step}; }
 
 SoftmaxKernels find_softmax(bool logarithm, uint32_t dtype) {
   return for_dtype<SoftmaxKernels>(ShortFloats(), dtype, [&]<class T>() {
-    return logarithm ? SoftmaxKernels{softmax<T, true>, softmax_columns<T, true>, total<T>, scaled<T>}
-                     : SoftmaxKernels{softmax<T, false>, softmax_columns<T, false>, total<T>, scaled<T>};
+    return logarithm ? SoftmaxKernels{softmax<T, true>, softmax_columns<T, true>, total<T>, shares<T>}
+                     : SoftmaxKernels{softmax<T, false>, softmax_columns<T, false>, total<T>, shares<T>};
   });
 }
+#endif
 
 }  // namespace
 }  // namespace backplane::onednn::HWY_NAMESPACE

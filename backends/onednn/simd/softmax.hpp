@@ -18,8 +18,8 @@ struct SoftmaxKernels {
   void (*columns)(const void* x, void* y, int64_t stride, int64_t length, int64_t columns, bool streams);
   // Returns the sum of e^(x - maximum) along a row, and sets `maximum`. A NaN in x makes the sum NaN.
   double (*total)(const void* x, int64_t count, float& maximum);
-  // Computes y = e^(x - maximum) * factor.
-  void (*scaled)(const void* x, void* y, int64_t count, float maximum, float factor);
+  // Sets y to e^(x - maximum) / (sum * divisor) along a row, and returns the sum like total().
+  double (*shares)(const void* x, void* y, int64_t count, bool streams, double divisor, float& maximum);
 };
 SoftmaxKernels softmax_kernels(bool logarithm, uint32_t dtype);
 

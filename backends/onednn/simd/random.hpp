@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectorised kernels of philox, uniform, normal and dropout.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace backplane::onednn {
+
+// The key, and the counter of block 0.
+struct PhiloxSeed {
+  uint64_t key, low, high;
+};
+// The kernels write whole groups of this many words.
+inline constexpr int64_t kPhiloxWords = 64;
+
+struct RandomKernels {
+  // Writes the words of blocks from `block` on: `count` words, which is a multiple of kPhiloxWords.
+  void (*words)(const PhiloxSeed& seed, uint64_t block, uint32_t* out, int64_t count) = nullptr;
+  // Convert the leading `bits` bits of each word to a number in [0, 1), and pairs of such numbers with 24
+  // bits to pairs of normal numbers. `count` is a multiple of kPhiloxWords. `out` may be `words`.
+  void (*uniform)(const uint32_t* words, int bits, float* out, int64_t count) = nullptr;
+  void (*normal)(const uint32_t* words, int bits, float* out, int64_t count) = nullptr;
+  // Computes y = x * factor for elements whose uniform number is at least p, and 0 for others. Sets
+  // kept[i] to 1 or 0 unless `kept` is null. All arrays have room for whole groups.
+  void (*dropout)(const uint32_t* words, const float* x, float p, float factor, float* y, uint8_t* kept,
+                  int64_t count) = nullptr;
+};
+
+// Returns kernels that are compiled for this processor, or null pointers on targets without vectors.
+RandomKernels random_kernels();
+
+}  // namespace backplane::onednn
