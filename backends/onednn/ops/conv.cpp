@@ -206,7 +206,12 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked, const PlanNeeds& ne
   const auto layout_y = [&](bool keep) {
     return keep && !by_weight ? image_md(desc.outputs[0], true) : dnnl_api::any_layout(y);
   };
-  const bool any_kept = kept[0] || kept[1] || kept[2];
+  // If only one image is channels-last, the smaller image is reordered.
+  const bool second_kept = kept[1] || kept[2];
+  const auto first_size = rules::element_count(desc.inputs[0]),
+             second_size = rules::element_count(by_weight ? desc.inputs[1] : desc.outputs[0]);
+  const bool any_kept =
+      (kept[0] && (second_kept || first_size >= second_size)) || (second_kept && second_size >= first_size);
   if (op == BP_OP_CONV) {
     const auto made = describe_kept(any_kept, [&](bool keep) {
       return dnnl_api::describe<dnnl::convolution_forward>(

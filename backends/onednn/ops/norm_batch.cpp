@@ -55,8 +55,7 @@ void run_planes(const Call& call, const Planes& planes) {
     column_factors[3 * columns + i] = own.beta;
   }
   each_row(planes.images, columns, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n)
-      kernels.row_affine(planes.at(x, n, 0), planes.at(y, n, 0), columns, column_factors);
+    kernels.rows_affine(planes.at(x, begin, 0), planes.at(y, begin, 0), end - begin, columns, column_factors);
   });
 }
 

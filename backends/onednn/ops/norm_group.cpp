@@ -78,8 +78,7 @@ void run_group_norm_channels_last(const Call& call) {
       }
     }
     each_row(rows, channels, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        kernels.row_affine(from + r * row_bytes, to + r * row_bytes, channels, factors);
+      kernels.rows_affine(from + begin * row_bytes, to + begin * row_bytes, end - begin, channels, factors);
     });
   }
 }

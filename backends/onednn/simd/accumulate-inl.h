@@ -10,6 +10,7 @@
 #endif
 
 #include <cmath>
+#include <type_traits>
 
 #include "simd/simd-inl.h"
 
@@ -20,20 +21,32 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 inline constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
 
+// From AVX2 on, masked loads and stores do not access the lanes that the mask excludes.
+inline constexpr bool kMasksMemory = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
+
 // load_part loads the first `count` elements and fills the other lanes with `filler`. store_part
 // stores the first `count` lanes.
 template <class T>
 HWY_INLINE V load_part(D d, const T* from, int64_t count, float filler) {
-  HWY_ALIGN float lanes[kMaxLanes];
-  for (size_t i = 0; i < kMaxLanes; ++i)
-    lanes[i] = static_cast<int64_t>(i) < count ? static_cast<float>(from[i]) : filler;
-  return hn::Load(d, lanes);
+  if constexpr (kMasksMemory && std::is_same_v<T, float>) {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(count));
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, from), hn::Set(d, filler));
+  } else {
+    HWY_ALIGN float lanes[kMaxLanes];
+    for (size_t i = 0; i < kMaxLanes; ++i)
+      lanes[i] = static_cast<int64_t>(i) < count ? static_cast<float>(from[i]) : filler;
+    return hn::Load(d, lanes);
+  }
 }
 template <class T>
 HWY_INLINE void store_part(D d, V value, T* to, int64_t count) {
-  T lanes[kMaxLanes];
-  store(d, value, lanes);
-  std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
+  if constexpr (kMasksMemory && std::is_same_v<T, float>) {
+    hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(count)), d, to);
+  } else {
+    T lanes[kMaxLanes];
+    store(d, value, lanes);
+    std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
+  }
 }
 
 // Loads the vector at index `i` of a row of `count` elements. Lanes past the end are zero.

@@ -17,7 +17,9 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kChunk = 2048;       // elements that stay in the first-level cache between two passes
-constexpr int64_t kRows = 32;          // rows whose sums are added in f32
+constexpr int64_t kRows = 32;          // fewest rows whose sums are added in f32
+constexpr int64_t kMostRows = 128;     // most rows, if few columns keep a block in the first-level cache
+constexpr int64_t kBlock = 4096;       // number of elements of a block of more than kRows rows
 constexpr int64_t kColumnBlock = 512;  // columns whose sums are in the first-level cache
 
 // ---- Planes
@@ -129,9 +131,9 @@ class Sums {
 template <class Body>
 HWY_INLINE void each_block(int64_t rows, int64_t begin, int64_t end, const Body& body) {
   for (int64_t column = begin; column < end; column += kColumnBlock) {
-    for (int64_t row = 0; row < rows; row += kRows) {
-      body(row, std::min(kRows, rows - row), column, std::min(kColumnBlock, end - column));
-    }
+    const int64_t width = std::min(kColumnBlock, end - column);
+    const int64_t height = std::clamp(kBlock / width, kRows, kMostRows);
+    for (int64_t row = 0; row < rows; row += height) body(row, std::min(height, rows - row), column, width);
   }
 }
 
@@ -190,12 +192,17 @@ void column_sums(const void* gradient, const void* input, int64_t rows, int64_t 
 }
 
 template <class T>
-void row_affine(const void* x, void* y, int64_t count, const float* factors) {
+void rows_affine(const void* x, void* y, int64_t rows, int64_t count, const float* factors) {
   const D d;
-  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto factor = [&](int64_t field) HWY_ATTR { return load_at(d, factors + field * count, i, count); };
-    const AffineVector value{factor(0), factor(1), factor(2), factor(3)};
-    store_at(d, value(load_at(d, static_cast<const T*>(x), i, count)), static_cast<T*>(y), i, count);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* from = static_cast<const T*>(x);
+  auto* to = static_cast<T*>(y);
+  for (int64_t r = 0; r < rows; ++r, from += count, to += count) {
+    for (int64_t i = 0; i < count; i += lanes) {
+      const auto factor = [&](int64_t field) HWY_ATTR { return load_at(d, factors + field * count, i, count); };
+      const AffineVector value{factor(0), factor(1), factor(2), factor(3)};
+      store_at(d, value(load_at(d, from, i, count)), to, i, count);
+    }
   }
 }
 
@@ -214,7 +221,7 @@ void row_gradient(const void* dy, const void* x, void* dx, int64_t count, const 
 PlaneKernels find_plane_kernels(uint32_t dtype) {
   return for_dtype<PlaneKernels>(ShortFloats(), dtype, []<class T>() {
     return PlaneKernels{spread<T>,        affine<T>,      sums<T>,       gradient<T>,
-                        column_spread<T>, column_sums<T>, row_affine<T>, row_gradient<T>};
+                        column_spread<T>, column_sums<T>, rows_affine<T>, row_gradient<T>};
   });
 }
 
