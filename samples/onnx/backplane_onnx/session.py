@@ -37,7 +37,7 @@ class Session:
         self.input_names = [each.name for each in graph.input if each.name not in constants]
         self.output_names = [each.name for each in graph.output]
         self.host_inputs: "set[str]" = set()
-        # {name of a tensor input: (dtype, extents or None)}, which a check at each run would otherwise read from the file's format
+        # {name of a tensor input: (dtype, extents or None)}. Reading these values from the file's format is slow.
         self._kinds = {name: self._kind(each.type.tensor_type) for name, each in self._declared.items() if each.type.HasField("tensor_type")}
 
     # ---- Inputs ----

@@ -37,8 +37,8 @@ def images(program, op):
 
 class LayoutTest(unittest.TestCase):
     def outputs_agree(self, nodes, outputs, staged=False):
-        """Returns the program on onednn, whose outputs equal those of the reference device. Unless `staged` is set, core copies no
-        operand."""
+        """Returns the program on onednn, whose outputs equal those of the reference device. Unless `staged` is set,
+        core copies no operand."""
         with bp.open("reference:0") as first, bp.open("onednn:0") as second:
             plain, fast = session(first, nodes, outputs), session(second, nodes, outputs)
             for _ in range(2):
