@@ -72,8 +72,9 @@ bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Confi
 
 bp_attention_attributes attention_attributes(const Config& config) {
   auto attributes = bp::attributes<BP_OP_ATTENTION>();
+  const int64_t head_width = config.width / config.heads;
   attributes.causal = BP_CAUSAL_LOWER_RIGHT;
-  attributes.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.width / config.heads)));
+  attributes.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_width)));
   return attributes;
 }
 
