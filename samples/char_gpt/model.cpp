@@ -4,7 +4,6 @@
 #include "model.hpp"
 
 #include <cmath>
-#include <numbers>
 
 namespace char_gpt {
 
@@ -71,9 +70,12 @@ bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Confi
       .permute({0, 2, 1, 3});
 }
 
-double attention_scale(const Config& config) {
+bp_attention_attributes attention_attributes(const Config& config) {
+  auto attributes = bp::attributes<BP_OP_ATTENTION>();
   const int64_t head_width = config.width / config.heads;
-  return 1 / std::sqrt(static_cast<double>(head_width));
+  attributes.causal = BP_CAUSAL_LOWER_RIGHT;
+  attributes.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_width)));
+  return attributes;
 }
 
 }  // namespace
@@ -99,13 +101,7 @@ Gradients::Gradients(const bp::Stream& stream, const Config& config, uint32_t dt
   const auto make = [&](int64_t columns) { return bp::Tensor::empty(stream, dtype, {batch * length, columns}); };
   logits = make(kVocabulary);
   residual = make(c), branch = make(c), norm = make(c), mixed = make(c), qkv = make(3 * c);
-  active = make(4 * c), derivative = make(4 * c), square = make(4 * c);
-  for (bp::Tensor* tensor : {&scores, &weights})
-    *tensor = bp::Tensor::empty(stream, dtype, {batch, config.heads, length, length});
-  causal = bp::Tensor::empty(stream, BP_BOOL, {length, length});
-  const bp::Tensor positions = bp::Tensor::empty(stream, BP_I32, {length});
-  bp::iota(stream, positions, 0, 0, 1);
-  bp::compare(stream, causal, positions.unsqueeze(0), positions.unsqueeze(1), BP_COMPARE_LE);
+  active = make(4 * c);
 }
 
 Model::Model(const bp::Stream& stream, const Config& config, const bp::Tensor& parameters)
@@ -116,9 +112,7 @@ Model::Model(const bp::Stream& stream, const Config& config, const bp::Tensor& p
       weight_gradients_(config, gradients_) {}
 
 void Model::attention(const Activations& activations, const Activations::Block& block) const {
-  auto attributes = bp::attributes<BP_OP_ATTENTION>();
-  attributes.causal = BP_CAUSAL_LOWER_RIGHT;
-  attributes.scale = static_cast<float>(attention_scale(config_));
+  const bp_attention_attributes attributes = attention_attributes(config_);
   const auto part = [&](int64_t index) { return heads_of(block.qkv, activations, config_, index, 3); };
   bp::execute(stream_, BP_OP_ATTENTION, {part(0), part(1), part(2)},
               {heads_of(block.mixed, activations, config_, 0, 1), block.logsumexp}, &attributes);
@@ -180,47 +174,16 @@ void Model::score(const Activations& activations, const bp::Tensor& targets, con
   bp::execute(stream_, BP_OP_CROSS_ENTROPY, {activations.logits, targets}, {loss, gradients.logits}, &attributes);
 }
 
-// Recomputes p = softmax(scale q k^T) from the logsumexp. Then dv = p^T dy, dp = dy v^T, and ds =
-// scale p (dp - sum(p dp)).
 void Model::attention_backward(const Activations& activations, const Activations::Block& block,
                                const Gradients& gradients) const {
-  const auto part = [&](const bp::Tensor& tensor, int64_t index) {
-    return heads_of(tensor, activations, config_, index, 3);
+  const bp_attention_attributes attributes = attention_attributes(config_);
+  const auto part = [&](const bp::Tensor& tensor, int64_t index, int64_t parts = 3) {
+    return heads_of(tensor, activations, config_, index, parts);
   };
-  const bp::Tensor q = part(block.qkv, 0), k = part(block.qkv, 1), v = part(block.qkv, 2);
-  const bp::Tensor dy = heads_of(gradients.mixed, activations, config_, 0, 1);
-  const bp::Tensor &p = gradients.weights, &dp = gradients.scores;
-  const bp::Tensor scale = scalar(attention_scale(config_));
-  bp::matmul(stream_, p, q, k.transpose());
-  bp::mul(stream_, p, p, scale);
-  bp::sub(stream_, p, p, block.logsumexp.unsqueeze(3));
-  bp::exp(stream_, p, p);
-  bp::select(stream_, p, gradients.causal, p, scalar(0));
-  bp::matmul(stream_, part(gradients.qkv, 2), p.transpose(), dy);
-  bp::matmul(stream_, dp, dy, v.transpose());
-  auto attributes = bp::attributes<BP_OP_SOFTMAX_BWD>();
-  attributes.axis = 3;
-  bp::execute(stream_, BP_OP_SOFTMAX_BWD, {dp, p}, {dp}, &attributes);
-  bp::mul(stream_, dp, dp, scale);
-  bp::matmul(stream_, part(gradients.qkv, 0), dp, k);
-  bp::matmul(stream_, part(gradients.qkv, 1), dp.transpose(), q);
-}
-
-// gelu(x) = x cdf(x), where cdf is the distribution function of the normal distribution, and pdf is
-// its density. The derivative is cdf(x) + x pdf(x).
-void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const {
-  const bp::Tensor &cdf = gradients.derivative, &pdf = gradients.square;
-  bp::mul(stream_, cdf, x, scalar(1 / std::numbers::sqrt2));
-  bp::erf(stream_, cdf, cdf);
-  bp::mul(stream_, cdf, cdf, scalar(0.5));
-  bp::add(stream_, cdf, cdf, scalar(0.5));
-  bp::mul(stream_, pdf, x, x);
-  bp::mul(stream_, pdf, pdf, scalar(-0.5));
-  bp::exp(stream_, pdf, pdf);
-  bp::mul(stream_, pdf, pdf, scalar(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
-  bp::mul(stream_, pdf, pdf, x);
-  bp::add(stream_, cdf, cdf, pdf);
-  bp::mul(stream_, gradients.active, gradients.active, cdf);
+  bp::execute(stream_, BP_OP_ATTENTION_BWD,
+              {part(gradients.mixed, 0, 1), part(block.qkv, 0), part(block.qkv, 1), part(block.qkv, 2),
+               part(block.mixed, 0, 1), block.logsumexp},
+              {part(gradients.qkv, 0), part(gradients.qkv, 1), part(gradients.qkv, 2)}, &attributes);
 }
 
 // Adds the embedding's part to the gradient of the token table. The gradient already contains the
@@ -237,6 +200,8 @@ void Model::embedding_backward(const bp::Tensor& tokens, const Activations& acti
 
 void Model::backward(const Activations& activations, const bp::Tensor& tokens, Gradients& gradients) const {
   const Weights& d = weight_gradients_;
+  auto gelu = bp::attributes<BP_OP_ACTIVATION_BWD>();
+  gelu.activation = BP_ACTIVATION_GELU_ERF;
   linear_backward(stream_, gradients.norm, d.tokens, {}, gradients.logits, activations.norm, weights_.tokens);
   layer_norm_backward(stream_, gradients.residual, d.norm_gain, d.norm_bias, gradients.norm, activations.out,
                       weights_.norm_gain, activations.mean, activations.rstd);
@@ -247,7 +212,7 @@ void Model::backward(const Activations& activations, const bp::Tensor& tokens, G
     // the output.
     linear_backward(stream_, gradients.active, dw.down_weight, dw.down_bias, gradients.residual, a.active,
                     weight.down_weight);
-    gelu_backward(a.up, gradients);
+    bp::execute(stream_, BP_OP_ACTIVATION_BWD, {gradients.active, a.up}, {gradients.active}, &gelu);
     linear_backward(stream_, gradients.norm, dw.up_weight, dw.up_bias, gradients.active, a.norm2, weight.up_weight);
     layer_norm_backward(stream_, gradients.branch, dw.norm2_gain, dw.norm2_bias, gradients.norm, a.middle,
                         weight.norm2_gain, a.mean2, a.rstd2);

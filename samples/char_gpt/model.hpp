@@ -33,12 +33,9 @@ struct Activations {
 struct Gradients {
   Gradients(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length);
 
-  backplane::Tensor logits;                      // [M, vocabulary]
-  backplane::Tensor residual, branch, norm;      // [M,C]
-  backplane::Tensor mixed, qkv;                  // [M,C], [M,3C]
-  backplane::Tensor active, derivative, square;  // [M,4C]
-  backplane::Tensor scores, weights;             // [batch,heads,length,length]
-  backplane::Tensor causal;                      // [length,length], true if the query may attend to the key
+  backplane::Tensor logits;                  // [M, vocabulary]
+  backplane::Tensor residual, branch, norm;  // [M,C]
+  backplane::Tensor mixed, qkv, active;      // [M,C], [M,3C], [M,4C]
 };
 
 // The weights of the products in the forward pass. The device has packed a weight, or prefers the plain
@@ -79,10 +76,8 @@ class Model {
   void attention(const Activations& activations, const Activations::Block& block) const;
   void attention_backward(const Activations& activations, const Activations::Block& block,
                           const Gradients& gradients) const;
-  void gelu_backward(const backplane::Tensor& x, const Gradients& gradients) const;
   void embedding_backward(const backplane::Tensor& tokens, const Activations& activations,
                           const Gradients& gradients) const;
-  backplane::Tensor scalar(double value) const { return backplane::Tensor::scalar(dtype(), value); }
 
   const backplane::Stream& stream_;
   Config config_;

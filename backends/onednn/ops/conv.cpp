@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct
 // convolution in the layouts that oneDNN prefers. Inputs are therefore reordered into the plan's
-// workspace, and the output is reordered from the workspace. Packed weights need no reorder. Winograd
-// is never chosen, because it is less accurate.
+// workspace, and the output is reordered from the workspace. Packed weights need no reorder, and
+// neither do images in the layout channels-last, which oneDNN's fast kernels use. Winograd is never
+// chosen, because it is less accurate.
 #include <optional>
+#include <string_view>
 
+#include "ops/channels_last.hpp"
+#include "ops/conv_direct.hpp"
 #include "ops/operators.hpp"
 #include "ops/packed_weights.hpp"
 #include "ops/vector_loop.hpp"
@@ -26,7 +30,7 @@ constexpr uint64_t kAlignment = 64;
 // copies the operand to or from the workspace.
 struct Reordered {
   Reordered(const Md& given, const Md& wanted, bool is_output, uint64_t& workspace) {
-    if (given == wanted) return;
+    if (dnnl_api::same_layout(given, wanted)) return;
     offset = workspace;
     workspace += (dnnl_api::bytes_of(wanted) + kAlignment - 1) / kAlignment * kAlignment;
     const Md &from = is_output ? wanted : given, &to = is_output ? given : wanted;
@@ -96,16 +100,17 @@ struct Conv {
 
 void run_conv(const Call& call) { call.prepared<Conv>().run(call); }
 
-Md dense_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool transposed) {
+// Describes dense weights.
+Md weight_md(const bp_tensor_desc& view, uint32_t groups, bool transposed) {
   Dims dims(view.shape, view.shape + view.rank);
-  if (weights && groups > 1) {
+  if (groups > 1) {
     dims[0] /= groups;
     dims.insert(dims.begin(), groups);
   }
   Dims strides(dims.size());
   int64_t stride = 1;
   for (std::size_t d = dims.size(); d-- > 0; stride *= dims[d]) strides[d] = stride;
-  if (weights && transposed) {  // oneDNN's layout is [O, I, ..], Backplane's is [I, O, ..]
+  if (transposed) {  // oneDNN's layout is [O, I, ..], Backplane's is [I, O, ..]
     const std::size_t d = groups > 1 ? 1 : 0;
     std::swap(dims[d], dims[d + 1]);
     std::swap(strides[d], strides[d + 1]);
@@ -113,8 +118,42 @@ Md dense_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool tran
   return {dims, type_of(view.dtype), strides};
 }
 
+// Describes an image [N, C, ..], which is dense or channels-last.
+Md image_md(const bp_tensor_desc& view, bool channels_last) {
+  Dims dims(view.shape, view.shape + view.rank), strides(dims.size());
+  int64_t stride = channels_last ? dims[1] : 1;
+  for (std::size_t d = dims.size(); d-- > 0;) {
+    if (d == 1 && channels_last) {
+      strides[d] = 1;
+    } else {
+      strides[d] = stride;
+      stride *= dims[d];
+    }
+  }
+  return {dims, type_of(view.dtype), strides};
+}
+
+// The operands of `op` that are images.
+OperandMasks images_of(uint32_t op) {
+  return op == BP_OP_CONV_BWD_WEIGHT ? OperandMasks{.inputs = 3, .outputs = 0}
+                                     : OperandMasks{.inputs = 1, .outputs = 1};
+}
+
+// Describes a convolution whose images are all channels-last if one of the operands is, because no fast
+// kernel of oneDNN mixes layouts. If oneDNN has no fast kernel for this layout, oneDNN chooses all layouts.
+// `describe(keep)` makes the description.
+template <class Describe>
+auto describe_kept(bool any_channels_last, const Describe& describe) {
+  if (any_channels_last) {
+    auto made = describe(true);
+    const std::string_view name = made ? made.impl_info_str() : "ref";
+    if (name.find("gemm") == name.npos && name.find("ref") == name.npos) return made;
+  }
+  return describe(false);
+}
+
 // Creates the state of a plan. Returns null if oneDNN has no implementation.
-std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
+std::shared_ptr<const Conv> make(const CheckedDesc& checked, const PlanNeeds& needs) {
   const bp_op_desc& desc = checked.desc;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
   const uint32_t op = desc.op;
@@ -137,11 +176,18 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
     begin.push_back(attributes.pad_begin[d]);
     end.push_back(attributes.pad_end[d]);
   }
-  const auto md = [&](const bp_tensor_desc& view, bool weights) {
-    return dense_md(view, attributes.groups, weights, transposed);
+  const OperandMasks images = images_of(op);
+  const auto is_kept = [&](bool input, uint32_t i) {
+    const uint32_t mask = input ? images.inputs & ~needs.stage_inputs : images.outputs & ~needs.stage_outputs;
+    return (mask >> i & 1u) != 0 && is_channels_last(input ? desc.inputs[i] : desc.outputs[i]);
+  };
+  const std::array<bool, 3> kept{is_kept(true, 0), is_kept(true, 1), is_kept(false, 0)};
+  const auto md = [&](const bp_tensor_desc& view, bool is_image, bool channels_last) {
+    return is_image ? image_md(view, channels_last) : weight_md(view, attributes.groups, transposed);
   };
   const bool packed = rules::is_packed(desc.inputs[1]);
-  const Md a = md(desc.inputs[0], false), b = md(desc.inputs[1], !by_weight), y = md(desc.outputs[0], by_weight);
+  const Md a = md(desc.inputs[0], true, kept[0]), b = md(desc.inputs[1], by_weight, kept[1]),
+           y = md(desc.outputs[0], !by_weight, kept[2]);
   Md bias;
   if (desc.input_count > 2 && desc.inputs[2].dtype != 0) {
     bias = {{desc.inputs[2].shape[0]}, type_of(desc.inputs[2].dtype), Dims{1}};
@@ -152,41 +198,60 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
           : activation_kernel(attributes.activation, desc.outputs[0].dtype, desc.outputs[0].dtype);
   const auto strict = strict_attributes();
   const std::array<Md, 4> given{a, b, y, bias};
-  using dnnl_api::any_layout;
-  const auto forward_of = [&](const Md& weights, const Md& added, const Md& out) {
-    return dnnl_api::describe<dnnl::convolution_forward>(
-        engine(), strict, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, any_layout(a),
-        any_layout(weights), added, any_layout(out), strides, dilations, begin, end);
+  // The layouts for describe(): channels-last for all images, or the choice of oneDNN.
+  const auto layout_a = [&](bool keep) { return keep ? image_md(desc.inputs[0], true) : dnnl_api::any_layout(a); };
+  const auto layout_b = [&](bool keep) {
+    return keep && by_weight ? image_md(desc.inputs[1], true) : dnnl_api::any_layout(b);
   };
+  const auto layout_y = [&](bool keep) {
+    return keep && !by_weight ? image_md(desc.outputs[0], true) : dnnl_api::any_layout(y);
+  };
+  // If only one image is channels-last, the smaller image is reordered.
+  const bool second_kept = kept[1] || kept[2];
+  const auto first_size = rules::element_count(desc.inputs[0]),
+             second_size = rules::element_count(by_weight ? desc.inputs[1] : desc.outputs[0]);
+  const bool any_kept =
+      (kept[0] && (second_kept || first_size >= second_size)) || (second_kept && second_size >= first_size);
   if (op == BP_OP_CONV) {
-    const auto made = forward_of(b, bias, y);
+    const auto made = describe_kept(any_kept, [&](bool keep) {
+      return dnnl_api::describe<dnnl::convolution_forward>(
+          engine(), strict, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, layout_a(keep),
+          layout_b(keep), bias, layout_y(keep), strides, dilations, begin, end);
+    });
     if (!made) return nullptr;
     return std::make_shared<Conv>(
         dnnl::convolution_forward(made), made, Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
         std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation, packed);
   }
   if (transposed) {
-    const auto made = dnnl_api::describe<dnnl::deconvolution_forward>(
-        engine(), strict, dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any_layout(a),
-        any_layout(b), bias, any_layout(y), strides, dilations, begin, end);
+    const auto made = describe_kept(any_kept, [&](bool keep) {
+      return dnnl_api::describe<dnnl::deconvolution_forward>(
+          engine(), strict, dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, layout_a(keep),
+          layout_b(keep), bias, layout_y(keep), strides, dilations, begin, end);
+    });
     if (!made) return nullptr;
     return std::make_shared<Conv>(
         dnnl::deconvolution_forward(made), made, Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
         std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation, packed);
   }
-  const auto forward = forward_of(y, Md(), b);
-  if (!forward) return nullptr;
-  const auto made = dnnl_api::describe_backward<dnnl::convolution_backward_weights>(
-      engine(), strict, forward, dnnl::algorithm::convolution_direct, any_layout(a), any_layout(y), any_layout(b),
-      strides, dilations, begin, end);
+  const auto made = describe_kept(any_kept, [&](bool keep) {
+    const auto forward = dnnl_api::describe<dnnl::convolution_forward>(
+        engine(), strict, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, layout_a(keep),
+        layout_y(keep), Md(), layout_b(keep), strides, dilations, begin, end);
+    using Gradient = dnnl::convolution_backward_weights;
+    if (!forward) return Gradient::primitive_desc();
+    return dnnl_api::describe_backward<Gradient>(engine(), strict, forward, dnnl::algorithm::convolution_direct,
+                                                 layout_a(keep), layout_y(keep), layout_b(keep), strides, dilations,
+                                                 begin, end);
+  });
   if (!made) return nullptr;
   return std::make_shared<Conv>(
       dnnl::convolution_backward_weights(made), made, Roles{DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS},
       given, std::array<Md, 3>{made.src_desc(), made.diff_dst_desc(), made.diff_weights_desc()}, activation);
 }
 
-// Creates the state of a plan, or returns the reason why the plugin does not support the call.
-Status make_state(const CheckedDesc& checked, std::shared_ptr<const Conv>& state) {
+// Returns the reason why neither oneDNN nor the direct convolution supports a call, if there is one.
+Status check_conv(const CheckedDesc& checked) {
   const bp_op_desc& desc = checked.desc;
   const char* name = checked.op->name;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
@@ -211,9 +276,17 @@ Status make_state(const CheckedDesc& checked, std::shared_ptr<const Conv>& state
                               attributes.spatial_rank, " makes it ", attributes.spatial_rank + 2);
     }
   }
+  return {};
+}
+
+// Creates the state of a plan, or returns the reason why oneDNN does not support the call.
+Status make_state(const CheckedDesc& checked, const PlanNeeds& needs, std::shared_ptr<const Conv>& state) {
+  const char* name = checked.op->name;
   try {
-    state = make(checked);
-    if (state == nullptr) return unsupported_here("this combination of shapes and dtypes");
+    state = make(checked, needs);
+    if (state == nullptr) {
+      return unsupported(name, ": this combination of shapes and dtypes is not supported; let core decompose it");
+    }
   } catch (const dnnl::error& failure) {
     if (failure.status == dnnl_invalid_arguments) {
       return invalid_argument(name, ": the shapes do not match the window; see the operator's documentation");
@@ -224,8 +297,14 @@ Status make_state(const CheckedDesc& checked, std::shared_ptr<const Conv>& state
 }
 
 Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
+  if (Status status = check_conv(checked); !status.ok()) return status;
+  stage_all_but(images_of(checked.desc.op), checked, prepared);
+  if (prefers_direct(checked, prepared)) {
+    prepare_direct(checked, prepared);
+    return {};
+  }
   std::shared_ptr<const Conv> state;
-  if (Status status = make_state(checked, state); !status.ok()) return status;
+  if (Status status = make_state(checked, prepared, state); !status.ok()) return status;
   prepared.workspace_bytes = state->workspace_bytes;
   prepared.state = std::move(state);
   return {};
@@ -234,8 +313,15 @@ Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
 // Prepares the packing of the weights. The gradient of the weights has no weights among its inputs.
 Status pack_conv(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared) {
   if (input != 1 || checked.desc.op == BP_OP_CONV_BWD_WEIGHT) return prefers_plain(checked, input);
+  if (Status status = check_conv(checked); !status.ok()) return status;
+  PlanNeeds needs;
+  stage_all_but(images_of(checked.desc.op), checked, needs);
+  if (prefers_direct(checked, needs)) {
+    pack_direct(checked, prepared);
+    return {};
+  }
   std::shared_ptr<const Conv> state;
-  if (Status status = make_state(checked, state); !status.ok()) return status;
+  if (Status status = make_state(checked, needs, state); !status.ok()) return status;
   try {
     return prepare_packing(checked, input, state->plain_second, state->wanted_second, Type::f32, prepared);
   } catch (const dnnl::error& failure) {
@@ -250,7 +336,7 @@ void add_conv(Kernels& kernels) {
   // padding. The product of padding and an infinity is NaN, and this NaN reaches outputs whose
   // window does not contain the infinity.
   for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
-    kernels.add(op, BP_F32, {.run = run_conv, .dense = true, .prepare = prepare_conv, .pack = pack_conv});
+    kernels.add(op, BP_F32, {.run = run_conv, .prepare = prepare_conv, .pack = pack_conv});
   }
 }
 

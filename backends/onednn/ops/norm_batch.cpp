@@ -2,6 +2,7 @@
 // The operator batch_norm, in training and at inference.
 #include <cmath>
 
+#include "ops/channels_last.hpp"
 #include "ops/norm_planes.hpp"
 #include "ops/operators.hpp"
 
@@ -10,9 +11,8 @@ namespace {
 
 using namespace kit;
 
-void run_batch_norm(const Call& call) {
+void run_planes(const Call& call, const Planes& planes) {
   const View &x = call.in(0), &y = call.out();
-  const Planes planes(x);
   const auto& attributes = call.attributes<bp_batch_norm_attributes>();
   const auto& kernels = call.prepared<PlaneKernels>();
   const bool training = attributes.training != 0;
@@ -56,9 +56,18 @@ void run_batch_norm(const Call& call) {
     column_factors[3 * columns + i] = own.beta;
   }
   each_row(planes.images, columns, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n)
-      kernels.row_affine(planes.at(x, n, 0), planes.at(y, n, 0), columns, column_factors);
+    kernels.rows_affine(planes.at(x, begin, 0), planes.at(y, begin, 0), end - begin, columns, column_factors);
   });
+}
+
+void run_batch_norm(const Call& call) { run_planes(call, Planes(call.in(0))); }
+void run_batch_norm_channels_last(const Call& call) { run_planes(call, Planes::channels_last(call.in(0))); }
+
+Status prepare_batch_norm(const CheckedDesc& checked, Prepared& prepared) {
+  const bool channels_last = stage_unless_both(checked, prepared);
+  prepared.any_size = !channels_last;  // strides of other layouts are of the same class
+  if (channels_last) prepared.run = run_batch_norm_channels_last;
+  return {};
 }
 
 }  // namespace
@@ -69,7 +78,7 @@ void add_norm_batch(Kernels& kernels) {
     if (found.affine == nullptr) continue;
     kernels.add(BP_OP_BATCH_NORM, dtype,
                 {.run = run_batch_norm,
-                 .dense = true,
+                 .prepare = prepare_batch_norm,
                  .state = std::make_shared<PlaneKernels>(found),
                  .mixed = rules::kMixedParameters | rules::kMixedUnbiased});
   }

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "ops/dense_rows.hpp"
 #include "ops/elements.hpp"
@@ -13,11 +14,17 @@
 
 namespace backplane::onednn {
 
-// The extents of a dense tensor [images, channels, ..].
+// The extents of a dense tensor [images, channels, ..]. Each position of a channels-last tensor counts as
+// an image with planes of one element.
 struct Planes {
   explicit Planes(const kit::View& x)
       : images(x.shape[0]), channels(x.shape[1]), element_bytes(static_cast<int64_t>(kit::dtype_bytes(x.dtype))) {
     for (uint32_t d = 2; d < x.rank; ++d) plane *= x.shape[d];
+  }
+  static Planes channels_last(const kit::View& x) {
+    Planes out(x);
+    out.images *= std::exchange(out.plane, 1);
+    return out;
   }
   // A call of a kernel for each plane is slower than columns if the planes are small.
   bool by_columns() const { return plane < 32; }

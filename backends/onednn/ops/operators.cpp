@@ -21,6 +21,7 @@ void add_operators(kit::Kernels& kernels) {
                          add_norm,
                          add_norm_batch,
                          add_norm_bwd,
+                         add_norm_group,
                          add_conv,
                          add_pool,
                          add_attention,

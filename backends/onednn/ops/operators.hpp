@@ -25,7 +25,8 @@ void add_matmul(kit::Kernels& kernels);
 void add_matmul_linear(kit::Kernels& kernels);  // linear
 void add_softmax(kit::Kernels& kernels);        // softmax, log_softmax
 void add_softmax_bwd(kit::Kernels& kernels);
-void add_norm(kit::Kernels& kernels);        // layer_norm, rms_norm, group_norm
+void add_norm(kit::Kernels& kernels);        // layer_norm, rms_norm
+void add_norm_group(kit::Kernels& kernels);  // group_norm
 void add_norm_batch(kit::Kernels& kernels);  // batch_norm
 void add_norm_bwd(kit::Kernels& kernels);
 void add_conv(kit::Kernels& kernels);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators max_pool and avg_pool. Both are separable. First, the image lines that contribute
 // to a line of the output are combined into one padded line. Then the elements under each window of
-// the padded line are combined. max_pool with indices searches element by element.
+// the padded line are combined. If the images are channels-last, the elements of one window are combined
+// for all channels at once. max_pool with indices searches element by element.
 #include "simd/pool.hpp"
 
 #include <backplane/kit/plan.hpp>
 #include <backplane/kit/types.hpp>
 #include <limits>
 
+#include "ops/channels_last.hpp"
 #include "ops/f32_cast.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
 #include "runtime/threads.hpp"
+#include "simd/memory_moves.hpp"
 
 namespace backplane::onednn {
 namespace {
@@ -147,6 +150,114 @@ void run_pool(const Call& call) {
   });
 }
 
+// Computes lines of a channels-last image, for one thread.
+class ChannelsLastLine {
+ public:
+  ChannelsLastLine(const Call& call, const Window& window, float* scratch)
+      : window_(window),
+        average_(call.op->id == BP_OP_AVG_POOL),
+        counts_padding_(call.attributes<bp_pool_attributes>().count_padding != 0),
+        kernels_(call.prepared<PoolKernels>()),
+        x_(call.in(0)),
+        channels_(x_.shape[1]),
+        bytes_(channels_ * static_cast<int64_t>(dtype_bytes(x_.dtype))),
+        narrow_(F32Cast::from_f32(x_.dtype)),
+        combined_(scratch),
+        ones_(scratch + padded(channels_)) {
+    std::fill_n(ones_, padded(channels_), 1.0f);
+  }
+
+  // Returns the number of floats of scratch memory for one ChannelsLastLine.
+  static int64_t scratch_size(int64_t channels) { return 2 * padded(channels); }
+
+  // Stores the positions of a line of the output at `to`. `line` counts rows of all slices.
+  void operator()(int64_t image, int64_t line, std::byte* to) const {
+    const auto slices = window_.taps(0, line / window_.result[1]), rows = window_.taps(1, line % window_.result[1]);
+    const int64_t padding_count = window_.kernel[0] * window_.kernel[1] * window_.kernel[2];
+    for (int64_t column = 0; column < window_.result[2]; ++column, to += bytes_) {
+      const auto taps = window_.taps(2, column);
+      // divide() writes whole vectors, which may exceed the channels of a position.
+      float* const sums = x_.dtype == BP_F32 && !average_ ? reinterpret_cast<float*>(to) : combined_;
+      combine(image, slices, rows, taps, sums);
+      if (average_) {
+        const int64_t inside = (slices.last - slices.first) * (rows.last - rows.first) * (taps.last - taps.first);
+        kernels_.divide(sums, ones_, static_cast<float>(counts_padding_ ? padding_count : inside), channels_);
+      }
+      if (sums == combined_) narrow_(combined_, to, channels_);
+    }
+  }
+
+ private:
+  // Combines the elements of one window.
+  void combine(int64_t image, const Window::Taps& slices, const Window::Taps& rows, const Window::Taps& columns,
+               float* sums) const {
+    const void* pending[kMost];
+    int64_t pending_count = 0;
+    bool more = false;
+    const auto flush = [&] {
+      if (pending_count != 0) kernels_.lines(sums, pending, pending_count, more, channels_);
+      more = more || pending_count != 0;
+      pending_count = 0;
+    };
+    for (int64_t s = slices.first; s < slices.last; ++s) {
+      for (int64_t r = rows.first; r < rows.last; ++r) {
+        const int64_t line =
+            (slices.at + s * window_.dilation[0]) * window_.image[1] + rows.at + r * window_.dilation[1];
+        const std::byte* at = x_.data + (image * window_.plane() + line * window_.image[2] + columns.at +
+                                         columns.first * window_.dilation[2]) *
+                                            bytes_;
+        for (int64_t c = columns.first; c < columns.last; ++c, at += window_.dilation[2] * bytes_) {
+          if (pending_count == kMost) flush();
+          pending[pending_count++] = at;
+        }
+      }
+    }
+    flush();
+    if (!more) std::fill_n(sums, channels_, average_ ? 0 : -std::numeric_limits<float>::infinity());
+  }
+
+  static constexpr int64_t kMost = 16;  // maximum number of elements that are combined at once
+  static int64_t padded(int64_t count) { return (count + kPoolStep - 1) / kPoolStep * kPoolStep; }
+
+  const Window& window_;
+  const bool average_, counts_padding_;
+  const PoolKernels& kernels_;
+  const View& x_;
+  const int64_t channels_, bytes_;
+  const F32Cast narrow_;
+  float *combined_, *ones_;
+};
+
+// Pools a channels-last image. The output is channels-last or dense.
+void run_pool_channels_last(const Call& call) {
+  const View &x = call.in(0), &y = call.out();
+  if (y.elements() == 0) return;
+  const Window window(call.attributes<bp_pool_attributes>(), x, y);
+  const int64_t channels = x.shape[1], bytes = static_cast<int64_t>(dtype_bytes(y.dtype)), width = window.result[2];
+  const bool transposes = y.strides[1] != 1;
+  constexpr int64_t kTile = 64;  // number of positions that are transposed at once, unless a line is longer
+  const int64_t height = std::max<int64_t>(kTile / width, 1), lines = window.result[0] * window.result[1];
+  const int64_t own = ChannelsLastLine::scratch_size(channels);
+  const int64_t size = own + (transposes ? height * width * channels : 0);
+  float* memory = scratch_floats(*call.scratch, team_size() * size);
+  const int64_t tiles = (lines + height - 1) / height;
+  const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
+  parallel(work, kPoolGrain, [&](int part, int parts) noexcept {
+    const ChannelsLastLine each(call, window, memory + part * size);
+    auto* const tile = reinterpret_cast<std::byte*>(memory + part * size + own);
+    const Range range = range_of(x.shape[0] * tiles, part, parts);
+    for (int64_t t = range.begin; t < range.end; ++t) {
+      const int64_t image = t / tiles, first = t % tiles * height, count = std::min(height, lines - first);
+      std::byte* const to = y.data + image * channels * lines * width * bytes;
+      std::byte* const row = transposes ? tile : to + first * width * channels * bytes;
+      for (int64_t l = 0; l < count; ++l) each(image, first + l, row + l * width * channels * bytes);
+      if (!transposes) continue;
+      memory_moves().transpose[bytes == 4 ? 2 : 1](tile, channels * bytes, to + first * width * bytes, lines * width,
+                                                   count * width, channels);
+    }
+  });
+}
+
 // Computes the maximum of each window, and the index of this maximum in its plane. Among equal
 // maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. A window
 // that covers only padding has the greatest value of Index.
@@ -196,7 +307,11 @@ Kernel indexed_kernel(uint32_t dtype) {
 Status prepare_pool(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const uint32_t dtype = desc.inputs[0].dtype, index = desc.output_count > 1 ? desc.outputs[1].dtype : 0;
-  prepared.any_size = true;
+  stage_all_but({1, 1}, checked, prepared);
+  const bool channels_last = index == 0 && (prepared.stage_inputs & 1u) == 0 && is_channels_last(desc.inputs[0]);
+  if (!channels_last) stage_all_but({0, 0}, checked, prepared);
+  prepared.any_size = !channels_last;  // strides of other layouts are of the same class
+  if (channels_last) prepared.run = run_pool_channels_last;
   if (index == BP_I32) prepared.run = indexed_kernel<int32_t>(dtype);
   if (index == BP_I64) prepared.run = indexed_kernel<int64_t>(dtype);
   return {};
@@ -211,7 +326,6 @@ void add_pool(Kernels& kernels) {
       if (steps.lines == nullptr) return;
       kernels.add(op, dtype,
                   {.run = run_pool,
-                   .dense = true,
                    .prepare = prepare_pool,
                    .state = std::make_shared<PoolKernels>(steps),
                    .mixed = rules::kMixedIndex});

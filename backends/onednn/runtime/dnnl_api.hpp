@@ -125,4 +125,31 @@ inline std::vector<int64_t> layout_numbers(const Md& md) {
   return numbers;
 }
 
+// Returns whether both layouts place all elements at the same offsets. A stride matters only if the
+// extent of its dimension exceeds 1.
+inline bool same_layout(const Md& a, const Md& b) {
+  if (a == b) return true;
+  const auto plain_strides = [](const Md& md) -> Dims {
+#if DNNL_VERSION_MAJOR >= 3
+    if (md.get_format_kind() != dnnl::memory::format_kind::blocked || md.get_inner_nblks() != 0) return {};
+    return md.get_strides();
+#else
+    if (md.data.format_kind != dnnl_blocked || md.data.format_desc.blocking.inner_nblks != 0) return {};
+    const auto* strides = md.data.format_desc.blocking.strides;
+    return {strides, strides + md.data.ndims};
+#endif
+  };
+#if DNNL_VERSION_MAJOR >= 3
+  const Dims dims = a.get_dims(), others = b.get_dims();
+#else
+  const Dims dims = a.dims(), others = b.dims();
+#endif
+  const Dims first = plain_strides(a), second = plain_strides(b);
+  if (first.empty() || second.empty() || dims != others || bytes_of(a) != bytes_of(b)) return false;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] > 1 && first[d] != second[d]) return false;
+  }
+  return true;
+}
+
 }  // namespace backplane::onednn::dnnl_api

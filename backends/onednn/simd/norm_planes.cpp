@@ -17,7 +17,10 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kChunk = 2048;       // elements that stay in the first-level cache between two passes
-constexpr int64_t kRows = 32;          // rows whose sums are added in f32
+constexpr int64_t kRows = 32;          // fewest rows whose sums are added in f32
+constexpr int64_t kMostRows = 128;     // most rows, if few columns keep a block in the first-level cache
+constexpr int64_t kNarrow = 256;       // columns of which kRows rows do not share too few cache sets
+constexpr int64_t kBlock = 4096;       // number of elements of a block of more than kRows rows
 constexpr int64_t kColumnBlock = 512;  // columns whose sums are in the first-level cache
 
 // ---- Planes
@@ -129,8 +132,47 @@ class Sums {
 template <class Body>
 HWY_INLINE void each_block(int64_t rows, int64_t begin, int64_t end, const Body& body) {
   for (int64_t column = begin; column < end; column += kColumnBlock) {
-    for (int64_t row = 0; row < rows; row += kRows) {
-      body(row, std::min(kRows, rows - row), column, std::min(kColumnBlock, end - column));
+    const int64_t width = std::min(kColumnBlock, end - column);
+    const int64_t height = std::clamp(kBlock / width, kRows, kMostRows);
+    for (int64_t row = 0; row < rows; row += height) body(row, std::min(height, rows - row), column, width);
+  }
+}
+
+// Computes the spreads of few columns, with the sums of each vector of columns in registers.
+template <class T>
+void add_narrow_spreads(const T* x, int64_t height, int64_t count, Spread* spreads) {
+  const D d;
+  constexpr int kParts = 4;  // independent sums
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto n = static_cast<double>(height);
+  for (int64_t i = 0; i < count; i += lanes) {
+    V sums[kParts] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    const auto each = [&](const auto& step) HWY_ATTR {
+      int64_t r = 0;
+      for (; r + kParts <= height; r += kParts) {
+#pragma GCC unroll 4
+        for (int p = 0; p < kParts; ++p) step(load_at(d, x + (r + p) * count, i, count), p);
+      }
+      for (; r < height; ++r) step(load_at(d, x + r * count, i, count), 0);
+    };
+    each([&](V value, int p) HWY_ATTR { sums[p] = hn::Add(sums[p], value); });
+    const auto joined = [&](const V* parts)
+                            HWY_ATTR { return hn::Add(hn::Add(parts[0], parts[1]), hn::Add(parts[2], parts[3])); };
+    const V centre = hn::Mul(joined(sums), hn::Set(d, static_cast<float>(1 / n)));
+    V squares[kParts] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    for (V& sum : sums) sum = hn::Zero(d);
+    each([&](V value, int p) HWY_ATTR {
+      const V distance = hn::Sub(value, centre);
+      sums[p] = hn::Add(sums[p], distance);
+      squares[p] = hn::MulAdd(distance, distance, squares[p]);
+    });
+    HWY_ALIGN float centres[kMaxLanes], distances[kMaxLanes], total[kMaxLanes];
+    hn::Store(centre, d, centres);
+    hn::Store(joined(sums), d, distances);
+    hn::Store(joined(squares), d, total);
+    for (int64_t l = 0; l < std::min(lanes, count - i); ++l) {
+      spreads[i + l].merge(spread_around(n, static_cast<double>(centres[l]), static_cast<double>(distances[l]),
+                                         static_cast<double>(total[l])));
     }
   }
 }
@@ -142,6 +184,7 @@ void column_spread(const void* from, int64_t rows, int64_t count, int64_t begin,
   Sums centres, distances, squares;
   each_block(rows, begin, end, [&](int64_t row, int64_t height, int64_t column, int64_t width) HWY_ATTR {
     const T* x = static_cast<const T*>(from) + row * count + column;
+    if (width == count && count <= kNarrow) return add_narrow_spreads(x, height, count, spreads);
     const auto n = static_cast<double>(height);
     centres.clear();
     distances.clear();
@@ -190,12 +233,17 @@ void column_sums(const void* gradient, const void* input, int64_t rows, int64_t 
 }
 
 template <class T>
-void row_affine(const void* x, void* y, int64_t count, const float* factors) {
+void rows_affine(const void* x, void* y, int64_t rows, int64_t count, const float* factors) {
   const D d;
-  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto factor = [&](int64_t field) HWY_ATTR { return load_at(d, factors + field * count, i, count); };
-    const AffineVector value{factor(0), factor(1), factor(2), factor(3)};
-    store_at(d, value(load_at(d, static_cast<const T*>(x), i, count)), static_cast<T*>(y), i, count);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* from = static_cast<const T*>(x);
+  auto* to = static_cast<T*>(y);
+  for (int64_t r = 0; r < rows; ++r, from += count, to += count) {
+    for (int64_t i = 0; i < count; i += lanes) {
+      const auto factor = [&](int64_t field) HWY_ATTR { return load_at(d, factors + field * count, i, count); };
+      const AffineVector value{factor(0), factor(1), factor(2), factor(3)};
+      store_at(d, value(load_at(d, from, i, count)), to, i, count);
+    }
   }
 }
 
@@ -213,8 +261,8 @@ void row_gradient(const void* dy, const void* x, void* dx, int64_t count, const 
 
 PlaneKernels find_plane_kernels(uint32_t dtype) {
   return for_dtype<PlaneKernels>(ShortFloats(), dtype, []<class T>() {
-    return PlaneKernels{spread<T>,        affine<T>,      sums<T>,       gradient<T>,
-                        column_spread<T>, column_sums<T>, row_affine<T>, row_gradient<T>};
+    return PlaneKernels{spread<T>,        affine<T>,      sums<T>,        gradient<T>,
+                        column_spread<T>, column_sums<T>, rows_affine<T>, row_gradient<T>};
   });
 }
 

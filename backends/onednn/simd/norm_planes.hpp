@@ -52,9 +52,9 @@ struct PlaneKernels {
                         Spread* spreads) = nullptr;
   void (*column_sums)(const void* dy, const void* x, int64_t rows, int64_t count, int64_t begin, int64_t end,
                       const float* means, GradientSums* sums) = nullptr;
-  // One row with factors for each column. `factors` contains an array of `count` elements for each
-  // field of Affine or Gradient, in the order of the fields.
-  void (*row_affine)(const void* x, void* y, int64_t count, const float* factors) = nullptr;
+  // Rows with factors for each column. `factors` contains an array of `count` elements for each field of
+  // Affine or Gradient, in the order of the fields. row_gradient processes one row.
+  void (*rows_affine)(const void* x, void* y, int64_t rows, int64_t count, const float* factors) = nullptr;
   void (*row_gradient)(const void* dy, const void* x, void* dx, int64_t count, const float* factors) = nullptr;
 };
 // Returns kernels that are compiled for this processor, or null pointers if there are none for the

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -204,6 +206,139 @@ TEST_F(Plugin, QuantizedSumsDoNotOverflowBeforeTheScale) {
     EXPECT_EQ(got, std::vector<float>(static_cast<size_t>(rows), 0x1p124f)) << rows;
   }
   api->close(device);
+}
+
+// Images [N, C, H, W] in both orders of memory.
+using Extents = std::array<int64_t, 4>;
+
+bp_tensor_desc image(const Extents& shape, bool channels_last) {
+  bp_tensor_desc out{};
+  out.dtype = BP_F32;
+  out.rank = 4;
+  const auto [n, c, h, w] = shape;
+  const Extents strides = channels_last ? Extents{h * w * c, 1, w * c, c} : Extents{c * h * w, h * w, w, 1};
+  std::copy(shape.begin(), shape.end(), out.shape);
+  std::copy(strides.begin(), strides.end(), out.strides);
+  return out;
+}
+
+size_t elements(const bp_tensor_desc& view) {
+  size_t count = 1;
+  for (uint32_t d = 0; d < view.rank; ++d) count *= static_cast<size_t>(view.shape[d]);
+  return count;
+}
+
+// Returns the elements of an image in dense order, or the reverse if `to_memory` is set.
+std::vector<float> reordered(const std::vector<float>& from, const bp_tensor_desc& view, bool to_memory) {
+  std::vector<float> to(from.size());
+  size_t i = 0;
+  for (int64_t n = 0; n < view.shape[0]; ++n)
+    for (int64_t c = 0; c < view.shape[1]; ++c)
+      for (int64_t h = 0; h < view.shape[2]; ++h)
+        for (int64_t w = 0; w < view.shape[3]; ++w, ++i) {
+          const auto at = static_cast<size_t>(n * view.strides[0] + c * view.strides[1] + h * view.strides[2] +
+                                              w * view.strides[3]);
+          (to_memory ? to[at] : to[i]) = from[to_memory ? i : at];
+        }
+  return to;
+}
+
+std::vector<float> integers(size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(static_cast<int64_t>(i * 7 % 11) - 5);
+  return values;
+}
+
+// Runs an operator on an image in each order of memory, and requires equal results within `bound`. The plugin
+// stages nothing if the output has the order of the input. `more` are the inputs after the image.
+template <class Attributes>
+void compare_orders(const bp_device_api* api, bp_device* device, uint32_t op, const Attributes& attributes,
+                    const Extents& in, const Extents& out, const std::vector<bp_tensor_desc>& more, float bound) {
+  std::vector<float> expected;
+  for (const auto& [in_last, out_last] : {std::pair{false, false}, {true, true}, {true, false}, {false, true}}) {
+    SCOPED_TRACE(testing::Message() << "operator " << op << ", channels-last: input " << in_last << ", output "
+                                    << out_last);
+    std::vector<bp_tensor_desc> inputs{image(in, in_last)};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    const bp_tensor_desc output = image(out, out_last);
+    std::vector<std::string> data{bytes_of(reordered(integers(elements(inputs[0])), inputs[0], true))};
+    for (const bp_tensor_desc& each : more) data.push_back(bytes_of(integers(elements(each))));
+    bp_op_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.op = op;
+    desc.attributes = &attributes;
+    desc.inputs = inputs.data(), desc.outputs = &output;
+    desc.input_count = static_cast<uint32_t>(inputs.size()), desc.output_count = 1;
+    bp_plan_info info{};
+    info.struct_size = sizeof(info);
+    bp_error error{};
+    error.struct_size = sizeof(error);
+    ASSERT_EQ(api->plan_create(device, &desc, nullptr, &info, &error), BP_OK) << error.message;
+    if (in_last == out_last) {
+      EXPECT_EQ(info.stage_inputs, 0u);
+      EXPECT_EQ(info.stage_outputs, 0u);
+    }
+    if (info.stage_inputs != 0 || info.stage_outputs != 0) continue;  // core would stage
+    const std::vector<float> got = reordered(execute(api, device, desc, data, elements(output), info), output, false);
+    if (expected.empty()) expected = got;
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
+  }
+}
+
+TEST_F(Plugin, ImagesMayBeChannelsLast) {
+  bp_tensor_desc vector{};
+  vector.dtype = BP_F32, vector.rank = 1, vector.strides[0] = 1;
+  const auto parameters = [&](int64_t channels) {
+    vector.shape[0] = channels;
+    return vector;
+  };
+  for (const char* options : {"threads=1", "threads=2"}) {
+    bp_device* device = nullptr;
+    ASSERT_EQ(open(options, &device), BP_OK) << error.message;
+    const bp_device_api* api = plugin->device_api;
+    for (const uint32_t activation : {BP_ACTIVATION_NONE, BP_ACTIVATION_RELU}) {
+      bp_conv_attributes conv{};
+      conv.struct_size = sizeof(conv);
+      conv.spatial_rank = 2, conv.groups = 1, conv.activation = activation;
+      for (int d = 0; d < 2; ++d) conv.stride[d] = conv.dilation[d] = conv.pad_begin[d] = conv.pad_end[d] = 1;
+      // Small images in batches, which the plugin convolves itself, and larger ones.
+      for (const Extents& in : {Extents{19, 5, 6, 7}, Extents{8, 1, 8, 8}, Extents{2, 16, 40, 30}}) {
+        for (const int64_t outputs : {3, 16, 40}) {
+          compare_orders(api, device, BP_OP_CONV, conv, in, {in[0], outputs, in[2], in[3]},
+                         {image({outputs, in[1], 3, 3}, false), parameters(outputs)}, 0);
+        }
+      }
+      conv.stride[0] = 2, conv.dilation[1] = 2, conv.pad_begin[1] = 3, conv.pad_end[0] = 0;
+      compare_orders(api, device, BP_OP_CONV, conv, {9, 4, 7, 6}, {9, 20, 3, 6},
+                     {image({20, 4, 3, 3}, false), parameters(20)}, 0);
+    }
+    bp_pool_attributes pool{};
+    pool.struct_size = sizeof(pool);
+    pool.spatial_rank = 2;
+    for (int d = 0; d < 2; ++d) {
+      pool.kernel[d] = 3, pool.stride[d] = 2, pool.dilation[d] = 1, pool.pad_begin[d] = pool.pad_end[d] = 1;
+    }
+    for (const uint32_t counted : {0u, 1u}) {
+      pool.count_padding = counted;
+      for (const uint32_t op : {BP_OP_MAX_POOL, BP_OP_AVG_POOL})
+        compare_orders(api, device, op, pool, {3, 21, 9, 150}, {3, 21, 5, 75}, {}, 1e-6f);
+    }
+    bp_group_norm_attributes group{};
+    group.struct_size = sizeof(group);
+    group.epsilon = 1e-5f;
+    for (const uint32_t groups : {1u, 4u, 12u}) {
+      group.groups = groups;
+      compare_orders(api, device, BP_OP_GROUP_NORM, group, {2, 12, 61, 90}, {2, 12, 61, 90},
+                     {parameters(12), parameters(12)}, 1e-4f);
+    }
+    bp_batch_norm_attributes batch{};
+    batch.struct_size = sizeof(batch);
+    batch.training = 1, batch.epsilon = 1e-5f;
+    compare_orders(api, device, BP_OP_BATCH_NORM, batch, {3, 12, 31, 9}, {3, 12, 31, 9},
+                   {parameters(12), parameters(12)}, 1e-4f);
+    api->close(device);
+  }
 }
 
 }  // namespace

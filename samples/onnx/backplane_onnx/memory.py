@@ -2,6 +2,8 @@
 """Divides a program into a part that runs once and a part that runs always, and places tensors in one buffer."""
 from typing import Iterable, Sequence
 
+import backplane as bp
+
 from .builder import Step
 from .views import Storage, View
 
@@ -33,7 +35,8 @@ def divide(steps: "Sequence[Step]") -> "tuple[list[Step], list[Step]]":
 
 def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterable[Storage]") -> int:
     """Gives each storage of the steps an offset in one buffer, and returns the size of this buffer in bytes. Storages
-    whose lives do not overlap share memory. Inputs live from the start, and outputs to the end."""
+    whose lives do not overlap share memory. Inputs live from the start, and outputs to the end. An elementwise call
+    overwrites an input that no later call reads."""
     first: "dict[Storage, int]" = {}
     last: "dict[Storage, int]" = {}
     for storage in inputs:
@@ -47,8 +50,13 @@ def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterab
         if not storage.fixed:
             first.setdefault(storage, len(steps))
             last[storage] = len(steps)
+    owner = _overwritten(steps, first, last)  # {storage: the storage whose memory it continues to use}
+    for storage in owner:
+        last[_root(storage, owner)] = max(last[_root(storage, owner)], last[storage])
     starting: "dict[int, list[Storage]]" = {}
     for storage, index in first.items():
+        if storage in owner:
+            continue
         starting.setdefault(index, []).append(storage)
     free: "list[tuple[int, int]]" = []  # (offset, bytes), sorted, without adjacent entries
     ending: "dict[int, list[Storage]]" = {}
@@ -67,7 +75,34 @@ def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterab
             ending.setdefault(last[storage], []).append(storage)
         for storage in ending.get(index, ()):
             free = _merged(free, (storage.offset, _rounded(storage.bytes)))
+    for storage in owner:
+        storage.offset = _root(storage, owner).offset
     return end
+
+
+def _overwritten(steps, first, last):
+    """Returns {output of an elementwise call: the input whose elements it overwrites}."""
+    owner: "dict[Storage, Storage]" = {}
+    for index, step in enumerate(steps):
+        out = step.outputs[0]
+        if len(step.outputs) != 1 or bp.operator(step.op).shape_rule != "elementwise" or first[out.storage] != index:
+            continue
+        for storage in storages(step.inputs):
+            views = [each for each in step.inputs if isinstance(each, View) and each.storage is storage]
+            if not storage.fixed and last[storage] == index and storage.bytes == out.storage.bytes and all(_same_place(each, out) for each in views):
+                owner[out.storage] = storage
+                break
+    return owner
+
+
+def _same_place(a, b):
+    return (a.dtype, a.shape, a.strides, a.offset) == (b.dtype, b.shape, b.strides, b.offset)
+
+
+def _root(storage, owner):
+    while storage in owner:
+        storage = owner[storage]
+    return storage
 
 
 def _rounded(size: int) -> int:

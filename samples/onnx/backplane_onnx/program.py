@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Optional
 import backplane as bp
 import numpy as np
 
-from . import dtypes, fusion, memory
+from . import dtypes, fusion, layout, memory
 from .builder import Immediate, Step
 from .errors import ModelError, UnsupportedNode
 from .loading import Model
@@ -14,6 +14,7 @@ from .values import Sequence, Value
 from .views import Storage, View
 
 
+HOST = (1, 0)  # the DLPack device of memory that the host can access
 OUTPUTS = "the outputs of the graph"
 WEIGHTS = {"matmul": 1, "linear": 1, "conv": 1, "conv_transpose": 1}  # the input that a device may want packed
 
@@ -58,11 +59,23 @@ def from_device(tensor: bp.Tensor) -> np.ndarray:
     return raw.numpy().view(dtypes.to_numpy("bf16")).reshape(tensor.shape)
 
 
+def shared_array(tensor: bp.Tensor) -> "Optional[np.ndarray]":
+    """Returns an array over the memory of a contiguous tensor, or None if the host cannot access this memory or NumPy
+    lacks the dtype. The caller waits for the device before each access."""
+    if tensor.size == 0 or tensor.dtype in ("bf16", "bool"):
+        return None
+    try:
+        return np.from_dlpack(tensor) if tensor.__dlpack_device__() == HOST else None
+    except BufferError:  # the device names no DLPack device for its memory
+        return None
+
+
 class _Output(NamedTuple):
     """An output on the device, and its dtype on the host."""
 
     view: View
     type: Any
+    shared: "Optional[np.ndarray]" = None
 
 
 class Program:
@@ -77,6 +90,7 @@ class Program:
         views = [view for each in self._template for view in _views(each)]
         fusion.fuse(builder, memory.storages(views))
         self.once, self.steps = memory.divide(builder.steps)
+        self.channels_last = layout.choose(self.steps, memory.storages(views), self._saves_work)
         inputs = [view.storage for view in traced.inputs.values()]
         self.device_bytes = memory.place(self.steps, inputs, memory.storages(views))
         self._fixed: "dict[Storage, bp.Buffer]" = {}
@@ -92,6 +106,8 @@ class Program:
         self._fixed = {storage: buffer for storage, buffer in self._fixed.items() if storage in kept}
         self.graph = bp.Graph.record(self.stream, self._execute_all) if self.steps else None
         self.inputs = {name: self._tensor(view) for name, view in traced.inputs.items()}
+        self._shared = {place: shared_array(tensor) for place, tensor in self.inputs.items()}
+        self._template = [self._with_memory(each) for each in self._template]
         self.stream.wait()
 
     def _prepared(self, value: Any, builder: Any) -> Any:
@@ -106,6 +122,11 @@ class Program:
         # An input's storage may be overwritten during a run, and the caller may request one view twice.
         view = value.view if value.view.is_contiguous and value.view.storage.role == "computed" else builder.copy(value.view)
         return _Output(view, dtypes.array_type(value.kind))
+
+    def _with_memory(self, each: Any) -> Any:
+        if isinstance(each, list):
+            return [self._with_memory(part) for part in each]
+        return each._replace(shared=shared_array(self._tensor(each.view))) if isinstance(each, _Output) else each
 
     # ---- Tensors ----
 
@@ -131,6 +152,24 @@ class Program:
         base = 0 if view.storage.fixed else view.storage.offset
         assert base is not None
         return bp.Tensor(self._buffer(view.storage), view.dtype, view.shape, view.strides, base + view.offset)
+
+    # ---- Order of images ----
+
+    def _saves_work(self, step: Step, inputs: list, outputs: list) -> bool:
+        """Returns whether the device runs a call on other views itself, copies none of them, and needs less workspace,
+        because it converts fewer operands."""
+        def unplaced(views):
+            return [bp.Tensor(None, each.dtype, each.shape, each.strides) if isinstance(each, View) else None for each in views]
+        found = []
+        for ins, outs in ((step.inputs, step.outputs), (inputs, outputs)):
+            try:
+                found.append(bp.supports(step.op, *unplaced(ins), out=unplaced(outs), stream=self.stream, **step.parameters))
+            except bp.Unsupported:
+                return False
+        dense, other = found
+        if other["path"] != "native" or other["staged_inputs"] or other["staged_outputs"] or None in (dense["workspace_bytes"], other["workspace_bytes"]):
+            return False
+        return other["workspace_bytes"] < dense["workspace_bytes"]
 
     # ---- Packed weights ----
 
@@ -217,6 +256,18 @@ class Program:
 
     # ---- Runs ----
 
+    def copy_in(self, arrays: "dict[str, Any]") -> None:
+        """Copies the inputs to the device."""
+        self.stream.wait()  # an earlier launch may still read the inputs
+        for (name, place), tensor in self.inputs.items():
+            array = arrays[name] if place is None else arrays[name][place]
+            shared = self._shared[name, place]
+            if shared is not None:
+                np.copyto(shared, dtypes.carried_array(array))
+            elif array.size:
+                plain = np.ascontiguousarray(dtypes.carried_array(array)).reshape(array.shape)
+                tensor.copy_from(plain.view(np.uint16) if tensor.dtype == "bf16" else plain)
+
     def launch(self) -> None:
         """Enqueues all calls. The caller has copied the inputs."""
         if self.graph is not None:
@@ -224,12 +275,15 @@ class Program:
 
     def results(self) -> "list[Any]":
         """Copies the outputs to the host. Waits."""
+        self.stream.wait()
         return [self._read(each) for each in self._template]
 
     def _read(self, each):
         if isinstance(each, list):
             return [self._read(part) for part in each]
-        return from_device(self._tensor(each.view)).astype(each.type, copy=False) if isinstance(each, _Output) else each
+        if not isinstance(each, _Output):
+            return each
+        return each.shared.astype(each.type) if each.shared is not None else from_device(self._tensor(each.view)).astype(each.type, copy=False)
 
 
 def _views(each: Any) -> "list[View]":

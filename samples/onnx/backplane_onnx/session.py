@@ -37,6 +37,8 @@ class Session:
         self.input_names = [each.name for each in graph.input if each.name not in constants]
         self.output_names = [each.name for each in graph.output]
         self.host_inputs: "set[str]" = set()
+        # {name of a tensor input: (dtype, extents or None)}. Reading these values from the file's format is slow.
+        self._kinds = {name: self._kind(each.type.tensor_type) for name, each in self._declared.items() if each.type.HasField("tensor_type")}
 
     # ---- Inputs ----
 
@@ -49,6 +51,11 @@ class Session:
             raise InputError(f"{self.model.name}: input {name!r} has the type {dtypes.onnx_name(kind.elem_type)}, which Backplane lacks; convert the model")
         return dtype, tuple(each.dim_value if each.HasField("dim_value") else None for each in kind.shape.dim)
 
+    @staticmethod
+    def _kind(kind):
+        return dtypes.array_type(kind.elem_type), [each.dim_value if each.HasField("dim_value") else None for each in kind.shape.dim] \
+            if kind.HasField("shape") else None
+
     def _checked(self, feeds: "Mapping[str, Any]") -> "dict[str, np.ndarray]":
         unknown = [name for name in feeds if name not in self._declared]
         missing = [name for name in self.input_names if name not in feeds]
@@ -59,6 +66,11 @@ class Session:
 
     def _checked_value(self, name, value):
         """Returns an array, a list of arrays for a sequence, or None for an empty optional."""
+        if name in self._kinds and type(value) is np.ndarray:
+            wanted, extents = self._kinds[name]
+            if value.dtype == wanted and (extents is None or len(extents) == value.ndim and
+                                          all(extent in (None, own) for extent, own in zip(extents, value.shape))):
+                return value
         declared = self._declared[name].type
         if declared.HasField("optional_type"):
             if value is None:
@@ -144,8 +156,7 @@ class Session:
             raise InputError(f"{self.model.name}: there is no output {wrong[0]!r}; the outputs are {', '.join(self.output_names)}")
         with self._lock:
             program = self._program(arrays)
-            for (name, place), tensor in program.inputs.items():
-                _copy_in(tensor, arrays[name] if place is None else arrays[name][place])
+            program.copy_in(arrays)
             program.launch()
             results = program.results()
         return results if outputs is None else [results[self.output_names.index(name)] for name in outputs]
@@ -153,9 +164,3 @@ class Session:
 
 def _kind_of(array: np.ndarray) -> int:
     return int(helper.np_dtype_to_tensor_dtype(array.dtype))
-
-
-def _copy_in(tensor: bp.Tensor, array: np.ndarray) -> None:
-    if array.size:
-        plain = np.ascontiguousarray(dtypes.carried_array(array)).reshape(array.shape)
-        tensor.copy_from(plain.view(np.uint16) if tensor.dtype == "bf16" else plain)

@@ -168,7 +168,7 @@ class MemoryTest(unittest.TestCase):
         random = np.random.default_rng(3)
         storages = [Storage(int(random.integers(1, 5000)), "computed") for _ in range(60)]
         views = [View(each, "u8", (each.bytes,)) for each in storages]
-        steps = [Step("op", [views[int(random.integers(0, place))] for _ in range(3)], [views[place]], {}, "") for place in range(1, 60)]
+        steps = [Step("gather", [views[int(random.integers(0, place))] for _ in range(3)], [views[place]], {}, "") for place in range(1, 60)]
         size = memory.place(steps, [storages[0]], [storages[-1]])
         first = {each: place - 1 for place, each in enumerate(storages)}
         last = dict(first)
