@@ -68,8 +68,8 @@ HWY_INLINE hn::Vec<PairWords<D>> to_words(D d, Pair<hn::Vec<D>> values) {
 
 template <class D, class T>
 HWY_INLINE Pair<hn::Vec<D>> load_pair(D d, const T* from) {
-  if constexpr (std::same_as<T, float>) {
-    return {hn::LoadU(d, from), hn::LoadU(d, from + hn::Lanes(d))};
+  if constexpr (!std::same_as<T, bf16>) {
+    return {load(d, from), load(d, from + hn::Lanes(d))};
   } else {
     return from_words<T>(d, hn::LoadU(PairWords<D>(), words_of(from)));
   }
@@ -82,6 +82,9 @@ HWY_INLINE void store_pair(D d, Pair<hn::Vec<D>> values, T* to) {
   if constexpr (std::same_as<T, float>) {
     kStream ? hn::Stream(values.first, d, to) : hn::StoreU(values.first, d, to);
     kStream ? hn::Stream(values.second, d, to + hn::Lanes(d)) : hn::StoreU(values.second, d, to + hn::Lanes(d));
+  } else if constexpr (std::same_as<T, f16> && !kStream) {
+    store(d, values.first, to);
+    store(d, values.second, to + hn::Lanes(d));
   } else {
     const auto words = to_words<T>(d, values);
     kStream ? hn::Stream(words, PairWords<D>(), words_of(to)) : hn::StoreU(words, PairWords<D>(), words_of(to));
