@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT. x = tokens + positions. Each block adds mix(attention(norm(x))) to x, and then adds
-// down(gelu(up(norm(x)))). The logits are norm(x) tokens^T.
+// A GPT. x begins as the sum of the embeddings of tokens and positions. Each block adds
+// mix(attention(norm(x))) to x, and then adds down(gelu(up(norm(x)))). The logits are the product of
+// norm(x) and the transposed table of token embeddings.
 #include "model.hpp"
 
 #include <cmath>

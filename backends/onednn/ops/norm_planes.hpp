@@ -26,7 +26,8 @@ struct Planes {
     out.images *= std::exchange(out.plane, 1);
     return out;
   }
-  // A call of a kernel for each plane is slower than columns if the planes are small.
+  // Returns whether kernels process an image as columns of a matrix, which is faster for small planes than one
+  // kernel call per plane.
   bool by_columns() const { return plane < 32; }
   int64_t columns() const { return channels * plane; }
   int64_t elements() const { return images * columns(); }

@@ -320,7 +320,8 @@ void run_operands(const VectorPlan& plan, const Operands<N>& views, bool copies)
                        .copies = copies};
   parallel(elements, plan.grain, [&](int part, int parts) noexcept {
     if (parts == 1) return run_tiles(nest, each);
-    // Ranges are multiples of kLineBytes elements, so threads share no cache line.
+    // The ranges of a long dimension begin at multiples of 64 elements, which fill whole cache lines with any
+    // dtype, so threads share no cache line. Threads may share lines in a short dimension.
     const uint32_t d = nest.longest();
     const Range range = range_of(nest.extent(d), part, parts, nest.extent(d) >= kLineBytes * parts ? kLineBytes : 1);
     if (range.begin < range.end) run_tiles(nest.cut(d, range.begin, range.end), each);
