@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix products of a device that a library computes.
+// Computes a device's matrix products with the vendor's library where possible. The shared kernels
+// compute the others.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>

@@ -64,7 +64,8 @@ class AttentionBackward {
   }
 
  private:
-  // Memory of one thread. dk and dv are the sums of a head, and the other arrays belong to a block.
+  // Memory of one thread. dk and dv accumulate over a head of keys. The other arrays hold one block
+  // of queries or keys.
   struct Buffers {
     float *q, *dq, *dy, *y, *weights, *slopes, *k, *v, *dk, *dv;
   };

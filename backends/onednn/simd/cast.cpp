@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator cast between f32, f16 and bf16, and between each of these and i32, u8 or bool.
+// The `cast` operator between f32, f16 and bf16, and between each of these and i32, u8 or bool.
 #include <cmath>
 
 #include "simd/cast.hpp"

@@ -324,8 +324,8 @@ SIMT_FN void add_lanes(Number* sums) {
   }
 }
 
-// These functions return pointers to row `r` of a and to column `i` of b in a tile, at k = 0. An
-// index past the end selects the last row or column.
+// These functions return pointers to the first element (k = 0) of row `r` of `a`, and of column `i`
+// of `b`, in a tile. An index past the end selects the last row or column.
 template <class Type>
 SIMT_FN SIMT_GLOBAL const typename Type::Bits* row_of_a(const GemmParams& p, const GemmPointers& at, const Tile& tile,
                                                         u32 r) {

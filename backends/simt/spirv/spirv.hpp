@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to SPIR-V modules, before a driver compiles them.
+// Rewrites SPIR-V modules before a driver compiles them.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ struct ReductionNest : Loops<kReductionRank, 10> {
   // Returns loops over `x` without operands. The axes in the bit mask `axes` are inner dimensions,
   // and all other axes are outer dimensions.
   static ReductionNest by_axes(const View& x, uint32_t axes);
-  // Appends a dimension along which all operands have stride 0. All outer dimensions must be added
-  // before the first inner dimension.
+  // Appends a dimension. An operand has stride 0 along it until the caller sets its stride. All outer
+  // dimensions must be added before the first inner dimension.
   void add_dimension(int64_t extent, bool inner);
 
   // Adds an operand with the same axes as the view that was passed to by_axes(). The operand

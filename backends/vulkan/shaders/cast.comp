@@ -159,7 +159,7 @@ void convert(BITS x, out uint small, out uint64_t wide) {
         small = sign | f32_of_magnitude(magnitude);
       } else {
         // The conversion to the intermediate f32 must not round, so that only the final conversion
-        // rounds. The lowest bit that the f32 keeps is therefore a sticky bit. It is 1 if any
+        // rounds. The lowest bit that is kept is therefore a sticky bit. It is 1 if any
         // dropped bit is 1.
         uint64_t short_magnitude = magnitude;
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for scalars in device memory, and for several calls in one call of the host library.
+// Test cases for scalars in device memory, and for host calls that submit several
+// operator calls at once.
 #include <cstring>
 
 #include "cases/host/cases.hpp"

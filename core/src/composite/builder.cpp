@@ -129,8 +129,8 @@ Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const V
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};
-  // Every attribute struct needs its struct_size, even if the ABI added the attributes after the
-  // operator.
+  // Sets struct_size in every attribute struct, also in those of operators that had no attributes
+  // in their first ABI version.
   const uint32_t attribute_bytes = draft.row->attributes->bytes;
   std::memcpy(draft.attributes.data(), &attribute_bytes, sizeof(attribute_bytes));
   draft.operands.assign(inputs);

@@ -55,8 +55,8 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // Returns one number per row: the sum of log-probability times weight over all classes. The weight
-  // of a class is its weight in the row's target distribution.
+  // Returns, for each row, the sum over all classes of the log-probability times the probability of
+  // the class in the smoothed target, times the class weight if there is one.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;

@@ -9,8 +9,8 @@
 
 namespace backplane::core {
 
-// Returns a slot of bp.native. Throws UNSUPPORTED if the device lacks the slot. `function` is the
-// host API's function, and `slot` is the name of the slot.
+// Returns a slot of bp.native. Throws UNSUPPORTED if the device lacks the slot. `function` and
+// `slot` are the names of the host API's function and of the slot in the message.
 template <class Function>
 Function native_slot(const Device& device, const char* function, const char* slot, Function bp_native_api::*member) {
   if (const Function found = interface_of<bp_native_api>(device).*member; found != nullptr) return found;

@@ -113,7 +113,8 @@ void Allocator::State::reclaim_pending(Stream* stream) {
       // memory. The next call on the stream reports the failure.
       throw;
   }
-  // Polls in other threads may have put pending items back into the lists, so poll again.
+  // While another thread polls, the items that it examines are not in the lists, so this poll misses
+  // them. Poll again after such a poll has ended.
   constexpr int most_rounds = 64;
   int round = 0;
   do {

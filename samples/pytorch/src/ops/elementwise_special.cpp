@@ -133,7 +133,7 @@ at::Tensor& sinc_out(const at::Tensor& self, at::Tensor& out) {
   return write_result(out, at::where(at::eq(x, 0), number(1.0), at::sin(x).div_(x)));
 }
 
-// Returns x * log(y), where 0 * log(y) is 0 unless y is NaN.
+// Writes x * log to `out`, where `log` is log(y) or log1p(y). The product is 0 if x is 0 and y is not NaN.
 at::Tensor& write_times(at::Tensor& out, const at::Tensor& x, const at::Tensor& log, const at::Tensor& y) {
   const at::Tensor zero = at::logical_and(at::eq(x, 0), at::logical_not(at::isnan(y)));
   return write_result(out, at::mul(x, log).masked_fill_(zero, 0));
