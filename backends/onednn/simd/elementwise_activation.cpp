@@ -35,7 +35,7 @@ HWY_INLINE V gate_slope(D d, V x, V w, V derivative) {
 }
 
 struct Relu {
-  static constexpr uint32_t kId = BP_ACTIVATION_RELU;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_RELU;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V z) const {
     return hn::IfThenElse(hn::Le(z, hn::Zero(d)), hn::Zero(d), dy);
@@ -45,7 +45,7 @@ struct Relu {
 // The slope of gelu(x) = x Phi(x) is Phi(x) + x phi(x), where phi is the density. The slope at -a is
 // Phi(-a) - a phi(a), and the slope at a is 1 minus this number.
 struct GeluErf {
-  static constexpr uint32_t kId = BP_ACTIVATION_GELU_ERF;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_GELU_ERF;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V x) const {
     const auto [a, power, factor] = gelu_erf_tail(d, x);
@@ -56,7 +56,7 @@ struct GeluErf {
 
 // w = 2 sqrt(2 / pi) (x + 0.044715 x^3)
 struct GeluTanh {
-  static constexpr uint32_t kId = BP_ACTIVATION_GELU_TANH;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_GELU_TANH;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V z) const {
     const V x = limited(d, z), square = hn::Mul(x, x), linear = hn::Set(d, 1.59576912f);
@@ -66,7 +66,7 @@ struct GeluTanh {
 };
 
 struct Silu {
-  static constexpr uint32_t kId = BP_ACTIVATION_SILU;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_SILU;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V z) const {
     const V x = limited(d, z);
@@ -75,7 +75,7 @@ struct Silu {
 };
 
 struct Sigmoid {
-  static constexpr uint32_t kId = BP_ACTIVATION_SIGMOID;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_SIGMOID;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V y) const {
     return hn::Mul(dy, hn::Mul(y, hn::Sub(hn::Set(d, 1.0f), y)));
@@ -83,7 +83,7 @@ struct Sigmoid {
 };
 
 struct Tanh {
-  static constexpr uint32_t kId = BP_ACTIVATION_TANH;
+  [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_TANH;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V y) const {
     return hn::Mul(dy, hn::NegMulAdd(y, y, hn::Set(d, 1.0f)));

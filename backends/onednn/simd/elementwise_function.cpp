@@ -77,14 +77,14 @@ HWY_INLINE V sign_of(D d, V x) {
   return hn::IfThenElse(has_sign, hn::CopySign(hn::Set(d, 1.0f), x), x);
 }
 
-#define BACKPLANE_FUNCTION(id, Name, expression) \
-  struct Name {                                  \
-    static constexpr uint32_t kId = id;          \
-    template <class D, class V>                  \
-    HWY_INLINE V operator()(D d, V x) const {    \
-      (void)d;                                   \
-      return expression;                         \
-    }                                            \
+#define BACKPLANE_FUNCTION(id, Name, expression)         \
+  struct Name {                                          \
+    [[maybe_unused]] static constexpr uint32_t kId = id; \
+    template <class D, class V>                          \
+    HWY_INLINE V operator()(D d, V x) const {            \
+      (void)d;                                           \
+      return expression;                                 \
+    }                                                    \
   };
 BACKPLANE_FUNCTION(BP_UNARY_EXPM1, Expm1, expm1_of(d, x))
 BACKPLANE_FUNCTION(BP_UNARY_EXP2, Exp2, exp2_of(d, at_least(d, at_most(d, x, 160.0f), -160.0f)))

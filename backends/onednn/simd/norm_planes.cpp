@@ -41,7 +41,7 @@ struct Elements {
 };
 
 // Returns the spread of elements from the sums of their distances from `centre`.
-HWY_INLINE Spread spread_around(double count, double centre, double distances, double squares) {
+[[maybe_unused]] HWY_INLINE Spread spread_around(double count, double centre, double distances, double squares) {
   const double shift = distances / count, around_mean = squares - distances * shift;
   return {count, centre + shift, around_mean < 0 ? 0 : around_mean};
 }
