@@ -196,6 +196,7 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked, const PlanNeeds& ne
       attributes.activation == BP_ACTIVATION_NONE
           ? nullptr
           : activation_kernel(attributes.activation, desc.outputs[0].dtype, desc.outputs[0].dtype);
+  if (attributes.activation != BP_ACTIVATION_NONE && activation == nullptr) return nullptr;
   const auto strict = strict_attributes();
   const std::array<Md, 4> given{a, b, y, bias};
   // The layouts for describe(): channels-last for all images, or the choice of oneDNN.
