@@ -21,6 +21,7 @@
 #include "clock.hpp"
 #include "plan_support.hpp"
 #include "reason.hpp"
+#include "work_order.hpp"
 
 namespace backplane::conformance {
 
@@ -88,17 +89,15 @@ SlotPage* new_page() {
 
 Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options)
     : catalogue_(catalogue), selection_(selection), options_(options), results_(selection.size()) {
-  std::deque<Work> fresh;
   for (uint32_t index = 0; index < selection.size(); ++index) {
     if (is_fresh(index)) {
-      fresh.push_back({index, index + 1});
+      fresh_.push_back({index, index + 1});
     } else if (!queue_.empty() && queue_.back().last == index && index - queue_.back().first < kMostWork) {
       ++queue_.back().last;
     } else {
       queue_.push_back({index, index + 1});
     }
   }
-  queue_.insert(queue_.end(), fresh.begin(), fresh.end());
   // Orphaned processes of a plugin become children of this process, so that end_strays() can kill
   // them.
   prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
@@ -136,7 +135,7 @@ std::vector<Result> Supervisor::run() {
       for (Worker& worker : workers_) end(worker);
       break;
     }
-    while (workers_.size() < most && !queue_.empty()) start();
+    while (workers_.size() < most && !(queue_.empty() && fresh_.empty())) start();
     wait_for_news();
     for (Worker& worker : workers_) {
       look_for_end(worker);
@@ -155,7 +154,7 @@ std::vector<Result> Supervisor::run() {
 
 bool Supervisor::is_fresh(uint32_t index) const { return catalogue_[selection_[index]].fresh; }
 
-bool Supervisor::finished() const { return workers_.empty() && queue_.empty(); }
+bool Supervisor::finished() const { return workers_.empty() && queue_.empty() && fresh_.empty(); }
 
 void Supervisor::start() {
   Pipe work_pipe, report_pipe;
@@ -202,11 +201,21 @@ void Supervisor::start() {
 // such as compiled kernels. A case must not fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
-  if (queue_.empty() || full) return close_fd(worker.work);
-  if (worker.any_finished && (is_fresh(worker.last_index) || is_fresh(queue_.front().first)))
-    return close_fd(worker.work);
-  worker.remaining = queue_.front();
-  queue_.pop_front();
+  // A fresh case needs a worker of its own.
+  const bool only_fresh = queue_.empty();
+  if (full || (only_fresh && fresh_.empty())) return close_fd(worker.work);
+  if (worker.any_finished && (is_fresh(worker.last_index) || only_fresh)) return close_fd(worker.work);
+  std::deque<Work>& queue = only_fresh ? fresh_ : queue_;
+  size_t at = 0;
+  if (!only_fresh) {
+    std::set<uint32_t> busy_ends;
+    for (const Worker& other : workers_) {
+      if (&other != &worker && other.remaining.last != 0) busy_ends.insert(other.remaining.last);
+    }
+    at = next_range(queue, worker.any_finished ? worker.remaining.last : UINT32_MAX, busy_ends);
+  }
+  worker.remaining = queue[at];
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
   worker.has_remaining = true;
   // The write fails if the worker has died. In this case, wait_for_news() or look_for_end() later
   // detects the end of the worker.
@@ -309,7 +318,10 @@ void Supervisor::count_failure(uint32_t index) {
                          .try_emplace(group, fmt::format("{} cases of {} {}{}{}", count, group,
                                                          hung ? "hung" : "failed alike", kGivenUpMark, result.message))
                          .second;
-  if (fresh) queue_ = without_given_up(queue_);
+  if (fresh) {
+    queue_ = without_given_up(queue_);
+    fresh_ = without_given_up(fresh_);
+  }
 }
 
 // Returns `parts` without the cases of the groups in `given_up_`, and records the results of those
@@ -452,7 +464,8 @@ void Supervisor::end(Worker& worker) {
   close_fd(worker.output);
   if (worker.has_remaining && worker.remaining.first < worker.remaining.last) {
     const std::deque<Work> remaining = without_given_up({worker.remaining});
-    queue_.insert(queue_.begin(), remaining.begin(), remaining.end());
+    std::deque<Work>& queue = is_fresh(worker.remaining.first) ? fresh_ : queue_;
+    queue.insert(queue.begin(), remaining.begin(), remaining.end());
   }
   if (worker.page != nullptr) munmap(worker.page, sizeof(SlotPage));
   worker.page = nullptr;

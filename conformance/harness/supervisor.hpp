@@ -78,7 +78,8 @@ class Supervisor {
   const std::vector<size_t>& selection_;
   const RunOptions& options_;
   std::vector<Result> results_;
-  std::deque<Work> queue_;
+  std::deque<Work> queue_;  // ranges of cases that a worker may run after other cases
+  std::deque<Work> fresh_;  // cases that need a new worker, one per range
   std::deque<Worker> workers_;
   // Number of failures per group and message. Hangs are counted per group only.
   std::map<std::pair<std::string, std::string>, int> failures_;

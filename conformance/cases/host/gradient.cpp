@@ -14,7 +14,7 @@ using V = backplane::Tensor;
 
 // A chain of operators f(x), optionally with a weight w, and the gradient of sum(c * f(x)) with
 // respect to x.
-struct Chain {
+struct GradientChain {
   const char* name;
   V (*forward)(DeviceMath&, const V& x, const V& w);
   V (*gradient)(DeviceMath&, const V& x, const V& w, const V& c);
@@ -22,7 +22,7 @@ struct Chain {
 
 V one_less_square(DeviceMath& m, const V& y) { return m.plus(m.times(m.mul(y, y), -1), 1); }
 
-const Chain kChains[] = {
+const GradientChain kChains[] = {
     {"matmul_tanh", [](DeviceMath& m, const V& x, const V& w) { return m.tanh(m.matmul(x, w)); },
      [](DeviceMath& m, const V& x, const V& w, const V& c) {
        return m.matmul(m.mul(one_less_square(m, m.tanh(m.matmul(x, w))), c), m.transpose(w));
@@ -72,7 +72,7 @@ const Chain kChains[] = {
      }},
 };
 
-void gradient_agrees(Context& context, const Chain& chain) {
+void gradient_agrees(Context& context, const GradientChain& chain) {
   constexpr double step = 1.0 / 64;
   HostSide side(context);
   DeviceMath math(side.stream);
@@ -107,7 +107,7 @@ void gradient_agrees(Context& context, const Chain& chain) {
 }  // namespace
 
 void add_host_gradient_cases(Catalogue& catalogue) {
-  for (const Chain& chain : kChains)
+  for (const GradientChain& chain : kChains)
     catalogue.push_back(
         {.id = fmt::format("host.gradient.{}", chain.name),
          .profile = BP_PROFILE_TRAIN,
