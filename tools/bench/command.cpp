@@ -54,8 +54,7 @@ void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& ch
   subcommand->add_option("--plugin,-p", model.plugin,
                          "path of a plugin's library, or the plugin's name; selects its first device");
   subcommand->add_option("--device,-d", model.device, "plugin:index; by default, the library chooses");
-  add_each(subcommand, "--filter,-f", model.filters,
-           "bert_layer, resnet_block, gpt_step or gpt_decode; by default, all of them");
+  add_each(subcommand, "--filter,-f", model.filters, "name of a model, for example bert_layer; by default, all models");
   subcommand
       ->add_option("--threads", model.threads,
                    "host threads of the plugin and the peers; by default, one per processor")

@@ -17,7 +17,7 @@ DeviceModel::DeviceModel(const Device& device, const ModelGraph& graph, const st
     : stream_(device), values_(graph.values()) {
   for (size_t i = 0; i < values_.size(); ++i) {
     const backplane::Tensor& tensor =
-        tensors_.emplace_back(backplane::Tensor::empty(stream_, BP_F32, dims(values_[i].shape)));
+        tensors_.emplace_back(backplane::Tensor::empty(stream_, values_[i].dtype, dims(values_[i].shape)));
     if (data[i].bytes() == 0) continue;
     call(bph_copy_in, stream_.get(), tensor.view().buffer, tensor.offset(), static_cast<const void*>(data[i].data()),
          uint64_t{data[i].bytes()}, uint32_t{0});
@@ -26,12 +26,13 @@ DeviceModel::DeviceModel(const Device& device, const ModelGraph& graph, const st
   use_nodes(graph);
 }
 
-backplane::Tensor DeviceModel::view_of(const View& view, const Extents& broadcast) const {
-  if (view.number) return backplane::Tensor::scalar(BP_F32, *view.number).broadcast_to(dims(broadcast));
+backplane::Tensor DeviceModel::view_of(const View& view, const Extents& output) const {
+  if (view.number) return backplane::Tensor::scalar(BP_F32, *view.number).broadcast_to(dims(output));
   backplane::Tensor tensor = tensors_[view.value];
   if (!view.reshape.empty()) tensor = tensor.reshape(dims(view.reshape));
   if (view.slice) tensor = tensor.slice(view.slice->axis, view.slice->begin, view.slice->end);
   if (!view.permute.empty()) tensor = tensor.permute(dims(view.permute));
+  if (!view.broadcast.empty()) tensor = tensor.broadcast_to(dims(view.broadcast));
   return tensor;
 }
 

@@ -31,7 +31,8 @@ class DeviceModel final : public Contestant {
     std::vector<uint32_t> weights;  // indices of the inputs that are whole weights
     bph_call call;
   };
-  backplane::Tensor view_of(const View& view, const Extents& broadcast) const;
+  // Returns the tensor of a view. A number gets the extents of `output`.
+  backplane::Tensor view_of(const View& view, const Extents& output) const;
 
   Stream stream_;
   std::vector<Value> values_;

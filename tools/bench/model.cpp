@@ -47,14 +47,12 @@ class ModelBench {
 
   ModelReport run() {
     const std::vector<ModelGraph> graphs = all_models(size_);
+    std::vector<std::string> names;
+    for (const ModelGraph& graph : graphs) names.push_back(graph.name());
+    names.push_back(kDecodeName);
     for (const std::string& filter : options_.filters) {
-      const bool known =
-          filter == kDecodeName ||
-          std::any_of(graphs.begin(), graphs.end(), [&](const ModelGraph& graph) { return graph.name() == filter; });
-      if (!known) {
-        fail_usage("none of the models is {}; there are bert_layer, resnet_block, gpt_step and {}", filter,
-                   kDecodeName);
-      }
+      if (std::find(names.begin(), names.end(), filter) != names.end()) continue;
+      fail_usage("none of the models is {}; there are {}", filter, fmt::join(names, ", "));
     }
     for (const ModelGraph& graph : graphs) {
       if (!is_chosen(graph.name())) continue;

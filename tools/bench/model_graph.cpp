@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/model_graph.hpp"
 
+#include <cmath>
 #include <random>
+#include <span>
+#include <type_traits>
 
 #include "host.hpp"
 
 namespace tool {
+namespace {
+
+template <class Number>
+void fill(const HostBlock& block, const Value& value, std::mt19937_64& random) {
+  const std::span numbers(reinterpret_cast<Number*>(block.data()), block.bytes() / sizeof(Number));
+  for (Number& number : numbers) {
+    const double share = static_cast<double>(random() >> 11) * 0x1p-53;  // `share` is in [0, 1)
+    if constexpr (std::is_integral_v<Number>) {
+      number = static_cast<Number>(std::floor(value.centre - value.spread + (2 * value.spread + 1) * share));
+    } else {
+      number = static_cast<Number>(value.centre + value.spread * (2 * share - 1));
+    }
+  }
+}
+
+}  // namespace
 
 const char* role_name(Role role) {
   switch (role) {
@@ -41,7 +60,7 @@ void ModelGraph::add_node(const char* op, std::vector<View> inputs, std::vector<
 }
 
 uint64_t bytes_of(const Value& value) {
-  uint64_t bytes = sizeof(float);
+  uint64_t bytes = bph_dtype_bytes(value.dtype);
   for (const int64_t extent : value.shape) bytes *= static_cast<uint64_t>(extent);
   return bytes;
 }
@@ -57,12 +76,10 @@ std::vector<HostBlock> ModelGraph::make_data() const {
   std::vector<HostBlock> data;
   for (const Value& value : values_) {
     const bool has_data = value.role != Role::temporary && value.role != Role::output;
-    HostBlock& block = data.emplace_back(has_data ? bytes_of(value) : 0);
-    auto* numbers = reinterpret_cast<float*>(block.data());
-    for (size_t i = 0; i < block.bytes() / sizeof(float); ++i) {
-      const double share = static_cast<double>(random() >> 11) * 0x1p-53;  // `share` is in [0, 1)
-      numbers[i] = static_cast<float>(value.centre + value.spread * (2 * share - 1));
-    }
+    const HostBlock& block = data.emplace_back(has_data ? bytes_of(value) : 0);
+    if (value.dtype == BP_U8) fill<uint8_t>(block, value, random);
+    if (value.dtype == BP_I32) fill<int32_t>(block, value, random);
+    if (value.dtype == BP_F32) fill<float>(block, value, random);
   }
   return data;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as a list of operators over f32 values. `bench model` runs the model on a device and
-// describes it to peers.
+// A model as a list of operators. Its values are f32, except quantized weights and positions.
+// `bench model` runs the model on a device and describes it to peers.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct Value {
   Role role;
   Extents shape;
   double spread = 0, centre = 0;  // data are uniform in [centre - spread, centre + spread]
+  uint32_t dtype = BP_F32;        // or BP_U8 or BP_I32, whose data are uniform integers
 };
 
 struct Slice {
@@ -29,12 +30,13 @@ struct Slice {
 };
 
 // An operand of an operator. It is a number, which is broadcast, or a value that is reshaped, then
-// sliced, and then permuted.
+// sliced, then permuted, and then broadcast.
 struct View {
   size_t value = 0;
   Extents reshape = {};               // if empty, the value keeps its shape
   std::optional<Slice> slice = {};    // slice of a cache, with either the tokens so far or the next token
   std::vector<int64_t> permute = {};  // if empty, the dimensions keep their order
+  Extents broadcast = {};             // if empty, the extents remain
   std::optional<double> number = {};
 };
 
@@ -60,7 +62,7 @@ class ModelGraph {
   void count_flops(double flops) { flops_ += flops; }
   double flops() const { return flops_; }  // counts a multiply-add as two
   uint64_t weight_bytes() const;
-  // Returns random data with a fixed seed for inputs, weights and caches. Other values get empty
+  // Returns random data with a fixed seed for inputs, weights and caches. Other values have empty
   // blocks.
   std::vector<HostBlock> make_data() const;
 

@@ -24,7 +24,16 @@ ModelGraph resnet_block(ModelSize size);
 // all earlier tokens.
 ModelGraph gpt_step(ModelSize size, int64_t position, int64_t most);
 
-// Returns the three models. gpt_step computes the last step that fits into a cache of 512 tokens,
+// A residual block of a diffusion U-Net, as in Stable Diffusion: an image of 320 x 32 x 32, two
+// convolutions of 3 x 3, group norms with silu, and a time embedding of width 1280.
+ModelGraph unet_block(ModelSize size);
+// The decode step of one layer of Llama-3-8B with weights of 4 bits in blocks of 32, and a cache of 512
+// tokens. Four heads of queries share a head of keys.
+ModelGraph llama_layer(ModelSize size);
+// A perceptron for one sample of 1024 numbers, with three layers of width 2048, relu, and 1024 outputs.
+ModelGraph mlp(ModelSize size);
+
+// Returns all six models. gpt_step computes the last step that fits into a cache of 512 tokens,
 // or of 16 tokens if `size` is small.
 std::vector<ModelGraph> all_models(ModelSize size);
 

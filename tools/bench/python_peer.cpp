@@ -268,7 +268,8 @@ class PythonPeer final : public Peer {
     std::vector<HostBlock> outputs;
     for (size_t i = 0; i < graph.values().size(); ++i) {
       const Value& value = graph.values()[i];
-      Message described = {{"role", role_name(value.role)}, {"shape", value.shape}};
+      Message described = {
+          {"role", role_name(value.role)}, {"dtype", bph_dtype_name(value.dtype)}, {"shape", value.shape}};
       if (value.role == Role::output) outputs.emplace_back(bytes_of(value));
       if (data[i].bytes() > 0) {
         described["file"] = folder.file(fmt::format("value{}", i));
@@ -305,6 +306,7 @@ class PythonPeer final : public Peer {
     if (!view.reshape.empty()) message["reshape"] = view.reshape;
     if (view.slice) message["slice"] = {view.slice->axis, view.slice->begin, view.slice->end};
     if (!view.permute.empty()) message["permute"] = view.permute;
+    if (!view.broadcast.empty()) message["broadcast"] = view.broadcast;
     return message;
   }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds the layers of the models of `bench model` to a graph.
+#pragma once
+
+#include "bench/model_graph.hpp"
+
+namespace tool {
+
+// Views all elements of a value.
+inline View whole(size_t value) { return {.value = value}; }
+
+// Adds layers of sequences. Unless a function says otherwise, it returns the index of its result in the
+// graph's values.
+class SequenceBuilder {
+ public:
+  // Values have the shape [rows, width].
+  SequenceBuilder(ModelGraph& graph, int64_t rows, int64_t width) : graph_(graph), rows_(rows), width_(width) {}
+
+  size_t linear(size_t x, int64_t inputs, int64_t outputs, const char* activation = "activation=0",
+                Role role = Role::temporary);
+  // Multiplies by weights of 4 bits, of which 32 share a scale.
+  size_t linear_w4(size_t x, int64_t inputs, int64_t outputs);
+  size_t layer_norm(size_t x, Role role = Role::temporary);
+  size_t rms_norm(size_t x);
+  size_t add(size_t a, size_t b, Role role = Role::temporary);
+  // Returns silu(a) * b.
+  size_t gate(size_t a, size_t b);
+  // Rotates the heads of a value [rows, heads * extent].
+  size_t rope(size_t x, size_t position, int64_t heads);
+  // Returns a view [1, heads, rows, extent] of a value [rows, heads * extent].
+  View heads(size_t value, int64_t heads) const;
+  // Copies a value [1, heads * extent] to a row of a new cache of `most` rows. Returns a view of the cache
+  // up to this row.
+  View append(size_t value, int64_t heads, int64_t row, int64_t most);
+  // `heads` is the number of heads of `q`, and `keys` is the number of keys of `k` and `v`.
+  size_t attention(size_t q, const View& k, const View& v, int64_t heads, int64_t keys);
+
+ private:
+  int64_t last_extent(size_t value) const { return graph_.values()[value].shape.back(); }
+  size_t temporary(const Extents& shape) { return graph_.add_value({.role = Role::temporary, .shape = shape}); }
+
+  ModelGraph& graph_;
+  int64_t rows_, width_;
+};
+
+// Adds layers of images. Each function returns the index of its result in the graph's values.
+class ImageBuilder {
+ public:
+  // Images have `side` rows and columns.
+  ImageBuilder(ModelGraph& graph, int64_t side) : graph_(graph), side_(side) {}
+
+  // Pads such that the extents of the image remain.
+  size_t conv(size_t x, int64_t outputs, int64_t kernel, const char* activation = "activation=0");
+  size_t group_norm(size_t x, int64_t groups);
+  // The value may have any shape.
+  size_t silu(size_t x);
+  // Adds two images, or an image and a value [1, channels].
+  size_t add(size_t x, size_t y, Role role = Role::temporary);
+  size_t relu(size_t x, Role role);
+
+ private:
+  int64_t channels(size_t value) const { return graph_.values()[value].shape[1]; }
+  size_t image(int64_t channels, Role role = Role::temporary) {
+    return graph_.add_value({.role = role, .shape = {1, channels, side_, side_}});
+  }
+
+  ModelGraph& graph_;
+  int64_t side_;
+};
+
+}  // namespace tool
