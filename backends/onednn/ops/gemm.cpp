@@ -20,8 +20,9 @@ using namespace kit;
 // is a multiple of each tile's number of columns.
 constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
 // A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading `b` takes longer
-// than multiplying.
+// than multiplying. With one row, a block has a larger depth, so that the processor reads `b` from beginning to end.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
+constexpr int64_t kOneRowDepth = 32768;
 // For up to kDotRows rows, dot products with contiguous columns of `b` are faster than packing `b`, if
 // they have at least kLongDepth terms and the rows stay in a second-level cache.
 constexpr int64_t kDotRows = 64, kLongDepth = 256;
@@ -129,7 +130,8 @@ class Gemm {
       block_cols_ =
           std::min(round_up(kSkinnyElements / rows_, kStripStep), round_up(blocks_of(cols_, shares), kStripStep));
       stride_ = block_cols_;
-      left_floats_ = round_up(rows_ * kSkinnyDepth, 16);
+      skinny_depth_ = integer_ ? kExactDepth : rows_ == 1 ? std::clamp<int64_t>(depth_, 1, kOneRowDepth) : kSkinnyDepth;
+      left_floats_ = round_up(rows_ * skinny_depth_, 16);
       right_floats_ = 0;
     } else {
       block_rows_ = even_block(rows_, kBlockRows, tile_.rows);
@@ -168,10 +170,9 @@ class Gemm {
   void sum_skinny(const Lines& left, const Lines& right, int64_t row, int64_t rows, int64_t col, int64_t cols,
                   const Buffers& buffers) const {
     begin(rows, buffers);
-    const int64_t step = integer_ ? kExactDepth : kSkinnyDepth;
     const bool in_place = a_.dtype == BP_F32 && left.depth_stride == 1;
-    for (int64_t k = 0; k < depth_; k += step) {
-      const int64_t depth = std::min(step, depth_ - k);
+    for (int64_t k = 0; k < depth_; k += skinny_depth_) {
+      const int64_t depth = std::min(skinny_depth_, depth_ - k);
       const float* a = reinterpret_cast<const float*>(left.at(row, k));
       int64_t a_stride = left.stride;
       if (!in_place) {  // packs each line as a separate panel, so that the line is contiguous
@@ -246,6 +247,7 @@ class Gemm {
   int64_t out_bytes_, rows_, cols_, depth_, batches_ = 1;
   bool skinny_;
   int64_t block_rows_, block_cols_, stride_, left_floats_, right_floats_, row_blocks_, col_blocks_;
+  int64_t skinny_depth_ = 0;
 };
 
 }  // namespace

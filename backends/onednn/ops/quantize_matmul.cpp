@@ -52,6 +52,13 @@ class Parameter {
   }
   explicit operator bool() const { return pack_ != nullptr; }
   bool is_uniform() const { return of_block_ == 0; }  // whether all blocks of a column share a value
+  bool is_single() const { return is_uniform() && of_column_ == 0; }
+  // Returns the value of all blocks of a column. The parameter must be uniform.
+  float of_column(int64_t column) const {
+    float value = 0;
+    read(column, 1, 0, 1, 1, &value);
+    return value;
+  }
 
   // Converts the values of some blocks of some columns to f32. The layout is to[block][width], and columns
   // after the last column are zero.
@@ -172,6 +179,16 @@ class Dots {
   }
 
   int64_t tiles() const { return blocks_of(p_.cols, kDotTile); }
+  // Writes the parameters that all columns share to a thread's memory. Call this function before the thread's
+  // tiles.
+  void begin(float* memory) const noexcept {
+    for (const Parameter* parameter : {&p_.scale, &p_.zero, &p_.minimum}) {
+      if (*parameter && parameter->is_single())
+        fill(
+            *parameter, [](int64_t) { return 0; }, memory);
+      memory += kDotColumns * stride_;
+    }
+  }
   void tile(int64_t index, float* memory) const noexcept {
     const int64_t begin = index * kDotTile, count = std::min(kDotTile, p_.cols - begin);
     float* sums = memory + kDotColumns * stride_ * 3;
@@ -180,16 +197,26 @@ class Dots {
   }
 
  private:
+  // Writes a parameter of kDotColumns columns as [column][stride_].
+  template <class Column>
+  void fill(const Parameter& parameter, const Column& column_of, float* to) const {
+    for (int64_t i = 0; i < kDotColumns; ++i, to += stride_) {
+      if (parameter.is_uniform()) {
+        std::fill_n(to, p_.blocks, parameter.of_column(column_of(i)));
+      } else {
+        parameter.read(column_of(i), 1, 0, p_.blocks, 1, to);
+      }
+      std::fill(to + p_.blocks, to + stride_, 0.0f);
+    }
+  }
+
   // Computes the dot products with kDotColumns columns. An index past the end selects the last column.
   void group(int64_t begin, float* memory, float* sums) const {
     const auto column_of = [&](int64_t i) { return std::min(begin + i, p_.cols - 1); };
     const auto parameters = [&](const Parameter& parameter, float* to) -> const float* {
       if (!parameter) return nullptr;
-      for (int64_t i = 0; i < kDotColumns; ++i, to += stride_) {
-        parameter.read(column_of(i), 1, 0, p_.blocks, 1, to);
-        std::fill(to + p_.blocks, to + stride_, 0.0f);
-      }
-      return to - kDotColumns * stride_;
+      if (!parameter.is_single()) fill(parameter, column_of, to);
+      return to;
     };
     const Weights& w = p_.weights;
     QuantizedDots dots{};
@@ -319,7 +346,9 @@ bool run_dots(const Problem& p, Scratch& scratch) {
   if (!dots.arrange(memory)) return false;
   parallel(p.cols * p.depth, kWeightGrain, [&](int part, int parts) noexcept {
     const Range range = range_of(dots.tiles(), part, parts);
-    for (int64_t i = range.begin; i < range.end; ++i) dots.tile(i, memory + shared + part * size);
+    float* own = memory + shared + part * size;
+    dots.begin(own);
+    for (int64_t i = range.begin; i < range.end; ++i) dots.tile(i, own);
   });
   return true;
 }

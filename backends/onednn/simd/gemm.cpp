@@ -236,13 +236,37 @@ void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, in
   }
 }
 
+// Returns the product of one row and one column. Calls for consecutive columns read `b` from beginning to end, which is
+// up to 1.9 times as fast as reading four columns at once (docs/measurements/2026-11-27-idle.md).
+template <class T>
+float dot(const float* a, const T* b, int64_t depth) {
+  constexpr int kVectors = 4;
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kVectors];
+#pragma GCC unroll 4
+  for (V& part : sum) part = hn::Zero(d);
+  int64_t k = 0;
+  for (; k + kVectors * lanes <= depth; k += kVectors * lanes) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::MulAdd(hn::LoadU(d, a + k + v * lanes), widened(d, b + k + v * lanes), sum[v]);
+    }
+  }
+  for (; k + lanes <= depth; k += lanes) sum[0] = hn::MulAdd(hn::LoadU(d, a + k), widened(d, b + k), sum[0]);
+  const V all = hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]));
+  float total = hn::GetLane(hn::SumOfLanes(d, all));
+  for (; k < depth; ++k) total += a[k] * static_cast<float>(b[k]);
+  return total;
+}
+
 template <class T>
 void by_cols(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride, int64_t depth,
              int64_t cols, float* acc, int64_t acc_stride) {
   constexpr decltype(&add_dots<T, 1>) kDots[] = {add_dots<T, 1>, add_dots<T, 2>, add_dots<T, 3>, add_dots<T, 4>};
   const auto* at = static_cast<const T*>(b);
   int64_t c = 0;
-  for (; c + 4 <= cols; c += 4) {
+  for (; rows > 1 && c + 4 <= cols; c += 4) {
     const T* four = at + c * b_stride;
     for (int64_t m = 0; m < rows; m += 4) {
       kDots[std::min<int64_t>(4, rows - m) - 1](a + m * a_stride, a_stride, four, b_stride, depth,
@@ -250,19 +274,7 @@ void by_cols(const float* a, int64_t a_stride, int64_t rows, const void* b, int6
     }
   }
   for (; c < cols; ++c) {
-    const D d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const T* one = at + c * b_stride;
-    for (int64_t m = 0; m < rows; ++m) {
-      V sum = hn::Zero(d);
-      int64_t k = 0;
-      for (; k + lanes <= depth; k += lanes) {
-        sum = hn::MulAdd(hn::LoadU(d, a + m * a_stride + k), widened(d, one + k), sum);
-      }
-      float total = hn::GetLane(hn::SumOfLanes(d, sum));
-      for (; k < depth; ++k) total += a[m * a_stride + k] * static_cast<float>(one[k]);
-      acc[m * acc_stride + c] += total;
-    }
+    for (int64_t m = 0; m < rows; ++m) acc[m * acc_stride + c] += dot(a + m * a_stride, at + c * b_stride, depth);
   }
 }
 

@@ -3,6 +3,8 @@
 // registers, and multiplies it by all rows.
 #include "simd/quantize_matmul.hpp"
 
+#include <bit>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/quantize_matmul.cpp"
 #include <hwy/foreach_target.h>
@@ -153,6 +155,8 @@ void dots4(const QuantizedDots& p) {
   const Chunks chunks(p, 4);
   const int64_t run = kRoute.lanes ? 1 : (p.block + Weights4::kWeights - 1) / Weights4::kWeights;
   constexpr bool kTableHasZero = kTable && !kRoute.zero, kTableHasScale = kTable && kRoute.first && !kRoute.lanes;
+  // Blocks within a chunk have a power of two as their size (find_dots).
+  const int block_log = kRoute.lanes ? std::countr_zero(static_cast<uint64_t>(p.block)) : 0;
   HWY_ALIGN int32_t owners[kMaxLanes];
   for (int64_t j = 0; j < lanes; ++j) owners[j] = kRoute.lanes ? static_cast<int32_t>(kNibbles * j / p.block) : 0;
   const auto owner = hn::SetTableIndices(d, owners);
@@ -209,7 +213,7 @@ void dots4(const QuantizedDots& p) {
         for (int64_t c = 0; c < kDotColumns; ++c) words[c] = Weights4::load(chunk.of[c] + v * 4);
         if constexpr (kRoute.lanes) {
           if constexpr (!kRoute.first) sum.clear();
-          read_parameters((i * Weights4::kWeights + v * kNibbles) / p.block);
+          read_parameters((i * Weights4::kWeights + v * kNibbles) >> block_log);
         }
         auto& into = kRoute.first ? total : sum;
         for_nibbles([&]<int kNibble>() HWY_ATTR {
