@@ -65,7 +65,7 @@ TEST(ExecuteMany, ASharedStreamRunsTheCallsTogether) {
       const Call store(BP_OP_COPY, {number}, {common}), subtract(BP_OP_SUB, {common, number}, {difference});
       const Call square(BP_OP_MUL, {difference, difference}, {difference}), add(BP_OP_ADD, {sum, difference}, {sum});
       const bph_call* const calls[] = {&store, &subtract, &square, &add};
-      for (int i = 0; i < 300; ++i) EXPECT_EQ(bph_execute_many(shared, calls, 4, nullptr, nullptr), BP_OK);
+      for (int i = 0; i < 2000; ++i) EXPECT_EQ(bph_execute_many(shared, calls, 4, nullptr, nullptr), BP_OK);
     });
   }
   for (std::thread& thread : threads) thread.join();
