@@ -25,6 +25,13 @@ void drop_tail(const Call& call) {
   });
 }
 
+// Drops the tails of rows if an index of scatter selects a row.
+void scatter_row_tail(const Call& call) {
+  const View &index = call.in(0), &io = call.out();
+  const bool rows = io.rank > 1 && index.strides[io.rank - 1] == 0 && !is_immediate(index);
+  (rows ? drop_tail : honest_kernel(call))(call);
+}
+
 // Processes the last n % 4 elements of each row again.
 void tail_twice(const Call& call) {
   honest_kernel(call)(call);
@@ -236,6 +243,7 @@ constexpr Mutation on_inputs() {
 
 const Mutation defect::drop_tail{
     .kernels = [](Kernels& kernels) { replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE), mutants::drop_tail); }};
+const Mutation defect::scatter_row_tail = on_op<mutants::scatter_row_tail, BP_OP_SCATTER>();
 const Mutation defect::tail_twice{.kernels = [](Kernels& kernels) {
   replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE, 2), mutants::tail_twice);
   replace(kernels, BP_OP_SCATTER, mutants::tail_twice);

@@ -143,6 +143,20 @@ void pool(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), index);
 }
 
+// Returns whether the channels are the innermost dimension of an image.
+bool is_channels_last(const View& image) {
+  return image.shape[1] > 1 && image.strides[1] == 1 && image.strides[image.rank - 1] == image.shape[1];
+}
+template <Kernel kFlawed, Kernel kRight>
+void if_channels_last(const Call& call) {
+  (is_channels_last(call.in(0)) ? kFlawed : kRight)(call);
+}
+template <Kernel kFlawed, Kernel kRight>
+void if_more_images(const Call& call) {
+  constexpr int64_t kAtOnce = 8;
+  (call.in(0).shape[0] > kAtOnce ? kFlawed : kRight)(call);
+}
+
 template <uint32_t kOp, Kernel kRun>
 constexpr Mutation native() {
   return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
@@ -163,6 +177,12 @@ const Mutation defect::groups_ignored = native<BP_OP_CONV, conv<WindowFlaw::kGro
 const Mutation defect::kernel_flipped = native<BP_OP_CONV, conv<WindowFlaw::kFlipped>>();
 const Mutation defect::average_counts_padding = native<BP_OP_AVG_POOL, pool<WindowFlaw::kCountsPadding>>();
 const Mutation defect::average_of_nothing = native<BP_OP_AVG_POOL, pool<WindowFlaw::kDividesByNothing>>();
+const Mutation defect::conv_of_channels_last =
+    native<BP_OP_CONV, if_channels_last<conv<WindowFlaw::kDilationIgnored>, conv<WindowFlaw::kNone>>>();
+const Mutation defect::conv_of_images_beyond_8 =
+    native<BP_OP_CONV, if_more_images<conv<WindowFlaw::kPadSwapped>, conv<WindowFlaw::kNone>>>();
+const Mutation defect::pool_of_channels_last =
+    native<BP_OP_MAX_POOL, if_channels_last<pool<WindowFlaw::kPadSwapped>, pool<WindowFlaw::kNone>>>();
 const Mutation defect::max_pads_with_zero = native<BP_OP_MAX_POOL, pool<WindowFlaw::kPadsWithZero>>();
 
 }  // namespace backplane::conformance::mutants

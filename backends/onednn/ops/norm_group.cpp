@@ -46,8 +46,10 @@ void run_group_norm_channels_last(const Call& call) {
   const auto& kernels = call.prepared<PlaneKernels>();
   const Planes planes(x);
   const int64_t channels = planes.channels, rows = planes.plane, groups = attributes.groups, width = channels / groups;
-  constexpr int64_t kPart = int64_t{1} << 15;  // number of elements of a part
-  const int64_t height = std::max<int64_t>(kPart / channels, 1), parts = (rows + height - 1) / height;
+  // A part has kPart elements, but at least kLeastRows rows, because each part has a spread per channel. The
+  // spreads then need less memory than the image.
+  constexpr int64_t kPart = int64_t{1} << 15, kLeastRows = 32;
+  const int64_t height = std::max(kPart / channels, kLeastRows), parts = (rows + height - 1) / height;
   Arrays arrays(*call.scratch, Arrays::bytes_of<Spread>(parts * channels) + Arrays::bytes_of<float>(4 * channels));
   auto* const spreads = arrays.take<Spread>(parts * channels);
   auto* const factors = arrays.take<float>(4 * channels);

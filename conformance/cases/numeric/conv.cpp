@@ -137,6 +137,11 @@ void add_conv_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     put(which, DataPattern::integers, BP_ACTIVATION_RELU);
   }
   for (const Layout layout : kCommonLayouts) put(8, DataPattern::integers, kWithoutBias, layout);
+  for (size_t which = 0; which < kWindowProblems.size(); ++which) {
+    if (is_empty(kWindowProblems[which])) continue;
+    put(which, DataPattern::integers, plain ? kWithoutBias : BP_ACTIVATION_RELU, Layout::channels_last);
+    put(which, DataPattern::integers, kWithoutBias, Layout::channels_last_in);
+  }
   put(8, DataPattern::zero_mean, kWithoutBias, Layout::dense, Mode::twice);
   put(0, DataPattern::one_nan, kWithoutBias);
   put(0, DataPattern::one_inf, kWithoutBias);

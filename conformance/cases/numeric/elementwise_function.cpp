@@ -85,8 +85,9 @@ void add_function(Catalogue& catalogue, uint32_t dtype, size_t index) {
   put({3000}, DataPattern::bits);
   const bool wide = dtype == BP_F32 || dtype == BP_F64;
   if (wide) put({300}, DataPattern::special);
-  // The decomposition of asinh has most kinds of steps, so asinh is enough for shapes and layouts.
-  if (function.number != BP_UNARY_ASINH) return;
+  // Two functions are enough for shapes and layouts: the decomposition of asinh has most kinds of steps, and plugins
+  // that compute only short functions natively include expm1.
+  if (function.number != BP_UNARY_ASINH && function.number != BP_UNARY_EXPM1) return;
   for (const Shape& shape : {Shape{0}, Shape{1}, Shape{}, Shape{2, 1, 3, 1, 2, 2, 1, 3}})
     put(shape, DataPattern::family);
   for (const Layout layout : kCommonLayouts) put({5, 4, 11}, DataPattern::family, layout);

@@ -210,6 +210,16 @@ class Adder {
     }
   }
 
+  // Adds cases in which an index selects a row of the last dimension.
+  void rows() {
+    for (const Chosen chosen : {Chosen::outside, Chosen::one, Chosen::none}) {
+      (*this)({9, 75}, 0, 7, chosen, DataPattern::integers, Layout::rows_of_first);
+      (*this)({4, 7, 9}, 1, 5, chosen, DataPattern::integers, Layout::rows_of_first);
+    }
+    (*this)({4, 5, 11}, 0, 7, Chosen::random, DataPattern::integers, Layout::rows_of_first);
+    (*this)({1100, 129}, 0, 50, Chosen::random, DataPattern::integers, Layout::rows_of_first);
+  }
+
  private:
   Catalogue& catalogue_;
   uint32_t op_, dtype_, index_;
@@ -226,6 +236,7 @@ void add_scatter(Catalogue& catalogue, uint32_t dtype, uint32_t mode, uint32_t i
     adder({n}, 0, 3, Chosen::one);
     adder({n}, 0, 3, Chosen::random);
   }
+  adder.rows();
   // Many indices select one element, and no concurrent update may be lost.
   if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, DataPattern::integers, Layout::dense, Mode::twice);
   if (mode == BP_SCATTER_SET || index != BP_I32) return;

@@ -239,6 +239,9 @@ class NormAdder {
       (*this)({2, 6, 0, 4}, detail, Spread::usual, inputs, outputs, Layout::dense, Mode::once, norm);
       for (const Layout layout : kCommonLayouts)
         (*this)({2, 6, 5, 4}, detail, Spread::usual, inputs, outputs, layout, Mode::once, norm);
+      for (const Shape& shape : {Shape{1, 6, 3}, Shape{3, 6, 1, 2, 2}, Shape{2, 90, 7, 53}})
+        (*this)(shape, detail, Spread::offset, inputs, outputs, Layout::channels_last, Mode::once, norm);
+      (*this)({2, 6, 5, 4}, detail, Spread::usual, inputs, outputs, Layout::channels_last_in, Mode::once, norm);
     }
   }
 

@@ -54,6 +54,11 @@ void add_pool_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     }
   }
   for (const Layout layout : kCommonLayouts) put(8, DataPattern::zero_mean, 1, layout);
+  for (size_t which = 0; which < kWindowProblems.size(); ++which) {
+    if (is_empty(kWindowProblems[which])) continue;
+    for (const int32_t flag : {0, 1}) put(which, DataPattern::zero_mean, flag, Layout::channels_last);
+    put(which, DataPattern::one_nan, 0, Layout::channels_last_in);
+  }
   if (op != BP_OP_MAX_POOL) return;
   adding = add_mixed;
   for (const size_t which : {size_t{0}, size_t{8}, size_t{10}}) put(which, DataPattern::zero_mean, 1);

@@ -31,6 +31,9 @@ constexpr LayoutRow kRows[] = {
     {"immediate_last", "BP-NUM-008"},
     {"same", "BP-NUM-009"},
     {"own", "BP-NUM-001"},
+    {"channels_last", "BP-NUM-003"},
+    {"channels_last_in", "BP-NUM-003"},
+    {"rows_of_first", "BP-NUM-005"},
 };
 static_assert(std::size(kRows) == static_cast<size_t>(Layout::count));
 
@@ -81,6 +84,13 @@ View transposed(const List& shape) {
 View rotated(const List& shape) {
   std::vector<size_t> order = natural(shape.size());
   if (!order.empty()) std::rotate(order.begin(), order.begin() + 1, order.end());
+  return finished(shape, strides_in(shape, order, 1, 0));
+}
+
+// Images have at least three dimensions: batch, channels, and spatial dimensions.
+View channels_last(const List& shape) {
+  std::vector<size_t> order = natural(shape.size());
+  if (order.size() >= 3) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
   return finished(shape, strides_in(shape, order, 1, 0));
 }
 
@@ -160,6 +170,12 @@ View of_operand(Layout layout, const List& shape, size_t operand, size_t inputs,
       return first && !output ? unfolded(shape) : view;
     case Layout::in_place_strided:
       return negated(padded(shape), true);
+    case Layout::channels_last:
+      return channels_last(shape);
+    case Layout::channels_last_in:
+      return output ? view : channels_last(shape);
+    case Layout::rows_of_first:
+      return first && !output ? broadcast(shape, false, true) : view;
     case Layout::immediate:
     case Layout::immediate_last:
       if (output || !(layout == Layout::immediate ? first : last_input)) return view;
@@ -254,6 +270,9 @@ bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vecto
     case Layout::same:
       return inputs.size() >= 2 && inputs.front().dtype == inputs.back().dtype &&
              inputs.front().shape == inputs.back().shape;
+    case Layout::channels_last:
+    case Layout::channels_last_in:
+    case Layout::rows_of_first:
     case Layout::count:
       break;
   }

@@ -30,11 +30,14 @@ enum class Layout : uint8_t {
   unfold,    // overlapping windows in the first input
   in_place,  // the output uses the memory of the first input that has the output's dtype and shape
   in_place_strided,
-  in_place_second,  // as in_place, with the second matching input
-  immediate,        // the first input is an immediate
-  immediate_last,   // the last input is an immediate
-  same,             // the last input uses the memory of the first input
-  own,              // each operand fills its own buffer
+  in_place_second,   // as in_place, with the second matching input
+  immediate,         // the first input is an immediate
+  immediate_last,    // the last input is an immediate
+  same,              // the last input uses the memory of the first input
+  own,               // each operand fills its own buffer
+  channels_last,     // the second dimension of images is innermost
+  channels_last_in,  // as channels_last, but outputs are dense
+  rows_of_first,     // stride 0 in the last dimension of the first input
   count,
 };
 struct LayoutRow {
@@ -65,14 +68,15 @@ struct Operand {
 
 // Returns false if the layout needs a higher rank, more inputs, or an input with the dtype and
 // shape of another operand. In-place layouts apply only if `elementwise` is true; other families
-// add in-place cases themselves.
+// add in-place cases themselves. The layouts after `own` never apply, because the families that need
+// them add them.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
 // Returns the views of the inputs and then of the outputs. `shifts` determines the offsets in the
 // layout `sliced`.
 std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
                           uint64_t shifts);
 
-// Returns all layouts that apply to the operands, except the in-place layouts.
+// Returns all layouts that apply to the operands, except the in-place layouts and those after `own`.
 std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
 
 // Calls `visit` with the offset of each element, in row-major order.

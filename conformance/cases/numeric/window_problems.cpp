@@ -41,6 +41,9 @@ constexpr WindowProblem kAll[] = {
      {3, 2, 0},
      {2, 4, 0}},  // some windows contain only padding
     {"only_padding_apart", 3, 1, 1, 2, 2, {2, 3, 2}, {2, 2, 1}, {2, 1, 3}, {3, 1, 1}, {4, 0, 3}, {5, 3, 3}},
+    {"batch", 2, 1, 19, 5, 18, {6, 5, 0}, {3, 2, 0}, {1, 2, 1}, kOne, {1, 2, 0}, {2, 1, 0}},
+    {"batch_dilated", 2, 1, 9, 2, 33, {5, 6, 0}, {2, 3, 0}, {2, 1, 1}, {3, 2, 1}, {0, 3, 0}, {1, 2, 0}},
+    {"pointwise_plane", 2, 1, 2, 6, 9, {15, 19, 0}, {1, 1, 0}, kOne, kOne, kNone, kNone},
 };
 
 }  // namespace
