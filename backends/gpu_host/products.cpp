@@ -154,14 +154,19 @@ bool Products::is_available(const kit::Host& host) {
   std::lock_guard lock(opening_);
   if (is_logged_) return is_open();
   const LtKind& kind = context_.stack().product_library();
-  const std::string who = kit::text(context_.stack().plugin(), ": ");
-  std::string line = kit::text(who, "the plugin's kernels compute matrix products, because ", kind.setting, " is off");
+  std::string line = kit::text("the plugin's kernels compute matrix products, because ", kind.setting, " is off");
   if (!is_open() && setting_of(kind) != "off") {
     const kit::Status status = open();
     if (status.code() == BP_DEVICE_LOST) return false;
-    if (!status.ok()) line = kit::text(status.message(), "; the plugin's kernels compute matrix products");
+    if (!status.ok()) {
+      // The host puts the plugin's name in front of a line, and a message already begins with it.
+      const std::string who = kit::text(context_.stack().plugin(), ": ");
+      const std::string& why = status.message();
+      line = kit::text(why.starts_with(who) ? why.substr(who.size()) : why,
+                       "; the plugin's kernels compute matrix products");
+    }
   }
-  if (is_open()) line = kit::text(who, library_->description(), " computes matrix products");
+  if (is_open()) line = kit::text(library_->description(), " computes matrix products");
   is_logged_.store(true, std::memory_order_release);
   host.log(BP_LOG_INFO, line);
   return is_open();

@@ -12,7 +12,7 @@ Driver::Driver(kit::Host host) : QueueDriver(host, {.name = "hip", .version = BA
 kit::Result<uint32_t> Driver::device_count() {
   auto count = QueueDriver::device_count();
   if (!count.ok() || logged_.exchange(true)) return count;
-  if (!platform().refused().empty()) host().log(BP_LOG_INFO, "hip: not offered" + platform().refused());
+  if (!platform().refused().empty()) host().log(BP_LOG_INFO, "not offered" + platform().refused());
   return count;
 }
 

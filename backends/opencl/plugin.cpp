@@ -13,7 +13,7 @@ kit::Result<uint32_t> Driver::device_count() {
   auto count = QueueDriver::device_count();
   if (!count.ok() || logged_.exchange(true)) return count;
   if (auto platforms = Platforms::shared(); platforms.ok() && !platforms.value()->refused.empty()) {
-    host().log(BP_LOG_INFO, "opencl: not offered" + platforms.value()->refused);
+    host().log(BP_LOG_INFO, "not offered" + platforms.value()->refused);
   }
   return count;
 }

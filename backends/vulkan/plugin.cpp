@@ -8,7 +8,7 @@ kit::Result<std::shared_ptr<const Instance>> Driver::instance() {
   const kit::DriverGuard guard;
   auto found = Instance::shared();
   if (found.ok() && !found.value()->refused().empty() && !logged_.exchange(true))
-    host_.log(BP_LOG_INFO, "vulkan: not offered" + found.value()->refused());
+    host_.log(BP_LOG_INFO, "not offered" + found.value()->refused());
   return found;
 }
 

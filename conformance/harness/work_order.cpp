@@ -10,6 +10,7 @@ size_t next_range(const std::deque<Work>& queue, uint32_t end, const std::set<ui
     while (next < queue.size() && queue[next].first == queue[next - 1].last) ++next;
     if (next - begin > longest_count) longest = begin, longest_count = next - begin;
   }
+  if (busy_ends.empty()) return 0;
   return busy_ends.contains(queue[longest].first) ? longest + longest_count / 2 : longest;
 }
 

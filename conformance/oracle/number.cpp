@@ -28,7 +28,7 @@ long double decode_float(const Format& format, uint64_t bits) {
   } else {
     const uint64_t significand = field == 0 ? fraction : fraction | (fraction_mask(format) + 1);
     const int exponent = (field == 0 ? 1 : field) - 1 + format.least_exponent - (format.precision - 1);
-    magnitude = std::ldexp(static_cast<long double>(significand), exponent);
+    magnitude = static_cast<long double>(significand) * power_of_two(exponent);
   }
   return negative ? -magnitude : magnitude;
 }
@@ -40,13 +40,11 @@ uint64_t encode_float(uint32_t dtype, const Format& format, long double value) {
   const long double magnitude = std::fabs(value);
   if (magnitude == 0) return sign;
   if (std::isinf(magnitude)) return sign | infinity;
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);  // the magnitude is in [2^(exponent - 1), 2^exponent)
-  exponent = std::max(exponent - 1, format.least_exponent);
+  const int exponent = std::max(exponent_of(magnitude), format.least_exponent);
   if (exponent > format.greatest_exponent) return sign | infinity;
   // Rounds to a whole number of ulps, with ties to even. A carry out of the significand increments
   // the exponent.
-  const long double scaled = std::ldexp(magnitude, format.precision - 1 - exponent);
+  const long double scaled = magnitude * power_of_two(format.precision - 1 - exponent);
   auto units = static_cast<uint64_t>(scaled);
   const long double remainder = scaled - static_cast<long double>(units);
   if (remainder > 0.5L || (remainder == 0.5L && (units & 1) != 0)) ++units;
@@ -84,12 +82,12 @@ uint64_t encode(uint32_t dtype, long double value) {
 }
 
 long double least_integer(uint32_t dtype) {
-  return is_signed(dtype) ? -std::ldexp(1.0L, static_cast<int>(8 * bytes_of(dtype) - 1)) : 0;
+  return is_signed(dtype) ? -power_of_two(static_cast<int>(8 * bytes_of(dtype) - 1)) : 0;
 }
 
 long double greatest_integer(uint32_t dtype) {
   if (format_of(dtype).kind == Kind::BOOL) return 1;
-  return std::ldexp(1.0L, static_cast<int>(8 * bytes_of(dtype) - (is_signed(dtype) ? 1 : 0))) - 1;
+  return power_of_two(static_cast<int>(8 * bytes_of(dtype) - (is_signed(dtype) ? 1 : 0))) - 1;
 }
 
 long double ulp(uint32_t dtype, long double value) {
@@ -98,16 +96,16 @@ long double ulp(uint32_t dtype, long double value) {
   if (!std::isfinite(value)) {
     exponent = format.greatest_exponent;
   } else if (value != 0) {
-    exponent = std::max(exponent, std::min(std::ilogb(value), format.greatest_exponent));
+    exponent = std::max(exponent, std::min(exponent_of(std::fabs(value)), format.greatest_exponent));
   }
-  return std::ldexp(1.0L, exponent - (format.precision - 1));
+  return power_of_two(exponent - (format.precision - 1));
 }
 
-long double roundoff(uint32_t dtype) { return std::ldexp(1.0L, -format_of(dtype).precision); }
+long double roundoff(uint32_t dtype) { return power_of_two(-format_of(dtype).precision); }
 
 long double greatest_finite(uint32_t dtype) { return decode(dtype, infinity_bits(dtype) - 1); }
 
-long double least_normal(uint32_t dtype) { return std::ldexp(1.0L, format_of(dtype).least_exponent); }
+long double least_normal(uint32_t dtype) { return power_of_two(format_of(dtype).least_exponent); }
 
 long double least_subnormal(uint32_t dtype) { return ulp(dtype, 0); }
 

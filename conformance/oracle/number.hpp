@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cfloat>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -88,6 +90,19 @@ inline uint64_t mask_of(uint32_t dtype) { return ~uint64_t{0} >> (64 - 8 * bytes
 
 // Decodes every dtype exactly. Every non-zero bool becomes 1.
 long double decode(uint32_t dtype, uint64_t bits);
+// Returns 2^exponent. Most exponents need no call of the C library, which is slow for long double.
+inline long double power_of_two(int exponent) {
+  if (exponent < -1022 || exponent > 1023) return std::ldexp(1.0L, exponent);
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
+// Returns the exponent e of a finite number above 0, where 2^e <= value < 2^(e + 1).
+inline int exponent_of(long double value) {
+  if (value < 0x1p-1022L || value >= 0x1p1023L) return std::ilogb(value);
+  // The conversion may round up to the next power of two.
+  const auto bits = std::bit_cast<uint64_t>(static_cast<double>(value));
+  const int exponent = static_cast<int>(bits >> 52) - 1023;
+  return power_of_two(exponent) > value ? exponent - 1 : exponent;
+}
 inline long double value_at(const Tensor& tensor, int64_t index) { return decode(tensor.dtype, load(tensor, index)); }
 // Returns the integer, extended to 64 bits. Unsigned 64-bit arithmetic on the result, followed by
 // mask_of, wraps like arithmetic in the dtype.

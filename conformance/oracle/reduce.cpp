@@ -62,18 +62,18 @@ class Product {
     if (!std::isfinite(x) || x == 0) return;
     const long double magnitude = std::fabs(x);
     (magnitude > 1 ? above_ : below_) *= magnitude;
-    if (odd_ < 0x1p60L) odd_ *= std::ldexp(magnitude, -lowest_bit(magnitude));
+    if (odd_ < 0x1p60L) odd_ *= magnitude * power_of_two(-lowest_bit(magnitude));
   }
   Element judge(uint32_t dtype) const {
     const Accumulator accumulator = accumulator_for(dtype);
-    const bool underflows = below_ < std::ldexp(1.0L, accumulator.least_exponent);
+    const bool underflows = below_ < power_of_two(accumulator.least_exponent);
     if (nan_ || (infinite_ && zero_)) return exact_value(dtype, quiet_nan_bits(dtype));
     // Any result is accepted if some order of multiplication gives a partial product that
     // overflows, or that is 0 when it is multiplied by an infinity.
     if (above_ >= accumulator.greatest / 2 || (infinite_ && underflows)) return anything(dtype, product_);
     if (infinite_) return rounded(dtype, product_);
     if (zero_) return {0, 0, 0, Criterion::unsigned_zero};
-    if (odd_ < std::ldexp(1.0L, accumulator.exact_precision) && !underflows) return rounded(dtype, product_);
+    if (odd_ < power_of_two(accumulator.exact_precision) && !underflows) return rounded(dtype, product_);
     const auto n = static_cast<long double>(count_);
     const long double lost = std::expm1(2 * n * std::log1p(accumulator.roundoff())) * std::fabs(product_) +
                              n * accumulator.tiny() * 2 * above_;

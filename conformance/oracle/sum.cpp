@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "number.hpp"
-
 namespace backplane::conformance::oracle {
 
 namespace {
@@ -63,6 +61,12 @@ long double rho(int64_t terms) {
 }
 
 int lowest_bit(long double value) {
+  const auto narrow = static_cast<double>(value);
+  if (static_cast<long double>(narrow) == value && std::isnormal(narrow)) {
+    constexpr uint64_t implied = uint64_t{1} << 52;
+    const auto bits = std::bit_cast<uint64_t>(narrow);
+    return static_cast<int>(bits >> 52 & 2047) - 1075 + std::countr_zero(bits | implied);
+  }
   int exponent = 0;
   const long double fraction = std::frexp(std::fabs(value), &exponent);
   const auto bits = static_cast<uint64_t>(std::ldexp(fraction, 64));
@@ -81,7 +85,7 @@ void Sum::note_grid(long double term) {
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
-  exact_ = magnitude_ < std::ldexp(1.0L, kWidestPrecision + grid_);
+  exact_ = magnitude_ < power_of_two(kWidestPrecision + grid_);
 }
 
 Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const {
@@ -100,7 +104,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
   // A sum of zeros is exact, although Total::grid does not describe it.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
-                               total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));
+                               total.magnitude < power_of_two(accumulator.exact_precision + total.grid));
   if (on_grid && flushed == 0 && !(accumulator.flushes && flushable(total.value)))
     return {Criterion::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +

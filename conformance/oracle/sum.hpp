@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "number.hpp"
 #include "oracle.hpp"
 
 namespace backplane::conformance::oracle {
@@ -22,9 +23,9 @@ struct Accumulator {
   long double narrowed = 0;    // relative error of a product due to the narrowing of both operands
   bool open_infinity = false;  // an infinite operand may produce NaN
   bool flushes = false;        // numbers below the normal range of f16 may become zero
-  long double roundoff() const { return std::ldexp(1.0L, -precision); }
+  long double roundoff() const { return power_of_two(-precision); }
   // Returns the maximum error that underflow causes in one operation.
-  long double tiny() const { return std::ldexp(1.0L, flushes ? least_exponent : least_exponent - precision); }
+  long double tiny() const { return power_of_two(flushes ? least_exponent : least_exponent - precision); }
 };
 // Returns the f64 accumulator for f64, and the f32 accumulator for every other dtype.
 Accumulator accumulator_for(uint32_t dtype);

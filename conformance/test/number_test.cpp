@@ -9,6 +9,8 @@
 #include <cmath>
 #include <random>
 
+#include "oracle/sum.hpp"
+
 namespace backplane::conformance::oracle::test {
 namespace {
 
@@ -64,6 +66,20 @@ TEST(Number, IntegersWrapAndSignExtend) {
   EXPECT_EQ(least_integer(BP_I8), -128);
   EXPECT_EQ(greatest_integer(BP_BOOL), 1);
   EXPECT_EQ(decode(BP_BOOL, 0xA5), 1);
+}
+
+// The numbers just below a power of two are rounded up to it in f64.
+TEST(Number, ExponentsAreThoseOfTheLibrary) {
+  for (int exponent = -1100; exponent <= 1100; ++exponent) {
+    const long double power = std::ldexp(1.0L, exponent);
+    ASSERT_EQ(power_of_two(exponent), power);
+    for (const long double value : {power, std::nextafter(power, 0.0L), power * 1.5L, power * 1.75L}) {
+      ASSERT_EQ(exponent_of(value), std::ilogb(value)) << exponent;
+    }
+    ASSERT_EQ(lowest_bit(power * 5), exponent);
+    ASSERT_EQ(lowest_bit(-power * 0x1.8p30L), exponent + 29);
+    ASSERT_EQ(lowest_bit(std::nextafter(power, 0.0L)), exponent - LDBL_MANT_DIG);
+  }
 }
 
 TEST(Number, NeighboursAreNextInValue) {

@@ -22,7 +22,14 @@ TEST(WorkOrder, AWorkerContinuesWhereItsLastRangeEnded) {
 
 TEST(WorkOrder, ANewWorkerBeginsAtALongRunThatNoWorkerFollows) {
   EXPECT_EQ(next_range(ranges({{0, 4}, {4, 8}, {8, 12}}), kNew, {}), 0u);
-  EXPECT_EQ(next_range(ranges({{0, 4}, {20, 24}, {24, 28}}), kNew, {}), 1u);
+  EXPECT_EQ(next_range(ranges({{0, 4}, {20, 24}, {24, 28}}), kNew, {50}), 1u);
+}
+
+// Cases that need a new process leave gaps, such as between 4 and 20.
+TEST(WorkOrder, AWorkerWithoutOthersKeepsTheOrderOfTheCatalogue) {
+  const std::deque<Work> queue = ranges({{0, 4}, {20, 24}, {24, 28}});
+  EXPECT_EQ(next_range(queue, kNew, {}), 0u);
+  EXPECT_EQ(next_range(ranges({{8, 12}, {20, 24}, {24, 28}}), 4, {}), 0u);
 }
 
 TEST(WorkOrder, ARunWithAWorkerIsDivided) {

@@ -52,20 +52,25 @@ TEST(ExecuteMany, ASharedStreamRunsTheCallsTogether) {
   desc.flags = BPH_STREAM_SHARED;
   Owned<bph_stream> shared;
   ASSERT_OK(bph_stream_create(host.device, &desc, shared.out(), &error));
-  const bph_tensor a = host.tensor<float>(BP_F32, {1}, {1});
-  const bph_tensor two = host.tensor<float>(BP_F32, {1}, {2});
-  const Call multiply(BP_OP_MUL, {a, two}, {a}), divide(BP_OP_DIV, {a, two}, {a});
-  // Each thread multiplies by 2 as often as it divides by 2, so the final value is 1.
-  const bph_call* const calls[] = {&multiply, &divide};
+  // Each thread stores its number in `common`, and adds the squared difference between both to a sum. If calls of
+  // another thread come in between, the difference is not 0.
+  const bph_tensor common = host.tensor<float>(BP_F32, {1}, {0});
+  std::vector<bph_tensor> sums;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 100; ++i) EXPECT_EQ(bph_execute_many(shared, calls, 2, nullptr, nullptr), BP_OK);
+  for (int t = 1; t <= 3; ++t) {
+    const bph_tensor number = host.tensor<float>(BP_F32, {1}, {static_cast<float>(t)});
+    const bph_tensor difference = host.tensor<float>(BP_F32, {1}, {0});
+    const bph_tensor& sum = sums.emplace_back(host.tensor<float>(BP_F32, {1}, {0}));
+    threads.emplace_back([&shared, common, number, difference, sum] {
+      const Call store(BP_OP_COPY, {number}, {common}), subtract(BP_OP_SUB, {common, number}, {difference});
+      const Call square(BP_OP_MUL, {difference, difference}, {difference}), add(BP_OP_ADD, {sum, difference}, {sum});
+      const bph_call* const calls[] = {&store, &subtract, &square, &add};
+      for (int i = 0; i < 2000; ++i) EXPECT_EQ(bph_execute_many(shared, calls, 4, nullptr, nullptr), BP_OK);
     });
   }
   for (std::thread& thread : threads) thread.join();
   ASSERT_OK(bph_stream_wait(shared, BP_WAIT_FOREVER, &error));
-  EXPECT_EQ(host.read<float>(a, 1), (Floats{1}));
+  for (const bph_tensor& sum : sums) EXPECT_EQ(host.read<float>(sum, 1), (Floats{0}));
 }
 
 }  // namespace

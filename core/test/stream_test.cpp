@@ -123,12 +123,32 @@ TEST_F(StreamTest, AWaitForAnIdleStreamCallsNoPlugin) {
 }
 
 TEST_F(StreamTest, AWaitForAnExternalStreamCallsThePlugin) {
-  open();
-  bph_stream* one = stream(BPH_STREAM_EXTERNAL);
-  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  for (const uint64_t capabilities : {uint64_t{0}, uint64_t{BP_CAP_SYNCHRONOUS}}) {
+    FakeOptions options;
+    options.capabilities = capabilities;
+    open(options);
+    bph_stream* one = stream(BPH_STREAM_EXTERNAL);
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    const uint64_t waits = fake->calls("stream_wait");
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+    EXPECT_EQ(fake->calls("stream_wait"), waits + 1) << "other code may have enqueued work";
+    fake->break_stream(plugin_stream(one));
+    EXPECT_FAILS(bph_stream_wait(one, 0, &error), BP_EXECUTION_FAILED, "the fake's stream was broken");
+  }
+}
+
+TEST_F(StreamTest, AWaitAfterACallbackThatReportsALossCallsThePlugin) {
+  FakeOptions options;
+  options.capabilities = BP_CAP_SYNCHRONOUS;
+  open(options);
+  bph_stream* one = stream();
+  const auto callback = [](void*, bp_device*, bp_stream*, bp_error* why) {
+    return report(why, BP_DEVICE_LOST, "the callback's device is lost");
+  };
+  EXPECT_FAILS(bph_stream_enqueue(one, callback, nullptr, &error), BP_DEVICE_LOST, "the callback's device is lost");
   const uint64_t waits = fake->calls("stream_wait");
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
-  EXPECT_EQ(fake->calls("stream_wait"), waits + 1) << "other code may have enqueued work";
+  EXPECT_EQ(fake->calls("stream_wait"), waits + 1);
 }
 
 // A failure completes the stream's work, and the stream does not become idle by it.

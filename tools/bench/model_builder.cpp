@@ -137,12 +137,10 @@ size_t ImageBuilder::add(size_t x, size_t y, Role role) {
   return sum;
 }
 
-size_t ImageBuilder::relu(size_t x, Role role) {
-  const size_t y = image(channels(x), role);
+void ImageBuilder::relu_in_place(size_t x) {
   View zero;
   zero.number = 0;
-  graph_.add_node("max", {whole(x), zero}, {whole(y)});
-  return y;
+  graph_.add_node("max", {whole(x), zero}, {whole(x)});
 }
 
 }  // namespace tool

@@ -43,7 +43,7 @@ class SequenceBuilder {
   int64_t rows_, width_;
 };
 
-// Adds layers of images. Each function returns the index of its result in the graph's values.
+// Adds layers of images. Unless a function returns nothing, it returns the index of its result in the graph's values.
 class ImageBuilder {
  public:
   // Images have `side` rows and columns.
@@ -56,7 +56,7 @@ class ImageBuilder {
   size_t silu(size_t x);
   // Adds two images, or an image and a value [1, channels].
   size_t add(size_t x, size_t y, Role role = Role::temporary);
-  size_t relu(size_t x, Role role);
+  void relu_in_place(size_t x);
 
  private:
   int64_t channels(size_t value) const { return graph_.values()[value].shape[1]; }

@@ -78,7 +78,7 @@ std::string model_html(const ModelReport& report) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\"><title>{0}: models</title>\n<style>{1}"
       "svg .peer{{fill:var(--none)}}.chart{{width:40%;min-width:120px}}.plain "
-      "svg{{margin:0}}</style></head>\n<body><main>\n"
+      "svg{{margin:0}}article h4 code{{display:block;flex-basis:100%}}</style></head>\n<body><main>\n"
       "<header><p class=\"kind\">Backplane benchmark of models</p>\n<div class=\"verdict\"><div><h1>{0}</h1>\n"
       "<p class=\"who t\">{2} <span>plugin {3}</span></p>\n<p class=\"small t\">{4} · {5} threads · "
       "{6}</p></div></div>\n{7}"

@@ -30,7 +30,7 @@ ModelGraph resnet_block(ModelSize size) {
   const size_t x = graph.add_value({Role::input, {1, wide, side, side}, 1});
   const size_t reduced = build.conv(x, narrow, 1, "activation=1");
   const size_t spatial = build.conv(reduced, narrow, 3, "activation=1");
-  build.relu(build.add(build.conv(spatial, wide, 1), x), Role::output);
+  build.relu_in_place(build.add(build.conv(spatial, wide, 1), x, Role::output));
   return graph;
 }
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs tools/cpu_check on the reference plugin: cpu_check_test.py CPU_CHECK BUILD."""
+import glob
+import json
 import os
 import re
 import subprocess
@@ -30,7 +32,17 @@ with tempfile.TemporaryDirectory() as folder:
     tap.check("the table counts the cases", first.returncode == 0 and found and int(found[1]) > 50, first.stdout + first.stderr)
     again = run(*part)
     tap.check("the next run repeats no certificate", again.returncode == 0 and "seed 7" not in again.stderr and again.stdout == first.stdout, again.stderr)
-    part[part.index("numeric.add.f32")] = "numeric.nothing"
+    part[part.index("numeric.add.f32")] = "numeric.sub.f32"
+    other = run(*part)
+    tap.check("a certificate of other cases does not count", other.returncode == 0 and "seed 7" in other.stderr, other.stderr)
+    path = glob.glob(os.path.join(folder, "train/reference/7/*.json"))[0]
+    with open(path, encoding="utf-8") as file:
+        certificate = json.load(file)
+    certificate["plugin"]["sha256"] = "0" * 64
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(certificate, file)
+    tap.check("a certificate of another file of the plugin does not count", "seed 7" in run(*part).stderr, path)
+    part[part.index("numeric.sub.f32")] = "numeric.nothing"
     failing = run(*part, "--output", os.path.join(folder, "failing"))
     tap.check("no case: exit status 1, and the row names the log", failing.returncode == 1 and "/log" in failing.stdout, failing.stdout)
 tap.done()

@@ -36,7 +36,7 @@ PipelineCache::PipelineCache(LogicalDevice& device, const Log& log) : device_(de
     std::string objection;
     known_ = file_->load(objection);
     if (!objection.empty()) {
-      log(BP_LOG_WARNING, kit::text("vulkan: the pipeline cache ", file_->path(), " is not used: ", objection,
+      log(BP_LOG_WARNING, kit::text("the pipeline cache ", file_->path(), " is not used: ", objection,
                                     "; it is replaced when the device is closed"));
     }
   }
@@ -45,7 +45,7 @@ PipelineCache::PipelineCache(LogicalDevice& device, const Log& log) : device_(de
   if (made.ok()) {
     handle_ = made.value();
   } else {
-    log(BP_LOG_WARNING, "vulkan: compiled pipelines are not kept: " + made.status().message());
+    log(BP_LOG_WARNING, "compiled pipelines are not kept: " + made.status().message());
   }
 }
 
@@ -118,7 +118,7 @@ void PipelineCache::save(const Log& log) {
   if (compiled_.exchange(0, std::memory_order_relaxed) == 0) return;
   const std::string why = store();
   if (!why.empty() && !std::exchange(complained_, true))
-    log(BP_LOG_WARNING, "vulkan: compiled pipelines are not kept: " + why);
+    log(BP_LOG_WARNING, "compiled pipelines are not kept: " + why);
 }
 
 }  // namespace backplane::vulkan

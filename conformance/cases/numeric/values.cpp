@@ -56,7 +56,7 @@ Tensor make_tensor(uint32_t dtype, const std::vector<int64_t>& shape) {
   return tensor;
 }
 
-long double unit(Random& random) { return std::ldexp(static_cast<long double>(random()), -64); }
+long double unit(Random& random) { return static_cast<long double>(random()) * 0x1p-64L; }
 
 uint64_t any_bits(uint32_t dtype, Random& random) { return random() & (dtype == BP_BOOL ? 1 : mask_of(dtype)); }
 

@@ -105,6 +105,7 @@ void Stream::enqueue(Enqueue callback, void* context) {
     status = callback(context, layers::inner_device(device_handle, device->plugin->layer_count), handle, &error);
   }
   if (status == BP_OK) return;
+  note_failure(status);
   const Error failure = Error::from_plugin(status, error, "bph_stream_enqueue: the callback");
   if (status == BP_EXECUTION_FAILED) {
     failure_ = std::make_unique<const Error>(failure);

@@ -60,12 +60,14 @@ def from_device(tensor: bp.Tensor) -> np.ndarray:
 
 
 def shared_array(tensor: bp.Tensor) -> "Optional[np.ndarray]":
-    """Returns an array over the memory of a contiguous tensor, or None if the host cannot access this memory or NumPy
-    lacks the dtype. The caller waits for the device before each access."""
+    """Returns an array over the memory of a contiguous tensor, or None if the host cannot access this memory, NumPy
+    lacks the dtype, or NumPy (before 2.1) would make the array read-only. The caller waits for the device before each
+    access."""
     if tensor.size == 0 or tensor.dtype in ("bf16", "bool"):
         return None
     try:
-        return np.from_dlpack(tensor) if tensor.__dlpack_device__() == HOST else None
+        array = np.from_dlpack(tensor) if tensor.__dlpack_device__() == HOST else None
+        return array if array is not None and array.flags.writeable else None
     except BufferError:  # the device names no DLPack device for its memory
         return None
 

@@ -3,6 +3,7 @@
 backend."""
 import os
 import unittest
+import unittest.mock
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -150,6 +151,19 @@ class SessionTest(DeviceTest):
                 os._exit(2)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(session.run({"x": x})[0].tolist(), [[4, 0]])
+
+    def test_numpy_may_make_shared_arrays_read_only(self):
+        def read_only(tensor, shared=np.from_dlpack):
+            array = shared(tensor)
+            array.flags.writeable = False
+            return array
+
+        x = np.array([[4, -1]], np.float32)
+        with unittest.mock.patch("numpy.from_dlpack", read_only):
+            session = Session(chain(), self.device)
+            results = [session.run({"x": factor * x})[0].tolist() for factor in (1, 2)]
+        session = Session(chain(), self.device)
+        self.assertEqual(results, [session.run({"x": factor * x})[0].tolist() for factor in (1, 2)])
 
     def test_the_backend_of_onnx(self):
         name = self.device.name

@@ -79,16 +79,32 @@ void copy_across(const at::Tensor& to, const at::Tensor& from) {
   copy_on_device(to, staged);
 }
 
+// Returns the tensor of the numbers in memory, of which `tensor` may be a lazily conjugated or negated view.
+at::Tensor stored(at::Tensor tensor) {
+  if (tensor.is_conj()) tensor = tensor.conj();
+  return tensor.is_neg() ? tensor._neg_view() : tensor;
+}
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   if (dst.numel() == 0) return dst;
-  if (self.is_cpu()) {
-    copy_from_cpu(dst, self, non_blocking);
-  } else if (dst.is_cpu()) {
-    copy_to_cpu(dst, self.expand(dst.sizes()), non_blocking);
-  } else if (self.device() == dst.device()) {
-    copy_on_device(dst, self);
+  const bool conjugates = self.is_conj() != dst.is_conj(), negates = self.is_neg() != dst.is_neg();
+  if (conjugates || negates) {  // on the CPU, because devices have no complex arithmetic
+    const at::Tensor numbers = at::empty(self.sizes(), self.options().device(at::kCPU));
+    numbers.copy_(stored(self));
+    if (conjugates) numbers.conj_physical_();
+    if (negates) numbers.neg_();
+    stored(dst).copy_(numbers);
+    return dst;
+  }
+  const at::Tensor from = stored(self), to = stored(dst);
+  if (from.is_cpu()) {
+    copy_from_cpu(to, from, non_blocking);
+  } else if (to.is_cpu()) {
+    copy_to_cpu(to, from.expand(to.sizes()), non_blocking);
+  } else if (from.device() == to.device()) {
+    copy_on_device(to, from);
   } else {
-    copy_across(dst, self.expand(dst.sizes()));
+    copy_across(to, from.expand(to.sizes()));
   }
   return dst;
 }
@@ -117,6 +133,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"_copy_from_and_resize", copy_from_and_resize>();
   family.add<"_local_scalar_dense", local_scalar>();
 }
+
+// Otherwise, PyTorch would copy a conjugated or negated view before the copy, without end.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
 }  // namespace
 

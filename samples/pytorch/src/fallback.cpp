@@ -39,6 +39,16 @@ bool count(const std::string& name) {
   return all.warned.insert(name).second;
 }
 
+// Raises NotImplementedError if an argument is a generator of a device, which the CPU cannot use.
+void check_generators(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  for (const c10::IValue& each : torch::jit::last(stack, op.schema().arguments().size())) {
+    if (!each.isGenerator() || !each.toGenerator().device().is_privateuseone()) continue;
+    raise(BP_UNSUPPORTED,
+          name + " has no kernel for these arguments on Backplane, and the CPU cannot draw from a generator of " +
+              each.toGenerator().device().str() + "; omit the generator, or draw on the CPU and move the result");
+  }
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, int64_t>> fallback_counts() {
@@ -61,6 +71,7 @@ void forbid_fallbacks(bool forbidden) {
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = toString(op.schema().operator_name());
+  check_generators(name, op, *stack);
   if (count(name)) {
     TORCH_WARN("backplane: ", name,
                " has no kernel for Backplane and runs on the CPU, with copies of its tensors. "

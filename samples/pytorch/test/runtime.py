@@ -118,6 +118,16 @@ torch.accelerator.synchronize()
 numbers = [torch.tensor([7, value], dtype=dtype).to(device)[1].item() for value, dtype in (
     (-3, torch.int64), (True, torch.bool), (200, torch.uint8), (-1.5, torch.bfloat16), (0.25, torch.float16), (-1e300, torch.float64), (2 - 3j, torch.complex64), (9, torch.int16))]
 tap.check("item() reads each dtype", numbers == [-3, True, 200, -1.5, 0.25, -1e300, 2 - 3j, 9], numbers)
+pairs = torch.tensor([2 - 3j, 1 + 4j])
+views = (pairs.to(device).conj(), torch._neg_view(pairs.real.contiguous().to(device)), torch._neg_view(pairs.to(device).conj()))
+tap.check("conjugated and negated views are copied", [each.cpu().tolist() for each in views] == [[2 + 3j, 1 - 4j], [-2, -1], [-2 - 3j, -1 + 4j]] and
+          [each[1].item() for each in views] == [1 - 4j, -1, -1 + 4j] and pairs.to(device).conj().copy_(pairs).clone().tolist() == pairs.tolist() and
+          [each.to(other).tolist() for each in views] == [each.tolist() for each in views], "")
+weights = torch.ones(3, device=device)
+scaled = torch.ones(3, device=device, requires_grad=True) * weights
+torch._foreach_add_([weights], 1)
+check_error("autograd detects a list's kernel that changes a saved tensor", RuntimeError, scaled.sum().backward, "modified by an inplace operation", "version 1")
+check_error("a gelu has two forms", RuntimeError, lambda: F.gelu(weights, approximate="sigmoid"), "aten::gelu", '"none" or "tanh"')
 slow = torch.ones(300, 300, device=device)
 for _ in range(5):
     slow = slow @ slow / 300
@@ -164,6 +174,10 @@ tap.check("randint draws each integer of its range", whole.unique().tolist() == 
 waits = torch.empty(20000, device=device).exponential_(2)
 tap.check("exponential_ has mean 1 / rate and no zeros", abs(waits.mean().item() - 0.5) < 0.02 and waits.min().item() > 0, "")
 check_error("random integers are not drawn as floats", RuntimeError, lambda: torch.zeros(3, device=device, dtype=torch.int64).uniform_(), "aten::uniform_", "dtype of floats")
+check_error("random integers fit the dtype", RuntimeError, lambda: torch.zeros(3, device=device, dtype=torch.int8).random_(0, 300), "out of bounds")
+check_error("probabilities fit the tensor", RuntimeError, lambda: torch.zeros(3, device=device).bernoulli_(torch.ones(2, 3, device=device)), "[2, 3]")
+check_error("the CPU draws from no generator of a device", NotImplementedError, lambda: torch.randint(0, 2**40, (3,), device=device, generator=torch.Generator(device=device)),
+            "aten::random_", "omit the generator")
 sample = torch.randn(20000, device=device)
 tap.check("randn has mean 0 and deviation 1", abs(sample.mean().item()) < 0.03 and abs(sample.std().item() - 1) < 0.03, "")
 generator = torch.Generator(device=device).manual_seed(3)

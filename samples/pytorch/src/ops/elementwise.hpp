@@ -25,6 +25,8 @@ at::ScalarType float_type(at::ScalarType input, const at::Tensor& out);
 bool is_dense(const at::Tensor& tensor);
 // Returns a contiguous tensor of the same shape, dtype and device, without the cost of a dispatched call.
 at::Tensor like(const at::Tensor& tensor);
+// Returns whether a gelu has the tanh form. Raises if `approximate` is neither "none" nor "tanh".
+bool is_tanh_gelu(std::string_view approximate);
 // Returns a number as a tensor of the CPU, which calls accept as an immediate.
 at::Tensor number(const at::Scalar& value);
 

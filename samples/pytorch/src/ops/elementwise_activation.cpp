@@ -4,12 +4,19 @@
 #include "elementwise.hpp"
 
 namespace backplane_torch {
+
+bool is_tanh_gelu(std::string_view approximate) {
+  TORCH_CHECK(approximate == "none" || approximate == "tanh", message_prefix(), "approximate is \"", approximate,
+              "\"; give \"none\" or \"tanh\"");
+  return approximate == "tanh";
+}
+
 namespace {
 
 at::Tensor& gelu_out(const at::Tensor& self, std::string_view approximate, at::Tensor& out) {
   fit(out, self.sizes());
   auto attrs = attributes<BP_OP_GELU>();
-  attrs.approximation = approximate == "tanh" ? BP_GELU_TANH : BP_GELU_ERF;
+  attrs.approximation = is_tanh_gelu(approximate) ? BP_GELU_TANH : BP_GELU_ERF;
   Call(BP_OP_GELU, out).in(self).attributes(attrs).out(out).run();
   return out;
 }
@@ -31,7 +38,7 @@ at::Tensor& activation_backward_out(const at::Tensor& grad, const at::Tensor& sa
 
 at::Tensor& gelu_backward_out(const at::Tensor& grad, const at::Tensor& self, std::string_view approximate,
                               at::Tensor& grad_input) {
-  write_activation_backward(approximate == "tanh" ? BP_ACTIVATION_GELU_TANH : BP_ACTIVATION_GELU_ERF, grad, self,
+  write_activation_backward(is_tanh_gelu(approximate) ? BP_ACTIVATION_GELU_TANH : BP_ACTIVATION_GELU_ERF, grad, self,
                             grad_input);
   return grad_input;
 }

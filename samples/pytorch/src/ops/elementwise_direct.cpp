@@ -100,7 +100,8 @@ at::Tensor threshold_backward(const at::Tensor& grad, const at::Tensor& self, co
 
 at::Tensor gelu_backward(const at::Tensor& grad, const at::Tensor& self, std::string_view approximate) {
   return has_direct_gradient(grad, self)
-             ? activation_gradient(approximate == "tanh" ? BP_ACTIVATION_GELU_TANH : BP_ACTIVATION_GELU_ERF, grad, self)
+             ? activation_gradient(is_tanh_gelu(approximate) ? BP_ACTIVATION_GELU_TANH : BP_ACTIVATION_GELU_ERF, grad,
+                                   self)
              : derived::gelu_backward(grad, self, approximate);
 }
 
@@ -108,12 +109,13 @@ at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   if (!is_dense(self) || !self.is_floating_point()) return derived::gelu(self, approximate);
   at::Tensor out = like(self);
   auto attrs = attributes<BP_OP_GELU>();
-  attrs.approximation = approximate == "tanh" ? BP_GELU_TANH : BP_GELU_ERF;
+  attrs.approximation = is_tanh_gelu(approximate) ? BP_GELU_TANH : BP_GELU_ERF;
   Call(BP_OP_GELU, out).in(self).attributes(attrs).out(out).run();
   return out;
 }
 
-// Adds a number to each tensor, such as the numbers of steps of an optimizer.
+// Adds a number to each tensor, such as the numbers of steps of an optimizer. PyTorch leaves it to the
+// kernels of lists to increase the versions of tensors, by which autograd detects changes of saved tensors.
 void add_to_each(at::TensorList tensors, const at::Scalar& value) {
   for (at::Tensor each : tensors) {
     if (!is_dense(each) || !each.is_floating_point() || value.isComplex()) {
@@ -121,6 +123,7 @@ void add_to_each(at::TensorList tensors, const at::Scalar& value) {
       continue;
     }
     Call(BP_OP_ADD, each).in(each).in(value, each.scalar_type(), each.sizes()).out(each).run();
+    each.unsafeGetTensorImpl()->bump_version();
   }
 }
 

@@ -51,7 +51,9 @@ at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Ten
                       const at::Scalar& alpha, at::Tensor& out) {
   fit(out, {a.size(0), b.size(1)});
   const bool is_bias = self.numel() == out.size(1) && (self.dim() == 1 || (self.dim() == 2 && self.size(0) == 1));
-  if (!is_bias || !beta.equal(1) || !alpha.equal(1)) return add_product_out(self, a, b, beta, alpha, out);
+  // The operator `linear` does not accept a bias that is also its output, as in addmm_ with one row.
+  if (!is_bias || self.is_alias_of(out) || !beta.equal(1) || !alpha.equal(1))
+    return add_product_out(self, a, b, beta, alpha, out);
   const auto attrs = attributes<BP_OP_LINEAR>();
   const at::Tensor bias = self.dim() == 1 ? self : self.select(0, 0);
   Call(BP_OP_LINEAR, out).in(a).in(b.t()).in(bias).attributes(attrs).out(out).run();

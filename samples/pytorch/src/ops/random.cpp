@@ -2,6 +2,7 @@
 // Random numbers. The operators compute them from Philox, so each device gives the same uniform numbers
 // and drops the same elements for the same seed.
 #include <ATen/Context.h>
+#include <ATen/native/DistributionTemplates.h>
 
 #include "../fallback.hpp"
 #include "../generator.hpp"
@@ -60,7 +61,7 @@ at::Tensor& bernoulli(at::Tensor& self, double p, Generator generator) {
 }
 
 at::Tensor& bernoulli_tensor(at::Tensor& self, const at::Tensor& p, Generator generator) {
-  write_bernoulli(self, p.is_cpu() && p.dim() != 0 ? p.to(self.device()) : p, generator);
+  write_bernoulli(self, p.dim() == 0 ? p : (p.is_cpu() ? p.to(self.device()) : p).expand(self.sizes()), generator);
   return self;
 }
 
@@ -75,6 +76,7 @@ at::Tensor& random_from(at::Tensor& self, int64_t from, std::optional<int64_t> t
   constexpr int64_t kWords = int64_t{1} << 32;
   TORCH_CHECK(!to || from < *to, message_prefix(), "the range from ", from, " to ", to.value_or(0),
               " is empty; swap the limits");
+  if (to) at::native::templates::check_from_to_in_range(from, *to - 1, self.dtype());
   const bool narrow = to && (from < 0 ? *to <= from + kWords : *to - from <= kWords);
   if (!narrow || dtype_of(self.scalar_type()) == 0)
     return OnCpu<at::_ops::random__from>::call(self, from, to, generator);
