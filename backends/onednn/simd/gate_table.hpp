@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Piecewise polynomials of the gates of gelu, silu and sigmoid, and of the slopes of gelu and silu, for
 // Piecewise polynomials of the gates of gelu, silu and sigmoid, and of the slopes of gelu and silu.
 #pragma once
 
