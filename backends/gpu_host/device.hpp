@@ -19,6 +19,7 @@ class NativeDevice {
   using Memory = simt::Buffer*;
   using Queue = gpu_host::Queue;
   using Mark = gpu_host::Mark;
+  using Graph = gpu_host::Graph;
   using Kernel = std::shared_ptr<const simt::Operator>;
   using Program = simt::Program;
 
@@ -52,6 +53,16 @@ class NativeDevice {
   kit::Status copy(Queue& queue, const Memory& dst, uint64_t dst_offset, const Memory& src, uint64_t src_offset,
                    uint64_t bytes) {
     return queue.copy(dst->address + dst_offset, src->address + src_offset, bytes);
+  }
+
+  bool graphs() const { return context().stack().has_graphs(); }
+  kit::Result<std::unique_ptr<Graph>> begin_graph(std::span<const Graph::Range> ranges) const {
+    return std::make_unique<Graph>(context(), opened_->events, opened_->products, ranges);
+  }
+  void record(Queue& queue, Graph* graph, std::span<const uint32_t> after) const { queue.record(graph, after); }
+  kit::Status end_graph(Graph& graph) const { return graph.build(); }
+  kit::Status launch_graph(Queue& queue, Graph& graph, std::span<const Graph::Range> ranges) const {
+    return queue.launch_graph(graph, ranges);
   }
 
   kit::Status prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const;

@@ -206,25 +206,52 @@ kit::Status Products::failure(kit::Status status) const {
   return lost.code() == BP_DEVICE_LOST ? lost : context_.check(std::move(status));
 }
 
+kit::Status Products::need_handle(Handle& handle) {
+  if (handle != nullptr) return {};
+  auto taken = library_->take_handle();
+  if (!taken.ok()) return failure(taken.status());
+  handle = taken.value();
+  return {};
+}
+
+std::optional<LtCall> Products::call_of(const simt::MatrixProduct& product) const {
+  if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;
+  if (!library_->kind().is_accurate(product.a.dtype, context_.device().architecture)) return std::nullopt;
+  return lt_call(product);
+}
+
+kit::Result<RecordedProduct> Products::plan_of(Handle& handle, const LtCall& call) {
+  if (kit::Status status = need_handle(handle); !status.ok()) return status;
+  auto plan = find_plan(handle, call);
+  if (!plan.ok()) return failure(plan.status());
+  return RecordedProduct{std::move(plan.value()), call.addresses};
+}
+
 kit::Result<bool> Products::multiply(Handle& handle, Handle stream, const simt::MatrixProduct& product) {
-  if (!is_open_.load(std::memory_order_acquire)) return false;
-  if (!library_->kind().is_accurate(product.a.dtype, context_.device().architecture)) return false;
-  const std::optional<LtCall> call = lt_call(product);
+  const std::optional<LtCall> call = call_of(product);
   if (!call) return false;
   const Scope scope(context_);
   if (scope.exiting()) return true;
   if (!scope) return context_.check(scope.status());
-  if (handle == nullptr) {
-    auto taken = library_->take_handle();
-    if (!taken.ok()) return failure(taken.status());
-    handle = taken.value();
-  }
-  auto plan = find_plan(handle, *call);
-  if (!plan.ok()) return failure(plan.status());
-  if (plan.value() == nullptr) return false;
-  kit::Status status = library_->multiply(handle, *plan.value(), call->addresses, stream);
-  if (!status.ok()) return failure(std::move(status));
+  auto planned = plan_of(handle, *call);
+  if (!planned.ok()) return planned.status();
+  if (planned.value().plan == nullptr) return false;
+  if (kit::Status status = enqueue(handle, stream, planned.value()); !status.ok()) return status;
   return true;
+}
+
+kit::Result<RecordedProduct> Products::record(Handle& handle, const simt::MatrixProduct& product) {
+  const std::optional<LtCall> call = call_of(product);
+  if (!call) return RecordedProduct{};
+  const Scope scope(context_);
+  if (!scope) return context_.check(scope.status());
+  return plan_of(handle, *call);
+}
+
+kit::Status Products::enqueue(Handle& handle, Handle stream, const RecordedProduct& product) {
+  if (kit::Status status = need_handle(handle); !status.ok()) return status;
+  kit::Status status = library_->multiply(handle, *product.plan, product.addresses, stream);
+  return status.ok() ? status : failure(std::move(status));
 }
 
 std::size_t Products::stored_plans() {

@@ -20,6 +20,12 @@ struct LtCall {
 // Returns nothing if the library's layouts cannot describe the operands.
 std::optional<LtCall> lt_call(const simt::MatrixProduct& product);
 
+// A product that a graph enqueues again, with other addresses of at least the same alignment.
+struct RecordedProduct {
+  std::shared_ptr<LtPlan> plan;  // null if the kernels compute the product
+  LtAddresses addresses;
+};
+
 class Products {
  public:
   explicit Products(const Context& context) : context_(context) {}
@@ -37,6 +43,10 @@ class Products {
   void give_back(Handle handle);
   // Enqueues the product, or returns false if kernels must compute it. If `handle` is null, sets it.
   kit::Result<bool> multiply(Handle& handle, Handle stream, const simt::MatrixProduct& product);
+  // Returns what multiply() would enqueue. If `handle` is null, sets it.
+  kit::Result<RecordedProduct> record(Handle& handle, const simt::MatrixProduct& product);
+  // Enqueues a recorded product. The caller has entered the context.
+  kit::Status enqueue(Handle& handle, Handle stream, const RecordedProduct& product);
   // Returns the number of products whose plans are stored.
   std::size_t stored_plans();
 
@@ -48,6 +58,11 @@ class Products {
   };
 
   kit::Status open();
+  // Returns nothing if kernels must compute the product.
+  std::optional<LtCall> call_of(const simt::MatrixProduct& product) const;
+  // These functions set `handle` if it is null. The caller has entered the context.
+  kit::Status need_handle(Handle& handle);
+  kit::Result<RecordedProduct> plan_of(Handle& handle, const LtCall& call);
   kit::Result<std::shared_ptr<LtPlan>> find_plan(Handle handle, const LtCall& call);
   // Returns the failure of a product. If earlier work has lost the device, returns that failure.
   kit::Status failure(kit::Status status) const;

@@ -55,11 +55,31 @@ kit::Status Queue::wait_for(const Mark& mark) {
 }
 
 kit::Status Queue::copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
+  if (graph_ != nullptr) {
+    graph_->add_copy(after_, dst, src, bytes);
+    recorded();
+    return {};
+  }
   return in_context([&](const Stack& stack) { return stack.copy(dst, src, bytes, stream_); });
 }
 
+void Queue::record(Graph* graph, std::span<const uint32_t> after) {
+  graph_ = graph;
+  after_.assign(after.begin(), after.end());
+}
+
+kit::Status Queue::launch_graph(Graph& graph, std::span<const Graph::Range> ranges) {
+  return graph.launch(stream_, library_, ranges);
+}
+
 kit::Result<bool> Queue::enqueue_product(const simt::MatrixProduct& product) {
-  return products_.multiply(library_, stream_, product);
+  if (graph_ == nullptr) return products_.multiply(library_, stream_, product);
+  auto planned = products_.record(library_, product);
+  if (!planned.ok()) return planned.status();
+  if (planned.value().plan == nullptr) return false;
+  graph_->add_product(after_, planned.value());
+  recorded();
+  return true;
 }
 
 Handle Queue::kernel(uint32_t number) {
@@ -79,6 +99,11 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
     std::memcpy(arguments_.data() + i * sizeof(address), &address, sizeof(address));
   }
   std::memcpy(arguments_.data() + count * sizeof(std::byte*), launch.params, launch.params_bytes);
+  if (graph_ != nullptr) {
+    graph_->add_kernel(after_, kernel(launch.kernel), launch.groups, launch.group_size, arguments_, count);
+    recorded();
+    return {};
+  }
   return in_context([&](const Stack& stack) {
     return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, arguments_, stream_);
   });

@@ -2,8 +2,8 @@
 // A stream of the driver.
 #pragma once
 
+#include "gpu_host/graph.hpp"
 #include "gpu_host/kernels.hpp"
-#include "gpu_host/products.hpp"
 
 namespace backplane::gpu_host {
 
@@ -22,6 +22,10 @@ class Queue : public simt::Launcher {
   kit::Result<Mark> mark(bool timed);
   kit::Status wait_for(const Mark& mark);
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
+  // Until record(nullptr, {}), commands add nodes to the graph, and execute nothing. The first node follows the nodes
+  // `after`, and each other node follows the node before it.
+  void record(Graph* graph, std::span<const uint32_t> after);
+  kit::Status launch_graph(Graph& graph, std::span<const Graph::Range> ranges);
 
  private:
   Queue(const Context& context, Kernels& kernels, Events& events, Products& products)
@@ -32,6 +36,8 @@ class Queue : public simt::Launcher {
   template <class Body>
   kit::Status in_context(const Body& body) const;
   Handle kernel(uint32_t number);
+  // The next node that is recorded follows the latest node.
+  void recorded() { after_.assign(1, graph_->size() - 1); }
 
   const Context& context_;
   Kernels& kernels_;
@@ -42,6 +48,8 @@ class Queue : public simt::Launcher {
   bool owns_stream_ = false;
   std::vector<Handle> known_;         // the kernels that this queue has launched; the index is the kernel's number
   std::vector<std::byte> arguments_;  // the block of arguments of the last launch
+  Graph* graph_ = nullptr;            // receives the commands, or null
+  std::vector<uint32_t> after_;       // the nodes that the next recorded node follows
 };
 
 }  // namespace backplane::gpu_host

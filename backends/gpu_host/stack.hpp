@@ -52,6 +52,21 @@ struct AddressKind {
   int ordinal = 0;  // the device, if the owner is kDevice
 };
 
+// A node of a graph of the driver.
+struct GraphNode {
+  enum class Kind { kKernel, kCopy } kind = Kind::kKernel;
+  // The launch of a kernel, as in Stack::launch().
+  Handle kernel = nullptr;
+  uint32_t groups[3] = {1, 1, 1};
+  uint32_t group_size = 1;
+  std::span<const std::byte> arguments;
+  // A copy in the context `context`.
+  std::byte* dst = nullptr;
+  const std::byte* src = nullptr;
+  uint64_t bytes = 0;
+  Handle context = nullptr;
+};
+
 // Any number of threads may call every function at once. A status with the code DEVICE_LOST states
 // that the context is no longer usable. Except for the first group, every function needs a context
 // that the calling thread has entered.
@@ -123,6 +138,21 @@ class Stack {
   // `arguments` are the addresses of the operands, followed by the parameter struct.
   virtual kit::Status launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
                              std::span<const std::byte> arguments, Handle stream) const = 0;
+
+  // Returns whether the driver has the functions that follow.
+  virtual bool has_graphs() const = 0;
+  // Returns whether set_node() and destroy_executable() do not affect launches that have been enqueued.
+  virtual bool updates_running_graphs() const = 0;
+  virtual kit::Result<Handle> create_graph() const = 0;
+  virtual void destroy_graph(Handle graph) const = 0;
+  // Adds a node that follows the nodes `after` of the same graph. The driver copies the arguments of a kernel.
+  virtual kit::Result<Handle> add_node(Handle graph, std::span<const Handle> after, const GraphNode& node) const = 0;
+  // Returns an executable, which contains copies of the graph's nodes.
+  virtual kit::Result<Handle> instantiate(Handle graph) const = 0;
+  virtual void destroy_executable(Handle executable) const = 0;
+  // Changes the copy of a node in an executable. The kernel and the number of bytes stay. The graph of the node exists.
+  virtual kit::Status set_node(Handle executable, Handle node, const GraphNode& changed) const = 0;
+  virtual kit::Status launch_graph(Handle executable, Handle stream) const = 0;
 };
 
 }  // namespace backplane::gpu_host

@@ -158,6 +158,105 @@ bp_status begins_in_capture(bp_device* device, bp_stream* stream, const bp_graph
   return kHonestGraph.graph_begin(device, stream, desc, error);
 }
 
+// A launch whose tasks kRun executes when the stream reaches the launch.
+struct LaunchByHand {
+  std::shared_ptr<HostWork> work;
+  std::vector<std::byte*> addresses;  // the starts of the ranges of this launch
+};
+using RunByHand = void (*)(const LaunchByHand&);
+
+bool is_legal(const HostWork& work, const bp_graph_binding* bindings, uint32_t count) {
+  const auto& recorded = work.bindings();
+  if (count != 0 && (count != recorded.size() || bindings == nullptr)) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (bindings[i].buffer == nullptr || bindings[i].bytes != recorded[i].bytes) return false;
+    const HostBuffer& buffer = buffer_of(bindings[i].buffer);
+    if (buffer.kind != recorded[i].kind || bindings[i].bytes > buffer.span.bytes) return false;
+    if (bindings[i].offset > buffer.span.bytes - bindings[i].bytes) return false;
+  }
+  return true;
+}
+// Implements graph_launch for legal launches. kBegin is called during the launch.
+template <RunByHand kBegin, RunByHand kRun>
+bp_status launches_by_hand(bp_device* device, bp_stream* stream, bp_graph* graph, const bp_graph_binding* bindings,
+                           uint32_t count, bp_error* error) {
+  if (device == nullptr || stream == nullptr || graph == nullptr || stream_of(stream).capturing() ||
+      !is_legal(work_of(graph), bindings, count)) {
+    return kHonestGraph.graph_launch(device, stream, graph, bindings, count, error);
+  }
+  const auto launch = std::make_shared<LaunchByHand>();
+  launch->work = reinterpret_cast<HostGraph*>(graph)->work;
+  for (uint32_t i = 0; i < count; ++i) {
+    launch->addresses.push_back(buffer_of(bindings[i].buffer).span.address + bindings[i].offset);
+  }
+  if (count == 0) {
+    for (const HostWork::Binding& binding : launch->work->bindings()) launch->addresses.push_back(binding.address);
+  }
+  kBegin(*launch);
+  return stream_of(stream)
+      .enqueue(HostTask::Kind::kCall,
+               [&](HostTask& task) {
+                 task.kernel = [](const Call& call) { kRun(call.prepared<LaunchByHand>()); };
+                 task.call.state = launch;
+                 return Status{};
+               })
+      .code();
+}
+void run_task(HostTask& task) {
+  static thread_local Scratch scratch;
+  if (task.kind == HostTask::Kind::kCopy) {
+    std::memcpy(task.dst, task.src, task.bytes);
+    return;
+  }
+  task.call.scratch = &scratch;
+  task.kernel(task.call);
+}
+
+// The ranges of the latest launch of each graph. Pending launches use these ranges too.
+struct LatestRanges {
+  std::mutex mutex;
+  std::map<HostWork*, std::vector<std::byte*>> all;
+};
+LatestRanges latest_ranges;
+void set_latest(const LaunchByHand& launch) {
+  const std::lock_guard lock(latest_ranges.mutex);
+  latest_ranges.all[launch.work.get()] = launch.addresses;
+}
+void run_with_latest(const LaunchByHand& launch) {
+  {
+    const std::lock_guard lock(latest_ranges.mutex);
+    launch.work->bind(latest_ranges.all[launch.work.get()]);
+  }
+  for (HostTask& task : launch.work->tasks()) run_task(task);
+}
+
+bool refers_to(const HostTask& task, const HostWork::Binding& binding) {
+  const auto is_inside = [&](const void* address) {
+    const auto at = reinterpret_cast<uintptr_t>(address), begin = reinterpret_cast<uintptr_t>(binding.address);
+    return at >= begin && at - begin < binding.bytes;
+  };
+  if (task.kind == HostTask::Kind::kCopy) return is_inside(task.dst) || is_inside(task.src);
+  return std::any_of(task.call.views.begin(), task.call.views.end(),
+                     [&](const View& view) { return !view.is_immediate && is_inside(view.data); });
+}
+// Replaces a range only in the first task that refers to it.
+void run_first_replaced(const LaunchByHand& launch) {
+  const auto& bindings = launch.work->bindings();
+  std::vector<std::byte*> recorded;
+  for (const HostWork::Binding& binding : bindings) recorded.push_back(binding.address);
+  std::vector<std::byte*> addresses = launch.addresses;
+  for (HostTask& task : launch.work->tasks()) {
+    launch.work->bind(recorded);
+    std::vector<std::byte*> next = addresses;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (refers_to(task, bindings[i])) next[i] = recorded[i];
+    }
+    launch.work->bind(addresses);
+    run_task(task);
+    addresses = next;
+  }
+}
+
 // Implements graph_end. kSpoil modifies the captured tasks or the returned info.
 template <void (*kSpoil)(HostWork&, bp_graph_info*)>
 bp_status ends_otherwise(bp_device* device, bp_stream* stream, bp_graph** out, bp_graph_info* info, bp_error* error) {
@@ -312,6 +411,10 @@ const Mutation defect::graph_bindings_stay = on_graph_slot<&bp_graph_api::graph_
 const Mutation defect::graph_offset_ignored = on_launch<[](bp_graph*, Bindings& bindings) {
   for (bp_graph_binding& binding : bindings) binding.offset = 0;
 }>();
+const Mutation defect::graph_bindings_of_pending_launches =
+    on_graph_slot<&bp_graph_api::graph_launch, launches_by_hand<set_latest, run_with_latest>>();
+const Mutation defect::graph_binding_of_one_call =
+    on_graph_slot<&bp_graph_api::graph_launch, launches_by_hand<[](const LaunchByHand&) {}, run_first_replaced>>();
 const Mutation defect::graph_scalars_read_early = on_end<read_early>();
 const Mutation defect::graph_joins_nothing = on_wait_event<joins_nothing>();
 const Mutation defect::graph_ends_unjoined = on_graph_slot<&bp_graph_api::graph_end, ends_unjoined>();

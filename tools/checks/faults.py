@@ -13,6 +13,7 @@ class Plugin:
 
     def __init__(self, command, library, other):
         self.command = command
+        self.library = library
         self.name, self.other = map(certified.name_of, (library, other))
         self.folders = [os.path.dirname(os.path.abspath(path)) for path in (library, other)]
 
@@ -51,6 +52,14 @@ class Plugin:
         status, said = self._add({"TEST_DRIVER_FAIL": fail, **environment})
         good = status not in (0, -6, -11) and all(word in said for word in words)
         tap.check(f"{what}: a message", good, f"{status}: {said}")
+
+    def expect_graphs(self, what, cases, environment, *words):
+        """Checks that the cases pass, or, if there are `words`, that a case fails with a message with all `words`."""
+        certificate, said, status = certified.certify(self.command, self.library, "--filter", cases, environment=environment)
+        failed = certificate is None or status != 0
+        said += str(certificate)
+        tap.check(f"{what}: {'a message' if words else 'the graphs are right'}", failed == bool(words) and all(word in said for word in words),
+                  f"{status}: {said}")
 
     def _add(self, environment):
         return self._run("add", "--shape", "3", "--data", "1,2,3", "--data", "10,20,30", environment=environment)

@@ -61,6 +61,12 @@ kit::Result<const Api*> load_once() {
   }
 #include "runtime/functions.def"
 #undef BP_CU
+  api.has_graphs = true;
+#define BP_CU(name_of_call, symbol)                                                           \
+  api.name_of_call = reinterpret_cast<decltype(api.name_of_call)>(::dlsym(library, #symbol)); \
+  api.has_graphs = api.has_graphs && api.name_of_call != nullptr;
+#include "runtime/graph_functions.def"
+#undef BP_CU
   if (kit::Status status = check_version(api, name); !status.ok()) return status;
   return &api;
 }

@@ -301,4 +301,92 @@ kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t g
                  static_cast<CUstream>(stream), nullptr, extra);
 }
 
+namespace {
+
+// The parameters of a node that launches a kernel. The driver copies the arguments.
+struct KernelNode {
+  explicit KernelNode(const gpu_host::GraphNode& node)
+      : bytes(node.arguments.size()),
+        extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(node.arguments.data()),
+              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END} {
+    params.func = static_cast<CUfunction>(node.kernel);
+    params.gridDimX = node.groups[0];
+    params.gridDimY = node.groups[1];
+    params.gridDimZ = node.groups[2];
+    params.blockDimX = node.group_size;
+    params.blockDimY = params.blockDimZ = 1;
+    params.extra = extra;
+  }
+  KernelNode(const KernelNode&) = delete;
+  KernelNode& operator=(const KernelNode&) = delete;
+
+  std::size_t bytes;
+  void* extra[5];
+  CUDA_KERNEL_NODE_PARAMS params{};
+};
+
+// An address of the unified address space may be on the host or on the device.
+CUDA_MEMCPY3D copy_of(const gpu_host::GraphNode& node) {
+  CUDA_MEMCPY3D out{};
+  out.srcMemoryType = out.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  out.srcDevice = device_address(node.src);
+  out.dstDevice = device_address(node.dst);
+  out.WidthInBytes = node.bytes;
+  out.Height = out.Depth = 1;
+  return out;
+}
+
+}  // namespace
+
+kit::Result<Handle> Stack::create_graph() const {
+  CUgraph graph = nullptr;
+  kit::Status status = BP_CALL(cuGraphCreate, &graph, 0);
+  return result_of<Handle>(std::move(status), graph);
+}
+
+void Stack::destroy_graph(Handle graph) const { (void)cu_.cuGraphDestroy(static_cast<CUgraph>(graph)); }
+
+kit::Result<Handle> Stack::add_node(Handle graph, std::span<const Handle> after,
+                                    const gpu_host::GraphNode& node) const {
+  std::vector<CUgraphNode> nodes;
+  for (const Handle each : after) nodes.push_back(static_cast<CUgraphNode>(each));
+  CUgraphNode made = nullptr;
+  kit::Status status;
+  if (node.kind == gpu_host::GraphNode::Kind::kKernel) {
+    const KernelNode given(node);
+    status =
+        BP_CALL(cuGraphAddKernelNode, &made, static_cast<CUgraph>(graph), nodes.data(), nodes.size(), &given.params);
+  } else {
+    const CUDA_MEMCPY3D given = copy_of(node);
+    status = BP_CALL(cuGraphAddMemcpyNode, &made, static_cast<CUgraph>(graph), nodes.data(), nodes.size(), &given,
+                     static_cast<CUcontext>(node.context));
+  }
+  return result_of<Handle>(std::move(status), made);
+}
+
+kit::Result<Handle> Stack::instantiate(Handle graph) const {
+  CUgraphExec executable = nullptr;
+  kit::Status status = BP_CALL(cuGraphInstantiateWithFlags, &executable, static_cast<CUgraph>(graph), 0);
+  return result_of<Handle>(std::move(status), executable);
+}
+
+void Stack::destroy_executable(Handle executable) const {
+  (void)cu_.cuGraphExecDestroy(static_cast<CUgraphExec>(executable));
+}
+
+kit::Status Stack::set_node(Handle executable, Handle node, const gpu_host::GraphNode& changed) const {
+  const auto exec = static_cast<CUgraphExec>(executable);
+  const auto which = static_cast<CUgraphNode>(node);
+  if (changed.kind == gpu_host::GraphNode::Kind::kKernel) {
+    const KernelNode given(changed);
+    return BP_CALL(cuGraphExecKernelNodeSetParams, exec, which, &given.params);
+  }
+  const CUDA_MEMCPY3D given = copy_of(changed);
+  return BP_CALL(cuGraphExecMemcpyNodeSetParams, exec, which, &given, static_cast<CUcontext>(changed.context));
+}
+
+kit::Status Stack::launch_graph(Handle executable, Handle stream) const {
+  return BP_CALL(cuGraphLaunch, static_cast<CUgraphExec>(executable), static_cast<CUstream>(stream));
+}
+
 }  // namespace backplane::cuda

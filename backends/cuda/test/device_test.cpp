@@ -49,6 +49,13 @@ TEST(Results, AMessageNamesTheCallTheCodeAndTheRemedy) {
             "cuda: cuMemAlloc returned 2, CUDA_ERROR_OUT_OF_MEMORY; free memory of the device and try again");
 }
 
+TEST(Graphs, ADriverWithoutTheirFunctionsHasNone) {
+  const cuda::Api api;
+  EXPECT_FALSE(cuda::Stack(api).has_graphs());
+}
+
+TEST_F(DeviceTest, TheDriverHasGraphs) { EXPECT_TRUE(context().stack().has_graphs()); }
+
 TEST_F(DeviceTest, TheContextOfTheCallerStays) {
   const cuda::Api& cu = *cuda::Api::load().value();
   const auto own = static_cast<CUcontext>(context(1).handle());

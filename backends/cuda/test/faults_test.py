@@ -49,6 +49,17 @@ plugin.expect_failure("a launch", "cuLaunchKernel:1+:2bd", "cuLaunchKernel")
 plugin.expect_failure("a failed kernel", "cuEventQuery:1+:2bc", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process")
 plugin.expect_failure("a kernel that fails later", "", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process", TEST_DRIVER_FAULT="1")
 
+HOST, REPLACED = "host.graph", "runtime.graph.replaces_ranges"
+plugin.expect_graphs("no failure of a graph", HOST, {})
+plugin.expect_graphs("no node, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "cuGraphAddKernelNode:1+:1"})
+plugin.expect_graphs("no executable, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "cuGraphInstantiateWithFlags:1+:321"})
+plugin.expect_graphs("no executable, and the reason", REPLACED, {"TEST_DRIVER_FAIL": "cuGraphInstantiateWithFlags:1+:321"}, "graph_end", "cuGraphInstantiateWithFlags returned 801")
+plugin.expect_graphs("no memory for a node", HOST, {"TEST_DRIVER_FAIL": "cuGraphAddKernelNode:1+:2"}, "graph_end", "cuGraphAddKernelNode returned 2", "free memory")
+plugin.expect_graphs("a refused change of a kernel", REPLACED, {"TEST_DRIVER_FAIL": "cuGraphExecKernelNodeSetParams:1+:1"})
+plugin.expect_graphs("a refused change of a copy", REPLACED, {"TEST_DRIVER_FAIL": "cuGraphExecMemcpyNodeSetParams:1+:1"})
+plugin.expect_graphs("a launch of a graph", HOST, {"TEST_DRIVER_FAIL": "cuGraphLaunch:1+:2"}, "graph_launch", "cuGraphLaunch returned 2")
+plugin.expect_graphs("a graph that faults", HOST, {"TEST_DRIVER_FAULT": "1"}, "restart the process")
+
 SETTING, PREFIX = "BACKPLANE_CUDA_BLAS", "cublasLt"
 own = {SETTING: os.environ["BACKPLANE_CUDA_DRIVER"]}  # the test driver is also the library for matrix products
 plugin.expect_message("the library", own, "cuBLASLt 13.1.1", "computes matrix products")

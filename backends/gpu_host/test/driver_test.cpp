@@ -8,8 +8,6 @@
 #include <fstream>
 #include <thread>
 
-#include "params.hpp"
-
 namespace backplane::gpu_host::test {
 
 using test_driver::Result;
@@ -76,20 +74,38 @@ Handle DriverTest::kernel() const {
   return out.value();
 }
 
-kit::Status DriverTest::launch(Handle function, std::byte* out, uint32_t group_size, Handle on) const {
-  struct {
-    std::byte* pointers[4];
-    simt::NestParams params;
-  } arguments{{out, nullptr, nullptr, nullptr}, {}};
-  simt::NestParams& params = arguments.params;
+KernelArguments::KernelArguments(std::byte* out) : pointers{out, nullptr, nullptr, nullptr} {
   params.immediates[1] = 5;
   params.immediates[2] = 3;
   params.immediate = 6;
   params.strides[0][0] = params.strides[3][0] = 1;
-  params.shape[0] = params.count = kCount;
+  params.shape[0] = params.count = DriverTest::kCount;
   params.rank = 1;
-  return stack().launch(function, {4, 1, 1}, group_size, std::as_bytes(std::span(&arguments, 1)),
-                        on == nullptr ? stream : on);
+}
+
+GraphNode KernelArguments::node(Handle kernel) const {
+  GraphNode out;
+  out.kernel = kernel;
+  out.groups[0] = 4;
+  out.group_size = 64;
+  out.arguments = std::as_bytes(std::span(this, 1));
+  return out;
+}
+
+GraphNode DriverTest::copy_node(std::byte* to, const std::byte* from, uint64_t bytes) const {
+  GraphNode out;
+  out.kind = GraphNode::Kind::kCopy;
+  out.dst = to;
+  out.src = from;
+  out.bytes = bytes;
+  out.context = context().handle();
+  return out;
+}
+
+kit::Status DriverTest::launch(Handle function, std::byte* out, uint32_t group_size, Handle on) const {
+  const KernelArguments arguments(out);
+  const GraphNode node = arguments.node(function);
+  return stack().launch(function, node.groups, group_size, node.arguments, on == nullptr ? stream : on);
 }
 
 void DriverTest::wait_for(Handle recorded) const {
@@ -221,6 +237,122 @@ TEST_F(DriverTest, RejectsUnknownModulesAndKernels) {
   EXPECT_EQ(stack().load_module(image).status().vendor_code(), static_cast<int64_t>(Result::kInvalidImage));
   const Handle module = stack().load_module(stack().image_of("copy_iota_u32")).value();
   EXPECT_EQ(stack().find_kernel(module, "nothing").status().vendor_code(), static_cast<int64_t>(Result::kNotFound));
+}
+
+TEST_F(DriverTest, ALaunchOfAGraphExecutesCopiesOfItsNodes) {
+  std::byte *const memory = device_memory(), *const copied = device_memory();
+  std::vector<uint32_t> zeros(kCount);
+  copy(copied, address_of(zeros));
+  const Handle graph = stack().create_graph().value();
+  std::vector<Handle> after;
+  {
+    KernelArguments arguments(memory);
+    after.push_back(stack().add_node(graph, {}, arguments.node(kernel())).value());
+    arguments.pointers[0] = nullptr;  // the driver has copied the arguments
+  }
+  GraphNode moves = copy_node(copied, memory);
+  const Handle node = stack().add_node(graph, after, moves).value();
+  const Handle executable = stack().instantiate(graph).value();
+  EXPECT_THAT(read(copied), Each(0));
+  EXPECT_TRUE(stack().launch_graph(executable, stream).ok());
+  EXPECT_EQ(read(copied).back(), 5 + 3 * (kCount - 1));
+  moves.dst = memory;
+  moves.src = copied;
+  copy(copied, address_of(zeros));
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  EXPECT_TRUE(stack().set_node(executable, node, moves).ok());
+  EXPECT_TRUE(stack().launch_graph(executable, stream).ok());
+  EXPECT_THAT(read(memory), Each(0));
+  stack().destroy_executable(executable);
+  stack().destroy_graph(graph);
+  for (std::byte* each : {memory, copied}) EXPECT_TRUE(stack().free_device(each, nullptr).ok());
+}
+
+// The test driver executes ready nodes in the reverse order of their creation.
+TEST_F(DriverTest, NodesWithoutDependenciesHaveNoOrder) {
+  std::byte *const first = device_memory(), *const second = device_memory(), *const target = device_memory();
+  std::vector<uint32_t> ones(kCount, 1), twos(kCount, 2);
+  copy(first, address_of(ones));
+  copy(second, address_of(twos));
+  for (const bool ordered : {true, false}) {
+    const Handle graph = stack().create_graph().value();
+    const Handle node = stack().add_node(graph, {}, copy_node(target, first)).value();
+    const std::span<const Handle> after(&node, ordered ? 1 : 0);
+    EXPECT_TRUE(stack().add_node(graph, after, copy_node(target, second)).ok());
+    const Handle executable = stack().instantiate(graph).value();
+    EXPECT_TRUE(stack().launch_graph(executable, stream).ok());
+    EXPECT_THAT(read(target), Each(ordered ? 2 : 1));
+    stack().destroy_executable(executable);
+    stack().destroy_graph(graph);
+  }
+  for (std::byte* each : {first, second, target}) EXPECT_TRUE(stack().free_device(each, nullptr).ok());
+}
+
+TEST_F(DriverTest, ChecksTheObjectsOfGraphs) {
+  std::byte* const memory = device_memory();
+  const GraphNode moves = copy_node(memory, memory + kBytes / 2, 4);
+  const Handle graph = stack().create_graph().value(), other = stack().create_graph().value();
+  const Handle node = stack().add_node(graph, {}, moves).value();
+  const Handle twice[] = {node, node};
+  expect_violation(stack().add_node(other, {&node, 1}, moves).status(), Result::kInvalidValue, "another graph");
+  expect_violation(stack().add_node(graph, twice, moves).status(), Result::kInvalidValue, "the same node twice");
+  expect_violation(stack().add_node(graph, {}, copy_node(memory, memory, 0)).status(), Result::kInvalidValue,
+                   "copies no bytes");
+  std::vector<uint32_t> pageable(kCount);
+  expect_violation(stack().add_node(graph, {}, copy_node(memory, address_of(pageable))).status(), Result::kInvalidValue,
+                   "not allocated");
+  KernelArguments arguments(memory);
+  GraphNode launches = arguments.node(kernel());
+  launches.group_size = 2048;
+  expect_violation(stack().add_node(graph, {}, launches).status(), Result::kInvalidValue, "size of groups");
+  const Handle executable = stack().instantiate(graph).value(), foreign = stack().instantiate(other).value();
+  expect_violation(stack().set_node(foreign, node, moves), Result::kInvalidValue, "the graph of the node");
+  expect_violation(stack().set_node(executable, node, arguments.node(kernel())), Result::kInvalidValue, "another type");
+  stack().destroy_graph(graph);
+  expect_violation(stack().set_node(executable, node, moves), Result::kInvalidValue, "the graph of the node");
+  expect_violation(stack().instantiate(graph).status(), Result::kInvalidValue, "a graph is used that was destroyed");
+  EXPECT_TRUE(stack().launch_graph(executable, stream).ok()) << "an executable outlives its graph";
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  stack().destroy_executable(executable);
+  expect_violation(stack().launch_graph(executable, stream), Result::kInvalidHandle, "an executable graph is used");
+  stack().destroy_executable(foreign);
+  stack().destroy_graph(other);
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+}
+
+TEST_F(DriverTest, ACopyKeepsTheKindsOfItsMemory) {
+  std::byte* const memory = device_memory();
+  std::byte* const host = stack().allocate_host(kBytes).value();
+  const Handle graph = stack().create_graph().value();
+  const Handle node = stack().add_node(graph, {}, copy_node(memory, host, 4)).value();
+  const Handle executable = stack().instantiate(graph).value();
+  EXPECT_TRUE(stack().set_node(executable, node, copy_node(memory, host + 8, 4)).ok());
+  const kit::Status status = stack().set_node(executable, node, copy_node(memory, memory + 8, 4));
+  EXPECT_EQ(status.vendor_code(), static_cast<int64_t>(Result::kInvalidValue));
+  stack().destroy_executable(executable);
+  stack().destroy_graph(graph);
+  EXPECT_TRUE(stack().free_host(host).ok());
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
+}
+
+TEST_F(DriverTest, OnlySomeDriversChangeRunningGraphs) {
+  std::byte* const memory = device_memory();
+  const GraphNode moves = copy_node(memory, memory + kBytes / 2, 4);
+  const Handle graph = stack().create_graph().value();
+  const Handle node = stack().add_node(graph, {}, moves).value();
+  const Handle executable = stack().instantiate(graph).value();
+  EXPECT_TRUE(stack().launch_graph(executable, stream).ok());
+  const kit::Status status = stack().set_node(executable, node, moves);
+  if (stack().updates_running_graphs()) {
+    EXPECT_TRUE(status.ok()) << status.message();
+  } else {
+    expect_violation(status, Result::kInvalidValue, "a launch may not have ended");
+  }
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  EXPECT_TRUE(stack().set_node(executable, node, moves).ok());
+  stack().destroy_executable(executable);
+  stack().destroy_graph(graph);
+  EXPECT_TRUE(stack().free_device(memory, nullptr).ok());
 }
 
 TEST_F(DriverTest, AChildProcessIsRefused) {

@@ -10,15 +10,28 @@
 
 #include "gpu_host/platform.hpp"
 #include "gpu_host/test_driver/driver.hpp"
+#include "params.hpp"
 
 namespace backplane::gpu_host::test {
 
 // Returns the devices of the plugin under test. The tests of each plugin define this function.
 Platform& platform();
 
+// The arguments of a kernel that writes 5, 8, 11, ... to `out`.
+struct KernelArguments {
+  explicit KernelArguments(std::byte* out);
+  // The node refers to these arguments.
+  GraphNode node(Handle kernel) const;
+
+  std::byte* pointers[4];
+  simt::NestParams params{};
+};
+
 class DriverTest : public testing::Test {
- protected:
+ public:
   static constexpr uint32_t kCount = 10000;  // elements
+
+ protected:
   static constexpr std::size_t kBytes = kCount * sizeof(uint32_t);
 
   // Enters device 0 and creates a stream and an event. Skips the test if the test driver finds no OpenCL runtime.
@@ -36,6 +49,7 @@ class DriverTest : public testing::Test {
   void copy(std::byte* to, const std::byte* from) const;
   std::vector<uint32_t> read(const std::byte* address) const;
   Handle kernel() const;
+  GraphNode copy_node(std::byte* to, const std::byte* from, uint64_t bytes = kBytes) const;
   // Writes 5, 8, 11, ... to `out`.
   kit::Status launch(Handle function, std::byte* out, uint32_t group_size = 64, Handle on = nullptr) const;
   // Polls an event until it completes, and checks that no work has failed.

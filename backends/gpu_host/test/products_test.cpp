@@ -147,6 +147,45 @@ TEST_F(ProductTest, TheAlignmentOfAddressesIsPartOfAPlan) {
   EXPECT_EQ(products().stored_plans(), before + 1);
 }
 
+// A launch replaces the left matrix before the library reads it, and the copy of the result after the library wrote it.
+TEST_F(ProductTest, AGraphCallsTheLibraryBetweenItsNodes) {
+  constexpr uint64_t kElements = 16, kSize = kElements * sizeof(float);
+  const simt::MatrixProduct p = product(4, 4, 4);
+  simt::Buffer *const left = allocate(BP_MEMORY_HOST), *const result = allocate(BP_MEMORY_HOST),
+                      *const other = allocate(BP_MEMORY_HOST);
+  const auto floats = [](const simt::Buffer* buffer) { return reinterpret_cast<float*>(buffer->address); };
+  const auto queue = create_queue();
+  {
+    const Graph::Range ranges[] = {{left, 0, kSize}, {result, 0, kSize}, {p.a.place.memory, 0, kSize}};
+    Graph graph(context(), devices[0]->events, products(), ranges);
+    queue->record(&graph, {});
+    ASSERT_TRUE(queue->copy(p.a.place.memory->address, left->address, kSize).ok());
+    auto done = queue->multiply(p);
+    ASSERT_TRUE(done.ok() && done.value());
+    ASSERT_TRUE(queue->copy(result->address, p.c.place.memory->address, kSize).ok());
+    queue->record(nullptr, {});
+    EXPECT_EQ(graph.size(), 3u);
+    ASSERT_TRUE(graph.build().ok());
+    // The third range of the last launch is another left matrix of the product.
+    for (const bool replaced : {false, true}) {
+      for (uint64_t i = 0; i < kElements; ++i) floats(left)[i] = replaced ? 2 : static_cast<float>(i % 3);
+      std::fill_n(values(0), kElements, NAN);
+      const Graph::Range launched[] = {ranges[0], ranges[1], replaced ? Graph::Range{other, 0, kSize} : ranges[2]};
+      ASSERT_TRUE(queue->launch_graph(graph, launched).ok());
+      expect_passes(queue->mark(false).value());
+      for (uint64_t row = 0; row < 4; ++row) {
+        for (uint64_t column = 0; column < 4; ++column) {
+          float sum = 0;
+          for (uint64_t k = 0; k < 4; ++k) sum += floats(left)[row * 4 + k] * values(2)[k * 4 + column];
+          ASSERT_EQ(floats(result)[row * 4 + column], sum) << row << " " << column;
+        }
+      }
+      EXPECT_EQ(floats(other)[0] == 2, replaced);
+    }
+  }
+  for (simt::Buffer* each : {left, result, other}) context().free(each);
+}
+
 TEST_F(ProductTest, KernelsComputeOtherLayoutsAndTypes) {
   const auto expect_none = [&](const auto& change) {
     simt::MatrixProduct p = product(5, 7, 9, 2);

@@ -72,7 +72,8 @@ struct Traits {
   // a stack in which a thread has no context until it pushes one. The test driver calls the function once per thread,
   // and never from two threads at once.
   int (*first_device)();
-  bool stores_failures;  // a thread stores the failure of its last call
+  bool stores_failures;         // a thread stores the failure of its last call
+  bool changes_running_graphs;  // changes and the destruction of an executable graph do not affect running launches
 };
 const Traits& traits();
 

@@ -155,20 +155,26 @@ Result find_kernel(Call& call, const void* handle, const char* name, void** out)
   return Result::kSuccess;
 }
 
-Result launch(Call& call, const void* handle, const void* stream_handle, const Grid& grid,
-              std::span<const std::byte> arguments) {
+Result check_launch(const Call& call, const void* handle, const Grid& grid, std::span<const std::byte> arguments) {
   const auto found = kernels().find(handle);
   if (found == kernels().end()) return violate(Result::kInvalidHandle, "the kernel does not exist");
-  const auto stream = find_stream(call, stream_handle);
-  if (stream == nullptr) return Result::kInvalidHandle;
   const LoadedKernel& kernel = *found->second;
-  Context& context = call.context();
-  if (&kernel.context != &context) return violate(Result::kInvalidHandle, "the kernel has another context");
+  if (&kernel.context != &call.context()) return violate(Result::kInvalidHandle, "the kernel has another context");
   if (const Result result = check_grid(*kernel.code, grid); result != Result::kSuccess) return result;
-  const std::size_t pointers = kernel.code->argument_count() - 1;
-  if (arguments.size() <= pointers * sizeof(void*)) {
+  if (arguments.size() <= (kernel.code->argument_count() - 1) * sizeof(void*)) {
     return violate(Result::kInvalidValue, "the arguments are shorter than the kernel's parameters");
   }
+  return Result::kSuccess;
+}
+
+Result launch(Call& call, const void* handle, const void* stream_handle, const Grid& grid,
+              std::span<const std::byte> arguments) {
+  const auto stream = find_stream(call, stream_handle);
+  if (stream == nullptr) return Result::kInvalidHandle;
+  if (const Result result = check_launch(call, handle, grid, arguments); result != Result::kSuccess) return result;
+  const LoadedKernel& kernel = *kernels().find(handle)->second;
+  Context& context = call.context();
+  const std::size_t pointers = kernel.code->argument_count() - 1;
   if (is_faulty_launch()) {
     context.fault = Result::kIllegalAddress;
     return Result::kSuccess;

@@ -84,6 +84,10 @@ kit::Result<const Api*> load_once() {
   if (!status.ok()) return status;
   (void)look_up(library.value(), "hipStreamIsCapturing", api.stream_is_capturing);
   (void)look_up(library.value(), "hipStreamGetDevice", api.stream_device);
+  api.has_graphs = true;
+#define BP_HIP(name, ...) api.has_graphs = look_up(library.value(), #name, api.name).ok() && api.has_graphs;
+#include "runtime/graph_functions.def"
+#undef BP_HIP
   return &api;
 }
 

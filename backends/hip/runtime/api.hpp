@@ -27,7 +27,10 @@ struct Api {
 // The cast selects one of the overloads that the header declares, and fails if no overload has these types.
 #define BP_HIP(name, ...) decltype(static_cast<hipError_t (*)(__VA_ARGS__)>(&::name)) name = nullptr;
 #include "runtime/functions.def"
+  // Functions that a driver may lack. A function that it lacks is null.
+#include "runtime/graph_functions.def"
 #undef BP_HIP
+  bool has_graphs = false;  // the driver has all functions for graphs
   const char* (*error_name)(hipError_t) = nullptr;
   hipError_t (*get_properties)(Properties*, int) = nullptr;
   // Functions that a driver may lack. A function that it lacks is null.

@@ -305,4 +305,79 @@ kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t g
                  1, 1, 0, static_cast<hipStream_t>(stream), nullptr, extra);
 }
 
+namespace {
+
+// The parameters of a node that launches a kernel. The driver copies the arguments.
+struct KernelNode {
+  explicit KernelNode(const gpu_host::GraphNode& node)
+      : bytes(node.arguments.size()),
+        extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(node.arguments.data()),
+              HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes, HIP_LAUNCH_PARAM_END} {
+    params.func = node.kernel;
+    params.gridDim = dim3(node.groups[0], node.groups[1], node.groups[2]);
+    params.blockDim = dim3(node.group_size, 1, 1);
+    params.extra = extra;
+  }
+  KernelNode(const KernelNode&) = delete;
+  KernelNode& operator=(const KernelNode&) = delete;
+
+  std::size_t bytes;
+  void* extra[5];
+  hipKernelNodeParams params{};
+};
+
+}  // namespace
+
+kit::Result<Handle> Stack::create_graph() const {
+  hipGraph_t graph = nullptr;
+  kit::Status status = BP_CALL(hipGraphCreate, &graph, 0);
+  return result_of<Handle>(std::move(status), graph);
+}
+
+void Stack::destroy_graph(Handle graph) const {
+  (void)hip_.succeeded(hip_.hipGraphDestroy(static_cast<hipGraph_t>(graph)));
+}
+
+kit::Result<Handle> Stack::add_node(Handle graph, std::span<const Handle> after,
+                                    const gpu_host::GraphNode& node) const {
+  std::vector<hipGraphNode_t> nodes;
+  for (const Handle each : after) nodes.push_back(static_cast<hipGraphNode_t>(each));
+  hipGraphNode_t made = nullptr;
+  kit::Status status;
+  if (node.kind == gpu_host::GraphNode::Kind::kKernel) {
+    const KernelNode given(node);
+    status = BP_CALL(hipGraphAddKernelNode, &made, static_cast<hipGraph_t>(graph), nodes.data(), nodes.size(),
+                     &given.params);
+  } else {
+    status = BP_CALL(hipGraphAddMemcpyNode1D, &made, static_cast<hipGraph_t>(graph), nodes.data(), nodes.size(),
+                     node.dst, node.src, node.bytes, hipMemcpyDefault);
+  }
+  return result_of<Handle>(std::move(status), made);
+}
+
+kit::Result<Handle> Stack::instantiate(Handle graph) const {
+  hipGraphExec_t executable = nullptr;
+  kit::Status status = BP_CALL(hipGraphInstantiate, &executable, static_cast<hipGraph_t>(graph), nullptr, nullptr, 0);
+  return result_of<Handle>(std::move(status), executable);
+}
+
+void Stack::destroy_executable(Handle executable) const {
+  (void)hip_.succeeded(hip_.hipGraphExecDestroy(static_cast<hipGraphExec_t>(executable)));
+}
+
+kit::Status Stack::set_node(Handle executable, Handle node, const gpu_host::GraphNode& changed) const {
+  const auto exec = static_cast<hipGraphExec_t>(executable);
+  const auto which = static_cast<hipGraphNode_t>(node);
+  if (changed.kind == gpu_host::GraphNode::Kind::kKernel) {
+    const KernelNode given(changed);
+    return BP_CALL(hipGraphExecKernelNodeSetParams, exec, which, &given.params);
+  }
+  return BP_CALL(hipGraphExecMemcpyNodeSetParams1D, exec, which, changed.dst, changed.src, changed.bytes,
+                 hipMemcpyDefault);
+}
+
+kit::Status Stack::launch_graph(Handle executable, Handle stream) const {
+  return BP_CALL(hipGraphLaunch, static_cast<hipGraphExec_t>(executable), static_cast<hipStream_t>(stream));
+}
+
 }  // namespace backplane::hip

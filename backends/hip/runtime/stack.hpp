@@ -51,6 +51,19 @@ class Stack : public gpu_host::Stack {
   kit::Status launch(gpu_host::Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
                      std::span<const std::byte> arguments, gpu_host::Handle stream) const override;
 
+  bool has_graphs() const override { return hip_.has_graphs; }
+  // The vendor does not document whether a change of an executable affects its running launches.
+  bool updates_running_graphs() const override { return false; }
+  kit::Result<gpu_host::Handle> create_graph() const override;
+  void destroy_graph(gpu_host::Handle graph) const override;
+  kit::Result<gpu_host::Handle> add_node(gpu_host::Handle graph, std::span<const gpu_host::Handle> after,
+                                         const gpu_host::GraphNode& node) const override;
+  kit::Result<gpu_host::Handle> instantiate(gpu_host::Handle graph) const override;
+  void destroy_executable(gpu_host::Handle executable) const override;
+  kit::Status set_node(gpu_host::Handle executable, gpu_host::Handle node,
+                       const gpu_host::GraphNode& changed) const override;
+  kit::Status launch_graph(gpu_host::Handle executable, gpu_host::Handle stream) const override;
+
  private:
   const Api& hip_;
 };

@@ -22,6 +22,13 @@ class Setting {
   const char* const name_;
 };
 
+TEST(Graphs, ADriverWithoutTheirFunctionsHasNone) {
+  const hip::Api api;
+  EXPECT_FALSE(hip::Stack(api).has_graphs());
+}
+
+TEST_F(DeviceTest, TheDriverHasGraphs) { EXPECT_TRUE(context().stack().has_graphs()); }
+
 TEST_F(DeviceTest, TheDeviceOfTheCallerStays) {
   const hip::Api& hip = *hip::Api::load().value();
   ASSERT_EQ(hip.hipSetDevice(1), hipSuccess);

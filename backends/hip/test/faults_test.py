@@ -54,6 +54,17 @@ plugin.expect_failure("a launch", "hipModuleLaunchKernel:1+:2bd", "hipModuleLaun
 plugin.expect_failure("a failed kernel", "hipEventQuery:1+:2bc", "hipErrorIllegalAddress", "restart the process")
 plugin.expect_failure("a kernel that fails later", "", "hipErrorIllegalAddress", "restart the process", TEST_DRIVER_FAULT="1")
 
+HOST, REPLACED = "host.graph", "runtime.graph.replaces_ranges"
+plugin.expect_graphs("no failure of a graph", HOST, {})
+plugin.expect_graphs("no node, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "hipGraphAddKernelNode:1+:1"})
+plugin.expect_graphs("no executable, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "hipGraphInstantiate:1+:321"})
+plugin.expect_graphs("no executable, and the reason", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphInstantiate:1+:321"}, "graph_end", "hipGraphInstantiate returned 801")
+plugin.expect_graphs("no memory for a node", HOST, {"TEST_DRIVER_FAIL": "hipGraphAddKernelNode:1+:2"}, "graph_end", "hipGraphAddKernelNode returned 2", "free memory")
+plugin.expect_graphs("a refused change of a kernel", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphExecKernelNodeSetParams:1+:1"})
+plugin.expect_graphs("a refused change of a copy", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphExecMemcpyNodeSetParams1D:1+:1"})
+plugin.expect_graphs("a launch of a graph", HOST, {"TEST_DRIVER_FAIL": "hipGraphLaunch:1+:2"}, "graph_launch", "hipGraphLaunch returned 2")
+plugin.expect_graphs("a graph that faults", HOST, {"TEST_DRIVER_FAULT": "1"}, "restart the process")
+
 SETTING, PREFIX = "BACKPLANE_HIP_BLAS", "hipblasLt"
 own = {SETTING: os.environ["BACKPLANE_HIP_DRIVER"]}  # the test driver is also the library for matrix products
 plugin.expect_message("the library", own, "hipBLASLt 1.2.0", "computes matrix products")

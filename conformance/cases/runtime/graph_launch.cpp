@@ -163,6 +163,58 @@ void replaces_ranges(Context& context) {
   scene.require(scene.c, 20, "a range that is both inputs");
 }
 
+// Several calls refer to each replaced range.
+void replaces_ranges_of_several_calls(Context& context) {
+  GraphScene scene(context);
+  Buffer in(scene.device, kGraphBytes), out(scene.device, kGraphBytes), sum(scene.device, kGraphBytes);
+  const auto whole = GraphCalls::whole;
+  scene.fill(scene.a, 1);
+  scene.fill(scene.b, 10);
+  scene.calls.begin(scene.stream, {whole(scene.a), whole(scene.c)});
+  scene.sum(scene.stream, scene.c, scene.a, scene.b);
+  scene.copy(scene.stream, scene.d, scene.c);
+  scene.sum(scene.stream, sum, scene.a, scene.c);
+  const Graph graph = scene.calls.end(scene.stream, 3);
+  for (const uint32_t word : {5u, 6u}) {
+    scene.fill(in, word);
+    scene.fill(scene.c, 77);
+    scene.calls.launch(scene.stream, graph, {whole(in), whole(out)});
+    scene.stream.wait();
+    scene.require(out, 10 + word, "a range of the launch");
+    scene.require(scene.d, 10 + word, "a copy from a range that an earlier call wrote");
+    scene.require(sum, 10 + 2 * word, "the sum of two ranges that earlier calls used");
+    scene.require(scene.c, 77, "a recorded range that the launch replaced");
+  }
+}
+
+// Launches with different ranges are pending at the same time.
+void pending_launches_keep_their_ranges(Context& context) {
+  constexpr uint32_t kLaunches = 6;
+  GraphScene scene(context);
+  Delay delay(context);
+  const auto whole = GraphCalls::whole;
+  std::vector<Buffer> in, out;
+  for (uint32_t i = 0; i < kLaunches; ++i) {
+    scene.fill(in.emplace_back(scene.device, kGraphBytes), 1 + i);
+    out.emplace_back(scene.device, kGraphBytes);
+  }
+  scene.fill(scene.a, 100);
+  scene.fill(scene.b, 10);
+  scene.calls.begin(scene.stream, {whole(scene.a), whole(scene.c)});
+  scene.sum(scene.stream, scene.c, scene.a, scene.b);
+  const Graph graph = scene.calls.end(scene.stream, 1);
+  for (unsigned round = 0; round < 8; ++round) {
+    for (Buffer& buffer : out) scene.fill(buffer, 0);
+    scene.fill(scene.c, 0);
+    delay.enqueue(scene.stream, 500 + context.below(1500));
+    for (uint32_t i = 0; i < kLaunches; ++i) scene.calls.launch(scene.stream, graph, {whole(in[i]), whole(out[i])});
+    scene.calls.launch(scene.stream, graph);
+    scene.stream.wait();
+    for (uint32_t i = 0; i < kLaunches; ++i) scene.require(out[i], 11 + i, "a range of a launch before other launches");
+    scene.require(scene.c, 110, "the recorded range after launches with other ranges");
+  }
+}
+
 // A launch replaces the source, and then the destination, of a captured copy. The replaced range is
 // memory of `kind`.
 void replaces_copies(Context& context, uint32_t kind) {
@@ -382,6 +434,8 @@ void add_graph_cases(Catalogue& catalogue) {
   add("calls_in_order", {"BP-GRA-002"}, calls_in_order);
   add("keeps_the_order_of_its_stream", {"BP-GRA-003"}, keeps_the_order_of_its_stream);
   add("replaces_ranges", {"BP-GRA-004"}, replaces_ranges);
+  add("replaces_ranges_of_several_calls", {"BP-GRA-004"}, replaces_ranges_of_several_calls);
+  add("pending_launches_keep_their_ranges", {"BP-GRA-004"}, pending_launches_keep_their_ranges);
   for (uint32_t kind = 0; kind < BP_MEMORY_KINDS; ++kind) {
     add(fmt::format("replaces_copies.{}", kind_name(kind)), {"BP-GRA-004"},
         [=](Context& context) { replaces_copies(context, kind); });

@@ -23,6 +23,14 @@ CUresult run(const char* function, Needs needs, const Body& body) {
   return code_of(call.result() == Result::kSuccess ? body(call) : call.result());
 }
 
+// Returns the buffer of arguments of a launch, or nothing if the arguments are not in one buffer.
+inline std::span<const std::byte> arguments_of(void** params, void** extra) {
+  const bool has_buffer = params == nullptr && extra != nullptr && extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER &&
+                          extra[2] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[4] == CU_LAUNCH_PARAM_END;
+  if (!has_buffer) return {};
+  return {static_cast<const std::byte*>(extra[1]), *static_cast<const std::size_t*>(extra[3])};
+}
+
 inline void* address_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 // Declares entry_NAME for each function that the plugin calls. The library exports entry_NAME as
@@ -31,6 +39,7 @@ inline void* address_of(CUdeviceptr address) { return reinterpret_cast<void*>(ad
 #define BP_CU(name, symbol) \
   extern "C" __attribute__((visibility("default"))) decltype(::name) entry_##name asm(#symbol);
 #include "runtime/functions.def"
+#include "runtime/graph_functions.def"
 #undef BP_CU
 
 }  // namespace backplane::cuda::test_driver

@@ -213,7 +213,8 @@ const Traits& traits() {
       kLanes,
       {kMaxGroupSize, {1024, 1024, 64}, {0x7FFFFFFF, 65535, 65535}, uint64_t{0x7FFFFFFF} * 1024, kSharedBytes},
       nullptr,
-      false};
+      false,
+      true};
   return kTraits;
 }
 

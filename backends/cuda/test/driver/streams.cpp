@@ -97,10 +97,8 @@ CUresult CUDAAPI entry_cuLaunchKernel(CUfunction kernel, unsigned groups_x, unsi
                                       unsigned size_x, unsigned size_y, unsigned size_z, unsigned shared_bytes,
                                       CUstream stream, void** params, void** extra) {
   return run("cuLaunchKernel", Needs::kContext, [&](Call& call) {
-    const bool has_buffer = params == nullptr && extra != nullptr && extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER &&
-                            extra[2] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[4] == CU_LAUNCH_PARAM_END;
-    if (!has_buffer) return violate(Result::kInvalidValue, "the test driver takes the arguments in one buffer");
-    const std::span arguments(static_cast<const std::byte*>(extra[1]), *static_cast<const std::size_t*>(extra[3]));
+    const std::span<const std::byte> arguments = arguments_of(params, extra);
+    if (arguments.empty()) return violate(Result::kInvalidValue, "the test driver takes the arguments in one buffer");
     return gpu_host::test_driver::launch(
         call, kernel, stream, {{groups_x, groups_y, groups_z}, {size_x, size_y, size_z}, shared_bytes}, arguments);
   });

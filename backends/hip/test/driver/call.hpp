@@ -26,10 +26,19 @@ hipError_t run(const char* function, Needs needs, const Body& body) {
   return static_cast<hipError_t>(result);
 }
 
+// Returns the buffer of arguments of a launch, or nothing if the arguments are not in one buffer.
+inline std::span<const std::byte> arguments_of(void** params, void** extra) {
+  const bool has_buffer = params == nullptr && extra != nullptr && extra[0] == HIP_LAUNCH_PARAM_BUFFER_POINTER &&
+                          extra[2] == HIP_LAUNCH_PARAM_BUFFER_SIZE && extra[4] == HIP_LAUNCH_PARAM_END;
+  if (!has_buffer) return {};
+  return {static_cast<const std::byte*>(extra[1]), *static_cast<const std::size_t*>(extra[3])};
+}
+
 // Declares entry_NAME for each function that the plugin calls. The library exports it as NAME.
 #define BP_HIP(name, ...) \
   extern "C" __attribute__((visibility("default"))) hipError_t entry_##name(__VA_ARGS__) asm(#name);
 #include "runtime/functions.def"
+#include "runtime/graph_functions.def"
 #undef BP_HIP
 extern "C" __attribute__((visibility("default"))) const char* entry_error_name(hipError_t) asm("hipGetErrorName");
 extern "C" __attribute__((visibility("default"))) hipError_t entry_get_properties(Properties*,

@@ -188,7 +188,8 @@ const Traits& traits() {
   static const Traits one{
       ".hsaco",     [](const void* image) { return read_bundle(image).bytes; },
       lanes(),      {kMaxGroupSize, {1024, 1024, 1024}, {0x7FFFFFFF, 65536, 65536}, 0xFFFFFFFF, kSharedBytes},
-      first_device, true};
+      first_device, true,
+      false};
   return one;
 }
 
