@@ -39,6 +39,14 @@ constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
   return round_up(blocks_of(value, blocks_of(value, limit)), step);
 }
 
+// Copies `count` words of 2 or 4 bytes. The steps are in bytes.
+void move_words(int64_t bytes, const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step,
+                int64_t count) {
+  for (int64_t i = 0; i < count; ++i, from += from_step, to += to_step) {
+    bytes == 4 ? std::memcpy(to, from, 4) : std::memcpy(to, from, 2);
+  }
+}
+
 // The rows of `a` or the columns of `b`.
 struct Lines {
   const std::byte* data;
@@ -59,17 +67,18 @@ class Gemm {
   Gemm(View a, View b, View out, const Epilogue& epilogue)
       : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
     const uint32_t r = out.rank - 2, c = out.rank - 1;
+    View addend = epilogue.sum != nullptr && epilogue.sum->c != nullptr ? *epilogue.sum->c : View{};
     // If there are few columns, computes the transposed product, unless its dot products would be short.
     const bool swaps = out.shape[c] < out.shape[r] && out.shape[c] <= kSkinnyRows &&
                        (a.strides[r] == 1 || a.shape[c] >= kDotDepth || out.shape[r] <= kSkinnyRows);
     if (epilogue.bias == nullptr && epilogue.activation == nullptr && swaps) {
       std::swap(a, b);
-      for (View* view : {&a, &b, &out}) {
+      for (View* view : {&a, &b, &out, &addend}) {
         std::swap(view->shape[r], view->shape[c]);
         std::swap(view->strides[r], view->strides[c]);
       }
     }
-    a_ = a, b_ = b, out_ = out;
+    a_ = a, b_ = b, out_ = out, addend_ = addend;
     rows_ = out.shape[r], cols_ = out.shape[c], depth_ = a.shape[c];
     for (uint32_t d = 0; d < r; ++d) batches_ *= out.shape[d];
     const int64_t b_row = depth_ == 1 ? 1 : b.strides[r], b_col = cols_ == 1 ? 1 : b.strides[c];
@@ -100,7 +109,7 @@ class Gemm {
     buffers.row = buffers.bias + stride_;
     const int64_t batch = index / (row_blocks_ * col_blocks_), at = index % (row_blocks_ * col_blocks_);
     Lines left = left_, right = right_;
-    std::byte* out = out_.data;
+    std::byte *out = out_.data, *addend = addend_.data;
     int64_t remaining = batch;
     for (uint32_t d = out_.rank - 2; d-- > 0;) {
       const int64_t i = remaining % out_.shape[d];
@@ -110,12 +119,14 @@ class Gemm {
         right.data += i * b_.strides[d] * right.bytes;
       }
       out += i * out_.strides[d] * out_bytes_;
+      if (addend != nullptr) addend += i * addend_.strides[d] * out_bytes_;
     }
     const int64_t row = at % row_blocks_ * block_rows_, col = at / row_blocks_ * block_cols_;
     const int64_t rows = std::min(block_rows_, rows_ - row), cols = std::min(block_cols_, cols_ - col);
     skinny_ ? sum_skinny(left, right, row, rows, col, cols, buffers)
             : sum_tiles(left, right, row, rows, col, cols, buffers);
-    store(out, row, rows, col, cols, buffers);
+    epilogue_.sum != nullptr ? store_sum(out, addend, row, rows, col, cols, buffers)
+                             : store(out, row, rows, col, cols, buffers);
   }
 
  private:
@@ -224,11 +235,27 @@ class Gemm {
       }
       if (contiguous) {
         std::memcpy(to, from, static_cast<std::size_t>(cols * out_bytes_));
-        continue;
+      } else {
+        move_words(out_bytes_, static_cast<const std::byte*>(from), out_bytes_, to, step, cols);
       }
-      const auto* bytes = static_cast<const std::byte*>(from);
-      for (int64_t k = 0; k < cols; ++k) {
-        out_bytes_ == 4 ? std::memcpy(to + k * step, bytes + k * 4, 4) : std::memcpy(to + k * step, bytes + k * 2, 2);
+    }
+  }
+  void store_sum(std::byte* out, const std::byte* addend, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                 const Buffers& buffers) const {
+    const uint32_t r = out_.rank - 2, c = out_.rank - 1;
+    const int64_t step = cols_ == 1 ? out_bytes_ : out_.strides[c] * out_bytes_;
+    const int64_t addend_step = addend_.strides[c] * out_bytes_;
+    for (int64_t i = row; i < row + rows; ++i) {
+      std::byte* to = out + i * out_.strides[r] * out_bytes_ + col * step;
+      const std::byte* from =
+          addend == nullptr ? nullptr : addend + i * addend_.strides[r] * out_bytes_ + col * addend_step;
+      const float* acc = buffers.acc + (i - row) * stride_;
+      if (step == out_bytes_) {
+        store_scaled_sum(*epilogue_.sum, acc, from, addend_step, to, cols);
+      } else {
+        auto* const sums = reinterpret_cast<std::byte*>(buffers.row);
+        store_scaled_sum(*epilogue_.sum, acc, from, addend_step, sums, cols);
+        move_words(out_bytes_, sums, out_bytes_, to, step, cols);
       }
     }
   }
@@ -241,7 +268,7 @@ class Gemm {
   const GemmTile tile_;
   const Epilogue& epilogue_;
   const bool integer_;
-  View a_, b_, out_;
+  View a_, b_, out_, addend_;
   Lines left_, right_;
   VectorKernel to_out_;
   int64_t out_bytes_, rows_, cols_, depth_, batches_ = 1;
@@ -254,6 +281,19 @@ class Gemm {
 
 bool gemm_uses_dots(int64_t rows, int64_t depth) {
   return rows <= kDotRows && depth >= kLongDepth && rows * depth <= kCachedElements;
+}
+
+void store_scaled_sum(const ScaledSum& sum, const float* product, const std::byte* c, int64_t c_step, std::byte* out,
+                      int64_t count) {
+  const int64_t bytes = sum.c == nullptr ? 0 : static_cast<int64_t>(dtype_bytes(sum.c->dtype));
+  if (c == nullptr || c_step == bytes) return sum.kernel(sum.alpha, product, sum.beta, c, out, count);
+  constexpr int64_t kPart = 256;
+  alignas(64) std::byte part[kPart * sizeof(float)];
+  for (int64_t i = 0; i < count; i += kPart) {
+    const int64_t length = std::min(kPart, count - i);
+    if (i == 0 || c_step != 0) move_words(bytes, c + i * c_step, c_step, part, bytes, length);
+    sum.kernel(sum.alpha, product + i, sum.beta, part, out + i * bytes, length);
+  }
 }
 
 bool gemm_supports(uint32_t dtype) { return gemm_tile().rows != 0 && gemm_input(dtype).pack != nullptr; }

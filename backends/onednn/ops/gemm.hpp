@@ -5,6 +5,7 @@
 
 #include <backplane/kit/call.hpp>
 
+#include "simd/matmul_gemm.hpp"
 #include "simd/vector_kernel.hpp"
 
 namespace backplane::onednn {
@@ -18,10 +19,23 @@ inline constexpr int64_t kCachedElements = int64_t{1} << 18;
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
 
+// The operation out = alpha * product + beta * c.
+struct ScaledSum {
+  float alpha, beta;
+  const kit::View* c;      // has the output's dtype and shape; null means that the second term is 0
+  ScaledSumKernel kernel;  // stores the output's dtype
+};
+
+// Stores one row of a ScaledSum. `c` is the row's address in the input c, whose elements are `c_step` bytes apart, or
+// null. `out` is contiguous.
+void store_scaled_sum(const ScaledSum& sum, const float* product, const std::byte* c, int64_t c_step, std::byte* out,
+                      int64_t count);
+
 // Operations on the accumulators before they are stored.
 struct Epilogue {
   const kit::View* bias = nullptr;    // contiguous, in the output's dtype; null means no bias
   VectorKernel activation = nullptr;  // maps f32 to the output's dtype; null means none
+  const ScaledSum* sum = nullptr;     // null means none; excludes a bias and an activation
 };
 
 bool gemm_supports(uint32_t dtype);

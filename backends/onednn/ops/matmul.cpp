@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "ops/gemm.hpp"
+#include "ops/matmul_primitive.hpp"
 #include "ops/operators.hpp"
 #include "ops/packed_weights.hpp"
 #include "runtime/primitive.hpp"
@@ -25,92 +26,6 @@ using dnnl_api::Type;
 // stay below 2^24. For larger depths, this file shifts `a` to u8 and corrects the result in integer
 // arithmetic.
 constexpr int64_t kExactDepthOfI8 = 512;
-// The GEMM of ops/gemm.cpp is as fast as oneDNN for up to kFewRows rows or columns, if the other extents
-// are at least kManyElements. It is faster for up to kFewProducts multiplications.
-constexpr int64_t kFewRows = 16, kManyElements = 256, kFewProducts = int64_t{1} << 14;
-
-// A batch of matrices. A batch stride of 0 repeats one matrix.
-struct Matrices {
-  Type type;
-  std::vector<int64_t> batch;    // extents, outermost first
-  std::vector<int64_t> strides;  // strides of the batch dimensions, in elements
-  int64_t rows, cols, row_stride, col_stride;
-
-  void transpose() {
-    std::swap(rows, cols);
-    std::swap(row_stride, col_stride);
-  }
-};
-
-Matrices matrices_of(const bp_tensor_desc& view) {
-  const int r = view.rank - 2, c = view.rank - 1;
-  Matrices out{type_of(view.dtype), {}, {}, view.shape[r], view.shape[c], view.strides[r], view.strides[c]};
-  if (out.cols == 1) out.col_stride = 1;
-  if (out.rows == 1) out.row_stride = out.col_stride == 1 ? std::max<int64_t>(out.cols, 1) : 1;
-  for (int d = 0; d < r; ++d) {
-    out.batch.push_back(view.shape[d]);
-    out.strides.push_back(view.shape[d] == 1 ? 0 : view.strides[d]);
-  }
-  return out;
-}
-
-// Returns whether oneDNN has fast implementations for the layout. Rows or columns must be
-// contiguous and must not overlap, and batch strides must not be negative.
-bool is_fast_layout(const Matrices& m) {
-  const bool rows_contiguous = m.col_stride == 1 && m.row_stride >= m.cols;
-  const bool cols_contiguous = m.row_stride == 1 && m.col_stride >= m.rows;
-  return (rows_contiguous || cols_contiguous) &&
-         std::all_of(m.strides.begin(), m.strides.end(), [](int64_t s) { return s >= 0; });
-}
-
-// Merges two adjacent batch dimensions if, in every operand, a single stride can replace their
-// strides. Drops batch dimensions of extent 1.
-void merge_batch(Matrices* const (&all)[3]) {
-  std::vector<int64_t>& extents = all[2]->batch;
-  for (std::size_t d = 0; d < extents.size();) {
-    const bool last = d + 1 == extents.size();
-    const bool merges = !last && std::all_of(std::begin(all), std::end(all), [&](const Matrices* m) {
-      return m->strides[d] == m->strides[d + 1] * extents[d + 1];
-    });
-    if (extents[d] != 1 && !merges) {
-      ++d;
-      continue;
-    }
-    const int64_t extent = extents[d];
-    const auto at = static_cast<std::ptrdiff_t>(d);
-    for (Matrices* m : all) {
-      if (merges) m->batch[d + 1] *= extent;
-      m->batch.erase(m->batch.begin() + at);
-      m->strides.erase(m->strides.begin() + at);
-    }
-  }
-}
-
-Md md_of(const Matrices& m) {
-  Dims dims, strides;
-  int64_t span = std::max(m.rows * m.row_stride, m.cols * m.col_stride);
-  for (std::size_t d = 0; d < m.batch.size(); ++d) span = std::max(span, m.batch[d] * m.strides[d]);
-  for (std::size_t d = 0; d < m.batch.size(); ++d) {
-    dims.push_back(m.strides[d] == 0 ? 1 : m.batch[d]);
-    strides.push_back(m.strides[d] == 0 ? span : m.strides[d]);
-  }
-  dims.insert(dims.end(), {m.rows, m.cols});
-  strides.insert(strides.end(), {m.row_stride, m.col_stride});
-  return {dims, m.type, strides};
-}
-
-// The state of a plan. A column-major output is computed as the product of the transposed operands.
-struct Matmul {
-  Matmul(const dnnl::matmul::primitive_desc& desc, bool is_swapped, int team)
-      : primitive(
-            dnnl::matmul(desc),
-            {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()}, {DNNL_ARG_DST, desc.dst_desc()}},
-            desc.scratchpad_desc(), team),
-        swapped(is_swapped) {}
-  Primitive primitive;
-  bool swapped;
-};
-
 // The product of i8 and i8 of any depth, computed as a * b = (a + 128) * b - 128 * (ones * b). Both
 // products on the right multiply u8 by i8, which is exact. A row of ones is appended to a + 128, so
 // that one multiplication gives both products.
@@ -174,7 +89,7 @@ struct Shifted {
 };
 
 struct ShiftedMatmul {
-  std::shared_ptr<const Matmul> matmul;
+  std::shared_ptr<const MatmulPrimitive> matmul;
   Shifted shifted;
 };
 
@@ -182,67 +97,15 @@ void run_shifted(const Call& call) {
   const auto& [matmul, shifted] = call.prepared<ShiftedMatmul>();
   std::byte *left = call.workspace, *sums = left + shifted.left_bytes, *scratch = sums + shifted.sums_bytes;
   shifted.widen(call.in(0).data, left);
-  matmul->primitive.run(scratch, {left, call.in(1).data, sums});
+  matmul->run(scratch, left, call.in(1).data, sums);
   shifted.correct(sums, call.out().data);
 }
 
 void run(const Call& call) {
-  const auto& state = call.prepared<Matmul>();
-  std::byte *a = call.in(0).data, *b = call.in(1).data;
-  if (state.swapped) std::swap(a, b);
-  state.primitive.run(call.workspace, {a, b, call.out().data});
-}
-
-// Creates the state of a plan. Returns null if oneDNN has no fast implementation for these layouts.
-std::shared_ptr<const Matmul> make(Matrices a, Matrices b, Matrices out) {
-  merge_batch({&a, &b, &out});
-  const bool swapped = out.col_stride != 1;
-  if (swapped) {
-    for (Matrices* m : {&a, &b, &out}) m->transpose();
-    std::swap(a, b);
-  }
-  const int64_t batch = std::accumulate(out.batch.begin(), out.batch.end(), int64_t{1}, std::multiplies<>());
-  const TeamSize team(batch * out.rows * out.cols * a.cols < kTeamWork ? 1 : team_size());
-  const auto desc =
-      dnnl_api::describe<dnnl::matmul>(engine(), strict_attributes(), md_of(a), md_of(b), Md(), md_of(out));
-  if (!desc || std::string_view(desc.impl_info_str()).starts_with("ref")) return nullptr;
-  return std::make_shared<Matmul>(desc, swapped, team_size());
-}
-
-std::shared_ptr<const Matmul> try_make(const Matrices& a, const Matrices& b, const Matrices& out) {
-  try {
-    return make(a, b, out);
-  } catch (const dnnl::error& failure) {
-    // oneDNN returns these errors for views that overlap themselves.
-    if (failure.status == dnnl_invalid_arguments || failure.status == dnnl_unimplemented) return nullptr;
-    throw;
-  }
-}
-
-// Falls back to an any-size plan, which uses the GEMM of ops/gemm.cpp.
-Status keep_any_size(Prepared& prepared) {
-  prepared.any_size = true;
-  return {};
+  call.prepared<MatmulPrimitive>().run(call.workspace, call.in(0).data, call.in(1).data, call.out().data);
 }
 
 void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
-
-// Returns whether a oneDNN primitive can be faster than the GEMM of ops/gemm.cpp. With one row or
-// one column, memory bandwidth limits the speed, and this GEMM reaches the limit.
-bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
-
-// Returns whether the GEMM of ops/gemm.cpp is preferred to a primitive. A batch of few rows is often a
-// part of attention, whose sizes recur in all layers of one step and never again. It therefore always
-// uses the GEMM.
-bool prefers_any_size(const bp_tensor_desc& a, const bp_tensor_desc& out) {
-  const auto [few, many] = std::minmax(out.shape[out.rank - 2], out.shape[out.rank - 1]);
-  if (few > kFewRows) return false;
-  const int64_t depth = a.shape[a.rank - 1];
-  const bool is_batch = std::any_of(out.shape, out.shape + out.rank - 2, [](int64_t extent) { return extent > 1; });
-  const bool is_wide = std::min(many, depth) >= kManyElements;
-  const bool is_tiny = std::max(many, depth) <= kFewProducts && few * many * depth <= kFewProducts;
-  return is_batch || is_wide || is_tiny;
-}
 
 // Returns the single matrix product that computes a matmul whose right operand is one matrix, plain or
 // packed. If the matrices of a batch share the right operand, the product has the rows of all of them.
@@ -286,8 +149,8 @@ Status prepare_packed(const CheckedDesc& checked, Prepared& prepared) {
   try {
     const auto made = describe_packed(*product);
     if (!made) return prefers_plain(checked, 1);
-    auto state = std::make_shared<Matmul>(made, false, team_size());
-    prepared.workspace_bytes = state->primitive.workspace_bytes();
+    auto state = std::make_shared<MatmulPrimitive>(made, false);
+    prepared.workspace_bytes = state->workspace_bytes();
     prepared.state = std::move(state);
     prepared.run = run;
   } catch (const dnnl::error& failure) {
@@ -299,52 +162,34 @@ Status prepare_packed(const CheckedDesc& checked, Prepared& prepared) {
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   if (rules::is_packed(desc.inputs[1])) return prepare_packed(checked, prepared);
-  const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
-  const auto empty = [](const bp_tensor_desc& view) {
-    return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
-  };
-  prepared.any_size =
-      (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || empty(out) || empty(a) || empty(b) || prefers_any_size(a, out);
+  const bp_tensor_desc &a = desc.inputs[0], &out = desc.outputs[0];
+  prepared.any_size = prefers_any_size(desc);
   prepared.specializable = specializable(out);
   if (prepared.any_size) return {};
   const bool shifts = a.dtype == BP_I8 && a.shape[a.rank - 1] > kExactDepthOfI8;
-  Matrices operands[3] = {matrices_of(a), matrices_of(b), matrices_of(out)};
-  const auto stage = [&](int i) {
-    const bool input = i < 2;
-    (input ? prepared.stage_inputs : prepared.stage_outputs) |= input ? 1u << i : 1u;
-    operands[i] = matrices_of(dense_like(input ? desc.inputs[i] : out));
-  };
-  for (int i = 0; i < 2; ++i) {
-    const bool staged = (prepared.stage_inputs >> i & 1u) != 0 || (desc.inputs[i].flags & BP_DESC_IMMEDIATE) != 0;
-    if (staged || !is_fast_layout(operands[i])) stage(i);
-  }
-  if (!is_fast_layout(operands[2])) stage(2);
-  for (std::size_t d = 0; d < operands[2].batch.size(); ++d) {
-    const bool repeated = operands[0].strides[d] == 0 && operands[1].strides[d] == 0 && operands[2].batch[d] > 1;
-    if (repeated) stage(0);
-  }
-  if (shifts) {
-    if (!rules::is_dense(a)) prepared.stage_inputs |= 1u;
-    if (!rules::is_dense(out)) prepared.stage_outputs |= 1u;
-    operands[0] = Shifted::with_row(a, Type::u8);
-    operands[2] = Shifted::with_row(out, Type::s32);
-  }
   try {
-    std::shared_ptr<const Matmul> state = try_make(operands[0], operands[1], operands[2]);
+    std::shared_ptr<const MatmulPrimitive> state;
     if (shifts) {
-      if (state == nullptr) return keep_any_size(prepared);
+      MatmulOperands operands = fast_operands_of(desc, prepared);
+      if (!rules::is_dense(a)) prepared.stage_inputs |= 1u;
+      if (!rules::is_dense(out)) prepared.stage_outputs |= 1u;
+      operands.a = Shifted::with_row(a, Type::u8);
+      operands.out = Shifted::with_row(out, Type::s32);
+      state = make_matmul(operands);
+    } else {
+      state = make_matmul(desc, prepared);
+    }
+    // Without a primitive, the plan serves any size and uses the GEMM of ops/gemm.cpp.
+    prepared.any_size = state == nullptr;
+    if (prepared.any_size) return {};
+    prepared.workspace_bytes = state->workspace_bytes();
+    if (shifts) {
       const Shifted shifted(desc);
-      prepared.workspace_bytes = shifted.left_bytes + shifted.sums_bytes + state->primitive.workspace_bytes();
+      prepared.workspace_bytes += shifted.left_bytes + shifted.sums_bytes;
       prepared.state = std::make_shared<ShiftedMatmul>(ShiftedMatmul{std::move(state), shifted});
       prepared.run = run_shifted;
       return {};
     }
-    if (state == nullptr) {
-      for (int i = 0; i < 3; ++i) stage(i);
-      state = try_make(operands[0], operands[1], operands[2]);
-      if (state == nullptr) return keep_any_size(prepared);
-    }
-    prepared.workspace_bytes = state->primitive.workspace_bytes();
     prepared.state = std::move(state);
     prepared.run = run;
   } catch (const dnnl::error& failure) {

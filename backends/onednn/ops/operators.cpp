@@ -15,6 +15,7 @@ void add_operators(kit::Kernels& kernels) {
                          add_reduce_arg,
                          add_scan,
                          add_matmul,
+                         add_matmul_gemm,
                          add_matmul_linear,
                          add_softmax,
                          add_softmax_bwd,

@@ -22,6 +22,7 @@ void add_reduce(kit::Kernels& kernels);      // reduce_sum, reduce_max, reduce_m
 void add_reduce_arg(kit::Kernels& kernels);  // argmax, argmin
 void add_scan(kit::Kernels& kernels);        // cumsum
 void add_matmul(kit::Kernels& kernels);
+void add_matmul_gemm(kit::Kernels& kernels);    // gemm
 void add_matmul_linear(kit::Kernels& kernels);  // linear
 void add_softmax(kit::Kernels& kernels);        // softmax, log_softmax
 void add_softmax_bwd(kit::Kernels& kernels);

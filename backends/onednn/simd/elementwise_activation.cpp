@@ -93,16 +93,16 @@ struct Tanh {
 }  // namespace
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-template <>
-struct PairForm<GeluErf> {
+template <class T>
+struct PairForm<GeluErf, T> {
   using type = GatedBackward<GeluErf>;
 };
-template <>
-struct PairForm<GeluTanh> {
+template <class T>
+struct PairForm<GeluTanh, T> {
   using type = GatedBackward<GeluTanh>;
 };
-template <>
-struct PairForm<Silu> {
+template <class T>
+struct PairForm<Silu, T> {
   using type = GatedBackward<Silu>;
 };
 #endif

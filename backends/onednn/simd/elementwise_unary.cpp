@@ -48,6 +48,8 @@ BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, Sigmoid, sigmoid_of(d, x))
 BACKPLANE_UNARY(BP_OP_EXP, ExpHalf, exp_half(d, x))
 BACKPLANE_UNARY(BP_OP_TANH, TanhHalf, tanh_half(d, x))
 BACKPLANE_UNARY(BP_OP_ERF, ErfHalf, erf_half(d, x))
+BACKPLANE_UNARY(BP_ACTIVATION_SILU, SiluHalf, sigmoid_product_half(d, x, x))
+BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, SigmoidHalf, sigmoid_product_half(d, hn::Set(d, 1.0f), x))
 #undef BACKPLANE_UNARY
 
 #if HWY_TARGET != HWY_SCALAR
@@ -55,8 +57,8 @@ BACKPLANE_UNARY(BP_OP_ERF, ErfHalf, erf_half(d, x))
 
 // These functors have forms of their own for pairs.
 #define BACKPLANE_PAIR_FORM(Name, ...) \
-  template <>                          \
-  struct PairForm<Name> {              \
+  template <class T>                   \
+  struct PairForm<Name, T> {           \
     using type = __VA_ARGS__;          \
   };
 BACKPLANE_PAIR_FORM(Exp, EachOfPair<ExpHalf>)
@@ -65,8 +67,9 @@ BACKPLANE_PAIR_FORM(Erf, EachOfPair<ErfHalf>)
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 BACKPLANE_PAIR_FORM(GeluErf, Gated<GeluErf>)
 BACKPLANE_PAIR_FORM(GeluTanh, Gated<GeluTanh>)
-BACKPLANE_PAIR_FORM(Silu, Gated<Silu>)
-BACKPLANE_PAIR_FORM(Sigmoid, Gated<Sigmoid>)
+// A quotient has the accuracy of 16 bits, and avoids the lookups of the table.
+BACKPLANE_PAIR_FORM(Silu, std::conditional_t<kit::Half<T>, EachOfPair<SiluHalf>, Gated<Silu>>)
+BACKPLANE_PAIR_FORM(Sigmoid, std::conditional_t<kit::Half<T>, EachOfPair<SigmoidHalf>, Gated<Sigmoid>>)
 #endif
 #undef BACKPLANE_PAIR_FORM
 

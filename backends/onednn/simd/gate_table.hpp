@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Piecewise polynomials of the gates of gelu, silu and sigmoid, and of the slopes of gelu and silu, for
-// 16-bit results.
+// Piecewise polynomials of the gates of gelu, silu and sigmoid, and of the slopes of gelu and silu.
 #pragma once
 
 #include <backplane/ops.h>

@@ -9,7 +9,9 @@
 #define BACKPLANE_ONEDNN_PAIRS_INL_H
 #endif
 
+#include <bit>
 #include <concepts>
+#include <limits>
 #include <type_traits>
 
 #include "simd/gate_table.hpp"
@@ -152,6 +154,13 @@ HWY_INLINE V exp_half(D d, V x) {
   return exp2_fit<4>(d, hn::Mul(x, hn::Set(d, 1.44269502f)));
 }
 
+// Returns a sigmoid(x) with an error of (1.2 |x| + 4) u. The divider works beside the other units of a processor.
+template <class D, class V>
+HWY_INLINE V sigmoid_product_half(D d, V a, V x) {
+  const V power = exp2_fit<5>(d, hn::Mul(x, hn::Set(d, -1.44269502f)));
+  return hn::Div(a, hn::Add(power, hn::Set(d, 1.0f)));
+}
+
 // Returns x P(x^2) / Q(x^2), with P of degree 2 and Q of degree 3.
 template <class D, class V>
 HWY_INLINE V odd_fraction(D d, V x, const float (&p)[3], const float (&q)[4]) {
@@ -177,6 +186,22 @@ HWY_INLINE V erf_half(D d, V x) {
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// A group of vectors, which are two pairs.
+constexpr int kGroup = 4;
+struct Group {
+  hn::Vec<hn::ScalableTag<float>> v[kGroup];
+};
+template <class D, class T>
+HWY_INLINE Group load_group(D d, const T* from) {
+  const auto left = load_pair(d, from), right = load_pair(d, from + 2 * hn::Lanes(d));
+  return {{left.first, left.second, right.first, right.second}};
+}
+template <class D, class T>
+HWY_INLINE void store_group(D d, const Group& from, T* to) {
+  store_pair(d, Pair<hn::Vec<D>>{from.v[0], from.v[1]}, to);
+  store_pair(d, Pair<hn::Vec<D>>{from.v[2], from.v[3]}, to + 2 * hn::Lanes(d));
+}
+
 // The polynomials of a gate or slope, in registers.
 template <uint32_t kActivation>
 class GateLookup {
@@ -188,25 +213,54 @@ class GateLookup {
       : rows_{row(table, 0), row(table, 1), row(table, 2), row(table, 3), row(table, 4)} {
     static_assert(kGateDegree == 4);
   }
-  // Returns the value at -a. a is less than the limit of the table.
-  HWY_INLINE V operator()(D d, V a) const {
+  // Sets each `value` to the values at -a. Each a is less than the limit of the table. The vectors advance step by
+  // step together, because the processor looks only a few dozen instructions ahead for independent ones.
+  HWY_INLINE void operator()(D d, const Group& a, Group& value) const {
     constexpr int kBits = gate_bits(kActivation);
     // The last bit of the sum is worth one interval.
-    const V index = hn::Add(a, hn::Set(d, 1.5f * static_cast<float>(1 << (23 - kBits))));
-    const V t{_mm512_reduce_ps(a.raw, kBits << 4 | _MM_FROUND_TO_NEAREST_INT)};
-    V p = hn::MulAdd(at(rows_[4], index), t, at(rows_[3], index));
-    p = hn::MulAdd(p, t, at(rows_[2], index));
-    p = hn::MulAdd(p, t, at(rows_[1], index));
-    return hn::MulAdd(p, t, at(rows_[0], index));
+    const V round = hn::Set(d, 1.5f * static_cast<float>(1 << (23 - kBits)));
+    Group index, t;
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) index.v[v] = hn::Add(a.v[v], round);
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) t.v[v] = V{_mm512_reduce_ps(a.v[v].raw, kBits << 4 | _MM_FROUND_TO_NEAREST_INT)};
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) value.v[v] = at(rows_[kGateDegree], index.v[v]);
+#pragma GCC unroll 8
+    for (int k = kGateDegree - 1; k >= 0; --k) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kGroup; ++v) value.v[v] = hn::MulAdd(value.v[v], t.v[v], at(rows_[k], index.v[v]));
+    }
   }
-  // Returns the value at x, which is 1 minus the value at -x. `size` is |x|.
-  HWY_INLINE V operator()(D d, V x, V size) const {
-    const V value = (*this)(d, size);
-    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), value, hn::Sub(hn::Set(d, 1.0f), value));
+  // Sets each `value` to the values at x. The value at a is 1 minus the value at -a. `size` is |x|.
+  HWY_INLINE void operator()(D d, const Group& x, const Group& size, Group& value) const {
+    (*this)(d, size, value);
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) {
+      const V rest = hn::Sub(hn::Set(d, 1.0f), value.v[v]);
+      value.v[v] = hn::IfThenElse(hn::Lt(x.v[v], hn::Zero(d)), value.v[v], rest);
+    }
   }
-  static HWY_INLINE bool contains(D d, V first, V second) {
-    const V limit = hn::Set(d, gate_limit(kActivation));
-    return hn::AllTrue(d, hn::And(hn::Lt(first, limit), hn::Lt(second, limit)));
+  // Returns whether the table contains all elements of a group. Compares bits as integers. A NaN is not contained.
+  template <class T>
+  static HWY_INLINE bool contains(const T* from) {
+    using Word = std::conditional_t<kit::Half<T>, uint16_t, uint32_t>;
+    const hn::ScalableTag<Word> d;
+    const auto size = [&](int i) HWY_ATTR {
+      const auto bits = hn::LoadU(d, reinterpret_cast<const Word*>(from) + i * static_cast<int>(hn::Lanes(d)));
+      return hn::And(bits, hn::Set(d, std::numeric_limits<Word>::max() / 2));
+    };
+    auto most = hn::Max(size(0), size(1));
+    if constexpr (!kit::Half<T>) most = hn::Max(most, hn::Max(size(2), size(3)));
+    constexpr auto limit = [] {
+      constexpr float value = gate_limit(kActivation);
+      if constexpr (kit::Half<T>) {
+        return std::bit_cast<Word>(T::from(value));
+      } else {
+        return std::bit_cast<Word>(value);
+      }
+    }();
+    return hn::AllTrue(d, hn::Lt(most, hn::Set(d, limit)));
   }
 
  private:
@@ -223,23 +277,33 @@ class GateLookup {
   Row rows_[kGateDegree + 1];
 };
 
-// The form of F for pairs, if F multiplies x by a gate or is the gate. If all elements are in the range
+// The form of F for groups, if F multiplies x by a gate or is the gate. If all elements are in the range
 // of the table, polynomials of the table replace the exponential and the quotient.
 template <class F>
 struct Gated {
   static constexpr bool kForF32 = true;
+  static constexpr int kVectors = kGroup;
   HWY_INLINE Gated() : gate(gate_table(F::kId)) {}
   GateLookup<F::kId> gate;
-  template <class D, class V>
-  HWY_INLINE Pair<V> operator()(D d, Pair<V> x) const {
-    const V first = hn::Abs(x.first), second = hn::Abs(x.second);
-    if (HWY_UNLIKELY(!gate.contains(d, first, second))) return {F()(d, x.first), F()(d, x.second)};
-    return {result(d, x.first, first), result(d, x.second, second)};
-  }
-  template <class D, class V>
-  HWY_INLINE V result(D d, V x, V size) const {
-    if constexpr (F::kId == BP_ACTIVATION_SIGMOID) return gate(d, x, size);
-    return hn::NegMulAdd(size, gate(d, size), hn::Max(x, hn::Zero(d)));
+  template <class D, class T>
+  HWY_INLINE void operator()(D d, T* out, const T* in) const {
+    const Group x = load_group(d, in);
+    Group y, size;
+    if (HWY_UNLIKELY(!gate.contains(in))) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kGroup; ++v) y.v[v] = F()(d, x.v[v]);
+      return store_group(d, y, out);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) size.v[v] = hn::Abs(x.v[v]);
+    if constexpr (F::kId == BP_ACTIVATION_SIGMOID) {
+      gate(d, x, size, y);
+    } else {
+      gate(d, size, y);
+#pragma GCC unroll 8
+      for (int v = 0; v < kGroup; ++v) y.v[v] = hn::NegMulAdd(size.v[v], y.v[v], hn::Max(x.v[v], hn::Zero(d)));
+    }
+    store_group(d, y, out);
   }
 };
 
@@ -247,57 +311,58 @@ struct Gated {
 template <class F>
 struct GatedBackward {
   static constexpr bool kForF32 = true;
+  static constexpr int kVectors = kGroup;
   HWY_INLINE GatedBackward() : slope(slope_table(F::kId)) {}
   GateLookup<F::kId> slope;
-  template <class D, class V>
-  HWY_INLINE Pair<V> operator()(D d, Pair<V> dy, Pair<V> x) const {
-    const V first = hn::Abs(x.first), second = hn::Abs(x.second);
-    if (HWY_UNLIKELY(!slope.contains(d, first, second)))
-      return {F()(d, dy.first, x.first), F()(d, dy.second, x.second)};
-    return {hn::Mul(dy.first, slope(d, x.first, first)), hn::Mul(dy.second, slope(d, x.second, second))};
+  template <class D, class T>
+  HWY_INLINE void operator()(D d, T* out, const T* above, const T* in) const {
+    const Group dy = load_group(d, above), x = load_group(d, in);
+    Group dx, size;
+    if (HWY_UNLIKELY(!slope.contains(in))) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kGroup; ++v) dx.v[v] = F()(d, dy.v[v], x.v[v]);
+      return store_group(d, dx, out);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) size.v[v] = hn::Abs(x.v[v]);
+    slope(d, x, size, dx);
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) dx.v[v] = hn::Mul(dy.v[v], dx.v[v]);
+    store_group(d, dx, out);
   }
 };
 #endif
 
+#if HWY_TARGET != HWY_SCALAR
 // The form of F that processes the vectors of a pair one by one.
 template <class F>
 struct EachOfPair {
   static constexpr bool kForF32 = false;
-  template <class D, class V, class... More>
-  HWY_INLINE Pair<V> operator()(D d, Pair<V> x, More... more) const {
-    return {F()(d, x.first, more.first...), F()(d, x.second, more.second...)};
+  static constexpr int kVectors = 2;
+  template <class D, class T, class... In>
+  HWY_INLINE void operator()(D d, T* out, const In*... in) const {
+    const auto each = [&](auto... x) HWY_ATTR { return Pair<hn::Vec<D>>{F()(d, x.first...), F()(d, x.second...)}; };
+    store_pair(d, each(load_pair(d, in)...), out);
   }
 };
 
-#if HWY_TARGET != HWY_SCALAR
-// The form of F that processes pairs of 16-bit floats, and pairs of f32 if kForF32 is set.
-template <class F>
+// The form of F that computes kVectors vectors of 16-bit floats, and of f32 if kForF32 is set.
+template <class F, class T>
 struct PairForm {
   using type = EachOfPair<F>;
 };
 
 // ---- Loops
 
-// Computes a pair of vectors of out = f(in...).
-template <class F>
-struct MapPair {
-  F f;
-  template <class D, class T, class... In>
-  HWY_INLINE void operator()(D d, T* out, const In*... in) const {
-    store_pair(d, f(d, load_pair(d, in)...), out);
-  }
-};
-
-// Like map1 and map2 for an F that processes pairs. The NaNs of F must fulfil the condition of
-// to_words.
+// Like map1 and map2 for an F that is a PairForm. The NaNs of F must fulfil the condition of to_words.
 template <class T, class F>
 void map_pairs1(const void* const* in, void* out, int64_t count) {
-  map_vectors<2>(hn::ScalableTag<float>(), MapPair<F>{F()}, count, static_cast<T*>(out), static_cast<const T*>(in[0]));
+  map_vectors<F::kVectors>(hn::ScalableTag<float>(), F(), count, static_cast<T*>(out), static_cast<const T*>(in[0]));
 }
 template <class T, class F>
 void map_pairs2(const void* const* in, void* out, int64_t count) {
-  map_vectors<2>(hn::ScalableTag<float>(), MapPair<F>{F()}, count, static_cast<T*>(out), static_cast<const T*>(in[0]),
-                 static_cast<const T*>(in[1]));
+  map_vectors<F::kVectors>(hn::ScalableTag<float>(), F(), count, static_cast<T*>(out), static_cast<const T*>(in[0]),
+                           static_cast<const T*>(in[1]));
 }
 #endif
 
@@ -305,16 +370,16 @@ void map_pairs2(const void* const* in, void* out, int64_t count) {
 template <class T, class F>
 VectorKernel fastest_map1() {
 #if HWY_TARGET != HWY_SCALAR
-  if constexpr (kit::Half<T> || (std::same_as<T, float> && PairForm<F>::type::kForF32))
-    return map_pairs1<T, typename PairForm<F>::type>;
+  if constexpr (kit::Half<T> || (std::same_as<T, float> && PairForm<F, T>::type::kForF32))
+    return map_pairs1<T, typename PairForm<F, T>::type>;
 #endif
   return map1<T, T, F>;
 }
 template <class T, class F>
 VectorKernel fastest_map2() {
 #if HWY_TARGET != HWY_SCALAR
-  if constexpr (kit::Half<T> || (std::same_as<T, float> && PairForm<F>::type::kForF32))
-    return map_pairs2<T, typename PairForm<F>::type>;
+  if constexpr (kit::Half<T> || (std::same_as<T, float> && PairForm<F, T>::type::kForF32))
+    return map_pairs2<T, typename PairForm<F, T>::type>;
 #endif
   return map2<T, F>;
 }

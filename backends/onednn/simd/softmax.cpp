@@ -93,10 +93,13 @@ float greatest_of(D d, const T* x, int64_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-// A step for each_pair. It sums e^(x - maximum). If `kept` is not null, the exponentials are stored
-// there, in the order of pairs. The step prefetches the elements of `next`, so that reading the next
-// row overlaps with arithmetic.
-template <class T, bool kKeep>
+// The values that Exponentials stores for the last pass over a row.
+enum class Kept : uint8_t { nothing, exponentials, differences };
+
+// A step for each_pair. It sums e^(x - maximum), and stores the exponentials, or the differences x - maximum, in
+// `kept`, in the order of pairs. The step prefetches the elements of `next`, so that reading the next row overlaps
+// with arithmetic.
+template <class T, Kept kKept>
 struct Exponentials {
   float* kept;
   V maximum;
@@ -107,10 +110,11 @@ struct Exponentials {
     constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     for (int64_t k = 0; k < 2 * lanes; k += kLine) __builtin_prefetch(next + i + k, kNoWrite, kSecondLevel);
-    const V first = exp_for_sum<T>(d, hn::Sub(x.first, maximum)),
-            second = exp_for_sum<T>(d, hn::Sub(x.second, maximum));
+    const Pair<V> difference{hn::Sub(x.first, maximum), hn::Sub(x.second, maximum)};
+    const V first = exp_for_sum<T>(d, difference.first), second = exp_for_sum<T>(d, difference.second);
     total.add(d, hn::Add(first, second));
-    if constexpr (kKeep) store_pair(d, {first, second}, kept + i);
+    if constexpr (kKept == Kept::exponentials) store_pair(d, {first, second}, kept + i);
+    if constexpr (kKept == Kept::differences) store_pair(d, difference, kept + i);
   }
 };
 
@@ -132,13 +136,17 @@ struct LogSoftmax {
   V maximum, log_sum;
   HWY_INLINE V operator()(D, V x, int64_t) const { return hn::Sub(hn::Sub(x, maximum), log_sum); }
 };
+struct LessLogSum {
+  V log_sum;
+  HWY_INLINE V operator()(D, V difference, int64_t) const { return hn::Sub(difference, log_sum); }
+};
 
 template <class T>
 double total(const void* from, int64_t count, float& maximum) {
   const D d;
   const auto* x = static_cast<const T*>(from);
   maximum = greatest_of(d, x, count);
-  Exponentials<T, false> exponentials{nullptr, hn::Set(d, maximum), Total(d), x + count};
+  Exponentials<T, Kept::nothing> exponentials{nullptr, hn::Set(d, maximum), Total(d), x + count};
   each_pair(d, x, count, kLowest, exponentials);
   return exponentials.total.get(d);
 }
@@ -161,19 +169,21 @@ void write_row(D d, T* y, int64_t count, bool streams, const Get& get, F value) 
   }
 }
 
+// The number of f32 values of a row that the last pass reads from the second-level cache.
+constexpr int64_t kKept = 16384;
+
 // Sets y to e^(x - maximum) / (sum * divisor), returns the sum, and sets `maximum`. The exponentials of a
 // row of up to kKept elements stay in the second-level cache. For longer rows, the last pass computes the
 // exponentials again.
 template <class T>
 double shares(const void* from, void* to, int64_t count, bool streams, double divisor, float& maximum) {
-  constexpr int64_t kKept = 16384;
   const D d;
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
   if (count <= kKept) {
     HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
     maximum = greatest_of(d, x, count);
-    Exponentials<T, true> exponentials{kept, hn::Set(d, maximum), Total(d), x + count};
+    Exponentials<T, Kept::exponentials> exponentials{kept, hn::Set(d, maximum), Total(d), x + count};
     each_pair(d, x, count, kLowest, exponentials);
     const double sum = exponentials.total.get(d);
     const auto factor = static_cast<float>(1 / (sum * divisor));
@@ -195,6 +205,18 @@ void softmax(const void* from, void* to, int64_t count, bool streams) {
   if constexpr (kLogarithm) {
     const D d;
     const auto* x = static_cast<const T*>(from);
+    if constexpr (kit::Half<T>) {  // a difference in the cache saves a conversion
+      if (count <= kKept) {
+        HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
+        greatest = greatest_of(d, x, count);
+        Exponentials<T, Kept::differences> exponentials{kept, hn::Set(d, greatest), Total(d), x + count};
+        each_pair(d, x, count, kLowest, exponentials);
+        const auto log_sum = static_cast<float>(std::log(exponentials.total.get(d)));
+        return write_row(
+            d, static_cast<T*>(to), count, streams, [&](int64_t i) HWY_ATTR { return load_pair(d, kept + i); },
+            LessLogSum{hn::Set(d, log_sum)});
+      }
+    }
     const auto log_sum = static_cast<float>(std::log(total<T>(x, count, greatest)));
     write_row(
         d, static_cast<T*>(to), count, streams, [&](int64_t i) HWY_ATTR { return load_pair_at(d, x, i, count); },

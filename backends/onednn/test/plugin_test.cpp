@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -54,7 +55,8 @@ bp_tensor_desc matrix(int64_t rows, int64_t cols) {
 // Executes one operator, and returns its output of `count` f32 elements. `data` are the bytes of the
 // inputs.
 std::vector<float> execute(const bp_device_api* api, bp_device* device, const bp_op_desc& desc,
-                           const std::vector<std::string>& data, size_t count, bp_plan_info& info) {
+                           const std::vector<std::string>& data, size_t count, bp_plan_info& info,
+                           const std::vector<float>& scalars = {}) {
   bp_error error{};
   error.struct_size = sizeof(error);
   info.struct_size = sizeof(info);
@@ -83,8 +85,10 @@ std::vector<float> execute(const bp_device_api* api, bp_device* device, const bp
   const bp_stream_desc requested{sizeof(requested), 0};
   bp_stream* stream = nullptr;
   EXPECT_EQ(api->stream_create(device, &requested, &stream, &error), BP_OK);
-  const bp_execution execution{sizeof(execution), 0,    &desc, operands.data(),     &result,
-                               nullptr,           work, 0,     info.workspace_bytes};
+  std::vector<bp_operand> scalar_operands;
+  for (const float scalar : scalars) scalar_operands.push_back({nullptr, 0, std::bit_cast<uint32_t>(scalar)});
+  const bp_execution execution{sizeof(execution),      0,    &desc, operands.data(),     &result,
+                               scalar_operands.data(), work, 0,     info.workspace_bytes};
   EXPECT_EQ(api->plan_execute(device, stream, plan, &execution, &error), BP_OK) << error.message;
   api->plan_destroy(device, plan);  // the execution may still be running
   EXPECT_EQ(api->stream_wait(device, stream, BP_WAIT_FOREVER, &error), BP_OK) << error.message;
@@ -110,6 +114,12 @@ bp_op_desc describe(uint32_t op, const Attributes& attributes, const bp_tensor_d
   desc.inputs = inputs, desc.outputs = &output;
   desc.input_count = kInputs, desc.output_count = 1;
   return desc;
+}
+
+std::vector<float> integers(size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(static_cast<int64_t>(i * 7 % 11) - 5);
+  return values;
 }
 
 // Returns the product of two matrices of small integers. f32 represents all sums of the product
@@ -185,6 +195,57 @@ TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
   }
 }
 
+// The two kinds of plans of gemm, and plans of two team sizes, compute the same sum of integers with every stride of c.
+// The output is large enough for a team in the pass that adds c.
+TEST_F(Plugin, GemmsAddInputsOfAnyStrides) {
+  constexpr int64_t kRows = 640, kCols = 512, kDepth = 8;
+  constexpr float kAlpha = 3, kBeta = -2;
+  const std::vector<float> a = integers(kRows * kDepth), b = integers(kDepth * kCols), c = integers(kRows * kCols);
+  const auto at = [](const std::vector<float>& from, int64_t i) { return from[static_cast<size_t>(i)]; };
+  struct Strides {
+    int64_t row, col;
+  };
+  for (const auto [row, col] : {Strides{kCols, 1}, Strides{0, 1}, Strides{1, 0}, Strides{0, 0}, Strides{1, kRows}}) {
+    bp_tensor_desc addend = matrix(kRows, kCols);
+    addend.strides[0] = row, addend.strides[1] = col;
+    std::vector<float> expected;
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t k = 0; k < kCols; ++k) {
+        float sum = 0;
+        for (int64_t d = 0; d < kDepth; ++d) sum += at(a, r * kDepth + d) * at(b, d * kCols + k);
+        expected.push_back(kAlpha * sum + kBeta * at(c, r * row + k * col));
+      }
+    }
+    for (const char* options : {"threads=1", "threads=2"}) {
+      bp_device* device = nullptr;
+      ASSERT_EQ(open(options, &device), BP_OK) << error.message;
+      const bp_device_api* api = plugin->device_api;
+      const bp_tensor_desc inputs[] = {matrix(kRows, kDepth), matrix(kDepth, kCols), addend},
+                           output = matrix(kRows, kCols);
+      const bp_matmul_attributes attributes{sizeof(attributes), BP_PRECISION_FULL};
+      bp_op_desc desc = describe(BP_OP_GEMM, attributes, inputs, output);
+      desc.scalar_count = 2;
+      for (const uint64_t flags : {uint64_t{0}, uint64_t{BP_OP_FLAG_SPECIALIZE}}) {
+        SCOPED_TRACE(testing::Message() << "c has the strides " << row << ", " << col << ", " << options << ", flags "
+                                        << flags);
+        desc.flags = flags;
+        bp_plan_info info{};
+        info.struct_size = sizeof(info);
+        ASSERT_EQ(api->plan_create(device, &desc, nullptr, &info, &error), BP_OK) << error.message;
+        EXPECT_EQ((info.flags & BP_PLAN_ANY_SIZE) != 0, flags == 0);
+        if (info.stage_inputs != 0) {  // core would stage c
+          EXPECT_TRUE(flags != 0 && info.stage_inputs == 4 && col == kRows);
+          continue;
+        }
+        EXPECT_EQ(
+            execute(api, device, desc, {bytes_of(a), bytes_of(b), bytes_of(c)}, kRows * kCols, info, {kAlpha, kBeta}),
+            expected);
+      }
+      api->close(device);
+    }
+  }
+}
+
 // The sum of products of integers exceeds the range of f32 before it is scaled, for one row and for the
 // rows of a panel.
 TEST_F(Plugin, QuantizedSumsDoNotOverflowBeforeTheScale) {
@@ -241,12 +302,6 @@ std::vector<float> reordered(const std::vector<float>& from, const bp_tensor_des
           (to_memory ? to[at] : to[i]) = from[to_memory ? i : at];
         }
   return to;
-}
-
-std::vector<float> integers(size_t count) {
-  std::vector<float> values(count);
-  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(static_cast<int64_t>(i * 7 % 11) - 5);
-  return values;
 }
 
 // Runs an operator on an image in each order of memory, and requires equal results within `bound`. The plugin

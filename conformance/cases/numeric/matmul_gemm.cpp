@@ -78,6 +78,14 @@ void add_gemm(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const DataPattern data : {DataPattern::one_nan, DataPattern::one_inf}) put({9, 17}, 16, data, 1);
   for (const Layout layout : kCommonLayouts) put({3, 5, 8}, 13, DataPattern::zero_mean, 1, 0, layout);
+  // A kernel may compute the transposed product of a narrow output, and a library the product of a larger one.
+  const auto put_layout = [&](Layout layout) {
+    put({33, 5}, 64, DataPattern::zero_mean, 1, 0, layout);
+    put({24, 40}, 33, DataPattern::zero_mean, 1, 0, layout);
+  };
+  for (const Layout layout : kCommonLayouts) put_layout(layout);
+  for (const Layout layout : {Layout::outer_0, Layout::inner_0, Layout::all_0, Layout::immediate_last})
+    put_layout(layout);
   for (const Mode mode : {Mode::twice, Mode::again, Mode::resized, Mode::device_scalars})
     put({6, 8}, 13, DataPattern::integers, 1, 0, Layout::dense, mode);
   for (const Permission& permission : kPermissions)
