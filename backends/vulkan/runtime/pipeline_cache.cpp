@@ -117,8 +117,7 @@ void PipelineCache::save(const Log& log) {
   std::lock_guard lock(mutex_);
   if (compiled_.exchange(0, std::memory_order_relaxed) == 0) return;
   const std::string why = store();
-  if (!why.empty() && !std::exchange(complained_, true))
-    log(BP_LOG_WARNING, "compiled pipelines are not kept: " + why);
+  if (!why.empty() && !std::exchange(complained_, true)) log(BP_LOG_WARNING, "compiled pipelines are not kept: " + why);
 }
 
 }  // namespace backplane::vulkan
