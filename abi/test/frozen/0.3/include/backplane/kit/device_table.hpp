@@ -242,7 +242,7 @@ class DeviceTable : DeviceSlots<Device> {
   static constexpr bp_device_api table = make();
 
   // Returns the device's interface `name`, or null. If only some devices of a class can import
-  // memory, the class also defines imports().
+  // memory or capture graphs, the class also defines imports() or graphs().
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
       bool imports = true;
@@ -250,7 +250,9 @@ class DeviceTable : DeviceSlots<Device> {
       if (imports && std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &kImportTable;
     }
     if constexpr (HasGraphs<Device>) {
-      if (std::string_view(name) == BP_INTERFACE_GRAPH && version == 1) return &GraphTable<Device>::table;
+      bool graphs = true;
+      if constexpr (requires(const Device& d) { d.graphs(); }) graphs = of(device).graphs();
+      if (graphs && std::string_view(name) == BP_INTERFACE_GRAPH && version == 1) return &GraphTable<Device>::table;
     }
     if constexpr (NativeTable<Device>::kAny) {
       if (std::string_view(name) == BP_INTERFACE_NATIVE && version == 1) return &NativeTable<Device>::table;

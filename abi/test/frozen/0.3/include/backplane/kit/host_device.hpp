@@ -169,11 +169,7 @@ class HostDevice {
     if (stream.timeline()->failed()) return stream.timeline()->failure();
     const Event::Record record = event.latest();
     if (record.capture != nullptr) return join(stream, record);
-    if (record.timeline != nullptr && stream.capturing()) {
-      return invalid_argument(
-          "stream_wait_event: the stream captures a graph, and the event was recorded outside of this capture; wait "
-          "for it before the capture");
-    }
+    if (record.timeline != nullptr && stream.capturing()) return recorded_outside();
     if (record.timeline == nullptr || record.timeline == stream.timeline()) return {};
     if (record.timeline->reached(record.point) && !record.timeline->failed_before(record.point)) return {};
     return stream.enqueue(HostTask::Kind::kWait, [&](HostTask& task) {
@@ -197,43 +193,34 @@ class HostDevice {
 
   // Begins to capture a stream (graph_table.hpp).
   Status begin_graph(Stream& stream, std::span<const bp_graph_binding> bindings) {
-    if (stream.capturing())
-      return invalid_argument("graph_begin: the stream captures a graph already; end that capture");
+    if (stream.capturing()) return captures_already();
     if (stream.timeline()->failed()) return stream.timeline()->failure();
     std::vector<HostWork::Binding> ranges;
     for (const bp_graph_binding& binding : bindings) {
       const Buffer& buffer = *reinterpret_cast<const Buffer*>(binding.buffer);
-      if (Status status = check_binding("graph_begin", buffer, binding); !status.ok()) return status;
+      if (Status status = check_binding("graph_begin", buffer.span.bytes, binding); !status.ok()) return status;
       ranges.push_back({buffer.span.address + binding.offset, binding.bytes, buffer.kind});
     }
     stream.join(std::make_shared<HostCapture>(std::make_shared<HostWork>(std::move(ranges))), 0);
     return {};
   }
   Result<Graph*> end_graph(Stream& stream, bp_graph_info& info) {
-    if (!stream.capturing() || stream.lane() != 0) {
-      return invalid_argument("graph_end: no capture began on this stream; end the capture on the stream of its begin");
-    }
+    if (!stream.capturing() || stream.lane() != 0) return captures_nothing();
     std::shared_ptr<HostWork> work = stream.capture()->end();
-    if (work == nullptr) {
-      return invalid_argument(
-          "graph_end: a stream joined the capture, and this stream did not wait for its last work; record an event "
-          "there and "
-          "wait for it");
-    }
+    if (work == nullptr) return not_joined();
     info.nodes = work->tasks().size();
     return new Graph{std::move(work)};
   }
   Status launch(Stream& stream, const Graph& graph, std::span<const bp_graph_binding> bindings) {
-    if (stream.capturing()) return invalid_argument("graph_launch: the stream captures a graph; end the capture first");
+    if (stream.capturing()) return launched_in_capture();
     const auto& recorded = graph.work->bindings();
     for (std::size_t i = 0; i < bindings.size(); ++i) {
       const Buffer& buffer = *reinterpret_cast<const Buffer*>(bindings[i].buffer);
-      if (Status status = check_binding("graph_launch", buffer, bindings[i]); !status.ok()) return status;
-      if (bindings[i].bytes != recorded[i].bytes || buffer.kind != recorded[i].kind) {
-        return invalid_argument("graph_launch: binding ", i, " has ", bindings[i].bytes, " bytes of kind ", buffer.kind,
-                                ", ", recorded[i].bytes, " of kind ", recorded[i].kind,
-                                " were captured; pass such a range");
+      Status status = check_binding("graph_launch", buffer.span.bytes, bindings[i]);
+      if (status.ok()) {
+        status = check_replacement(i, bindings[i].bytes, buffer.kind, recorded[i].bytes, recorded[i].kind);
       }
+      if (!status.ok()) return status;
     }
     return stream.enqueue(HostTask::Kind::kGraph, [&](HostTask& task) {
       task.addresses.clear();
@@ -320,17 +307,10 @@ class HostDevice {
   static std::byte* address_of(const bp_graph_binding& binding) {
     return reinterpret_cast<const Buffer*>(binding.buffer)->span.address + binding.offset;
   }
-  static Status check_binding(const char* slot, const Buffer& buffer, const bp_graph_binding& binding) {
-    if (binding.offset <= buffer.span.bytes && binding.bytes <= buffer.span.bytes - binding.offset) return {};
-    return invalid_argument(slot, ": a binding of ", binding.bytes, " bytes at ", binding.offset,
-                            " reaches past its buffer, which has ", buffer.span.bytes);
-  }
   // Makes a stream wait for a point of a capture. The stream joins the capture.
   static Status join(Stream& stream, const Event::Record& point) {
-    if (!point.capture->active()) return Event::in_graph("stream_wait_event");
-    if (stream.capturing() && stream.capture() != point.capture) {
-      return invalid_argument("stream_wait_event: the stream captures another graph; end that capture first");
-    }
+    if (!point.capture->active()) return recorded_in_graph("stream_wait_event");
+    if (stream.capturing() && stream.capture() != point.capture) return captures_another();
     if (!stream.capturing()) stream.join(point.capture, point.capture->add_lane());
     stream.capture()->wait(stream.lane(), point.counts);
     return {};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <backplane/kit/call.hpp>
+#include <backplane/kit/capture.hpp>
 #include <backplane/kit/host_semaphore.hpp>
 #include <backplane/kit/timeline.hpp>
 #include <deque>
@@ -127,61 +128,27 @@ struct HostGraph {
   std::shared_ptr<HostWork> work;
 };
 
-// A capture in progress. A lane is a stream of the capture.
-class HostCapture {
+// A capture in progress.
+class HostCapture : public CaptureLanes {
  public:
-  // The number of tasks of each lane that precede a point.
-  using Counts = std::vector<uint64_t>;
-
-  explicit HostCapture(std::shared_ptr<HostWork> work) : work_(std::move(work)) { add_lane(); }
+  explicit HostCapture(std::shared_ptr<HostWork> work) : work_(std::move(work)) {}
 
   bool active() const { return work_ != nullptr; }
-  std::size_t lanes() const { return lanes_.size(); }
-  // Returns the index of a new lane.
-  std::size_t add_lane() {
-    lanes_.emplace_back();
-    return lanes_.size() - 1;
-  }
   template <class Fill>
   Status add(std::size_t lane, HostTask::Kind kind, const Fill& fill) {
     Status status = work_->add(kind, fill);
-    if (status.ok()) ++lanes_[lane].tasks;
+    if (status.ok()) add_command(lane);
     return status;
-  }
-  // Returns the point after the tasks of a lane so far.
-  Counts point(std::size_t lane) const {
-    Counts counts = lanes_[lane].before;
-    counts.resize(std::max(counts.size(), lane + 1));
-    counts[lane] = lanes_[lane].tasks;
-    return counts;
-  }
-  // Makes later tasks of a lane follow the point.
-  void wait(std::size_t lane, const Counts& point) {
-    Counts& before = lanes_[lane].before;
-    before.resize(std::max(before.size(), point.size()));
-    for (std::size_t i = 0; i < point.size(); ++i) before[i] = std::max(before[i], point[i]);
   }
   // Ends the capture and returns the work, or null if the first lane has not waited for all tasks
   // of the other lanes.
   std::shared_ptr<HostWork> end() {
-    const Counts& before = lanes_[0].before;
-    bool joined = true;
-    for (std::size_t i = 1; i < lanes_.size(); ++i) {
-      joined &= (i < before.size() ? before[i] : 0) >= lanes_[i].tasks;
-    }
-    std::shared_ptr<HostWork> work = std::move(work_);
-    work_ = nullptr;
-    return joined ? work : nullptr;
+    const std::shared_ptr<HostWork> work = std::exchange(work_, nullptr);
+    return joined() ? work : nullptr;
   }
 
  private:
-  struct Lane {
-    uint64_t tasks = 0;
-    Counts before;
-  };
-
   std::shared_ptr<HostWork> work_;  // null after the capture has ended
-  std::vector<Lane> lanes_;
 };
 
 }  // namespace backplane::kit

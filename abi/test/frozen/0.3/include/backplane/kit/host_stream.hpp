@@ -196,7 +196,7 @@ class HostStream {
   const std::shared_ptr<Timeline>& timeline() const { return queue_->timeline(); }
   uint64_t point() const { return queue_->point(); }
   Status wait(uint64_t timeout_ns) {
-    if (capturing()) return invalid_argument("stream_wait: the stream captures a graph; end the capture first");
+    if (capturing()) return waited_in_capture();
     return queue_->wait(timeout_ns);
   }
   // Enqueues a task, or captures it.
@@ -266,12 +266,8 @@ class HostEvent {
 
   Status wait(uint64_t timeout_ns) const {
     const Record record = latest();
-    if (record.capture != nullptr) return in_graph("event_wait");
+    if (record.capture != nullptr) return recorded_in_graph("event_wait");
     return record.timeline == nullptr ? Status{} : record.timeline->wait(record.point, timeout_ns);
-  }
-
-  static Status in_graph(const char* slot) {
-    return invalid_argument(slot, ": the event was last recorded in a graph; record it outside of a capture");
   }
 
  private:

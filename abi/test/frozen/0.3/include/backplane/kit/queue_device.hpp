@@ -80,6 +80,22 @@
 //   Result<Memory> wrap_memory(const bp_native_handle&, uint32_t& kind);
 //       Implement the slots of "bp.native" that wrap objects. A queue that wraps a native queue does
 //       not destroy it, and free() does not free wrapped memory.
+//   class Graph; bool graphs() const;
+//       Implement the interface "bp.graph", which launches recorded commands. graphs() returns whether
+//       this device offers the interface. A Graph contains nodes, which the kit numbers from 0. Its
+//       destructor runs after its launches have ended. It has the members
+//         uint32_t size() const; void shrink(uint32_t size);
+//       where shrink removes the last nodes.
+//   Result<std::unique_ptr<Graph>> begin_graph(std::span<const QueueRange<Memory>> ranges);
+//       A launch may replace these ranges.
+//   void record(Queue&, Graph*, std::span<const uint32_t> after);
+//       Until record(queue, nullptr, {}), copy and launch of this queue add nodes to the graph, and
+//       execute nothing. The first node follows the nodes `after`, and each other node follows the
+//       node before it. A command adds any number of nodes.
+//   Status end_graph(Graph&);
+//       Prepares the launches. Returns UNSUPPORTED if core must launch the work in another way.
+//   Status launch_graph(Queue&, Graph&, std::span<const QueueRange<Memory>> ranges);
+//       Enqueues all nodes. A range has the size and the kind of memory of the recorded range.
 //   static constexpr uint64_t kMaxAlignment;
 //       The maximum alignment of buffers. The default is the device's alignment.
 //   static constexpr bool kWaitsForPassed = true;
@@ -159,6 +175,7 @@ class QueueDevice {
   using Event = QueueEvent<Native>;
   using Plan = QueuePlan<Native>;
   using Stream = QueueStream<Native>;
+  using Graph = QueueGraph<Native>;
   using Operator = QueueOperator<typename Native::Kernel>;
 
   static constexpr bool kTimed = requires(Native& n, const typename Native::Mark& m) { n.elapsed(m, m); };
@@ -251,6 +268,7 @@ class QueueDevice {
   Result<bp_native_handle> native(const Event& event)
     requires requires(Native& n, const typename Native::Mark& m) { n.handle(m); }
   {
+    if (event.in_graph()) return recorded_in_graph("event_native");
     const typename Event::Record record = event.latest();
     if (record.stream == nullptr) return invalid_argument("event_native: the event was never recorded; record it");
     const Status status = QueueState<Native>::await(record, 0);
@@ -284,7 +302,9 @@ class QueueDevice {
     return new Stream(*native_, std::move(queue.value()), order_);
   }
   void destroy(Stream* stream) { delete stream; }
-  Status wait(Stream& stream, uint64_t timeout_ns) { return stream.wait(timeout_ns); }
+  Status wait(Stream& stream, uint64_t timeout_ns) {
+    return stream.capturing() ? waited_in_capture() : stream.wait(timeout_ns);
+  }
 
   Result<Event*> create_event(uint32_t flags) {
     if (Status status = check_event_flags(flags); !status.ok()) return status;
@@ -298,14 +318,26 @@ class QueueDevice {
   void destroy(Event* event) { delete event; }
   // On a failed stream, the event stores the failure, so every waiter receives the failure.
   Status record(Event& event, Stream& stream) {
+    if (stream.capturing()) {
+      event.set({}, stream.capture()->point(stream.lane(), stream.capture()));
+      return {};
+    }
     typename Event::Record next;
     Status status = stream.record(event.timed(), next);
     if (status.ok() || next.failed) event.set(std::move(next));
     return status;
   }
-  Status wait(const Event& event, uint64_t timeout_ns) { return QueueState<Native>::await(event.latest(), timeout_ns); }
-  Status wait_event(Stream& stream, const Event& event) { return stream.wait_for(event.latest()); }
+  Status wait(const Event& event, uint64_t timeout_ns) {
+    if (event.in_graph()) return recorded_in_graph("event_wait");
+    return QueueState<Native>::await(event.latest(), timeout_ns);
+  }
+  Status wait_event(Stream& stream, const Event& event) {
+    if (event.in_graph()) return join(stream, event.latest_point());
+    if (!stream.capturing()) return stream.wait_for(event.latest());
+    return event.latest().stream == nullptr ? Status{} : recorded_outside();
+  }
   Result<int64_t> elapsed(const Event& begin, const Event& end) {
+    if (begin.in_graph() || end.in_graph()) return recorded_in_graph("event_elapsed");
     const typename Event::Record records[] = {begin.latest(), end.latest()};
     for (const auto& record : records) {
       if (record.stream == nullptr || !record.timed) {
@@ -323,6 +355,60 @@ class QueueDevice {
       return unsupported("event_elapsed: this device does not support timed events");
     }
   }
+
+  bool graphs() const
+    requires RecordsGraphs<Native>
+  {
+    return native_->graphs();
+  }
+  Status begin_graph(Stream& stream, std::span<const bp_graph_binding> bindings)
+    requires RecordsGraphs<Native>
+  {
+    if (stream.capturing()) return captures_already();
+    if (Status status = stream.failure(); !status.ok()) return status;
+    auto work = std::make_shared<QueueWork<Native>>();
+    for (const bp_graph_binding& binding : bindings) {
+      auto range = range_of("graph_begin", binding);
+      if (!range.ok()) return range.status();
+      work->recorded.push_back(range.value());
+    }
+    work->launched = work->recorded;
+    auto graph = native_->begin_graph(std::span<const Range>(work->recorded));
+    if (!graph.ok()) return graph.status();
+    work->native = std::move(graph.value());
+    stream.join(std::make_shared<QueueCapture<Native>>(std::move(work)), 0);
+    return {};
+  }
+  Result<Graph*> end_graph(Stream& stream, bp_graph_info& info)
+    requires RecordsGraphs<Native>
+  {
+    if (!stream.capturing() || stream.lane() != 0) return captures_nothing();
+    info.nodes = stream.capture()->commands();
+    auto out = std::make_unique<Graph>(Graph{stream.capture()->end()});
+    if (out->work == nullptr) return not_joined();
+    if (Status status = stream.failure(); !status.ok()) return status;
+    const DriverGuard guard;
+    if (Status status = native_->end_graph(*out->work->native); !status.ok()) return status;
+    return out.release();
+  }
+  Status launch(Stream& stream, Graph& graph, std::span<const bp_graph_binding> bindings)
+    requires RecordsGraphs<Native>
+  {
+    if (stream.capturing()) return launched_in_capture();
+    QueueWork<Native>& work = *graph.work;
+    for (std::size_t i = 0; i < bindings.size(); ++i) {
+      auto range = range_of("graph_launch", bindings[i]);
+      if (!range.ok()) return range.status();
+      const Range &given = range.value(), &recorded = work.recorded[i];
+      Status status = check_replacement(i, given.bytes, given.kind, recorded.bytes, recorded.kind);
+      if (!status.ok()) return status;
+      work.launched[i] = given;
+    }
+    if (bindings.empty()) work.launched = work.recorded;
+    return stream.launch(graph.work);
+  }
+  std::size_t binding_count(const Graph& graph) const { return graph.work->recorded.size(); }
+  void destroy(Graph* graph) { delete graph; }
 
   Status copy(Stream& stream, const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
               uint64_t bytes) {
@@ -377,6 +463,22 @@ class QueueDevice {
 
  private:
   using SharedProgram = std::shared_ptr<const Program>;
+  using Range = QueueRange<Memory>;
+
+  static Result<Range> range_of(const char* slot, const bp_graph_binding& binding) {
+    const Buffer& buffer = detail::queue_buffer<Memory>(binding.buffer);
+    if (Status status = check_binding(slot, buffer.bytes, binding); !status.ok()) return status;
+    return Range{buffer.memory, binding.offset, binding.bytes, buffer.kind};
+  }
+  // Makes a stream wait for a point of a capture. The stream joins the capture.
+  static Status join(Stream& stream, const typename Event::Point& point) {
+    if (!point.capture->active()) return recorded_in_graph("stream_wait_event");
+    if (Status status = stream.failure(); !status.ok()) return status;
+    if (stream.capturing() && stream.capture() != point.capture) return captures_another();
+    if (!stream.capturing()) stream.join(point.capture, point.capture->add_lane());
+    stream.capture()->wait(stream.lane(), point);
+    return {};
+  }
 
   uint64_t max_alignment() const {
     if constexpr (requires { Native::kMaxAlignment; }) return Native::kMaxAlignment;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <backplane/kit/driver_guard.hpp>
-#include <backplane/kit/queue_call.hpp>
+#include <backplane/kit/queue_graph.hpp>
 #include <backplane/kit/queue_state.hpp>
 
 namespace backplane::kit {
@@ -23,6 +23,7 @@ template <class Native>
 class QueueEvent {
  public:
   using Record = typename QueueState<Native>::Record;
+  using Point = typename QueueCapture<Native>::Point;
 
   explicit QueueEvent(bool timed) : timed_(timed) {}
 
@@ -31,15 +32,27 @@ class QueueEvent {
     std::lock_guard lock(mutex_);
     return record_;
   }
-  void set(Record record) {
+  // Returns the point of a capture that was recorded last. Its capture is null if the event was last recorded outside
+  // of captures.
+  Point latest_point() const {
+    std::lock_guard lock(mutex_);
+    return point_;
+  }
+  // Returns whether the event was last recorded in a capture.
+  bool in_graph() const { return in_graph_.load(std::memory_order_acquire); }
+  void set(Record record, Point point = {}) {
     std::lock_guard lock(mutex_);
     std::swap(record_, record);
+    std::swap(point_, point);
+    in_graph_.store(point_.capture != nullptr, std::memory_order_release);
   }
 
  private:
   const bool timed_;
   mutable std::mutex mutex_;
   Record record_;
+  Point point_;
+  std::atomic<bool> in_graph_{false};
 };
 
 template <class Native>
@@ -51,6 +64,8 @@ class QueueStream {
   using Queue = typename Native::Queue;
   using Record = typename QueueState<Native>::Record;
   using State = QueueState<Native>;
+  using Capture = QueueCapture<Native>;
+  using Work = QueueWork<Native>;
 
   // `foreign` means that other code enqueues on the native queue too.
   QueueStream(Native& native, std::unique_ptr<Queue> queue, std::recursive_mutex& order, bool foreign = false)
@@ -75,14 +90,25 @@ class QueueStream {
     foreign_ = true;
     return *queue_;
   }
+  bool capturing() const { return capture_ != nullptr && capture_->active(); }
+  const std::shared_ptr<Capture>& capture() const { return capture_; }
+  std::size_t lane() const { return lane_; }
+  // Adds the stream to a capture, in which the stream has the index `lane`.
+  void join(std::shared_ptr<Capture> capture, std::size_t lane) {
+    capture_ = std::move(capture);
+    lane_ = lane;
+  }
   // Returns the failure that every call returns from now on, or OK.
   Status failure() const { return state_->failed() ? state_->failure() : health_of(native_); }
 
-  // Enqueues one command. `body(Native&, Queue&)` enqueues all of the command or nothing, unless it
-  // returns EXECUTION_FAILED.
+  // Enqueues one command, or captures it. `body(Native&, Queue&)` enqueues all of the command or
+  // nothing, unless it returns EXECUTION_FAILED.
   template <class Body>
   Status enqueue(const Body& body) {
     if (Status status = failure(); !status.ok()) return status;
+    if constexpr (RecordsGraphs<Native>) {
+      if (capturing()) return capture_->record(native_, *queue_, lane_, body);
+    }
     Status status = body(native_, *queue_);
     if (status.ok()) {
       ++position_;
@@ -95,7 +121,11 @@ class QueueStream {
     if (state_->failed()) return state_->failure();
     if (Status status = bind_queue_call(plan, execution, call_); !status.ok()) return status;
     if constexpr (!requires { Native::kProgramsStay; }) {
-      if (Status status = keep(plan); !status.ok()) return status;
+      if (capturing()) {
+        capture_->keep(plan.program);
+      } else if (Status status = keep(plan.program, plan.held_by); !status.ok()) {
+        return status;
+      }
     }
     return enqueue([&](Native& native, Queue& queue) {
       if (plan.launched.load(std::memory_order_acquire)) return native.launch(queue, *plan.program, call_);
@@ -103,6 +133,17 @@ class QueueStream {
       Status status = native.launch(queue, *plan.program, call_);
       plan.launched.store(true, std::memory_order_release);
       return status;
+    });
+  }
+
+  // Enqueues a graph with the ranges in `work->launched`.
+  Status launch(const std::shared_ptr<Work>& work)
+    requires RecordsGraphs<Native>
+  {
+    if (Status status = failure(); !status.ok()) return status;
+    if (Status status = keep(work, work->held_by); !status.ok()) return status;
+    return enqueue([&](Native& native, Queue& queue) {
+      return native.launch_graph(queue, *work->native, std::span<const typename Work::Range>(work->launched));
     });
   }
 
@@ -156,13 +197,13 @@ class QueueStream {
   }
 
  private:
-  // The programs launched between two marks. They are kept until the second mark has completed,
-  // because plans may be destroyed earlier.
+  // The programs and graphs launched between two marks. They are kept until the second mark has
+  // completed, because plans and graphs may be destroyed earlier.
   struct Interval {
     Mark mark{};
-    std::vector<std::shared_ptr<const typename Native::Program>> programs;
+    std::vector<std::shared_ptr<const void>> programs;
   };
-  static constexpr std::size_t kKept = 64;      // maximum number of programs per interval
+  static constexpr std::size_t kKept = 64;      // maximum number of programs and graphs per interval
   static constexpr std::size_t kIntervals = 8;  // maximum number of intervals in flight
   // The time that an idle native queue has to complete a mark, in nanoseconds. Each poll of a stream
   // with other code makes a new mark, so polls with a shorter time might never see the queue idle.
@@ -174,15 +215,16 @@ class QueueStream {
     return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
   }
 
-  // Keeps the plan's program alive. Allocates nothing after the vectors of all intervals have
-  // grown.
-  Status keep(const Plan& plan) {
-    if (plan.held_by.load(std::memory_order_relaxed) == interval_) return {};
+  // Keeps a program or a graph alive. `held_by` is the last interval that keeps it. Allocates nothing
+  // after the vectors of all intervals have grown.
+  template <class T>
+  Status keep(const std::shared_ptr<T>& object, std::atomic<uint64_t>& held_by) {
+    if (held_by.load(std::memory_order_relaxed) == interval_) return {};
     if (kept_.size() == kKept) {
       if (Status status = mark(false); !status.ok()) return status;
     }
-    kept_.push_back(plan.program);
-    plan.held_by.store(interval_, std::memory_order_relaxed);
+    kept_.push_back(object);
+    held_by.store(interval_, std::memory_order_relaxed);
     return {};
   }
 
@@ -228,9 +270,11 @@ class QueueStream {
   Mark mark_{};
   QueueCall<Memory> call_;
   uint64_t interval_ = next_interval();
-  std::vector<std::shared_ptr<const typename Native::Program>> kept_;  // programs of the open interval
+  std::vector<std::shared_ptr<const void>> kept_;  // programs and graphs of the open interval
   std::array<Interval, kIntervals> intervals_;
   std::size_t closed_ = 0;
+  std::shared_ptr<Capture> capture_;  // the stream's latest capture, which may have ended
+  std::size_t lane_ = 0;
 };
 
 }  // namespace backplane::kit
