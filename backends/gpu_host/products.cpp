@@ -159,7 +159,7 @@ bool Products::is_available(const kit::Host& host) {
     const kit::Status status = open();
     if (status.code() == BP_DEVICE_LOST) return false;
     if (!status.ok()) {
-      // The host puts the plugin's name in front of a line, and a message already begins with it.
+      // Removes the plugin's name from the message, because the host adds the name to each log line.
       const std::string who = kit::text(context_.stack().plugin(), ": ");
       const std::string& why = status.message();
       line = kit::text(why.starts_with(who) ? why.substr(who.size()) : why,

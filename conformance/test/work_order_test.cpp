@@ -6,7 +6,7 @@
 namespace backplane::conformance {
 namespace {
 
-constexpr uint32_t kNew = UINT32_MAX;  // the end of a worker that has run nothing
+constexpr uint32_t kNew = UINT32_MAX;  // marks a worker that has run no range
 
 std::deque<Work> ranges(std::initializer_list<std::pair<uint32_t, uint32_t>> list) {
   std::deque<Work> queue;
