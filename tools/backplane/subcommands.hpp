@@ -70,7 +70,7 @@ struct BenchModelOptions {
   int threads = 0;                   // 0 means every processor that the process may use
   double seconds = 5;                // seconds per model
   int64_t steps = 512;               // number of decode steps
-  bool peers = true, packed = false, small = false, quiet = false;
+  bool peers = true, packed = false, graph = false, small = false, quiet = false;
 };
 int bench_model(Session& session, const BenchModelOptions& options);
 

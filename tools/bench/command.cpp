@@ -70,6 +70,7 @@ void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& ch
       ->envname("BACKPLANE_BENCH_PEERS");
   subcommand->add_flag("!--no-peers", model.peers, "measure only the device");
   subcommand->add_flag("--packed", model.packed, "also measure the device with packed weights (bp.pack)");
+  subcommand->add_flag("--graph", model.graph, "also measure the device with the model recorded as a graph");
   subcommand->add_flag("--small", model.small,
                        "use small sizes, to test that the models run rather than to measure their speed");
   subcommand->add_flag("--quiet,-q", model.quiet, "print no progress on standard error");

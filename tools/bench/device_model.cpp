@@ -84,10 +84,21 @@ size_t DeviceModel::pack_weights() {
   return count;
 }
 
+bool DeviceModel::record() {
+  graph_ = Graph::record(stream_, [&] {
+    for (const Step& step : steps_) call(bph_execute, stream_.get(), &step.call);
+  });
+  return (graph_->info().flags & BPH_GRAPH_NATIVE) != 0;
+}
+
 double DeviceModel::time(uint32_t calls, bool wait_each) {
   return timed_ns([&] {
     for (uint32_t i = 0; i < calls; ++i) {
-      for (const Step& step : steps_) call(bph_execute, stream_.get(), &step.call);
+      if (graph_) {
+        graph_->launch(stream_);
+      } else {
+        for (const Step& step : steps_) call(bph_execute, stream_.get(), &step.call);
+      }
       if (wait_each || i + 1 == calls) call(bph_stream_wait, stream_.get(), kWaitNs);
     }
   });

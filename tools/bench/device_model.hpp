@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on a Backplane device. It runs as a sequence of eager operator calls on one stream.
+// A model on a Backplane device. It runs as a sequence of eager operator calls on one stream, or as a graph.
 #pragma once
 
 #include "bench/model_graph.hpp"
@@ -19,6 +19,8 @@ class DeviceModel final : public Contestant {
   // Packs each weight that the plugin prefers in another layout, for the nodes of the graph. Returns the
   // number of packed weights.
   size_t pack_weights();
+  // Records the model as a graph, which later runs launch. Returns whether the plugin launches the graph.
+  bool record();
   double time(uint32_t calls, bool wait_each) override;
   // Returns the values whose role is output, in order.
   std::vector<HostBlock> outputs() const;
@@ -39,6 +41,7 @@ class DeviceModel final : public Contestant {
   std::vector<backplane::Tensor> tensors_;  // one tensor per value
   std::vector<Step> steps_;
   std::vector<Buffer> packed_;
+  std::optional<Graph> graph_;
 };
 
 }  // namespace tool

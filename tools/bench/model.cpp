@@ -31,7 +31,9 @@ class ModelBench {
     plan_.seconds = options.seconds;
     plan_.sample_s = 0.02;  // a run takes milliseconds
     if (options.peers) {
-      Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder);
+      const PeerKind on_gpu = options.graph ? PeerKind::gpu_and_graphs : PeerKind::gpu;
+      Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder,
+                               target_.info().type == BP_DEVICE_GPU ? on_gpu : PeerKind::processor);
       peers_ = std::move(found.usable);
       std::erase_if(peers_, [](const auto& peer) { return !peer->runs_models(); });
       report_.notes = std::move(found.faults);
@@ -113,6 +115,25 @@ class ModelBench {
     }
   }
 
+  // Creates a contestant that replays the model as a graph, and launches the graph once. If this fails, returns
+  // null and stores the reason in `result`.
+  static std::unique_ptr<DeviceModel> start_graph(const Device& device, const ModelGraph& graph,
+                                                  const std::vector<HostBlock>& data,
+                                                  const std::vector<HostBlock>& expected, Performance& result) {
+    result.name = "graph";
+    try {
+      auto model = std::make_unique<DeviceModel>(device, graph, data);
+      bool is_native = false;
+      result.first_ns = timed_ns([&] { is_native = model->record(); });
+      result.first_ns += model->time(1, true);
+      if (!is_native) result.name += " (core)";
+      return same_outputs(model->outputs(), expected, result) ? std::move(model) : nullptr;
+    } catch (const backplane::Error& error) {
+      result.reason = error.what();
+      return nullptr;
+    }
+  }
+
   // Returns whether the outputs equal the device's outputs within rounding. If not, stores the reason in
   // `result`.
   static bool same_outputs(const std::vector<HostBlock>& outputs, const std::vector<HostBlock>& expected,
@@ -174,6 +195,7 @@ class ModelBench {
       started.push_back(std::move(contestant));
     };
     if (options_.packed) enter(start_packed(device, graph, data, expected, row.peers.emplace_back()));
+    if (options_.graph) enter(start_graph(device, graph, data, expected, row.peers.emplace_back()));
     for (const auto& peer : peers_) enter(start_peer(*peer, graph, data, expected, row.peers.emplace_back()));
     const std::vector<Samples> samples = sample_interleaved(contestants, plan_);
     take_samples(samples[0], row.device);

@@ -83,7 +83,8 @@ class OpsBench {
       : options_(options), target_(session, {options.plugin, options.device, options.threads}) {
     plan_.seconds = options.seconds;
     if (options.peers) {
-      Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder);
+      Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder,
+                               target_.info().type == BP_DEVICE_GPU ? PeerKind::gpu : PeerKind::processor);
       peers_ = std::move(found.usable);
       report_.notes = std::move(found.faults);
     }

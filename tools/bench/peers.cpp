@@ -99,8 +99,12 @@ class LibraryPeer final : public Peer {
 
 }  // namespace
 
-Peers find_peers(const std::string& folder) {
+Peers find_peers(const std::string& folder, PeerKind kind) {
   Peers peers;
+  if (kind != PeerKind::processor) {
+    add_python_peers(folder, kind, peers);
+    return peers;
+  }
   std::error_code failure;
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure)) {
@@ -120,7 +124,7 @@ Peers find_peers(const std::string& folder) {
     // The library stays mapped, because threads of its runtime may still run.
     peers.usable.push_back(std::make_unique<LibraryPeer>(*reinterpret_cast<const bench_peer* (*)()>(symbol)()));
   }
-  add_python_peers(folder, peers);
+  add_python_peers(folder, kind, peers);
   return peers;
 }
 

@@ -52,9 +52,12 @@ struct Peers {
   std::vector<std::unique_ptr<Peer>> usable;
   std::vector<std::string> faults;
 };
-Peers find_peers(const std::string& folder);
+// Peers use the same hardware as the device: a GPU, or else the host's processor. No library of a folder uses a
+// GPU. `gpu_and_graphs` adds peers that replay a case as a graph.
+enum class PeerKind { processor, gpu, gpu_and_graphs };
+Peers find_peers(const std::string& folder, PeerKind kind);
 // Adds those peers of peer.py whose packages are installed.
-void add_python_peers(const std::string& folder, Peers& peers);
+void add_python_peers(const std::string& folder, PeerKind kind, Peers& peers);
 // Returns the folder of the peers that belong to the command.
 std::string peer_folder();
 

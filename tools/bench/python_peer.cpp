@@ -202,8 +202,8 @@ class PythonContestant final : public PeerContestant {
   }
   const std::vector<HostBlock>& outputs() const override { return outputs_; }
   std::optional<double> first_ns() const override { return first_ns_; }
-  double time(uint32_t calls, bool) override {
-    const Message reply = process_.exchange({{"do", "time"}, {"calls", calls}});
+  double time(uint32_t calls, bool wait_each) override {
+    const Message reply = process_.exchange({{"do", "time"}, {"calls", calls}, {"wait_each", wait_each}});
     return process_.understand([&] {
       if (reply.contains("error")) fail_peer("in Python", reply["error"].get<std::string>());
       return reply.at("ns").get<double>();
@@ -317,16 +317,24 @@ class PythonPeer final : public Peer {
 
 }  // namespace
 
-void add_python_peers(const std::string& folder, Peers& peers) {
+void add_python_peers(const std::string& folder, PeerKind kind_of_peers, Peers& peers) {
   const std::string script = fs::path(folder) / "peer.py";
   std::error_code failure;
   if (!fs::is_regular_file(script, failure)) return;
-  for (const char* kind : {"torch", "onnxruntime"}) {
+  std::vector<const char*> kinds = {"torch", "onnxruntime"};
+  if (kind_of_peers != PeerKind::processor) kinds = {"torch_gpu"};
+  if (kind_of_peers == PeerKind::gpu_and_graphs) kinds.push_back("torch_gpu_graph");
+  for (const char* kind : kinds) {
     try {
       auto process = std::make_unique<LineProcess>(script, kind);
       if (!process->started()) return;  // Python is missing
       const Message hello = process->read(kStartLimit);
-      if (hello.contains("error")) continue;  // the package is not installed, which is not an error
+      if (hello.contains("error")) {  // the package is not installed, which is not an error
+        if (kind_of_peers != PeerKind::processor) {
+          peers.faults.push_back(fmt::format("no peer uses the GPU: {}", hello["error"].get<std::string>()));
+        }
+        continue;
+      }
       peers.usable.push_back(std::make_unique<PythonPeer>(std::move(process), hello));
     } catch (const Failure& fault) {
       peers.faults.push_back(fault.what());

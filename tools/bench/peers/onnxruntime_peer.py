@@ -14,6 +14,10 @@ class OnnxRuntime:
         self.dtypes = {"f32": numpy.float32, "f64": numpy.float64, "i8": numpy.int8, "u8": numpy.uint8, "i32": numpy.int32,
                        "i64": numpy.int64, "bool": numpy.bool_}
 
+    # Waits for the calls. A call returns when its work is done.
+    def wait(self):
+        pass
+
     # Returns the ONNX operator of a case and its attributes.
     def node(self, case, rank):
         op, attributes = case["op"], case["attributes"]

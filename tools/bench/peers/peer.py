@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Python peers of `backplane bench ops` and `bench model`: peer.py torch|onnxruntime.
+"""Python peers of `backplane bench ops` and `bench model`: peer.py torch|onnxruntime|torch_gpu|torch_gpu_graph.
 
 The process reads and writes one JSON object per line on its standard streams. It first writes
 {"name": .., "version": ..}, or {"error": why}. Then it replies to each line that it reads with one line:
@@ -11,7 +11,7 @@ The process reads and writes one JSON object per line on its standard streams. I
    "nodes": [{"op", "attributes", "inputs": [view, ..], "outputs": [view, ..]}, ..],
    "threads": n, "folder"}
     -> like the reply to "prepare", with the values whose role is output
-  {"do": "time", "calls": n} -> {"ns": time of n calls}
+  {"do": "time", "calls": n, "wait_each": whether to wait after each call and not only at the end} -> {"ns": time of n calls}
   {"do": "release"} -> {}
 A view is {"number": n}, or {"value": index} with optional "reshape", "slice": [axis, begin, end],
 "permute" and "broadcast", which apply in this order.
@@ -46,12 +46,13 @@ def main(kind):
         replies.flush()
 
     try:
-        if kind == "torch":
-            from pytorch_peer import Torch as Peer
+        if kind == "onnxruntime":
+            from onnxruntime_peer import OnnxRuntime
+            peer = OnnxRuntime()
         else:
-            from onnxruntime_peer import OnnxRuntime as Peer
-        peer = Peer()
-    except ImportError as error:
+            from pytorch_peer import Torch
+            peer = Torch(gpu=kind.startswith("torch_gpu"), graph=kind == "torch_gpu_graph")
+    except (ImportError, Unsupported) as error:
         reply({"error": str(error)})
         return
     reply({"name": peer.name, "version": peer.version})
@@ -64,6 +65,7 @@ def main(kind):
                 begin = time.perf_counter_ns()
                 call = peer.prepare(request) if request["do"] == "prepare" else peer.prepare_model(request)
                 results = call()
+                peer.wait()
                 ns = time.perf_counter_ns() - begin
                 peer.files, files = {}, []
                 for index, result in enumerate(results):
@@ -75,6 +77,9 @@ def main(kind):
                 begin = time.perf_counter_ns()
                 for _ in range(request["calls"]):
                     call()
+                    if request["wait_each"]:
+                        peer.wait()
+                peer.wait()
                 reply({"ns": time.perf_counter_ns() - begin})
             else:
                 call = None

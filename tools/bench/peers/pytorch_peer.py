@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peer PyTorch, which calls operators eagerly."""
+"""The peer PyTorch, which calls operators eagerly, or replays them as a graph on a GPU."""
 import torch
 
 from unsupported import Unsupported
 
 
 class Torch:
-    def __init__(self):
-        self.name, self.version = "PyTorch", torch.__version__
+    # `graph` requires a GPU.
+    def __init__(self, gpu, graph):
+        self.name, self.version, self.graph = "PyTorch graph" if graph else "PyTorch", torch.__version__, graph
+        self.device = "cuda" if gpu else "cpu"
+        if gpu:
+            if not torch.cuda.is_available():
+                raise Unsupported(f"PyTorch {torch.__version__} finds no GPU")
+            self.version += f", {torch.cuda.get_device_name()}"
+            # Products of f32 without TF32, like the device's.
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         self.dtypes = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8,
                        "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64, "bool": torch.bool}
         torch.set_grad_enabled(False)
@@ -17,9 +25,35 @@ class Torch:
             raise Unsupported("it has no such dtype")
         data = self.files[path]
         flat = torch.frombuffer(data, dtype=self.dtypes[dtype]) if data else torch.empty(0, dtype=self.dtypes[dtype])
-        return flat.reshape(shape).clone()
+        return flat.reshape(shape).clone().to(self.device)
+
+    # Waits for the calls.
+    def wait(self):
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    # Returns a function that replays a call as a graph.
+    def recorded(self, call):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # libraries initialise themselves before the capture
+            call()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            results = call()
+
+        def replay():
+            graph.replay()
+            return results
+
+        return replay
 
     def prepare(self, case):
+        call = self.eager(case)
+        return self.recorded(call) if self.graph else call
+
+    def eager(self, case):
         op, attributes = case["op"], case["attributes"]
         torch.set_num_threads(case["threads"])
         inputs = [self.tensor(*given) for given in case["inputs"]]
@@ -73,20 +107,26 @@ class Torch:
             return lambda: [torch.matmul(torch.softmax(torch.matmul(inputs[0], inputs[1].transpose(-1, -2)) * scale, -1), inputs[2])]
         raise Unsupported("the peer has no such operator")
 
+    def prepare_model(self, model):
+        call = self.eager_model(model)
+        return self.recorded(call) if self.graph else call
+
     # Returns a function that runs the nodes on a list of tensors. The nodes write caches in place,
     # as eager programs do.
-    def prepare_model(self, model):
+    def eager_model(self, model):
         functional = torch.nn.functional
         torch.set_num_threads(model["threads"])
-        values = [self.tensor(value["dtype"], value["shape"], value["file"]) if "file" in value else torch.empty(value["shape"])
+        values = [self.tensor(value["dtype"], value["shape"], value["file"]) if "file" in value else torch.empty(value["shape"], device=self.device)
                   for value in model["values"]]
         weights = {index: self.dequantized(*(values[view["value"]] for view in node["inputs"][1:]), node["attributes"])
                    for index, node in enumerate(model["nodes"]) if node["op"] == "quantized_matmul"}
         tables = {index: self.rope_tables(node, values) for index, node in enumerate(model["nodes"]) if node["op"] == "rope"}
 
+        numbers = {view["number"]: torch.tensor(view["number"], device=self.device) for node in model["nodes"] for view in node["inputs"] if "number" in view}
+
         def seen(view):
             if "number" in view:
-                return torch.tensor(view["number"])
+                return numbers[view["number"]]
             tensor = values[view["value"]]
             if "reshape" in view:
                 tensor = tensor.reshape(view["reshape"])
@@ -155,11 +195,10 @@ class Torch:
         if int(attributes["interleaved"]) or int(attributes["rotary_extent"]):
             raise Unsupported("the peer rotates whole rows by pairs of halves")
         extent = view["reshape"][-1]
-        frequency = attributes["base"] ** (-torch.arange(0, extent, 2, dtype=torch.float64) / extent)
+        frequency = attributes["base"] ** (-torch.arange(0, extent, 2, dtype=torch.float64, device=self.device) / extent)
         angle = values[node["inputs"][1]["value"]].to(torch.float64)[:, None] * frequency
         angle = torch.cat((angle, angle), -1)
         return angle.cos().float(), angle.sin().float()
 
     def bytes_of(self, tensor):
-        return tensor.contiguous().view(torch.uint8).numpy().tobytes() if tensor.dim() else tensor.reshape(1).view(
-            torch.uint8).numpy().tobytes()
+        return tensor.reshape(-1).contiguous().view(torch.uint8).cpu().numpy().tobytes()

@@ -227,6 +227,9 @@ def model():
     by = packed["rows"][0]["peers"]
     tap.check("a plugin that packs no weight of a model says so", [peer["name"] for peer in by] == ["packed"] and not by[0]["measured"]
               and "plain" in by[0]["reason"], packed)
+    graph = document("bench model --graph", "bench_model", *short, "--no-peers", "--graph", "--filter", "gpt_step")
+    by = graph["rows"][0]["peers"]
+    tap.check("a model is replayed as a graph", [peer["name"] for peer in by] == ["graph"] and by[0]["measured"] and by[0]["ratio"]["median"] > 0, graph)
     process = run(*short, "--no-peers", "--steps", "2")
     tap.check("bench model for people", process.returncode == 0 and all(word in process.stdout for word in
               ("reference:0", "LATENCY", "bert_layer", "plans made", "2 steps of a GPT decode")), shown(process))

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
@@ -20,6 +21,7 @@
 #include "bench/model.hpp"
 #include "bench/models.hpp"
 #include "bench/ops.hpp"
+#include "bench/peers.hpp"
 #include "bench/sampling.hpp"
 #include "bench/shape_file.hpp"
 #include "bench/work.hpp"
@@ -364,6 +366,36 @@ TEST(Contestants, ACopyWithTooFewThreadsReportsThem) {
   ASSERT_EQ(pthread_setattr_default_np(&before), 0);
   pthread_attr_destroy(&large);
   pthread_attr_destroy(&before);
+}
+
+// The names of the peers for a folder whose peer.py replies `hello`, with its argument in the variable `kind`.
+std::vector<std::string> peers_of(tool::PeerKind kind, const std::string& hello, std::vector<std::string>* faults) {
+  const std::string folder = testing::TempDir() + "bench_peers_" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/peer.py") << "import json, sys\nkind = sys.argv[1]\nprint(json.dumps(" << hello
+                                     << "), flush=True)\nsys.stdin.read()\n";
+  tool::Peers found = tool::find_peers(folder, kind);
+  std::filesystem::remove_all(folder);
+  std::vector<std::string> names;
+  for (const auto& peer : found.usable) names.push_back(peer->name());
+  if (faults != nullptr) *faults = found.faults;
+  return names;
+}
+
+TEST(Peers, UseTheHardwareOfTheDevice) {
+  const std::string hello = R"({"name": kind, "version": "1"})";
+  EXPECT_THAT(peers_of(tool::PeerKind::processor, hello, nullptr), ElementsAre("torch", "onnxruntime"));
+  EXPECT_THAT(peers_of(tool::PeerKind::gpu, hello, nullptr), ElementsAre("torch_gpu"));
+  EXPECT_THAT(peers_of(tool::PeerKind::gpu_and_graphs, hello, nullptr), ElementsAre("torch_gpu", "torch_gpu_graph"));
+}
+
+TEST(Peers, TheReportSaysWhyNoPeerUsesTheGpu) {
+  const std::string hello = R"({"error": "PyTorch finds no GPU"})";
+  std::vector<std::string> faults;
+  EXPECT_THAT(peers_of(tool::PeerKind::gpu, hello, &faults), ElementsAre());
+  EXPECT_THAT(faults, ElementsAre("no peer uses the GPU: PyTorch finds no GPU"));
+  EXPECT_THAT(peers_of(tool::PeerKind::processor, hello, &faults), ElementsAre());
+  EXPECT_THAT(faults, ElementsAre());
 }
 
 TEST(Report, ThePageEscapesItsData) {
