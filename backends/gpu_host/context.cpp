@@ -63,15 +63,17 @@ kit::Result<std::byte*> Context::allocate_device(uint64_t bytes) const {
   return made;
 }
 
+// A driver may take pages until the host has none, and shared memory may exceed all memory, so this function
+// limits the sizes of both kinds.
 kit::Result<std::byte*> Context::allocate_kind(uint32_t kind, uint64_t bytes) const {
-  switch (kind) {
-    case BP_MEMORY_DEVICE:
-      return allocate_device(bytes);
-    case BP_MEMORY_HOST:
-      return stack_.allocate_host(bytes);
-    default:
-      return stack_.allocate_shared(bytes);
+  if (kind == BP_MEMORY_DEVICE) return allocate_device(bytes);
+  const bool is_host = kind == BP_MEMORY_HOST;
+  const uint64_t most = kit::HostMemory::physical_bytes() + (is_host ? 0 : device_.total_bytes);
+  if (bytes > most) {
+    return kit::out_of_memory(stack_.plugin(), ": a buffer of ", bytes, " bytes exceeds the memory of the host",
+                              is_host ? "" : " and the device", ", which is ", most, " bytes; divide it");
   }
+  return is_host ? stack_.allocate_host(bytes) : stack_.allocate_shared(bytes);
 }
 
 kit::Result<simt::Buffer*> Context::allocate(const bp_buffer_desc& desc) const {

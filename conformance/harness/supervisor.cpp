@@ -32,6 +32,10 @@ namespace {
 constexpr uint64_t kMostOutput = 64u << 20;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported as slow
+// Maximum time from the close of a worker's report channel to the exit of the worker. Exits are slow if many
+// workers free a device's memory at once. A worker that runs a case has no reason to exit.
+constexpr uint64_t kMostExitNs = 20 * kSecondNs;
+constexpr uint64_t kMostExitInCaseNs = 5 * kSecondNs;
 // Maximum number of cases per range. Small ranges let the workers finish at about the same time.
 constexpr uint32_t kMostWork = 32;
 
@@ -224,8 +228,12 @@ void Supervisor::give_work(Worker& worker) {
 
 void Supervisor::wait_for_news() {
   std::vector<pollfd> fds;
-  for (const Worker& worker : workers_) fds.push_back({worker.report, POLLIN, 0});
-  if (poll(fds.data(), fds.size(), 100) <= 0) return;
+  bool exits = false;  // poll does not announce the end of a worker whose channel has closed
+  for (const Worker& worker : workers_) {
+    fds.push_back({worker.report, POLLIN, 0});
+    exits = exits || worker.report < 0;
+  }
+  if (poll(fds.data(), fds.size(), exits ? 1 : 100) <= 0) return;
   for (size_t index = 0; index < workers_.size(); ++index) {
     if (fds[index].revents != 0) listen(workers_[index]);
   }
@@ -237,7 +245,7 @@ void Supervisor::listen(Worker& worker) {
     const ssize_t count = read(worker.report, bytes, sizeof(bytes));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
-    if (count <= 0) return died(worker);
+    if (count <= 0) return channel_closed(worker);
     worker.reader.append(bytes, static_cast<size_t>(count));
     while (std::optional<Message> message = worker.reader.next()) take(worker, *message);
     if (worker.reader.broken()) {
@@ -382,6 +390,11 @@ void Supervisor::check_limits(Worker& worker) {
                                                     (now - worker.call_since) / kSecondNs)));
     return end(worker);
   }
+  if (worker.report < 0 && now - worker.closed > (worker.running ? kMostExitInCaseNs : kMostExitNs)) {
+    conclude(worker, Outcome::crash,
+             "the report channel was closed: the plugin closes descriptors that are not its own");
+    return end(worker);
+  }
   if (now_ns() - worker.measured < 100'000'000) return;
   worker.measured = now_ns();
   if (const uint64_t bytes = file_bytes(worker.output); bytes > kMostOutput) {
@@ -397,19 +410,13 @@ void Supervisor::check_limits(Worker& worker) {
   }
 }
 
-// Called when the report channel has closed, usually because the worker exited or crashed.
-void Supervisor::died(Worker& worker) {
-  int status = 0;
-  const uint64_t until = now_ns() + 2'000'000'000;
-  while (!worker.reaped && waitpid(worker.pid, &status, WNOHANG) == 0) {
-    if (now_ns() > until) {  // the worker closed the channel but still runs
-      conclude(worker, Outcome::crash,
-               "the report channel was closed: the plugin closes descriptors that are not its own");
-      return end(worker);
-    }
-    poll(nullptr, 0, 1);
-  }
-  ended(worker, status);
+// Called when the report channel has closed, usually because the worker exits. An exit may take longer than
+// the close of the channel, because the kernel frees the device's memory. look_for_end() notes the exit, and
+// other workers are served until then.
+void Supervisor::channel_closed(Worker& worker) {
+  close_fd(worker.report);
+  worker.closed = now_ns();
+  look_for_end(worker);
 }
 
 // Calls waitpid to detect the end of a worker. The report channel is not sufficient, because a
@@ -419,7 +426,7 @@ void Supervisor::look_for_end(Worker& worker) {
   if (worker.pid == 0 || waitpid(worker.pid, &status, WNOHANG) != worker.pid) return;
   worker.reaped = true;
   worker.status = status;
-  listen(worker);  // reads the worker's last messages
+  if (worker.report >= 0) listen(worker);  // reads the worker's last messages
   if (worker.pid != 0) ended(worker, status);
 }
 

@@ -44,6 +44,7 @@ class Supervisor {
     uint32_t index = 0, last_index = 0;
     uint64_t since = 0;        // time of the worker's start or latest progress
     uint64_t measured = 0;     // time of the latest measurement of the worker's memory
+    uint64_t closed = 0;       // time at which the report channel closed
     SlotPage* page = nullptr;  // shared with the worker; may be null
     // Latest value of page->call(), and the time at which the value was first read.
     uint64_t call = 0, call_since = 0;
@@ -67,7 +68,7 @@ class Supervisor {
   void watch_slot(Worker& worker);
   void report_slow_case() const;
   void check_limits(Worker& worker);
-  void died(Worker& worker);
+  void channel_closed(Worker& worker);
   void look_for_end(Worker& worker);
   void ended(Worker& worker, int status);
   void conclude(Worker& worker, Outcome outcome, std::string message);

@@ -129,6 +129,28 @@ TEST_F(Search, UnknownKeysAreTold) {
   EXPECT_THAT(log, testing::Contains(HasSubstr("3 " + folder + "/x.json: unknown key \"color\" is ignored")));
 }
 
+TEST_F(Search, ALibraryWithoutAManifestIsNamed) {
+  write("libbackplane_acme.so", "");
+  write("libbackplane_good.so", "");
+  write("good.json", manifest_text("good", "libbackplane_good.so"));
+  ASSERT_EQ(create(), BP_OK);
+  ASSERT_EQ(count(), 2u);
+  EXPECT_STREQ(candidate(1).rule, "manifest.absent");
+  EXPECT_STREQ(candidate(1).name, "acme");
+  EXPECT_EQ(candidate(1).library, folder + "/libbackplane_acme.so");
+  EXPECT_EQ(load("acme"), BP_UNAVAILABLE);
+  EXPECT_EQ(error.message, folder +
+                               "/libbackplane_acme.so: no manifest names this library; add its manifest acme.json to "
+                               "the directory, or load the library by its path");
+}
+
+TEST_F(Search, ADefectiveManifestExplainsItsLibrary) {
+  write("libbackplane_acme.so", "");
+  write("acme.json", "{");
+  ASSERT_EQ(create(), BP_OK);
+  EXPECT_EQ(count(), 1u);
+}
+
 TEST_F(Search, NothingFoundSaysWhereItLooked) {
   ASSERT_EQ(create(), BP_OK);
   EXPECT_EQ(load("absent"), BP_UNAVAILABLE);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 
 #include "base/structs.hpp"
@@ -142,6 +143,36 @@ void Registry::search() {
       state_->candidates.push_back(std::move(candidate));
       log(BP_LOG_WARNING, refusal.what());
     }
+  }
+  for (const Place& searched : state_->search_paths) {
+    if (std::string_view(searched.origin) == "search_path") add_libraries_without_manifest(searched);
+  }
+}
+
+// Adds a refused candidate for each library of a directory that no manifest names, because only a manifest
+// makes a plugin loadable by its name. A defective manifest of the directory is the cause in its place.
+void Registry::add_libraries_without_manifest(const Place& searched) {
+  constexpr size_t begin = std::string_view("/libbackplane_").size(), end = std::string_view(".so").size();
+  for (const std::string& path : list_libraries(searched)) {
+    const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+    const std::string resolved = real != nullptr ? real.get() : path;
+    const auto explains = [&](const auto& candidate) {
+      const bool is_defective = candidate->library.empty() && candidate->manifest_path.starts_with(searched.path + "/");
+      return is_defective || candidate->library == path || candidate->library == resolved;
+    };
+    if (std::any_of(state_->candidates.begin(), state_->candidates.end(), explains)) continue;
+    auto candidate = std::make_unique<Candidate>();
+    candidate->origin = searched.origin;
+    candidate->library = path;
+    const size_t name_at = path.rfind('/') + begin;
+    candidate->name = path.substr(name_at, path.size() - name_at - end);
+    candidate->refused =
+        Refusal(BP_UNAVAILABLE, "manifest.absent", "user",
+                "{}: no manifest names this library; add its manifest {:.64}.json to the directory, or "
+                "load the library by its path",
+                shown(path), candidate->name);
+    log(BP_LOG_WARNING, candidate->refused->what());
+    state_->candidates.push_back(std::move(candidate));
   }
 }
 

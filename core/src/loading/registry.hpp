@@ -19,6 +19,8 @@ struct FaultSchedule;
 class TraceFile;
 }  // namespace layers
 
+struct Place;
+
 class Registry final : public Object {
  public:
   static constexpr HandleType kHandleType = HandleType::registry;
@@ -62,6 +64,7 @@ class Registry final : public Object {
   void read_faults(const bph_registry_desc& desc, bool wanted);
   void read_trace(const bph_registry_desc& desc, bool wanted);
   void search();
+  void add_libraries_without_manifest(const Place& searched);
   Candidate& add_manifest(const std::string& path, const char* origin);
   Candidate& candidate_by_path(const std::string& path);
   Candidate* candidate_by_name(const std::string& name);

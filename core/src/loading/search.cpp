@@ -120,4 +120,17 @@ std::vector<std::string> list_manifests(const Place& searched) {
   return manifests;
 }
 
+std::vector<std::string> list_libraries(const Place& searched) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(searched.path.c_str()), &closedir);
+  std::vector<std::string> libraries;
+  if (directory == nullptr) return libraries;
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with("libbackplane_") || !name.ends_with(".so") || libraries.size() == kManifestsLimit) continue;
+    libraries.push_back(searched.path + "/" + std::string(name));
+  }
+  std::sort(libraries.begin(), libraries.end());
+  return libraries;
+}
+
 }  // namespace backplane::core

@@ -34,5 +34,8 @@ std::string default_config_file();
 // Returns the manifests at `searched`, sorted by name: the *.json files if `searched` is a
 // directory, or `searched` itself if it is a manifest. Throws Refusal "place.*".
 std::vector<std::string> list_manifests(const Place& searched);
+// Returns the files libbackplane_*.so in the directory `searched`, sorted by name, or nothing if the directory
+// cannot be listed.
+std::vector<std::string> list_libraries(const Place& searched);
 
 }  // namespace backplane::core
