@@ -10,7 +10,7 @@ import tempfile
 import tap
 
 script, build, device = sys.argv[1:]
-steps = ["certify_core", "certify_infer", "certify_train", "bench_memory", "bench_dispatch", "bench_ops", "bench_model"]
+steps = ["certify", "bench_memory", "bench_dispatch", "bench_large", "bench_model", "digits"]
 
 
 def run(*arguments):
@@ -24,7 +24,7 @@ missing = run("--device", "missing:0")
 tap.check("a device that is not there: usage error, with the devices", missing.returncode == 2 and device in missing.stderr, missing.stderr)
 
 with tempfile.TemporaryDirectory() as folder:
-    part = ["--output", folder, "--device", device, "--filter", "numeric.add.f32", "--step", "certify_core", "--step", "certify_infer"]
+    part = ["--output", folder, "--device", device, "--filter", "numeric.add.f32", "--step", "certify", "--step", "bench_memory"]
     short = run(*part, "--minutes", "0")
     tap.check("without time, all steps remain", short.returncode == 3 and "2 steps remain" in short.stdout, short.stdout + short.stderr)
     whole = run(*part)
@@ -33,10 +33,19 @@ with tempfile.TemporaryDirectory() as folder:
     with open(results, encoding="utf-8") as file:
         state = json.load(file)[device]
     tap.check("the results name each step", {name: step["result"] for name, step in state.items()} ==
-              {"certify_core": "passed", "certify_infer": "passed"}, state)
+              {"certify": "passed", "bench_memory": "passed"}, state)
     again = run(*part)
     tap.check("the next run repeats no step that passed", again.returncode == 0 and "s left" not in again.stdout, again.stdout)
     part[part.index("numeric.add.f32")] = "numeric.nothing"
     failing = run(*part, "--output", os.path.join(folder, "failing"))
     tap.check("a step that fails: exit status 1", failing.returncode == 1 and "failed with status" in failing.stdout, failing.stdout)
+
+    collected = os.path.join(folder, "collected")
+    made = run("--collect", collected)
+    tap.check("a build is collected", made.returncode == 0 and os.path.exists(os.path.join(collected, "core/libbackplane.so.0.2")), made.stdout + made.stderr)
+    own = [sys.executable, os.path.join(collected, "tools/gpu_check"), "--device", device, "--step", "certify", "--filter", "numeric.add.f32"]
+    environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    there = subprocess.run(own, capture_output=True, text=True, check=False, env=environment)
+    tap.check("a collected folder certifies with its own files", there.returncode == 0 and "| passed |" in there.stdout
+              and os.path.exists(os.path.join(collected, "docs/measurements/reference/results.json")), there.stdout + there.stderr)
 tap.done()
