@@ -23,17 +23,19 @@ SIMT_KERNEL(select_rows)(Pointer out, Pointer condition, Pointer a, Pointer b, R
     SIMT_GLOBAL const Bits* from_b = row_of<Bits>(b, p, 3, chunk.at[3]);
     if ((p.broadcast & 2u) != 0) {
       const bool first = row_value<u8>(condition, p, 1, chunk.at[1]) != 0;
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = first ? (from_a + i)[lane()] : (from_b + i)[lane()]; });
+      map_row(
+          chunk.count, to, [&](Bits x, Bits y) { return first ? x : y; }, from_a, from_b);
     } else if ((p.broadcast & 4u) != 0) {
       const Bits x = row_value<Bits>(a, p, 2, chunk.at[2]);
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = (which + i)[lane()] != 0 ? x : (from_b + i)[lane()]; });
+      map_row(
+          chunk.count, to, [&](u8 is_first, Bits y) { return is_first != 0 ? x : y; }, which, from_b);
     } else if ((p.broadcast & 8u) != 0) {
       const Bits y = row_value<Bits>(b, p, 3, chunk.at[3]);
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = (which + i)[lane()] != 0 ? (from_a + i)[lane()] : y; });
+      map_row(
+          chunk.count, to, [&](u8 is_first, Bits x) { return is_first != 0 ? x : y; }, which, from_a);
     } else {
-      for_row(chunk.count, [&](u32 i) {
-        (to + i)[lane()] = (which + i)[lane()] != 0 ? (from_a + i)[lane()] : (from_b + i)[lane()];
-      });
+      const auto choose = [](u8 is_first, Bits x, Bits y) { return is_first != 0 ? x : y; };
+      map_row(chunk.count, to, choose, which, from_a, from_b);
     }
   }
 }

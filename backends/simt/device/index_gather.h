@@ -25,9 +25,10 @@ SIMT_KERNEL(gather_rows)(Pointer out, Pointer index, Pointer x, GatherRowsParams
     SIMT_GLOBAL Bits* to = row_of<Bits>(out, p.rows, 0, chunk.at[0]);
     if (which >= 0 && which < p.extent) {
       SIMT_GLOBAL const Bits* from = row_of<Bits>(x, p.rows, 2, chunk.at[2] + which * p.stride);
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = (from + i)[lane()]; });
+      map_row(
+          chunk.count, to, [](Bits bits) { return bits; }, from);
     } else {
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = 0; });
+      map_row(chunk.count, to, [] { return (Bits)0; });
     }
   }
 }

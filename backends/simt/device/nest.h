@@ -63,6 +63,51 @@ SIMT_FN void for_row(u32 count, const Body& body) {
   for (; i + width() <= count; i += step) body(i);
   if (i < count && i + lane() < count) body(i);
 }
+// Sets to[i] = function(from[i]...) for each element of a row.
+#ifdef SIMT_PACK_BYTES
+// Adjacent elements that a lane loads or stores at once.
+template <class T, u32 count>
+struct alignas(sizeof(T) * count) Pack {
+  T at[count];
+};
+template <u32 count, class Out, class Function, class... In>
+SIMT_FN Pack<Out, count> map_pack(const Function& function, Pack<In, count>... in) {
+  Pack<Out, count> out;
+  SIMT_UNROLL for (u32 i = 0; i < count; ++i) out.at[i] = function(in.at[i]...);
+  return out;
+}
+SIMT_FN constexpr u32 widest() { return 1u; }
+template <class First, class... Rest>
+SIMT_FN constexpr u32 widest(First bytes, Rest... rest) {
+  return bytes > widest(rest...) ? bytes : widest(rest...);
+}
+template <class T>
+SIMT_FN u32 past_boundary(const T* at, u32 bytes) {
+  return (u32)((uintptr_t)at % bytes);
+}
+// If all operands reach the boundary of a pack at the same element, lanes process packs from this element on.
+template <class Out, class Function, class... In>
+SIMT_FN void map_row(u32 count, Out* to, const Function& function, const In*... from) {
+  constexpr u32 pack = SIMT_PACK_BYTES / widest((u32)sizeof(Out), (u32)sizeof(In)...);
+  constexpr u32 out_bytes = pack * (u32)sizeof(Out);
+  const u32 head = (out_bytes - past_boundary(to, out_bytes)) % out_bytes / (u32)sizeof(Out);
+  if (count < head + pack || (0u | ... | past_boundary(from + head, pack * (u32)sizeof(In))) != 0u) {
+    for (u32 i = local_id(); i < count; i += group_size()) to[i] = function(from[i]...);
+    return;
+  }
+  const u32 packs = (count - head) / pack, tail = head + packs * pack;
+  for (u32 i = local_id(); i < head; i += group_size()) to[i] = function(from[i]...);
+  for (u32 i = local_id(); i < packs; i += group_size()) {
+    ((Pack<Out, pack>*)(to + head))[i] = map_pack<pack, Out>(function, ((const Pack<In, pack>*)(from + head))[i]...);
+  }
+  for (u32 i = tail + local_id(); i < count; i += group_size()) to[i] = function(from[i]...);
+}
+#else
+template <class Out, class Function, class... In>
+SIMT_FN void map_row(u32 count, SIMT_GLOBAL Out* to, const Function& function, SIMT_GLOBAL const In*... from) {
+  for_row(count, [&](u32 i) { (to + i)[lane()] = function((from + i)[lane()]...); });
+}
+#endif
 template <class T>
 SIMT_FN SIMT_GLOBAL T* row_of(Pointer base, const RowParams& p, int k, i64 at) {
   return at_offset<T>(base, p.offsets[k]) + at;
@@ -94,10 +139,11 @@ SIMT_FN void map1_rows(Pointer out, Pointer a, const RowParams& p) {
     SIMT_GLOBAL Out* to = row_of<Out>(out, p, 0, chunk.at[0]);
     if ((p.broadcast & 2u) != 0) {
       const Out x = Op::apply(row_value<In>(a, p, 1, chunk.at[1]), p.option);
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = x; });
+      map_row(chunk.count, to, [&] { return x; });
     } else {
       SIMT_GLOBAL const In* from = row_of<In>(a, p, 1, chunk.at[1]);
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply((from + i)[lane()], p.option); });
+      map_row(
+          chunk.count, to, [&](In x) { return Op::apply(x, p.option); }, from);
     }
   }
 }
@@ -122,13 +168,15 @@ SIMT_FN void map2_rows(Pointer out, Pointer a, Pointer b, const RowParams& p) {
     SIMT_GLOBAL const In* from_b = row_of<In>(b, p, 2, chunk.at[2]);
     if ((p.broadcast & 2u) != 0) {
       const In x = row_value<In>(a, p, 1, chunk.at[1]);
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply(x, (from_b + i)[lane()], p.option); });
+      map_row(
+          chunk.count, to, [&](In y) { return Op::apply(x, y, p.option); }, from_b);
     } else if ((p.broadcast & 4u) != 0) {
       const In y = row_value<In>(b, p, 2, chunk.at[2]);
-      for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply((from_a + i)[lane()], y, p.option); });
+      map_row(
+          chunk.count, to, [&](In x) { return Op::apply(x, y, p.option); }, from_a);
     } else {
-      for_row(chunk.count,
-              [&](u32 i) { (to + i)[lane()] = Op::apply((from_a + i)[lane()], (from_b + i)[lane()], p.option); });
+      map_row(
+          chunk.count, to, [&](In x, In y) { return Op::apply(x, y, p.option); }, from_a, from_b);
     }
   }
 }

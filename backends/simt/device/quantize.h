@@ -82,26 +82,27 @@ struct Dequantize {
 // zero points. Contiguous zero points require contiguous scales.
 template <class Op>
 SIMT_FN void process_rows(Pointer out, Pointer in, Pointer scale, Pointer zero, const RowParams& p) {
+  typedef typename Op::In In;
   for (u32 c = group_id(); c < p.chunks; c += group_count()) {
     const Chunk<4> chunk = chunk_of<4>(p, c);
     SIMT_GLOBAL typename Op::Out* to = row_of<typename Op::Out>(out, p, 0, chunk.at[0]);
-    SIMT_GLOBAL const typename Op::In* from = row_of<typename Op::In>(in, p, 1, chunk.at[1]);
+    SIMT_GLOBAL const In* from = row_of<In>(in, p, 1, chunk.at[1]);
     SIMT_GLOBAL const Element* scales = row_of<Element>(scale, p, 2, chunk.at[2]);
     SIMT_GLOBAL const u8* zeros = row_of<u8>(zero, p, 3, chunk.at[3]);
     if ((p.broadcast & 8u) == 0) {
-      for_row(chunk.count, [&](u32 i) {
-        (to + i)[lane()] = Op::apply((from + i)[lane()], (scales + i)[lane()], (zeros + i)[lane()], p.option);
-      });
+      const auto apply = [&](In x, Element by, u8 origin) { return Op::apply(x, by, origin, p.option); };
+      map_row(chunk.count, to, apply, from, scales, zeros);
       continue;
     }
     const u8 origin = row_value<u8>(zero, p, 3, chunk.at[3]);
     if ((p.broadcast & 4u) == 0) {
-      for_row(chunk.count,
-              [&](u32 i) { (to + i)[lane()] = Op::apply((from + i)[lane()], (scales + i)[lane()], origin, p.option); });
+      map_row(
+          chunk.count, to, [&](In x, Element by) { return Op::apply(x, by, origin, p.option); }, from, scales);
       continue;
     }
     const Element by = row_value<Element>(scale, p, 2, chunk.at[2]);
-    for_row(chunk.count, [&](u32 i) { (to + i)[lane()] = Op::apply((from + i)[lane()], by, origin, p.option); });
+    map_row(
+        chunk.count, to, [&](In x) { return Op::apply(x, by, origin, p.option); }, from);
   }
 }
 

@@ -56,8 +56,31 @@ typedef int64_t i64;
 typedef uint64_t u64;
 #define SIMT_GLOBAL
 #define SIMT_LOCAL
+#ifdef SIMT_HOST
+#define SIMT_UNROLL
+#else
 #define SIMT_UNROLL _Pragma("unroll")
-#if defined(__HIP__)
+#endif
+#if defined(SIMT_HOST)
+// Threads run one after the other, so the host runs only kernels without barriers and shuffles. For tests.
+#define SIMT_FN inline
+#define SIMT_INLINED inline
+#define SIMT_KERNEL(name) inline void name
+struct HostThread {
+  u32 group_id, group_count, group_size, local_id;
+};
+inline HostThread host_thread;
+SIMT_FN u32 group_id() { return host_thread.group_id; }
+SIMT_FN u32 group_size() { return host_thread.group_size; }
+SIMT_FN u32 group_count() { return host_thread.group_count; }
+SIMT_FN u32 local_id() { return host_thread.local_id; }
+SIMT_FN u32 width() { return 32u; }
+SIMT_FN u32 lane() { return local_id() % width(); }
+SIMT_FN u32 subgroup() { return local_id() / width(); }
+SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
+SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
+SIMT_FN u32 leading_zeros(u32 x) { return x == 0u ? 32u : (u32)__builtin_clz(x); }
+#elif defined(__HIP__)
 // The built-in functions of the compiler replace hip_runtime.h, because parsing that header takes longer
 // than compiling a typical module.
 #define SIMT_DEVICE __attribute__((device))
@@ -94,6 +117,9 @@ SIMT_FN float round_down(float x) { return __builtin_floorf(x); }
 SIMT_FN float round_even(float x) { return __builtin_rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return x == 0u ? 32u : (u32)__builtin_clz(x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
+#define SIMT_NATIVE_F16 1
+SIMT_FN u32 f32_of_f16(u32 bits) { return bits_of_float((float)__builtin_bit_cast(_Float16, (u16)bits)); }
+SIMT_FN u32 f16_of_f32(u32 bits) { return __builtin_bit_cast(u16, (_Float16)float_of_bits(bits)); }
 #else
 #define SIMT_FN __device__ inline
 #define SIMT_INLINED __device__ __forceinline__
@@ -117,7 +143,20 @@ SIMT_FN float round_down(float x) { return floorf(x); }
 SIMT_FN float round_even(float x) { return rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return __clz((int)x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
+#define SIMT_NATIVE_F16 1
+SIMT_FN u32 f32_of_f16(u32 bits) {
+  float out;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"((u16)bits));
+  return bits_of_float(out);
+}
+SIMT_FN u32 f16_of_f32(u32 bits) {
+  u16 out;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out) : "f"(float_of_bits(bits)));
+  return out;
+}
 #endif
+// Bytes that a lane of a GPU loads or stores at once.
+#define SIMT_PACK_BYTES 16
 SIMT_FN u32 subgroups() { return group_size() / width(); }
 #endif
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dtypes. `Bits` is the type of an element in memory, and `Value` is the type for arithmetic.
 // Arithmetic on f16 and bf16 uses float. Conversions use integers, and products that are never
-// subnormal, so that devices that flush subnormals give the same results. `Order` is an integer
+// subnormal, so that devices that flush subnormals give the same results. cuda and hip convert f16 with
+// instructions that flush no subnormals. `Order` is an integer
 // that compares like the number: -0 equals +0, and NaN is the maximum.
 #pragma once
 #include "simt.h"
@@ -9,6 +10,7 @@
 #include "params.h"
 
 SIMT_FN bool is_nan_bits(u32 bits) { return (bits & 0x7FFFFFFFu) > 0x7F800000u; }
+#ifndef SIMT_NATIVE_F16
 SIMT_FN u32 f32_of_f16(u32 bits) {
   const u32 exponent = bits & 0x7C00u;
   const u32 normal = ((bits & 0x7FFFu) << 13) + 0x38000000u + (exponent == 0x7C00u ? 0x38000000u : 0u);
@@ -31,6 +33,7 @@ SIMT_FN u32 f16_of_f32(u32 bits) {
   // Magnitudes from 65520 on round to infinity.
   return (bits >> 16 & 0x8000u) | (magnitude >= 0x477FF000u ? large : finite);
 }
+#endif
 SIMT_FN u32 bf16_of_f32(u32 bits) {
   const u32 rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16, quiet = bits >> 16 | 0x40u;
   return is_nan_bits(bits) ? quiet : rounded;
