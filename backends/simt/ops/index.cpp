@@ -35,8 +35,8 @@ class Gather : public Operator {
                               stride};
       params.rows.option = index_bytes;
       const auto places = slice.places();
-      return launch(launcher, program.kernels[kRows], row_groups(limits, params.rows), stream_group(limits),
-                    {places.data(), slice.operands}, params);
+      return launch(launcher, program.kernels[kRows], row_groups(limits, params.rows),
+                    row_group(limits, params.rows.columns), {places.data(), slice.operands}, params);
     });
   }
 

@@ -131,6 +131,12 @@ uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count
   return static_cast<uint32_t>((share + group - 1) / group * group);
 }
 
+uint32_t row_group(const Limits& limits, uint32_t columns) {
+  if (limits.is_cpu) return limits.width;
+  const uint32_t loads = (columns + 3) / 4;
+  return std::min((loads + limits.width - 1) / limits.width * limits.width, whole_group(limits));
+}
+
 uint32_t row_chunk(const Limits& limits, uint64_t count) {
   const uint32_t group = stream_group(limits);
   if (limits.is_cpu) return elements_per_group(limits, group, count);
@@ -153,12 +159,12 @@ kit::Status launch_map(Launcher& launcher, uint32_t any, uint32_t rows, Nest nes
 
 kit::Status launch_rows(Launcher& launcher, uint32_t kernel, const Nest& nest, uint32_t option) {
   const Limits& limits = launcher.limits();
-  const uint32_t group = stream_group(limits);
   return nest.for_slices([&](const Nest& slice, int64_t) {
     RowParams params = slice.row_params(row_chunk(limits, static_cast<uint64_t>(slice.count())));
     params.option = option;
     const auto places = slice.places();
-    return launch(launcher, kernel, row_groups(limits, params), group, {places.data(), slice.operands}, params);
+    return launch(launcher, kernel, row_groups(limits, params), row_group(limits, params.columns),
+                  {places.data(), slice.operands}, params);
   });
 }
 

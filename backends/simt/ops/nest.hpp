@@ -103,6 +103,9 @@ uint32_t whole_group(const Limits& limits);
 // CPU, a group processes `least` to 16384 elements, so that all compute units have work if
 // possible.
 uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count, uint64_t least = 1024);
+// Returns the group size of kernels that process rows of `columns` elements. On a GPU, each thread of a group loads
+// at least about 4 elements, so that short rows leave few threads idle.
+uint32_t row_group(const Limits& limits, uint32_t columns);
 // Returns the number of elements per chunk of a row, for kernels whose parameters are RowParams.
 uint32_t row_chunk(const Limits& limits, uint64_t count);
 // Returns the number of groups for a kernel whose parameters are RowParams. On a CPU, a group
