@@ -105,6 +105,7 @@ nlohmann::json certify(const CertifyOptions& options) {
   for (const size_t index : open) cases.push_back(selection[index]);
   RunOptions run_options{options.target, options.seed,      options.jobs,
                          options.limits, options.fail_fast, options.in_process};
+  run_options.stop = options.stop;
   run_options.slow = [&](const SlowCase& slow) {
     progress.slow = &catalogue[cases[slow.index]];
     progress.slow_seconds = static_cast<double>(slow.nanoseconds) * 1e-9;
@@ -136,14 +137,15 @@ nlohmann::json certify(const CertifyOptions& options) {
     std::vector<Result> fresh = run(catalogue, cases, run_options);
     for (size_t index = 0; index < open.size(); ++index) results[open[index]] = std::move(fresh[index]);
   }
-  if (options.fail_fast && facts.error.empty()) {
+  const bool is_interrupted = options.stop != nullptr && *options.stop;
+  if ((options.fail_fast || is_interrupted) && facts.error.empty()) {
     run_facts.not_reached = leave_out_not_reached(selection, results);
     requested.cut = run_facts.not_reached != 0;
   }
   run_facts.seconds = seconds_since(start);
   const Verdict verdict = judge(catalogue, selection, results, requested, facts);
   nlohmann::json certificate = certificate_of(catalogue, selection, results, verdict, facts, run_facts);
-  if (journal != nullptr) journal->remove();
+  if (journal != nullptr && !is_interrupted) journal->remove();
   return certificate;
 }
 

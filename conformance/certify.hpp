@@ -2,6 +2,7 @@
 // Runs a complete certification, from the path of a library to a certificate.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -39,6 +40,9 @@ struct CertifyOptions {
   bool in_process = false;
   std::string journal{};  // path of the journal; empty means no journal
   bool resume = false;
+  // The run stops soon after this value becomes true. The result then describes only the cases that ran, the journal
+  // remains, and /run/not_reached counts the other cases. May be null.
+  const std::atomic<bool>* stop = nullptr;
   std::function<void(const Progress&)> progress{};
 };
 

@@ -2,6 +2,7 @@
 // Runs cases in child processes under a supervisor, or in this process for a debugger.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -56,6 +57,8 @@ struct RunOptions {
   Limits limits{};
   bool fail_fast = false;   // stop at the first failure; the remaining cases become not_run
   bool in_process = false;  // use no child processes and no limits, for a debugger
+  // The run stops soon after this value becomes true, and the remaining cases become not_run. May be null.
+  const std::atomic<bool>* stop = nullptr;
   // Called in the supervisor process for each finished case. Also called about ten times per second
   // with the index SIZE_MAX.
   std::function<void(size_t index, const Result& result)> progress{};

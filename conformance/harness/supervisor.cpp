@@ -135,7 +135,7 @@ void Supervisor::end_strays() {
 std::vector<Result> Supervisor::run() {
   const size_t most = std::max(1u, options_.jobs);
   while (!finished()) {
-    if (stopping_) {
+    if (stopping_ || (options_.stop != nullptr && *options_.stop)) {
       for (Worker& worker : workers_) end(worker);
       break;
     }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements `backplane certify PLUGIN`, which runs the conformance suite and writes a certificate.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -84,6 +87,30 @@ void repeat_failed(const fs::path& path, const CertifyOptions& options, suite::C
   if (run.selection.filters.empty()) fail_usage("certify: nothing failed in {}", path.string());
 }
 
+// While this object exists, the first SIGINT or SIGTERM requests the end of the run. The next one ends the process.
+class Interrupts {
+ public:
+  Interrupts() {
+    requested = false;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { requested = true; };
+    action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+    for (const int signal : kSignals) sigaction(signal, &action, nullptr);
+  }
+  ~Interrupts() {
+    for (const int signal : kSignals) ::signal(signal, SIG_DFL);
+  }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  static std::atomic<bool> requested;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+};
+std::atomic<bool> Interrupts::requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler stores the flag");
+
 }  // namespace
 
 int certify(Session& session, const CertifyOptions& options) {
@@ -126,12 +153,22 @@ int certify(Session& session, const CertifyOptions& options) {
   CertifyProgress progress(options.quiet);
   run.progress = [&](const suite::Progress& now) { progress.show(now); };
   Certificate certificate;
+  std::optional<Interrupts> interrupts;
+  if (!options.in_process) run.stop = &interrupts.emplace().requested;
   try {
     certificate = suite::certify(run);
   } catch (const std::runtime_error& failure) {
     throw Failure(kExitUsage, "INVALID_ARGUMENT", fmt::format("certify: {}", failure.what()));
   }
   progress.end();
+  if (interrupts && Interrupts::requested && certificate["run"]["not_reached"] != 0) {
+    if (session.json) {
+      session.print("{}\n", certificate.dump(1));
+    } else {
+      print_interrupted(session, certificate);
+    }
+    return kExitFinding;
+  }
   write_file(stem.string() + ".json", certificate.dump(1) + "\n");
   write_file(stem.string() + ".xml", suite::junit_of(certificate));
   write_file(stem.string() + ".html", suite::html_of(certificate));

@@ -106,6 +106,13 @@ void print_missing(Session& session, const Certificate& non_passes) {
 
 }  // namespace
 
+void print_interrupted(Session& session, const Certificate& certificate) {
+  print_causes(session, certificate["causes"]);
+  const Certificate& run = certificate["run"];
+  session.print("\nInterrupted: {} cases ran, and {} cases were not reached. To continue, add: --resume --seed {}\n",
+                run["cases"].get<uint64_t>(), run["not_reached"].get<uint64_t>(), run["seed"].get<uint64_t>());
+}
+
 void print_summary(Session& session, const Certificate& certificate) {
   const Certificate& verdict = certificate["verdict"];
   print_causes(session, certificate["causes"]);

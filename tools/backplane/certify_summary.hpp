@@ -9,5 +9,7 @@
 namespace tool {
 
 void print_summary(Session& session, const nlohmann::json& certificate);
+// Prints the causes of failures until now, and how to continue.
+void print_interrupted(Session& session, const nlohmann::json& certificate);
 
 }  // namespace tool

@@ -124,6 +124,21 @@ whole, _ = certificate(library, "--seed", "7", "--output", "whole", "--filter", 
 tap.check("and comes to the same verdict", resumed["verdict"] == {**whole["verdict"], "extensions": resumed["verdict"]["extensions"]},
           json.dumps([resumed["verdict"], whole["verdict"]])[:3000])
 
+# An interrupted run tells what it found, and a resumed run continues.
+arguments[arguments.index("killed")] = "interrupted"
+journal = work + "/interrupted/libbackplane_reference.journal"
+running = subprocess.Popen([command, "certify", *arguments], env=environment, cwd=work, stdout=subprocess.PIPE, text=True, start_new_session=True)
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline and (not os.path.exists(journal) or os.path.getsize(journal) < 20000):
+    time.sleep(0.01)
+running.send_signal(signal.SIGINT)
+told, _ = running.communicate(timeout=60)
+tap.check("an interrupted run tells what it found", running.returncode == 1 and "Interrupted: " in told and "--resume --seed 7" in told
+          and not os.path.exists(journal.replace(".journal", ".json")), told)
+tap.check("and leaves no process", not alive(running.pid), str(alive(running.pid)))
+resumed, process = certificate(*arguments, "--resume")
+tap.check("and can be resumed", process.returncode == 0 and resumed["run"]["resumed"] and resumed["verdict"]["counts"]["not_run"] == 0, process.stdout[:2000])
+
 
 # For each of ten defects, the repro line of one failure must reproduce this failure.
 def repro(defect, *filters):
