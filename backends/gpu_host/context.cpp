@@ -7,6 +7,13 @@
 
 namespace backplane::gpu_host {
 
+namespace {
+
+// While a pool has at most this many bytes, it keeps freed memory, so that the next buffer needs no mapping.
+constexpr uint64_t kKeptBytes = 64u << 20;
+
+}  // namespace
+
 Scope::Scope(const Stack& stack, Handle context) : stack_(stack) {
   if (!call_) {
     status_ = simt::exiting(stack.plugin());
@@ -30,10 +37,22 @@ kit::Result<std::unique_ptr<Context>> Context::create(const Stack& stack, const 
   if (!device.has_pools) return out;
   const Scope scope(*out);
   if (!scope) return scope.status();
+  auto pool = stack.create_pool(device.ordinal, kKeptBytes);
+  if (pool.status().code() == BP_UNSUPPORTED) return out;  // as if the device had no pools
+  if (!pool.ok()) return pool.status();
+  out->pool_ = pool.value();
   auto stream = stack.create_stream(0);
   if (!stream.ok()) return stream.status();
   out->allocations_ = stream.value();
   return out;
+}
+
+Context::~Context() {
+  if (pool_ == nullptr) return;
+  const Scope scope(*this);
+  if (!scope) return;
+  if (allocations_ != nullptr) stack_.destroy_stream(allocations_);
+  stack_.destroy_pool(pool_);
 }
 
 kit::Status Context::check(kit::Status status) const {
@@ -56,7 +75,7 @@ kit::Result<std::byte*> Context::allocate_device(uint64_t bytes) const {
     return kit::out_of_memory(stack_.plugin(), ": a buffer of ", bytes, " bytes exceeds the device's memory of ",
                               device_.total_bytes, "; divide it");
   }
-  auto made = stack_.allocate_device(bytes, allocations_);
+  auto made = stack_.allocate_device(bytes, pool_, allocations_);
   if (!made.ok() || allocations_ == nullptr) return made;
   // Waits for the allocation to complete, because only then may other streams use the memory.
   if (kit::Status status = stack_.wait_stream(allocations_); !status.ok()) return status;
@@ -83,7 +102,7 @@ kit::Result<simt::Buffer*> Context::allocate(const bp_buffer_desc& desc) const {
   const Scope scope(*this);
   if (!scope) return check(scope.status());
   auto out = std::make_unique<Buffer>();
-  auto made = allocate_kind(desc.kind, desc.bytes);
+  auto made = with_room([&] { return allocate_kind(desc.kind, desc.bytes); });
   if (!made.ok()) {
     const kit::Status status = check(made.status());
     return kit::Status{status.code(), kit::text(status.message(), " (", desc.bytes, " bytes were requested)"),
@@ -182,7 +201,8 @@ void Context::free(simt::Buffer* given) const {
   switch (buffer->source) {
     case Buffer::Source::kDevice:
       status = stack_.free_device(buffer->address, allocations_);
-      // Waits, because the driver returns unused memory to the system only when the stream is idle.
+      // Waits, because the next allocation reuses the memory only when the stream has reached this point. A pool also
+      // returns memory to the device only at a wait.
       if (status.ok() && allocations_ != nullptr) status = stack_.wait_stream(allocations_);
       break;
     case Buffer::Source::kHost:
@@ -208,7 +228,13 @@ kit::Status Context::memory_info(uint32_t kind, bp_memory_info& out) const {
   }
   const Scope scope(*this);
   if (!scope) return check(scope.status());
-  return check(stack_.memory_info(out.free_bytes, out.total_bytes));
+  kit::Status status = stack_.memory_info(out.free_bytes, out.total_bytes);
+  if (!status.ok() || pool_ == nullptr) return check(std::move(status));
+  auto unused = stack_.unused_bytes(pool_);
+  if (!unused.ok()) return check(unused.status());
+  // The limit is necessary because other threads and processes may allocate memory between the two queries.
+  out.free_bytes = std::min(out.free_bytes + unused.value(), out.total_bytes);
+  return {};
 }
 
 }  // namespace backplane::gpu_host

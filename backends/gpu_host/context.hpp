@@ -23,6 +23,10 @@ class Context {
   static kit::Result<std::unique_ptr<Context>> create(const Stack& stack, const PhysicalDevice& device,
                                                       Registrations& registrations);
 
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
   const PhysicalDevice& device() const { return device_; }
   const Stack& stack() const { return stack_; }
   Handle handle() const { return handle_; }
@@ -32,6 +36,15 @@ class Context {
   // Returns the stored DEVICE_LOST status, or the DEVICE_LOST status of after_fork() in a forked child.
   // Otherwise returns OK.
   kit::Status health() const;
+  // Calls `allocate`, which returns a Status or a Result. After OUT_OF_MEMORY, returns the pool's unused memory to the
+  // device and calls `allocate` again. The caller has entered the context.
+  template <class Allocate>
+  auto with_room(const Allocate& allocate) const {
+    auto out = allocate();
+    if (code_of(out) != BP_OUT_OF_MEMORY || pool_ == nullptr) return out;
+    stack_.trim_pool(pool_);
+    return allocate();
+  }
 
   kit::Result<simt::Buffer*> allocate(const bp_buffer_desc& desc) const;
   kit::Result<simt::Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) const;
@@ -43,6 +56,11 @@ class Context {
  private:
   Context(const Stack& stack, const PhysicalDevice& device, Registrations& registrations)
       : stack_(stack), device_(device), registrations_(registrations) {}
+  static bp_status code_of(const kit::Status& status) { return status.code(); }
+  template <class T>
+  static bp_status code_of(const kit::Result<T>& result) {
+    return result.status().code();
+  }
   kit::Result<std::byte*> allocate_device(uint64_t bytes) const;
   kit::Result<std::byte*> allocate_kind(uint32_t kind, uint64_t bytes) const;
   kit::Status import_host(const bp_import_desc& desc, Buffer& out) const;
@@ -52,7 +70,8 @@ class Context {
   const PhysicalDevice& device_;
   Registrations& registrations_;
   Handle handle_ = nullptr;
-  Handle allocations_ = nullptr;  // the stream that orders allocations, or null if the device has no pools
+  Handle pool_ = nullptr;         // contains the DEVICE memory, or null if the device has no pools
+  Handle allocations_ = nullptr;  // the stream that orders allocations from the pool, or null
   mutable std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;  // guards loss_
   mutable kit::Status loss_;

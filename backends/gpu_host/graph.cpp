@@ -159,7 +159,7 @@ kit::Status Graph::instantiate(const Section& section, Built& out) const {
     if (!node.ok()) return node.status();
     out.nodes.push_back(node.value());
   }
-  auto executable = stack.instantiate(out.graph);
+  auto executable = context_.with_room([&] { return stack.instantiate(out.graph); });
   out.executable = executable.value();
   return executable.status();
 }

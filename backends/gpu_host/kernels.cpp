@@ -14,7 +14,7 @@ kit::Result<uint32_t> Kernels::get(const simt::KernelName& name, const std::func
   const Scope scope(context_);
   if (!scope) return context_.check(scope.status());
   if (kit::Status status = load(name, *module); !status.ok()) return status;
-  auto found = context_.stack().find_kernel(module->handle, name.function);
+  auto found = context_.with_room([&] { return context_.stack().find_kernel(module->handle, name.function); });
   if (!found.ok()) {
     const kit::Status status = context_.check(found.status());
     return kit::Status{status.code(),
@@ -34,7 +34,7 @@ kit::Status Kernels::load(const simt::KernelName& name, Module& module) const {
     return {BP_INTERNAL, kit::text(stack.plugin(), ": the plugin was built without the kernels of ", name.module,
                                    "; report this to its vendor")};
   }
-  auto loaded = stack.load_module(image);
+  auto loaded = context_.with_room([&] { return stack.load_module(image); });
   if (loaded.ok()) {
     module.handle = loaded.value();
     return {};

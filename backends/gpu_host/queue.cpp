@@ -8,7 +8,7 @@ kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernel
   std::unique_ptr<Queue> out(new Queue(context, kernels, events, products));
   const Scope scope(context);
   if (!scope) return context.check(scope.status());
-  auto stream = context.stack().create_stream(priority);
+  auto stream = context.with_room([&] { return context.stack().create_stream(priority); });
   if (!stream.ok()) return context.check(stream.status());
   out->stream_ = stream.value();
   out->owns_stream_ = true;
@@ -34,7 +34,7 @@ template <class Body>
 kit::Status Queue::in_context(const Body& body) const {
   const Scope scope(context_);
   if (scope.exiting()) return {};
-  return context_.check(scope ? body(context_.stack()) : scope.status());
+  return context_.check(scope ? context_.with_room([&] { return body(context_.stack()); }) : scope.status());
 }
 
 kit::Result<Mark> Queue::mark(bool timed) {

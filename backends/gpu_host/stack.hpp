@@ -100,9 +100,17 @@ class Stack {
   virtual void forget_failure() const {}
 
   virtual kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const = 0;
-  // Allocates DEVICE memory in stream order or, if `stream` is null, immediately.
+  // Returns a memory pool of device `ordinal`, which only the caller uses. A pool keeps freed memory. At each wait for
+  // a stream, the pool returns unused memory to the device while it has more than `kept_bytes` bytes, used or not.
+  virtual kit::Result<Handle> create_pool(int ordinal, uint64_t kept_bytes) const = 0;
+  virtual void destroy_pool(Handle pool) const = 0;
+  // Returns the pool's unused memory to the device.
+  virtual void trim_pool(Handle pool) const = 0;
+  // Returns the bytes that the pool keeps and no allocation uses. memory_info() counts them as used.
+  virtual kit::Result<uint64_t> unused_bytes(Handle pool) const = 0;
+  // Allocates DEVICE memory from `pool` in the order of `stream` or, if both are null, immediately.
   // free_device() must receive the same stream.
-  virtual kit::Result<std::byte*> allocate_device(uint64_t bytes, Handle stream) const = 0;
+  virtual kit::Result<std::byte*> allocate_device(uint64_t bytes, Handle pool, Handle stream) const = 0;
   virtual kit::Status free_device(std::byte* address, Handle stream) const = 0;
   // HOST memory is page-locked, and all devices can access it.
   virtual kit::Result<std::byte*> allocate_host(uint64_t bytes) const = 0;

@@ -53,12 +53,12 @@ class Plugin:
         good = status not in (0, -6, -11) and all(word in said for word in words)
         tap.check(f"{what}: a message", good, f"{status}: {said}")
 
-    def expect_graphs(self, what, cases, environment, *words):
+    def expect_cases(self, what, cases, environment, *words):
         """Checks that the cases pass, or, if there are `words`, that a case fails with a message with all `words`."""
         certificate, said, status = certified.certify(self.command, self.library, "--filter", cases, environment=environment)
         failed = certificate is None or status != 0
         said += str(certificate)
-        tap.check(f"{what}: {'a message' if words else 'the graphs are right'}", failed == bool(words) and all(word in said for word in words),
+        tap.check(f"{what}: {'a message' if words else 'the cases pass'}", failed == bool(words) and all(word in said for word in words),
                   f"{status}: {said}")
 
     def _add(self, environment):

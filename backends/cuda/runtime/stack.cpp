@@ -155,10 +155,40 @@ kit::Status Stack::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) cons
   return status;
 }
 
-kit::Result<std::byte*> Stack::allocate_device(uint64_t bytes, Handle stream) const {
+kit::Result<Handle> Stack::create_pool(int ordinal, uint64_t kept_bytes) const {
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = ordinal;
+  CUmemoryPool pool = nullptr;
+  kit::Status status = BP_CALL(cuMemPoolCreate, &pool, &properties);
+  if (!status.ok()) return status;
+  cuuint64_t threshold = kept_bytes;
+  status = BP_CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+  if (!status.ok()) destroy_pool(pool);
+  return result_of<Handle>(std::move(status), pool);
+}
+
+void Stack::destroy_pool(Handle pool) const { (void)cu_.cuMemPoolDestroy(static_cast<CUmemoryPool>(pool)); }
+
+void Stack::trim_pool(Handle pool) const { (void)cu_.cuMemPoolTrimTo(static_cast<CUmemoryPool>(pool), 0); }
+
+kit::Result<uint64_t> Stack::unused_bytes(Handle pool) const {
+  cuuint64_t reserved = 0, used = 0;
+  const auto get = [&](CUmemPool_attribute attribute, cuuint64_t& out) {
+    return BP_CALL(cuMemPoolGetAttribute, static_cast<CUmemoryPool>(pool), attribute, &out);
+  };
+  kit::Status status = get(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved);
+  if (status.ok()) status = get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used);
+  return result_of<uint64_t>(std::move(status), reserved - std::min(reserved, used));
+}
+
+kit::Result<std::byte*> Stack::allocate_device(uint64_t bytes, Handle pool, Handle stream) const {
   CUdeviceptr address = 0;
-  kit::Status status = stream == nullptr ? BP_CALL(cuMemAlloc, &address, bytes)
-                                         : BP_CALL(cuMemAllocAsync, &address, bytes, static_cast<CUstream>(stream));
+  kit::Status status = pool == nullptr ? BP_CALL(cuMemAlloc, &address, bytes)
+                                       : BP_CALL(cuMemAllocFromPoolAsync, &address, bytes,
+                                                 static_cast<CUmemoryPool>(pool), static_cast<CUstream>(stream));
   return result_of(std::move(status), reinterpret_cast<std::byte*>(address));
 }
 

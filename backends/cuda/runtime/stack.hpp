@@ -23,7 +23,12 @@ class Stack : public gpu_host::Stack {
   void leave(const gpu_host::Caller& caller) const override;
 
   kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const override;
-  kit::Result<std::byte*> allocate_device(uint64_t bytes, gpu_host::Handle stream) const override;
+  kit::Result<gpu_host::Handle> create_pool(int ordinal, uint64_t kept_bytes) const override;
+  void destroy_pool(gpu_host::Handle pool) const override;
+  void trim_pool(gpu_host::Handle pool) const override;
+  kit::Result<uint64_t> unused_bytes(gpu_host::Handle pool) const override;
+  kit::Result<std::byte*> allocate_device(uint64_t bytes, gpu_host::Handle pool,
+                                          gpu_host::Handle stream) const override;
   kit::Status free_device(std::byte* address, gpu_host::Handle stream) const override;
   kit::Result<std::byte*> allocate_host(uint64_t bytes) const override;
   kit::Status free_host(std::byte* address) const override;

@@ -32,11 +32,24 @@ std::unique_ptr<Queue> DeviceTest::create_queue(int i) const {
   return std::move(made.value());
 }
 
-simt::Buffer* DeviceTest::allocate(uint32_t kind) const {
-  const bp_buffer_desc desc{sizeof(desc), kind, kBytes, 256};
+simt::Buffer* DeviceTest::allocate(uint32_t kind, uint64_t bytes) const {
+  const bp_buffer_desc desc{sizeof(desc), kind, bytes, 256};
   auto made = context().allocate(desc);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.value();
+}
+
+uint64_t DeviceTest::free_bytes() const {
+  bp_memory_info info{};
+  EXPECT_TRUE(context().memory_info(BP_MEMORY_DEVICE, info).ok());
+  return info.free_bytes;
+}
+
+uint64_t DeviceTest::unreserved_bytes() const {
+  const Scope scope(context());
+  uint64_t out = 0, total = 0;
+  EXPECT_TRUE(context().stack().memory_info(out, total).ok());
+  return out;
 }
 
 bp_import_desc DeviceTest::import_of(const void* address, uint64_t bytes, uint32_t type) {
@@ -93,6 +106,56 @@ TEST_F(DeviceTest, ACopyMovesBytesBetweenKindsOfMemory) {
   expect_passes(queue->mark(false).value());
   EXPECT_EQ(std::memcmp(shared->address, host->address, kBytes), 0);
   for (simt::Buffer* buffer : {host, device, shared}) context().free(buffer);
+}
+
+TEST_F(DeviceTest, ThePoolKeepsFreedMemoryAndItCountsAsFree) {
+  const uint64_t before = free_bytes();
+  simt::Buffer* const first = allocate(BP_MEMORY_DEVICE);
+  std::byte* const address = first->address;
+  EXPECT_EQ(free_bytes(), before - kBytes);
+  context().free(first);
+  EXPECT_EQ(free_bytes(), before);
+  EXPECT_LE(unreserved_bytes(), before - kBytes);
+  simt::Buffer* const second = allocate(BP_MEMORY_DEVICE);
+  EXPECT_EQ(second->address, address);
+  EXPECT_EQ(free_bytes(), before - kBytes);
+  EXPECT_EQ(owner_of(second->address), Owner::kDevice);
+  context().free(second);
+}
+
+TEST_F(DeviceTest, ThePoolKeepsAtMostItsThreshold) {
+  constexpr uint64_t kMost = 64u << 20;
+  const uint64_t before = free_bytes();
+  context().free(allocate(BP_MEMORY_DEVICE, kMost + 256));
+  EXPECT_GT(unreserved_bytes(), before - kMost);
+  EXPECT_EQ(free_bytes(), before);
+}
+
+// Without the trim, each of these allocations would fail, or the device would keep memory that it does not use.
+TEST_F(DeviceTest, AnAllocationThatFailsTrimsThePool) {
+  context().free(allocate(BP_MEMORY_DEVICE));
+  ::setenv("TEST_DRIVER_BYTES", std::to_string(kBytes * 3 / 2).c_str(), 1);
+  context().free(allocate(BP_MEMORY_DEVICE, kBytes + 256));
+  ::unsetenv("TEST_DRIVER_BYTES");
+  const uint64_t before = free_bytes();
+  EXPECT_LT(unreserved_bytes(), before);
+  const bp_buffer_desc absurd{sizeof(absurd), BP_MEMORY_HOST, uint64_t{1} << 60, 256};
+  EXPECT_EQ(context().allocate(absurd).status().code(), BP_OUT_OF_MEMORY);
+  EXPECT_EQ(unreserved_bytes(), before);
+}
+
+// The memory of the context's pool is free again after the end of the context.
+TEST_F(DeviceTest, AContextDestroysItsPool) {
+  const uint64_t before = unreserved_bytes();
+  Registrations registrations;
+  auto own = Context::create(context().stack(), context().device(), registrations);
+  ASSERT_TRUE(own.ok()) << own.status().message();
+  auto made = own.value()->allocate({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, kBytes, 256});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  own.value()->free(made.value());
+  EXPECT_EQ(unreserved_bytes(), before - kBytes);
+  own.value().reset();
+  EXPECT_EQ(unreserved_bytes(), before);
 }
 
 TEST_F(DeviceTest, TheKindsOfMemoryAreKnown) {

@@ -20,7 +20,11 @@ class DeviceTest : public testing::Test {
 
   const Context& context(int i = 0) const { return *devices[i]->context; }
   std::unique_ptr<Queue> create_queue(int i = 0) const;
-  simt::Buffer* allocate(uint32_t kind) const;
+  simt::Buffer* allocate(uint32_t kind, uint64_t bytes = kBytes) const;
+  // Returns the free memory of device 0 that the plugin reports.
+  uint64_t free_bytes() const;
+  // Returns the free memory of device 0 that the driver reports, which excludes the memory that pools keep.
+  uint64_t unreserved_bytes() const;
   static bp_import_desc import_of(const void* address, uint64_t bytes, uint32_t type = BP_IMPORT_HOST);
   kit::Status import(const bp_import_desc& desc, simt::Buffer*& out, int i = 0) const;
   AddressKind::Owner owner_of(const void* address) const;

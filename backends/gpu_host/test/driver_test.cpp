@@ -50,7 +50,7 @@ void DriverTest::expect_violation(const kit::Status& status, Result code, const 
 }
 
 std::byte* DriverTest::device_memory() const {
-  auto made = stack().allocate_device(kBytes, nullptr);
+  auto made = stack().allocate_device(kBytes, nullptr, nullptr);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.value();
 }
@@ -174,7 +174,8 @@ TEST_F(DriverTest, MemoryIsFreedAfterItsUse) {
 
 TEST_F(DriverTest, StreamsOrderTheirAllocations) {
   const Handle other = stack().create_stream(0).value();
-  std::byte* const memory = stack().allocate_device(kBytes, other).value();
+  const Handle pool = stack().create_pool(0, 0).value();
+  std::byte* const memory = stack().allocate_device(kBytes, pool, other).value();
   expect_violation(stack().copy(memory, memory + kBytes / 2, 4, stream), Result::kIllegalAddress,
                    "before the stream that allocates it");
   EXPECT_TRUE(stack().record(event, other).ok());
@@ -185,6 +186,77 @@ TEST_F(DriverTest, StreamsOrderTheirAllocations) {
   EXPECT_TRUE(stack().wait_event(other, event).ok());
   EXPECT_TRUE(stack().free_device(memory, other).ok());
   stack().destroy_stream(other);
+  stack().destroy_pool(pool);
+}
+
+TEST_F(DriverTest, APoolKeepsFreedMemoryUpToItsThreshold) {
+  const Handle pool = stack().create_pool(0, 2 * kBytes).value();
+  const auto allocate = [&](uint64_t bytes) { return stack().allocate_device(bytes, pool, stream).value(); };
+  const auto free = [&](std::byte* memory) { EXPECT_TRUE(stack().free_device(memory, stream).ok()); };
+  const auto unused = [&] { return stack().unused_bytes(pool).value(); };
+  const auto free_bytes = [&] {
+    uint64_t out = 0, total = 0;
+    EXPECT_TRUE(stack().memory_info(out, total).ok());
+    return out;
+  };
+  const uint64_t before = free_bytes();
+  std::byte* const first = allocate(kBytes);
+  std::byte* const second = allocate(2 * kBytes);
+  EXPECT_EQ(free_bytes(), before - 3 * kBytes);
+  free(first);
+  EXPECT_EQ(unused(), kBytes);
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  EXPECT_EQ(unused(), 0u) << "more than 2 * kBytes are reserved";
+  free(second);
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  EXPECT_EQ(unused(), 2 * kBytes);
+  EXPECT_EQ(free_bytes(), before - 2 * kBytes);
+  EXPECT_EQ(allocate(2 * kBytes), second);
+  EXPECT_EQ(unused(), 0u);
+  free(second);
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  stack().trim_pool(pool);
+  EXPECT_EQ(unused(), 0u);
+  EXPECT_EQ(free_bytes(), before);
+  stack().destroy_pool(pool);
+}
+
+TEST_F(DriverTest, ADestroyedPoolReturnsItsMemory) {
+  const auto free_bytes = [&] {
+    uint64_t out = 0, total = 0;
+    EXPECT_TRUE(stack().memory_info(out, total).ok());
+    return out;
+  };
+  const uint64_t before = free_bytes();
+  const Handle pool = stack().create_pool(0, UINT64_MAX).value();
+  std::byte* const freed = stack().allocate_device(kBytes, pool, stream).value();
+  std::byte* const used = stack().allocate_device(kBytes, pool, stream).value();
+  EXPECT_TRUE(stack().free_device(freed, stream).ok());
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  stack().destroy_pool(pool);
+  EXPECT_EQ(free_bytes(), before - kBytes);
+  EXPECT_TRUE(stack().free_device(used, stream).ok());
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  EXPECT_EQ(free_bytes(), before);
+  expect_violation(stack().unused_bytes(pool).status(), Result::kInvalidValue, "a memory pool is used that was");
+  expect_violation(stack().allocate_device(kBytes, pool, stream).status(), Result::kInvalidValue, "destroyed");
+}
+
+TEST_F(DriverTest, RejectsWrongUsesOfPools) {
+  const Handle pool = stack().create_pool(0, kBytes).value(), foreign = stack().create_pool(1, 0).value();
+  expect_violation(stack().create_pool(9, 0).status(), Result::kInvalidValue, "properties of a pool");
+  expect_violation(stack().allocate_device(kBytes, foreign, stream).status(), Result::kInvalidValue,
+                   "different devices");
+  std::byte* const memory = stack().allocate_device(kBytes, pool, stream).value();
+  expect_violation(stack().free_device(memory, nullptr), Result::kInvalidValue, "without a stream");
+  EXPECT_TRUE(stack().free_device(memory, stream).ok());
+  EXPECT_TRUE(stack().wait_stream(stream).ok());
+  std::vector<uint32_t> values(kCount);
+  expect_violation(stack().copy(memory, address_of(values), kBytes, stream), Result::kInvalidValue, "was freed");
+  std::byte* const ordinary = device_memory();
+  expect_violation(stack().free_device(ordinary, stream), Result::kInvalidValue, "of a memory pool");
+  EXPECT_TRUE(stack().free_device(ordinary, nullptr).ok());
+  for (const Handle each : {pool, foreign}) stack().destroy_pool(each);
 }
 
 TEST_F(DriverTest, CopiesStayWithinAllocations) {
@@ -359,7 +431,7 @@ TEST_F(DriverTest, AChildProcessIsRefused) {
   const Stack& driver = stack();
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto code = driver.allocate_device(kBytes, nullptr).status().vendor_code();
+    const auto code = driver.allocate_device(kBytes, nullptr, nullptr).status().vendor_code();
     ::_exit(code == static_cast<int64_t>(Result::kNotInitialized) ? 0 : 1);
   }
   int status = -1;

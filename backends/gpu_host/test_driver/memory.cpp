@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <list>
 
 namespace backplane::gpu_host::test_driver {
 
@@ -12,26 +13,50 @@ namespace {
 
 constexpr uint64_t kAlignment = 256;  // bytes
 
-// The allocations by address, and the memory that streams will free.
+// Returns unused memory of a pool to the device, until the pool has at most `kept_bytes` bytes.
+void trim(Pool& pool, uint64_t kept_bytes) {
+  while (pool.reserved > kept_bytes && !pool.unused.empty()) {
+    const auto last = std::prev(pool.unused.end());
+    (void)machine().free(last->second);
+    pool.reserved -= last->first;
+    pool.unused.erase(last);
+  }
+}
+
+// The allocations by address, the memory that streams will free, and the pools.
 struct Memory {
   std::map<uintptr_t, Allocation> living;
   struct Ordered {
     std::shared_ptr<Point> point;
-    void* address;
+    Allocation freed;
   };
   std::deque<Ordered> ordered;
+  std::list<Pool> pools;
 
   static Memory& get() {
     static auto* const one = new Memory;
     return *one;
   }
-  // Frees the memory that streams have released.
+  // Returns the memory that streams have released to its pools.
   void collect() {
     std::erase_if(ordered, [](const Ordered& each) {
       if (!each.point->signal.is_set() || each.point->signal.is_pending()) return false;
-      (void)machine().free(each.address);
+      each.freed.pool->unused.emplace(each.freed.bytes, each.freed.address);
+      if (!each.freed.pool->exists) trim(*each.freed.pool, 0);
       return true;
     });
+    std::erase_if(pools, [](const Pool& pool) { return !pool.exists && pool.reserved == 0; });
+  }
+  // Returns whether a pool keeps the memory at an address.
+  bool is_kept(const void* address) const {
+    return std::ranges::any_of(pools, [&](const Pool& pool) {
+      return std::ranges::any_of(pool.unused, [&](const auto& each) {
+        return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(each.second) < each.first;
+      });
+    });
+  }
+  Allocation& add(MemoryKind kind, void* address, uint64_t bytes, Context& context) {
+    return living[reinterpret_cast<uintptr_t>(address)] = {kind, address, bytes, &context, nullptr, 0, 0, {}};
   }
   Allocation* find(const void* address) {
     const auto at = reinterpret_cast<uintptr_t>(address);
@@ -90,6 +115,7 @@ void use(const Stream& stream, Allocation& allocation) {
 Result find_range(const Stream& stream, const void* address, uint64_t bytes, Allocation*& out) {
   out = Memory::get().find(address);
   if (out == nullptr) {
+    if (Memory::get().is_kept(address)) return violate(Result::kInvalidValue, "a copy accesses memory that was freed");
     return is_mapped(address, bytes) ? Result::kSuccess
                                      : violate(Result::kInvalidValue, "a copy accesses memory that does not exist");
   }
@@ -102,13 +128,19 @@ Result find_range(const Stream& stream, const void* address, uint64_t bytes, All
 
 }  // namespace
 
-uint64_t total_bytes() { return machine().info<cl_ulong>(CL_DEVICE_GLOBAL_MEM_SIZE); }
+uint64_t total_bytes() {
+  const std::string wanted = setting("TEST_DRIVER_BYTES");
+  return wanted.empty() ? machine().info<cl_ulong>(CL_DEVICE_GLOBAL_MEM_SIZE) : std::stoull(wanted);
+}
 
 uint64_t free_bytes(const Context& context) {
   Memory::get().collect();
   uint64_t used = 0;
   for (const auto& [address, each] : Memory::get().living) {
-    if (each.kind == MemoryKind::kDevice && each.context == &context) used += each.bytes;
+    if (each.kind == MemoryKind::kDevice && each.context == &context && each.pool == nullptr) used += each.bytes;
+  }
+  for (const Pool& pool : Memory::get().pools) {
+    if (&pool.context == &context) used += pool.reserved;
   }
   return total_bytes() - std::min(total_bytes(), used);
 }
@@ -120,18 +152,72 @@ Result allocate(Context& context, MemoryKind kind, uint64_t bytes, void** out) {
   Memory::get().collect();
   void* const made = machine().allocate(machine_kind(kind), bytes, kAlignment);
   if (made == nullptr) return Result::kOutOfMemory;
-  Memory::get().living[reinterpret_cast<uintptr_t>(made)] = {kind, made, bytes, &context, 0, 0, {}};
+  Memory::get().add(kind, made, bytes, context);
   *out = made;
   return Result::kSuccess;
 }
 
-Result allocate_ordered(const Call& call, const void* handle, uint64_t bytes, void** out) {
+Result create_pool(Context& context, void** out) {
+  if (lacks("pools")) return violate(Result::kNotSupported, "the device has no memory pools");
+  *out = &Memory::get().pools.emplace_back(context);
+  return Result::kSuccess;
+}
+
+Pool* find_pool(const void* handle) {
+  for (Pool& pool : Memory::get().pools) {
+    if (&pool == handle && pool.exists) return &pool;
+  }
+  (void)violate(Result::kInvalidValue, "a memory pool is used that was destroyed, or never existed");
+  return nullptr;
+}
+
+Result destroy_pool(const void* handle) {
+  Pool* const pool = find_pool(handle);
+  if (pool == nullptr) return Result::kInvalidValue;
+  pool->exists = false;
+  trim(*pool, 0);
+  Memory::get().collect();
+  return Result::kSuccess;
+}
+
+Result trim_pool(const void* handle, uint64_t kept_bytes) {
+  Pool* const pool = find_pool(handle);
+  if (pool == nullptr) return Result::kInvalidValue;
+  Memory::get().collect();
+  trim(*pool, kept_bytes);
+  return Result::kSuccess;
+}
+
+void trim_pools(const Context& context) {
+  Memory& memory = Memory::get();
+  memory.collect();
+  for (Pool& pool : memory.pools) {
+    if (&pool.context == &context) trim(pool, pool.threshold);
+  }
+}
+
+Result allocate_ordered(const Call& call, const void* handle, const void* pool_handle, uint64_t bytes, void** out) {
   const auto stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;
-  if (lacks("pools")) return violate(Result::kNotSupported, "the device has no memory pools");
-  const Result result = allocate(stream->context(), MemoryKind::kDevice, bytes, out);
-  if (result != Result::kSuccess) return result;
-  Allocation& made = *Memory::get().find(*out);
+  Pool* const pool = find_pool(pool_handle);
+  if (pool == nullptr) return Result::kInvalidValue;
+  if (&pool->context != &stream->context()) {
+    return violate(Result::kInvalidValue, "the stream and the memory pool have different devices");
+  }
+  Memory& memory = Memory::get();
+  memory.collect();
+  if (const auto unused = pool->unused.find(bytes); unused != pool->unused.end()) {
+    *out = unused->second;
+    pool->unused.erase(unused);
+    memory.add(MemoryKind::kDevice, *out, bytes, pool->context);
+  } else {
+    const Result result = allocate(pool->context, MemoryKind::kDevice, bytes, out);
+    if (result != Result::kSuccess) return result;
+    pool->reserved += bytes;
+  }
+  pool->used += bytes;
+  Allocation& made = *memory.find(*out);
+  made.pool = pool;
   made.made_stream = stream->number();
   made.made_after = stream->commands() + 1;
   return stream->command([](Work&) { return CL_SUCCESS; });
@@ -142,16 +228,17 @@ Result free_ordered(const Call& call, const void* handle, void* address) {
   if (stream == nullptr) return Result::kInvalidHandle;
   Memory& memory = Memory::get();
   const auto found = memory.living.find(reinterpret_cast<uintptr_t>(address));
-  if (found == memory.living.end() || found->second.kind != MemoryKind::kDevice) {
-    return violate(Result::kInvalidValue, "the address is not that of an allocation of the device");
+  if (found == memory.living.end() || found->second.pool == nullptr) {
+    return violate(Result::kInvalidValue, "the address is not that of an allocation of a memory pool");
   }
   for (const auto& [user, command] : found->second.used) {
     if (!stream->follows(user, command)) {
       return violate(Result::kInvalidValue, "the stream frees memory, and does not wait for a command that uses it");
     }
   }
-  Memory::Ordered freed{nullptr, address};
+  Memory::Ordered freed{nullptr, found->second};
   if (const Result result = stream->mark(freed.point); result != Result::kSuccess) return result;
+  found->second.pool->used -= found->second.bytes;
   memory.living.erase(found);
   memory.ordered.push_back(std::move(freed));
   memory.collect();
@@ -163,6 +250,9 @@ Result free_memory(Call& call, void* address, std::initializer_list<MemoryKind> 
   const auto found = memory.living.find(reinterpret_cast<uintptr_t>(address));
   if (found == memory.living.end() || std::ranges::find(kinds, found->second.kind) == kinds.end()) {
     return violate(Result::kInvalidValue, "the address is not that of an allocation");
+  }
+  if (found->second.pool != nullptr) {
+    return violate(Result::kInvalidValue, "memory of a pool is freed without a stream");
   }
   if (const Result result = check_unused(found->second); result != Result::kSuccess) return result;
   memory.living.erase(found);
@@ -181,7 +271,7 @@ Result register_host(Context& context, void* address, uint64_t bytes) {
   const auto next = memory.living.lower_bound(begin);
   const bool overlaps_next = next != memory.living.end() && next->first - begin < bytes;
   if (overlaps_next || memory.find(address) != nullptr) return Result::kAlreadyRegistered;
-  memory.living[begin] = {MemoryKind::kRegistered, address, bytes, &context, 0, 0, {}};
+  memory.add(MemoryKind::kRegistered, address, bytes, context);
   return Result::kSuccess;
 }
 

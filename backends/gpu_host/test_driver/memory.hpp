@@ -8,11 +8,22 @@ namespace backplane::gpu_host::test_driver {
 
 enum class MemoryKind { kDevice, kHost, kManaged, kRegistered };
 
+// A memory pool of a device. Freed memory stays in the pool until it is used again, or until a wait for a stream or a
+// trim returns it to the device.
+struct Pool {
+  explicit Pool(Context& of) : context(of) {}
+  Context& context;
+  bool exists = true;                              // false after the pool was destroyed, while its memory is in use
+  uint64_t threshold = 0, reserved = 0, used = 0;  // bytes
+  std::multimap<uint64_t, void*> unused;           // the addresses of freed memory, by bytes
+};
+
 struct Allocation {
   MemoryKind kind = MemoryKind::kDevice;
   void* address = nullptr;
   uint64_t bytes = 0;
   Context* context = nullptr;
+  Pool* pool = nullptr;  // the pool of an ordered allocation
   // The number of the stream that orders the allocation, or 0, and the number of the command that allocates.
   uint64_t made_stream = 0, made_after = 0;
   std::map<uint64_t, uint64_t> used;  // the last command of each stream that uses the memory
@@ -23,8 +34,16 @@ uint64_t total_bytes();
 uint64_t free_bytes(const Context& context);
 
 Result allocate(Context& context, MemoryKind kind, uint64_t bytes, void** out);
+Result create_pool(Context& context, void** out);
+// Returns null, and reports a violation, if the pool does not exist.
+Pool* find_pool(const void* handle);
+Result destroy_pool(const void* handle);
+// Returns unused memory to the device, until the pool has at most `kept_bytes` bytes.
+Result trim_pool(const void* handle, uint64_t kept_bytes);
+// Trims the pools of a context to their thresholds.
+void trim_pools(const Context& context);
 // Allocates or frees memory when the stream has executed all of its current commands.
-Result allocate_ordered(const Call& call, const void* stream, uint64_t bytes, void** out);
+Result allocate_ordered(const Call& call, const void* stream, const void* pool, uint64_t bytes, void** out);
 Result free_ordered(const Call& call, const void* stream, void* address);
 // `kinds` are the kinds of memory that the function frees. The memory must not be in use.
 Result free_memory(Call& call, void* address, std::initializer_list<MemoryKind> kinds);

@@ -3,6 +3,8 @@
 
 #include <unordered_map>
 
+#include "gpu_host/test_driver/memory.hpp"
+
 namespace backplane::gpu_host::test_driver {
 
 namespace {
@@ -170,6 +172,7 @@ Result synchronize(Call& call, const void* handle) {
   const auto stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;
   stream->finish(call);
+  trim_pools(stream->context());
   return stream->context().fault;
 }
 

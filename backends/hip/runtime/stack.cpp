@@ -139,10 +139,43 @@ kit::Status Stack::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) cons
   return status;
 }
 
-kit::Result<std::byte*> Stack::allocate_device(uint64_t bytes, Handle stream) const {
+kit::Result<Handle> Stack::create_pool(int ordinal, uint64_t kept_bytes) const {
+  hipMemPoolProps properties{};
+  properties.allocType = hipMemAllocationTypePinned;
+  properties.handleTypes = hipMemHandleTypeNone;
+  properties.location.type = hipMemLocationTypeDevice;
+  properties.location.id = ordinal;
+  hipMemPool_t pool = nullptr;
+  kit::Status status = BP_CALL(hipMemPoolCreate, &pool, &properties);
+  if (!status.ok()) return status;
+  status = BP_CALL(hipMemPoolSetAttribute, pool, hipMemPoolAttrReleaseThreshold, &kept_bytes);
+  if (!status.ok()) destroy_pool(pool);
+  return result_of<Handle>(std::move(status), pool);
+}
+
+void Stack::destroy_pool(Handle pool) const {
+  (void)hip_.succeeded(hip_.hipMemPoolDestroy(static_cast<hipMemPool_t>(pool)));
+}
+
+void Stack::trim_pool(Handle pool) const {
+  (void)hip_.succeeded(hip_.hipMemPoolTrimTo(static_cast<hipMemPool_t>(pool), 0));
+}
+
+kit::Result<uint64_t> Stack::unused_bytes(Handle pool) const {
+  uint64_t reserved = 0, used = 0;
+  const auto get = [&](hipMemPoolAttr attribute, uint64_t& out) {
+    return BP_CALL(hipMemPoolGetAttribute, static_cast<hipMemPool_t>(pool), attribute, &out);
+  };
+  kit::Status status = get(hipMemPoolAttrReservedMemCurrent, reserved);
+  if (status.ok()) status = get(hipMemPoolAttrUsedMemCurrent, used);
+  return result_of<uint64_t>(std::move(status), reserved - std::min(reserved, used));
+}
+
+kit::Result<std::byte*> Stack::allocate_device(uint64_t bytes, Handle pool, Handle stream) const {
   void* address = nullptr;
-  kit::Status status = stream == nullptr ? BP_CALL(hipMalloc, &address, bytes)
-                                         : BP_CALL(hipMallocAsync, &address, bytes, static_cast<hipStream_t>(stream));
+  kit::Status status = pool == nullptr ? BP_CALL(hipMalloc, &address, bytes)
+                                       : BP_CALL(hipMallocFromPoolAsync, &address, bytes,
+                                                 static_cast<hipMemPool_t>(pool), static_cast<hipStream_t>(stream));
   return result_of(std::move(status), static_cast<std::byte*>(address));
 }
 

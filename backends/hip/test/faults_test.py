@@ -44,7 +44,13 @@ plugin.expect_failure("an entry", "hipThreadExchangeStreamCaptureMode:1+:1", "hi
 plugin.expect_failure("an entry of another device", "hipSetDevice:1+:c9", "hipSetDevice", "hipErrorInvalidContext",
                       TEST_DRIVER_DEVICES="2", TEST_DRIVER_CALLER="1")
 plugin.expect_failure("a stream", "hipStreamCreateWithPriority:1+:2", "hipStreamCreateWithPriority", "free memory")
-plugin.expect_failure("memory of a pool", "hipMallocAsync:1+:2", "hipMallocAsync", "hipErrorOutOfMemory")
+plugin.expect_failure("a pool", "hipMemPoolCreate:1+:2", "hipMemPoolCreate", "hipErrorOutOfMemory")
+plugin.expect_failure("a pool's threshold", "hipMemPoolSetAttribute:1+:1,hipMemPoolDestroy:1+:1", "hipMemPoolSetAttribute returned 1")
+plugin.expect_result("a driver that creates no pools", {"TEST_DRIVER_FAIL": "hipMemPoolCreate:1+:321,hipMallocFromPoolAsync:1+:1"})
+plugin.expect_failure("memory of a pool", "hipMallocFromPoolAsync:1+:2", "hipMallocFromPoolAsync", "hipErrorOutOfMemory")
+plugin.expect_failure("memory of a pool and a trim", "hipMallocFromPoolAsync:1+:2,hipMemPoolTrimTo:1+:1", "hipMallocFromPoolAsync", "hipErrorOutOfMemory")
+plugin.expect_result("memory after a trim of the pool", {"TEST_DRIVER_FAIL": "hipModuleLoadData:1:2,hipModuleGetFunction:1:2,hipStreamCreateWithPriority:2:2,hipHostMalloc:1:2,hipMallocFromPoolAsync:1:2,hipModuleLaunchKernel:1:2"})
+plugin.expect_cases("the bytes of a pool", "runtime.memory_info.device_bounds", {"TEST_DRIVER_FAIL": "hipMemPoolGetAttribute:1+:1"}, "memory_info", "hipMemPoolGetAttribute returned 1")
 plugin.expect_failure("memory", "hipMalloc:1+:2", "hipMalloc", "hipErrorOutOfMemory", TEST_DRIVER_LACKS="pools")
 plugin.expect_failure("host memory", "hipHostMalloc:1+:2", "hipHostMalloc", "hipErrorOutOfMemory")
 plugin.expect_failure("a module", "hipModuleLoadData:1+:d1", "hipErrorNoBinaryForGpu", "elementwise_binary_f32", "hip_architectures")
@@ -55,15 +61,16 @@ plugin.expect_failure("a failed kernel", "hipEventQuery:1+:2bc", "hipErrorIllega
 plugin.expect_failure("a kernel that fails later", "", "hipErrorIllegalAddress", "restart the process", TEST_DRIVER_FAULT="1")
 
 HOST, REPLACED = "host.graph", "runtime.graph.replaces_ranges"
-plugin.expect_graphs("no failure of a graph", HOST, {})
-plugin.expect_graphs("no node, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "hipGraphAddKernelNode:1+:1"})
-plugin.expect_graphs("no executable, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "hipGraphInstantiate:1+:321"})
-plugin.expect_graphs("no executable, and the reason", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphInstantiate:1+:321"}, "graph_end", "hipGraphInstantiate returned 801")
-plugin.expect_graphs("no memory for a node", HOST, {"TEST_DRIVER_FAIL": "hipGraphAddKernelNode:1+:2"}, "graph_end", "hipGraphAddKernelNode returned 2", "free memory")
-plugin.expect_graphs("a refused change of a kernel", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphExecKernelNodeSetParams:1+:1"})
-plugin.expect_graphs("a refused change of a copy", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphExecMemcpyNodeSetParams1D:1+:1"})
-plugin.expect_graphs("a launch of a graph", HOST, {"TEST_DRIVER_FAIL": "hipGraphLaunch:1+:2"}, "graph_launch", "hipGraphLaunch returned 2")
-plugin.expect_graphs("a graph that faults", HOST, {"TEST_DRIVER_FAULT": "1"}, "restart the process")
+plugin.expect_cases("no failure of a graph", HOST, {})
+plugin.expect_cases("no node, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "hipGraphAddKernelNode:1+:1"})
+plugin.expect_cases("no executable, and core launches the calls", HOST, {"TEST_DRIVER_FAIL": "hipGraphInstantiate:1+:321"})
+plugin.expect_cases("no executable, and the reason", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphInstantiate:1+:321"}, "graph_end", "hipGraphInstantiate returned 801")
+plugin.expect_cases("an executable after a trim of the pool", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphInstantiate:1:2"})
+plugin.expect_cases("no memory for a node", HOST, {"TEST_DRIVER_FAIL": "hipGraphAddKernelNode:1+:2"}, "graph_end", "hipGraphAddKernelNode returned 2", "free memory")
+plugin.expect_cases("a refused change of a kernel", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphExecKernelNodeSetParams:1+:1"})
+plugin.expect_cases("a refused change of a copy", REPLACED, {"TEST_DRIVER_FAIL": "hipGraphExecMemcpyNodeSetParams1D:1+:1"})
+plugin.expect_cases("a launch of a graph", HOST, {"TEST_DRIVER_FAIL": "hipGraphLaunch:1+:2"}, "graph_launch", "hipGraphLaunch returned 2")
+plugin.expect_cases("a graph that faults", HOST, {"TEST_DRIVER_FAULT": "1"}, "restart the process")
 
 SETTING, PREFIX = "BACKPLANE_HIP_BLAS", "hipblasLt"
 own = {SETTING: os.environ["BACKPLANE_HIP_DRIVER"]}  # the test driver is also the library for matrix products

@@ -8,6 +8,7 @@ namespace backplane::cuda::test_driver {
 namespace {
 
 using gpu_host::test_driver::MemoryKind;
+using gpu_host::test_driver::Pool;
 using gpu_host::test_driver::violate;
 
 CUresult allocate(const char* function, MemoryKind kind, uint64_t bytes, void* out) {
@@ -52,9 +53,60 @@ CUresult CUDAAPI entry_cuMemFreeHost(void* address) {
              [&](Call& call) { return gpu_host::test_driver::free_memory(call, address, {MemoryKind::kHost}); });
 }
 
-CUresult CUDAAPI entry_cuMemAllocAsync(CUdeviceptr* out, std::size_t bytes, CUstream stream) {
-  return run("cuMemAllocAsync", Needs::kContext, [&](Call& call) {
-    return gpu_host::test_driver::allocate_ordered(call, stream, bytes, reinterpret_cast<void**>(out));
+CUresult CUDAAPI entry_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
+  return run("cuMemPoolCreate", Needs::kUncapturedContext, [&](Call&) {
+    auto* const context = gpu_host::test_driver::context_of(properties->location.id);
+    const bool is_known = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+                          properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+                          properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && context != nullptr;
+    if (!is_known) return violate(Result::kInvalidValue, "the test driver does not know these properties of a pool");
+    return gpu_host::test_driver::create_pool(*context, reinterpret_cast<void**>(out));
+  });
+}
+
+CUresult CUDAAPI entry_cuMemPoolDestroy(CUmemoryPool pool) {
+  return run("cuMemPoolDestroy", Needs::kUncapturedContext,
+             [&](Call&) { return gpu_host::test_driver::destroy_pool(pool); });
+}
+
+CUresult CUDAAPI entry_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+  return run("cuMemPoolSetAttribute", Needs::kContext, [&](Call&) {
+    Pool* const pool = gpu_host::test_driver::find_pool(handle);
+    if (pool == nullptr) return Result::kInvalidValue;
+    if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+      return violate(Result::kInvalidValue, "the test driver does not set this attribute of a pool");
+    }
+    pool->threshold = *static_cast<const cuuint64_t*>(value);
+    return Result::kSuccess;
+  });
+}
+
+CUresult CUDAAPI entry_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* out) {
+  return run("cuMemPoolGetAttribute", Needs::kContext, [&](Call&) {
+    const Pool* const pool = gpu_host::test_driver::find_pool(handle);
+    if (pool == nullptr) return Result::kInvalidValue;
+    switch (attribute) {
+      case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        *static_cast<cuuint64_t*>(out) = pool->reserved;
+        return Result::kSuccess;
+      case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        *static_cast<cuuint64_t*>(out) = pool->used;
+        return Result::kSuccess;
+      default:
+        return violate(Result::kInvalidValue, "the test driver does not know this attribute of a pool");
+    }
+  });
+}
+
+CUresult CUDAAPI entry_cuMemPoolTrimTo(CUmemoryPool pool, std::size_t kept_bytes) {
+  return run("cuMemPoolTrimTo", Needs::kContext,
+             [&](Call&) { return gpu_host::test_driver::trim_pool(pool, kept_bytes); });
+}
+
+CUresult CUDAAPI entry_cuMemAllocFromPoolAsync(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool,
+                                               CUstream stream) {
+  return run("cuMemAllocFromPoolAsync", Needs::kContext, [&](Call& call) {
+    return gpu_host::test_driver::allocate_ordered(call, stream, pool, bytes, reinterpret_cast<void**>(out));
   });
 }
 

@@ -8,6 +8,7 @@ namespace backplane::hip::test_driver {
 namespace {
 
 using gpu_host::test_driver::MemoryKind;
+using gpu_host::test_driver::Pool;
 using gpu_host::test_driver::violate;
 
 hipError_t allocate(const char* function, MemoryKind kind, uint64_t bytes, unsigned flags, unsigned known, void** out) {
@@ -58,9 +59,59 @@ hipError_t entry_hipHostFree(void* address) {
              [&](Call& call) { return gpu_host::test_driver::free_memory(call, address, {MemoryKind::kHost}); });
 }
 
-hipError_t entry_hipMallocAsync(void** out, std::size_t bytes, hipStream_t stream) {
-  return run("hipMallocAsync", Needs::kContext,
-             [&](Call& call) { return gpu_host::test_driver::allocate_ordered(call, stream, bytes, out); });
+hipError_t entry_hipMemPoolCreate(hipMemPool_t* out, const hipMemPoolProps* properties) {
+  return run("hipMemPoolCreate", Needs::kUncapturedContext, [&](Call&) {
+    auto* const context = gpu_host::test_driver::context_of(properties->location.id);
+    const bool is_known = properties->allocType == hipMemAllocationTypePinned &&
+                          properties->handleTypes == hipMemHandleTypeNone &&
+                          properties->location.type == hipMemLocationTypeDevice && context != nullptr;
+    if (!is_known) return violate(Result::kInvalidValue, "the test driver does not know these properties of a pool");
+    return gpu_host::test_driver::create_pool(*context, reinterpret_cast<void**>(out));
+  });
+}
+
+hipError_t entry_hipMemPoolDestroy(hipMemPool_t pool) {
+  return run("hipMemPoolDestroy", Needs::kUncapturedContext,
+             [&](Call&) { return gpu_host::test_driver::destroy_pool(pool); });
+}
+
+hipError_t entry_hipMemPoolSetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute, void* value) {
+  return run("hipMemPoolSetAttribute", Needs::kContext, [&](Call&) {
+    Pool* const pool = gpu_host::test_driver::find_pool(handle);
+    if (pool == nullptr) return Result::kInvalidValue;
+    if (attribute != hipMemPoolAttrReleaseThreshold) {
+      return violate(Result::kInvalidValue, "the test driver does not set this attribute of a pool");
+    }
+    pool->threshold = *static_cast<const uint64_t*>(value);
+    return Result::kSuccess;
+  });
+}
+
+hipError_t entry_hipMemPoolGetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute, void* out) {
+  return run("hipMemPoolGetAttribute", Needs::kContext, [&](Call&) {
+    const Pool* const pool = gpu_host::test_driver::find_pool(handle);
+    if (pool == nullptr) return Result::kInvalidValue;
+    switch (attribute) {
+      case hipMemPoolAttrReservedMemCurrent:
+        *static_cast<uint64_t*>(out) = pool->reserved;
+        return Result::kSuccess;
+      case hipMemPoolAttrUsedMemCurrent:
+        *static_cast<uint64_t*>(out) = pool->used;
+        return Result::kSuccess;
+      default:
+        return violate(Result::kInvalidValue, "the test driver does not know this attribute of a pool");
+    }
+  });
+}
+
+hipError_t entry_hipMemPoolTrimTo(hipMemPool_t pool, std::size_t kept_bytes) {
+  return run("hipMemPoolTrimTo", Needs::kContext,
+             [&](Call&) { return gpu_host::test_driver::trim_pool(pool, kept_bytes); });
+}
+
+hipError_t entry_hipMallocFromPoolAsync(void** out, std::size_t bytes, hipMemPool_t pool, hipStream_t stream) {
+  return run("hipMallocFromPoolAsync", Needs::kContext,
+             [&](Call& call) { return gpu_host::test_driver::allocate_ordered(call, stream, pool, bytes, out); });
 }
 
 hipError_t entry_hipFreeAsync(void* address, hipStream_t stream) {
