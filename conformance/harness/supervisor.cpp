@@ -488,6 +488,7 @@ std::string group_of(std::string_view id) {
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options) {
   const PlanSupport promises(catalogue);
   if (!options.in_process) return Supervisor(catalogue, selection, options).run();
+  keep_pages_untouched();
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   for (size_t index = 0; index < selection.size(); ++index) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker process runs cases one after another, and reports the start and end of each case.
-#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,9 +47,7 @@ bool left_a_child() {
 
 void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
           WorkerEnds ends) {
-  // `meson test` sets MALLOC_PERTURB_, so malloc would write to all memory that it returns. Cases
-  // with buffers of several gigabytes need untouched pages.
-  mallopt(M_PERTURB, 0);
+  keep_pages_untouched();
   const pid_t self = getpid();
   report_slots_to(ends.page);
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over the shipped sources of a build: tidy.py BUILD [PATTERN].
 
-Most of clang-tidy's time goes into standard headers. In a unity build the script therefore checks translation units
-that join several sources, and several units of a target at once. If such units cannot be compiled together, it checks
-them one by one, as it does in other builds. PATTERN is a regular expression for paths; a unit is checked if it contains
-a source that matches. Prints each finding once, then a TAP line."""
+Most of clang-tidy's time goes into standard headers. The script therefore checks several translation units of a target
+at once. In a unity build, each unit joins several sources. If units cannot be compiled together, the script checks each
+half of them. PATTERN is a regular expression for paths; a unit is checked if it contains a source that matches. Prints
+each finding once, then a TAP line."""
 import concurrent.futures
 import json
 import os
@@ -64,7 +64,8 @@ def check_together(units, options, directory, scratch):
         joined.flush()
         found = check(joined.name, options, directory)
     if "[clang-diagnostic-error]" in found:
-        return "".join(check(unit, options, directory) for unit in units)
+        half = len(units) // 2
+        return "".join(check_together(some, options, directory, scratch) for some in (units[:half], units[half:]))
     return found
 
 
@@ -102,11 +103,10 @@ for entry in entries:
     new = {name for name in sources if name.endswith(".cpp") and re.match(shipped, name) and not re.search(excluded, name) and wanted.search(name)} - seen
     if new and "abi/test" not in entry["output"]:
         seen |= new
-        units.setdefault((arguments_of(entry), entry["directory"], is_joined(unit)), []).append(unit)
+        units.setdefault((arguments_of(entry), entry["directory"]), []).append(unit)
 groups = []
-for (options, directory, joined), members in units.items():
-    count = most_together if joined else 1
-    groups += [(members[at:at + count], options, directory) for at in range(0, len(members), count)]
+for (options, directory), members in units.items():
+    groups += [(members[at:at + most_together], options, directory) for at in range(0, len(members), most_together)]
 groups.sort(key=lambda group: len(group[0]), reverse=True)  # the longest first
 
 
