@@ -61,7 +61,7 @@ kit::Status NativeDevice::prepare(const Kernel& op, const kit::CheckedDesc& chec
 uint64_t NativeDevice::library_workspace(const Kernel& op, const bp_op_desc& desc) const {
   if ((desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return 0;
   const uint64_t bytes = op->library_workspace(desc);
-  return bytes != 0 && opened_->products.is_available(host_) ? bytes : 0;
+  return bytes != 0 && opened_->products.is_available(host_, desc.inputs[0].dtype) ? bytes : 0;
 }
 
 bool NativeDevice::is_deterministic(const Kernel& op, const kit::CheckedDesc& checked) const {

@@ -40,11 +40,12 @@ void Graph::shrink(uint32_t size) {
 }
 
 void Graph::add_kernel(std::span<const uint32_t> after, Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
-                       std::span<const std::byte> arguments, std::size_t addresses) {
+                       uint32_t local_bytes, std::span<const std::byte> arguments, std::size_t addresses) {
   Node node;
   node.kernel = kernel;
   std::copy_n(groups, 3, node.groups);
   node.group_size = group_size;
+  node.local_bytes = local_bytes;
   node.values.assign(arguments.begin(), arguments.end());
   add(std::move(node), after, addresses);
 }
@@ -118,6 +119,7 @@ GraphNode Graph::describe(const Node& node) const {
     out.kernel = node.kernel;
     std::copy_n(node.groups, 3, out.groups);
     out.group_size = node.group_size;
+    out.local_bytes = node.local_bytes;
     out.arguments = node.values;
     return out;
   }

@@ -28,7 +28,7 @@ class Graph {
 
   // These functions add a node that follows the nodes `after`. `arguments` begin with `addresses` addresses.
   void add_kernel(std::span<const uint32_t> after, Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
-                  std::span<const std::byte> arguments, std::size_t addresses);
+                  uint32_t local_bytes, std::span<const std::byte> arguments, std::size_t addresses);
   void add_copy(std::span<const uint32_t> after, std::byte* dst, const std::byte* src, uint64_t bytes);
   void add_product(std::span<const uint32_t> after, const RecordedProduct& product);
 
@@ -46,6 +46,7 @@ class Graph {
     Handle kernel = nullptr;
     uint32_t groups[3] = {1, 1, 1};
     uint32_t group_size = 1;
+    uint32_t local_bytes = 0;
     uint64_t bytes = 0;             // size of a copy
     std::shared_ptr<LtPlan> plan;   // plan of a product
     std::vector<std::byte> values;  // arguments of a kernel, the two addresses of a copy, or LtAddresses

@@ -14,7 +14,8 @@ kit::Result<uint32_t> Kernels::get(const simt::KernelName& name, const std::func
   const Scope scope(context_);
   if (!scope) return context_.check(scope.status());
   if (kit::Status status = load(name, *module); !status.ok()) return status;
-  auto found = context_.with_room([&] { return context_.stack().find_kernel(module->handle, name.function); });
+  auto found = context_.with_room(
+      [&] { return context_.stack().find_kernel(module->handle, name.function, name.launch_bytes); });
   if (!found.ok()) {
     const kit::Status status = context_.check(found.status());
     return kit::Status{status.code(),

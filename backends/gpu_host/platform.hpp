@@ -13,7 +13,7 @@ namespace backplane::gpu_host {
 // so that a device that is opened again reuses the context and the loaded modules.
 struct OpenedDevice {
   explicit OpenedDevice(std::unique_ptr<Context> made)
-      : context(std::move(made)), events(*context), kernels(*context), products(*context) {}
+      : context(std::move(made)), events(*context), kernels(*context), products(*context, kernels) {}
   const std::unique_ptr<Context> context;
   Events events;
   Kernels kernels;

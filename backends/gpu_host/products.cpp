@@ -2,7 +2,8 @@
 #include "gpu_host/products.hpp"
 
 #include <backplane/kit/driver_guard.hpp>
-#include <climits>
+
+#include "gpu_host/storage.hpp"
 
 namespace backplane::gpu_host {
 
@@ -15,8 +16,6 @@ std::string_view setting_of(const LtKind& kind) {
   const char* const value = std::getenv(kind.setting);
   return value == nullptr ? std::string_view() : value;
 }
-
-std::byte* address_of(const simt::Place& place) { return place.memory->address + place.offset; }
 
 uint64_t alignment_of(const std::byte* address) {
   const auto value = reinterpret_cast<uintptr_t>(address) | kLtMaxAlignment;
@@ -34,30 +33,6 @@ std::optional<uint64_t> type_of_dtype(uint32_t dtype) {
     default:
       return std::nullopt;
   }
-}
-
-// The storage of a matrix with contiguous rows or columns.
-struct Storage {
-  bool by_rows = true;  // rows are contiguous
-  int64_t pitch = 0;    // elements between two rows, or between two columns
-};
-std::optional<Storage> storage_of(const simt::Matrix& matrix, uint64_t rows, uint64_t columns) {
-  const auto height = static_cast<int64_t>(rows), width = static_cast<int64_t>(columns);
-  if (matrix.batch_stride < 0) return std::nullopt;
-  if (width == 1 || matrix.column_stride == 1) {
-    const int64_t pitch = height == 1 ? width : matrix.row_stride;
-    if (pitch >= width && pitch <= INT_MAX) return Storage{true, pitch};
-  }
-  if (height == 1 || matrix.row_stride == 1) {
-    const int64_t pitch = width == 1 ? height : matrix.column_stride;
-    if (pitch >= height && pitch <= INT_MAX) return Storage{false, pitch};
-  }
-  return std::nullopt;
-}
-
-simt::Matrix transposed(simt::Matrix matrix) {
-  std::swap(matrix.row_stride, matrix.column_stride);
-  return matrix;
 }
 
 }  // namespace
@@ -79,6 +54,9 @@ std::optional<LtCall> lt_call(const simt::MatrixProduct& given) {
   const auto type = type_of_dtype(given.a.dtype), d_type = type_of_dtype(given.c.dtype);
   if (!a || !b || !type || !d_type || given.a.dtype != given.b.dtype) return std::nullopt;
   if (*d_type != *type && *d_type != kLtF32) return std::nullopt;
+  // The library's activations have other results, and it adds only a bias of the dtype of c.
+  if (given.activation != BP_ACTIVATION_NONE) return std::nullopt;
+  if (given.bias_dtype != 0 && given.bias_dtype != given.c.dtype) return std::nullopt;
   if (std::max({given.rows, given.columns, given.depth, given.batches}) > INT_MAX) return std::nullopt;
 
   LtCall out;
@@ -167,9 +145,19 @@ bool Products::is_available(const kit::Host& host) {
     }
   }
   if (is_open()) line = kit::text(library_->description(), " computes matrix products");
+  if (!is_open() && units_.is_on()) line += ", those of f16 and bf16 with kernels for matrix units";
   is_logged_.store(true, std::memory_order_release);
   host.log(BP_LOG_INFO, line);
   return is_open();
+}
+
+bool Products::is_available(const kit::Host& host, uint32_t dtype) {
+  return is_available(host) || units_.load(dtype, host);
+}
+
+std::optional<UnitCall> Products::unit_call(const simt::MatrixProduct& product) {
+  if (is_open_.load(std::memory_order_acquire)) return std::nullopt;
+  return units_.call_of(product);
 }
 
 Handle Products::take_handle() {

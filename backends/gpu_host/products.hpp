@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "gpu_host/blas_lt.hpp"
+#include "gpu_host/units.hpp"
 
 namespace backplane::gpu_host {
 
@@ -28,7 +29,7 @@ struct RecordedProduct {
 
 class Products {
  public:
-  explicit Products(const Context& context) : context_(context) {}
+  Products(const Context& context, Kernels& kernels) : context_(context), units_(context, kernels) {}
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
@@ -37,6 +38,11 @@ class Products {
   // Returns whether a library computes products. The first call opens the library, which can take a second, and logs
   // which code computes products and why.
   bool is_available(const kit::Host& host);
+  // Returns whether the library or the stack's own kernels compute products of `dtype`, and prepares them.
+  bool is_available(const kit::Host& host, uint32_t dtype);
+  // Returns the launches of the stack's own kernels, or nothing if the library or the shared kernels compute the
+  // product.
+  std::optional<UnitCall> unit_call(const simt::MatrixProduct& product);
 
   // A handle of the library for a new stream, or null. Null becomes a handle at the stream's first product.
   Handle take_handle();
@@ -68,6 +74,7 @@ class Products {
   kit::Status failure(kit::Status status) const;
 
   const Context& context_;
+  Units units_;
   std::mutex opening_;  // locked while the library is opened
   std::atomic<bool> is_open_{false};
   std::atomic<bool> is_logged_{false};  // set after the first call of is_available()

@@ -73,6 +73,17 @@ kit::Status Queue::launch_graph(Graph& graph, std::span<const Graph::Range> rang
 }
 
 kit::Result<bool> Queue::enqueue_product(const simt::MatrixProduct& product) {
+  if (auto call = products_.unit_call(product)) {
+    if (call->params.splits == 1) {
+      kit::Status status = enqueue(call->launch());
+      if (!status.ok()) return status;
+      return true;
+    }
+    kit::Status status = launch(call->launch());
+    if (status.ok()) status = enqueue(call->combination());
+    if (!status.ok()) return status;
+    return true;
+  }
   if (graph_ == nullptr) return products_.multiply(library_, stream_, product);
   auto planned = products_.record(library_, product);
   if (!planned.ok()) return planned.status();
@@ -100,12 +111,14 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
   }
   std::memcpy(arguments_.data() + count * sizeof(std::byte*), launch.params, launch.params_bytes);
   if (graph_ != nullptr) {
-    graph_->add_kernel(after_, kernel(launch.kernel), launch.groups, launch.group_size, arguments_, count);
+    graph_->add_kernel(after_, kernel(launch.kernel), launch.groups, launch.group_size, launch.local_bytes, arguments_,
+                       count);
     recorded();
     return {};
   }
   return in_context([&](const Stack& stack) {
-    return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, arguments_, stream_);
+    return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, launch.local_bytes, arguments_,
+                        stream_);
   });
 }
 

@@ -17,7 +17,8 @@ namespace backplane::gpu_host {
 // An object of the driver: a context, a stream, an event, a module or a kernel.
 using Handle = void*;
 
-struct LtKind;  // blas_lt.hpp
+struct LtKind;       // blas_lt.hpp
+struct UnitKernels;  // units.hpp
 
 // A device that the driver reports.
 struct PhysicalDevice {
@@ -59,6 +60,7 @@ struct GraphNode {
   Handle kernel = nullptr;
   uint32_t groups[3] = {1, 1, 1};
   uint32_t group_size = 1;
+  uint32_t local_bytes = 0;
   std::span<const std::byte> arguments;
   // A copy in the context `context`.
   std::byte* dst = nullptr;
@@ -90,6 +92,9 @@ class Stack {
   virtual std::span<const std::byte> image_of(std::string_view name) const = 0;
   // Describes the library that computes matrix products.
   virtual const LtKind& product_library() const = 0;
+  // Describes the stack's own kernels for matrix units, or returns null. A device has them if its limits state matrix
+  // instructions.
+  virtual const UnitKernels* unit_kernels() const { return nullptr; }
   // Makes `context` the current context of the calling thread, and relaxes the thread's capture
   // mode. Otherwise some functions would invalidate another thread's capture of a stream. leave()
   // restores the state in `caller`.
@@ -142,9 +147,11 @@ class Stack {
   virtual kit::Result<int64_t> elapsed(Handle begin, Handle end) const = 0;
 
   virtual kit::Result<Handle> load_module(std::span<const std::byte> image) const = 0;
-  virtual kit::Result<Handle> find_kernel(Handle module, const std::string& name) const = 0;
-  // `arguments` are the addresses of the operands, followed by the parameter struct.
-  virtual kit::Status launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
+  // Launches of the kernel add at most `launch_bytes` of local memory.
+  virtual kit::Result<Handle> find_kernel(Handle module, const std::string& name, uint32_t launch_bytes) const = 0;
+  // The launch adds `local_bytes` of local memory to each group. `arguments` are the addresses of the operands,
+  // followed by the parameter struct.
+  virtual kit::Status launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
                              std::span<const std::byte> arguments, Handle stream) const = 0;
 
   // Returns whether the driver has the functions that follow.

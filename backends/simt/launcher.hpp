@@ -34,6 +34,10 @@ struct Limits {
   uint32_t local_bytes = 32768;   // local memory per group
   uint32_t compute_units = 1;
   bool is_cpu = false;  // a CPU runs the sub-groups of a group one after another
+  // The matrix instructions that the stack's own kernels may use, as bits that the stack defines, and the maximum of
+  // Launch::local_bytes.
+  uint32_t matrix_instructions = 0;
+  uint32_t launch_bytes = 0;
 };
 
 // A function in a compiled module. A module is a source of device/ that is compiled for a dtype or
@@ -41,6 +45,7 @@ struct Limits {
 struct KernelName {
   std::string module;
   std::string function;
+  uint32_t launch_bytes = 0;  // maximum of Launch::local_bytes
 };
 
 // Maximum number of operands of a launch, including the workspace.
@@ -56,6 +61,7 @@ struct Launch {
   std::span<const Place> places;
   void* params;
   uint32_t params_bytes;
+  uint32_t local_bytes = 0;  // local memory per group that the launch adds; only stacks with such memory accept it
 };
 
 // A matrix of a product. Strides are in elements.
@@ -65,13 +71,14 @@ struct Matrix {
   int64_t row_stride = 0, column_stride = 0, batch_stride = 0;
 };
 
-// A batched matrix product, c[m,n] = sum of a[m,k] * b[k,n] over k, plus bias[n]. The operands are in
+// A batched matrix product, c[m,n] = activation(sum of a[m,k] * b[k,n] over k, plus bias[n]). The operands are in
 // memory, and no extent is 0.
 struct MatrixProduct {
   uint64_t rows = 0, columns = 0, depth = 0, batches = 0;
   Matrix c{}, a{}, b{};
   Place bias{};
   uint32_t bias_dtype = 0;  // 0 if there is no bias. The bias is contiguous
+  uint32_t activation = 0;  // BP_ACTIVATION_*
   uint32_t precision = 0;   // BP_PRECISION_*
   Place scratch{};          // memory that the library may use
   uint64_t scratch_bytes = 0;
@@ -92,8 +99,8 @@ class Launcher {
     if (status.ok()) ++launched_;
     return status;
   }
-  // Enqueues a product that a library of the stack computes after all earlier kernels. Returns false,
-  // and enqueues nothing, if kernels must compute the product.
+  // Enqueues a product that a library or kernels of the stack compute after all earlier kernels. Returns false, and
+  // enqueues nothing, if the shared kernels must compute the product.
   kit::Result<bool> multiply(const MatrixProduct& product) {
     kit::Result<bool> done = enqueue_product(product);
     if (done.ok() && done.value()) ++launched_;

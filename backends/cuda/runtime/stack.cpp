@@ -6,6 +6,7 @@
 #include "runtime/architectures.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/images.hpp"
+#include "runtime/units.hpp"
 
 // Calls a function of the driver, and converts the result to a status that names the function.
 #define BP_CALL(function, ...) cu_.status_of(cu_.function(__VA_ARGS__), #function)
@@ -22,6 +23,8 @@ constexpr uint32_t kMaxGroupSize = 256;
 
 // The build option nvcc_architectures.
 constexpr const char* kArchitectures = BACKPLANE_CUDA_ARCHITECTURES;
+// Those of its architectures that have the instructions of the kernels for tensor cores.
+constexpr const char* kTensorArchitectures = BACKPLANE_CUDA_TENSOR_ARCHITECTURES;
 
 CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
@@ -84,6 +87,7 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   out.limits.width = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
   out.limits.max_group_size = kMaxGroupSize;
   out.limits.local_bytes = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+  out.limits.launch_bytes = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   out.limits.compute_units = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   out.is_integrated = attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
   out.has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
@@ -92,7 +96,13 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   out.has_imports = attribute(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) != 0 &&
                     attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
   if (!status.ok()) return status;
-  if (!can_run(kArchitectures, major, minor)) {
+  auto is_on = tensor_kernels_are_on();
+  if (is_on.ok() && is_on.value() && can_run(kTensorArchitectures, major, minor)) {
+    out.limits.matrix_instructions = kTensorCores;
+  }
+  if (!is_on.ok()) {
+    out.refusal = is_on.status().message();
+  } else if (!can_run(kArchitectures, major, minor)) {
     out.refusal = kit::text("its architecture is ", out.architecture, ", and the plugin has kernels for ",
                             kArchitectures, "; build the plugin with -Dnvcc_architectures=", out.architecture);
   } else if (mode == CU_COMPUTEMODE_PROHIBITED) {
@@ -127,6 +137,8 @@ kit::Result<bp_native_handle> Stack::device_handle(int ordinal, Handle context, 
 std::span<const std::byte> Stack::image_of(std::string_view name) const { return find_image(name); }
 
 const gpu_host::LtKind& Stack::product_library() const { return cublaslt(); }
+
+const gpu_host::UnitKernels* Stack::unit_kernels() const { return &tensor_kernels(); }
 
 kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
   kit::Status status = BP_CALL(cuCtxPushCurrent, static_cast<CUcontext>(context));
@@ -315,20 +327,24 @@ kit::Result<Handle> Stack::load_module(std::span<const std::byte> image) const {
   return result_of<Handle>(std::move(status), module);
 }
 
-kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name) const {
+kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name, uint32_t launch_bytes) const {
   CUfunction function = nullptr;
   kit::Status status = BP_CALL(cuModuleGetFunction, &function, static_cast<CUmodule>(module), name.c_str());
+  if (status.ok() && launch_bytes != 0) {
+    status = BP_CALL(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                     static_cast<int>(launch_bytes));
+  }
   return result_of<Handle>(std::move(status), function);
 }
 
-kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
+kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
                           std::span<const std::byte> arguments, Handle stream) const {
   std::size_t bytes = arguments.size();
   // The driver copies the arguments before it returns.
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(arguments.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  return BP_CALL(cuLaunchKernel, static_cast<CUfunction>(kernel), groups[0], groups[1], groups[2], group_size, 1, 1, 0,
-                 static_cast<CUstream>(stream), nullptr, extra);
+  return BP_CALL(cuLaunchKernel, static_cast<CUfunction>(kernel), groups[0], groups[1], groups[2], group_size, 1, 1,
+                 local_bytes, static_cast<CUstream>(stream), nullptr, extra);
 }
 
 namespace {
@@ -345,6 +361,7 @@ struct KernelNode {
     params.gridDimZ = node.groups[2];
     params.blockDimX = node.group_size;
     params.blockDimY = params.blockDimZ = 1;
+    params.sharedMemBytes = node.local_bytes;
     params.extra = extra;
   }
   KernelNode(const KernelNode&) = delete;

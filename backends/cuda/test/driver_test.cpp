@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "runtime/stack.hpp"
+#include "runtime/units.hpp"
 
 namespace backplane::gpu_host::test {
 
@@ -48,6 +49,24 @@ TEST_F(CudaDriver, ReportsUnsafeCallsDuringACapture) {
   EXPECT_EQ(cu->cuMemAlloc(&memory, kBytes), CUDA_SUCCESS);
   EXPECT_EQ(cu->cuMemFree(memory), CUDA_SUCCESS);
   ::unsetenv("TEST_DRIVER_CAPTURE");
+}
+
+TEST_F(CudaDriver, ChecksTheSharedMemoryThatALaunchAdds) {
+  const gpu_host::UnitTile& tile = cuda::tensor_kernels().tiles.back();
+  const std::string name = kit::text("unit_", tile.rows, "x", tile.columns, "_kk");
+  const std::span<const std::byte> image = stack().image_of("unit_product_f16");
+  if (image.empty()) GTEST_SKIP() << "no architecture of the build has tensor cores";
+  const Handle module = stack().load_module(image).value();
+  EXPECT_FALSE(stack().find_kernel(module, name, 1u << 20).ok());
+  EXPECT_THAT(violations(), HasSubstr("a launch cannot add so much shared memory"));
+  const Handle kernel = stack().find_kernel(module, name, tile.local_bytes).value();
+  const std::vector<std::byte> arguments(4096);
+  const auto launch = [&](uint32_t local_bytes) {
+    return stack().launch(kernel, {1, 1, 1}, tile.group_size, local_bytes, arguments, stream);
+  };
+  expect_violation(launch(tile.local_bytes - 16), test_driver::Result::kInvalidValue, "less shared memory");
+  expect_violation(launch(tile.local_bytes + 16), test_driver::Result::kInvalidValue, "more shared memory");
+  expect_violation(launch(0), test_driver::Result::kInvalidValue, "too much shared memory");
 }
 
 TEST_F(CudaDriver, RejectsDestroyedEvents) {

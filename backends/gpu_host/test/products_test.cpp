@@ -355,7 +355,7 @@ TEST_F(ProductTest, PlansStateTheWorkspaceOfTheLibrary) {
   c.rank = 2;
   c.shape[0] = c.shape[1] = 4096;
   kit::CheckedDesc checked;
-  checked.desc.outputs = &c;
+  checked.desc.inputs = checked.desc.outputs = &c;
   const auto prepare = [&](uint32_t op, uint64_t flags) {
     checked.desc.op = op;
     checked.desc.flags = flags;

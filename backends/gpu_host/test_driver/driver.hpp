@@ -75,6 +75,9 @@ struct Traits {
   int (*first_device)();
   bool stores_failures;         // a thread stores the failure of its last call
   bool changes_running_graphs;  // changes and the destruction of an executable graph do not affect running launches
+  // The maximum of shared bytes that a launch adds, and the SPIR-V of the plugin's own modules.
+  uint64_t launch_bytes = 0;
+  std::span<const uint32_t> (*own_module)(std::string_view name) = nullptr;
 };
 const Traits& traits();
 

@@ -46,6 +46,10 @@ class Compiler : public simt::CompiledKernels {
   kit::Result<uint32_t> get_number(const simt::KernelName& name) {
     return CompiledKernels::get(name, [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
   }
+  std::span<const uint32_t> spirv_of(std::string_view name) const override {
+    const auto own = traits().own_module == nullptr ? std::span<const uint32_t>() : traits().own_module(name);
+    return own.empty() ? CompiledKernels::spirv_of(name) : own;
+  }
   static Module handle_of(std::shared_ptr<Code> code) {
     return code == nullptr ? nullptr : new std::shared_ptr<Code>(std::move(code));
   }
@@ -66,6 +70,7 @@ class Compiler : public simt::CompiledKernels {
 struct LoadedKernel {
   Context& context;
   std::shared_ptr<Kernel> code;
+  uint64_t launch_bytes;  // maximum of the shared bytes that a launch adds
 };
 struct LoadedModule {
   Context& context;
@@ -95,7 +100,22 @@ std::string name_of(std::span<const std::byte> image) {
   return {};
 }
 
-Result check_grid(const Kernel& kernel, const Grid& grid) {
+// The emulated kernel has an array of constant size in place of the shared bytes that a launch adds.
+Result check_shared_bytes(const LoadedKernel& kernel, uint32_t launch_bytes) {
+  const uint64_t used = kernel.code->local_bytes(machine());
+  if (launch_bytes == 0 && used > traits().limits.shared_bytes) {
+    return violate(Result::kInvalidValue, "a group uses too much shared memory");
+  }
+  if (launch_bytes > kernel.launch_bytes) {
+    return violate(Result::kInvalidValue, "a launch adds more shared memory than its kernel permits");
+  }
+  if (launch_bytes != 0 && used > launch_bytes) {
+    return violate(Result::kInvalidValue, "a launch adds less shared memory than its kernel uses");
+  }
+  return Result::kSuccess;
+}
+
+Result check_grid(const Grid& grid) {
   const LaunchLimits& limits = traits().limits;
   for (int i = 0; i < 3; ++i) {
     if (grid.groups[i] == 0 || grid.groups[i] > limits.groups[i]) {
@@ -110,9 +130,6 @@ Result check_grid(const Kernel& kernel, const Grid& grid) {
   }
   if (uint64_t{grid.group_size[0]} * grid.group_size[1] * grid.group_size[2] > limits.group_size) {
     return violate(Result::kInvalidValue, "a group has too many threads");
-  }
-  if (kernel.local_bytes(machine()) + grid.shared_bytes > limits.shared_bytes) {
-    return violate(Result::kInvalidValue, "a group uses too much shared memory");
   }
   return Result::kSuccess;
 }
@@ -148,10 +165,24 @@ Result find_kernel(Call& call, const void* handle, const char* name, void** out)
     call.lock();
     if (code == nullptr) return Result::kNotFound;
     auto& known = module->kernels[name];
-    if (known == nullptr) known = std::make_shared<LoadedKernel>(LoadedKernel{module->context, std::move(code)});
+    if (known == nullptr)
+      known =
+          std::make_shared<LoadedKernel>(LoadedKernel{module->context, std::move(code), traits().limits.shared_bytes});
     kernels()[known.get()] = known;
   }
   *out = module->kernels[name].get();
+  return Result::kSuccess;
+}
+
+Result permit_launch_bytes(const Call& call, const void* handle, int64_t bytes) {
+  const auto found = kernels().find(handle);
+  if (found == kernels().end()) return violate(Result::kInvalidHandle, "the kernel does not exist");
+  LoadedKernel& kernel = *found->second;
+  if (&kernel.context != &call.context()) return violate(Result::kInvalidHandle, "the kernel has another context");
+  if (bytes < 0 || static_cast<uint64_t>(bytes) > traits().launch_bytes) {
+    return violate(Result::kInvalidValue, "a launch cannot add so much shared memory");
+  }
+  kernel.launch_bytes = static_cast<uint64_t>(bytes);
   return Result::kSuccess;
 }
 
@@ -160,7 +191,8 @@ Result check_launch(const Call& call, const void* handle, const Grid& grid, std:
   if (found == kernels().end()) return violate(Result::kInvalidHandle, "the kernel does not exist");
   const LoadedKernel& kernel = *found->second;
   if (&kernel.context != &call.context()) return violate(Result::kInvalidHandle, "the kernel has another context");
-  if (const Result result = check_grid(*kernel.code, grid); result != Result::kSuccess) return result;
+  if (const Result result = check_grid(grid); result != Result::kSuccess) return result;
+  if (const Result result = check_shared_bytes(kernel, grid.shared_bytes); result != Result::kSuccess) return result;
   if (arguments.size() <= (kernel.code->argument_count() - 1) * sizeof(void*)) {
     return violate(Result::kInvalidValue, "the arguments are shorter than the kernel's parameters");
   }

@@ -11,6 +11,9 @@ Result load_module(Context& context, const void* image, void** out);
 // Compiles a kernel, or loads it from the cache. `call` is unlocked meanwhile.
 Result find_kernel(Call& call, const void* module, const char* name, void** out);
 
+// Sets the maximum of the shared bytes that a launch of the kernel adds.
+Result permit_launch_bytes(const Call& call, const void* kernel, int64_t bytes);
+
 struct Grid {
   uint32_t groups[3], group_size[3];
   uint32_t shared_bytes;

@@ -322,20 +322,20 @@ kit::Result<Handle> Stack::load_module(std::span<const std::byte> image) const {
   return result_of<Handle>(std::move(status), module);
 }
 
-kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name) const {
+kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name, uint32_t) const {
   hipFunction_t function = nullptr;
   kit::Status status = BP_CALL(hipModuleGetFunction, &function, static_cast<hipModule_t>(module), name.c_str());
   return result_of<Handle>(std::move(status), function);
 }
 
-kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
+kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
                           std::span<const std::byte> arguments, Handle stream) const {
   std::size_t bytes = arguments.size();
   // The driver copies the arguments before it returns.
   void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(arguments.data()),
                    HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes, HIP_LAUNCH_PARAM_END};
   return BP_CALL(hipModuleLaunchKernel, static_cast<hipFunction_t>(kernel), groups[0], groups[1], groups[2], group_size,
-                 1, 1, 0, static_cast<hipStream_t>(stream), nullptr, extra);
+                 1, 1, local_bytes, static_cast<hipStream_t>(stream), nullptr, extra);
 }
 
 namespace {
@@ -349,6 +349,7 @@ struct KernelNode {
     params.func = node.kernel;
     params.gridDim = dim3(node.groups[0], node.groups[1], node.groups[2]);
     params.blockDim = dim3(node.group_size, 1, 1);
+    params.sharedMemBytes = node.local_bytes;
     params.extra = extra;
   }
   KernelNode(const KernelNode&) = delete;

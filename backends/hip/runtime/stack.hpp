@@ -52,8 +52,9 @@ class Stack : public gpu_host::Stack {
   kit::Result<int64_t> elapsed(gpu_host::Handle begin, gpu_host::Handle end) const override;
 
   kit::Result<gpu_host::Handle> load_module(std::span<const std::byte> image) const override;
-  kit::Result<gpu_host::Handle> find_kernel(gpu_host::Handle module, const std::string& name) const override;
-  kit::Status launch(gpu_host::Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
+  kit::Result<gpu_host::Handle> find_kernel(gpu_host::Handle module, const std::string& name,
+                                            uint32_t launch_bytes) const override;
+  kit::Status launch(gpu_host::Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
                      std::span<const std::byte> arguments, gpu_host::Handle stream) const override;
 
   bool has_graphs() const override { return hip_.has_graphs; }

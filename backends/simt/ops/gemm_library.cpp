@@ -95,7 +95,7 @@ kit::Result<bool> multiply_by_rows(Launcher& launcher, const Program& program, c
     step = room / row_bytes;
   }
   const auto columns = static_cast<int64_t>(product.columns), step_rows = static_cast<int64_t>(step);
-  product.bias_dtype = 0;
+  product.bias_dtype = product.activation = 0;
   product.c = {call.workspace, BP_F32, columns, 1, step_rows * columns};
   GemmParams params = whole.params;
   Gemm part{params, whole.places};
@@ -137,13 +137,13 @@ kit::Result<bool> multiply_merged(Launcher& launcher, const Program& program, co
   product.scratch = call.workspace;
   product.scratch.offset += (call.workspace_bytes - product.scratch_bytes) / kPartAlignment * kPartAlignment;
 
-  const bool has_plain_bias =
-      types.bias == types.c && !gemm.is_immediate(kGemmBias) && (p.bias_stride == 1 || p.columns == 1);
-  if (p.activation == BP_ACTIVATION_NONE && (types.bias == 0 || has_plain_bias)) {
+  const bool has_plain_bias = !gemm.is_immediate(kGemmBias) && (p.bias_stride == 1 || p.columns == 1);
+  if (types.bias == 0 || has_plain_bias) {
     if (types.bias != 0) {
       product.bias = gemm.places[kGemmBias];
       product.bias_dtype = types.bias;
     }
+    product.activation = p.activation;
     auto done = launcher.multiply(product);
     if (!done.ok() || done.value()) return done;
   }

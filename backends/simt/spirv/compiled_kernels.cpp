@@ -62,8 +62,10 @@ std::optional<cache::CacheFile> CompiledKernels::file_of(std::span<const uint32_
   return std::optional<cache::CacheFile>(std::in_place, *folder_, key);
 }
 
+std::span<const uint32_t> CompiledKernels::spirv_of(std::string_view name) const { return find_module(name); }
+
 kit::Status CompiledKernels::compile(const KernelName& name, Entry& entry, const Log& log) const {
-  const std::vector<uint32_t> spirv = single_kernel(find_module(name.module), name.function, target_.width);
+  const std::vector<uint32_t> spirv = single_kernel(spirv_of(name.module), name.function, target_.width);
   if (spirv.empty()) {
     return {BP_INTERNAL, kit::text(target_.plugin, ": the plugin was built without the kernel ", name.function, " of ",
                                    name.module, "; report this to its vendor")};

@@ -50,6 +50,8 @@ class CompiledKernels {
   // Returns a compiled kernel.
   const Entry& entry(uint32_t number);
   const std::deque<Entry>& entries() const { return entries_; }
+  // Returns the words of a module, or nothing if there is no such module.
+  virtual std::span<const uint32_t> spirv_of(std::string_view name) const;
 
  private:
   // Returns a module that is ready to use, or null if the driver rejects the binary.

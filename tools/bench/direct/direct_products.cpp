@@ -3,7 +3,8 @@
 // memory. The difference of the times is the cost of core and the plugin, and of the algorithm that the
 // plugin permits: the direct calls permit every sum of splits and have a workspace of 32 MiB. The plugin
 // and the direct calls run alternately, so that slow phases of the machine affect both.
-// `direct_products PLUGIN [small]` prints a table. A ratio above 1 means that the plugin is faster.
+// `direct_products PLUGIN [small] [kernels]` prints a table. A ratio above 1 means that the plugin is faster. With
+// `kernels`, the plugin multiplies without the library.
 #include <backplane/backplane.hpp>
 
 #include <algorithm>
@@ -31,8 +32,11 @@ constexpr Shape kShapes[] = {
     {BP_F32, 1, 1, 4096, 4096, 200},     {BP_F32, 1, 512, 4096, 4096, 20},   {BP_F32, 1, 4096, 4096, 4096, 4},
     {BP_BF16, 1, 1, 4096, 4096, 200},    {BP_BF16, 1, 16, 4096, 4096, 200},  {BP_BF16, 1, 512, 4096, 4096, 100},
     {BP_BF16, 1, 512, 11008, 4096, 50},  {BP_BF16, 1, 4096, 4096, 4096, 20}, {BP_BF16, 1, 8192, 8192, 8192, 4},
-    {BP_BF16, 32, 1024, 1024, 128, 100}, {BP_F16, 1, 4096, 4096, 4096, 20}};
-constexpr Shape kSmallShapes[] = {{BP_F32, 1, 33, 65, 129, 4}, {BP_F32, 3, 16, 32, 48, 4}, {BP_F32, 1, 1, 64, 256, 4}};
+    {BP_BF16, 32, 1024, 1024, 128, 100}, {BP_F16, 1, 4096, 4096, 4096, 20},  {BP_F16, 1, 2048, 2048, 2048, 50},
+    {BP_F16, 1, 512, 768, 3072, 200},    {BP_F16, 1, 128, 4096, 4096, 200},  {BP_F16, 96, 512, 64, 512, 100},
+    {BP_F16, 1, 25088, 256, 1152, 100}};
+constexpr Shape kSmallShapes[] = {
+    {BP_F32, 1, 33, 65, 129, 4}, {BP_F32, 3, 16, 32, 48, 4}, {BP_F32, 1, 1, 64, 256, 4}, {BP_F16, 1, 16, 24, 64, 4}};
 
 template <class T>
 T value_of(backplane::kit::Result<T> result) {
@@ -84,6 +88,8 @@ class Vendor {
   gpu_host::LtCall call_;
   std::shared_ptr<gpu_host::LtPlan> plan_;
 };
+
+void set_library(const char* value) { ::setenv(BP_LIBRARY_SETTING, value, 1); }
 
 double seconds_of(const auto& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -175,22 +181,31 @@ bool compare(const bp::Device& device, Vendor& vendor, const Shape& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
+  const std::vector<std::string_view> words(argv + std::min(argc, 2), argv + argc);
+  const auto has = [&](std::string_view word) { return std::ranges::count(words, word) == 1; };
+  if (argc < 2 || words.size() != std::size_t{has("small")} + std::size_t{has("kernels")}) {
     std::fprintf(stderr,
-                 "usage: direct_products PLUGIN [small] (the plugin's name, or the path of a library or manifest)\n");
+                 "usage: direct_products PLUGIN [small] [kernels] (the plugin's name, or the path of a library "
+                 "or manifest)\n");
     return 2;
   }
   try {
     bp::Registry registry;
     const bp::Plugin plugin = registry.load(argv[1]);
+    // The plugin reads the setting when it opens a device and when it makes the first plan.
+    const char* const library = std::getenv(BP_LIBRARY_SETTING);
+    const std::string given = library == nullptr ? "" : library;
+    if (has("kernels")) set_library("off");
     const bp::Device device = plugin.open();
+    set_library(given.c_str());
     Vendor vendor;
+    if (has("kernels")) set_library("off");
     std::printf("%s (%s), %s\n%-31s %12s %12s %8s %12s\n", device.name().c_str(), device.info().name,
                 vendor.description().c_str(), "BATCHES x ROWS x COLUMNS x K", "PLUGIN us", "DIRECT us", "RATIO",
                 "DIFFERENCE");
     bool same = true;
     const std::span<const Shape> shapes =
-        argc == 3 ? std::span<const Shape>(kSmallShapes) : std::span<const Shape>(kShapes);
+        has("small") ? std::span<const Shape>(kSmallShapes) : std::span<const Shape>(kShapes);
     for (const Shape& shape : shapes) same = compare(device, vendor, shape) && same;
     return same ? 0 : 1;
   } catch (const bp::Error& error) {

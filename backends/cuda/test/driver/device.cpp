@@ -4,6 +4,7 @@
 
 #include "call.hpp"
 #include "gpu_host/test_driver/memory.hpp"
+#include "own_modules.hpp"
 
 namespace backplane::cuda::test_driver {
 
@@ -34,7 +35,7 @@ constexpr ResultName kResultNames[] = {
 #undef BP_CU_RESULT
 };
 
-constexpr uint32_t kLanes = 32, kMaxGroupSize = 1024, kSharedBytes = 48u << 10;
+constexpr uint32_t kLanes = 32, kMaxGroupSize = 1024, kSharedBytes = 48u << 10, kLaunchBytes = 163u << 10;
 
 int attribute_of(CUdevice_attribute attribute) {
   const bool is_managed = !gpu_host::test_driver::lacks("managed");
@@ -54,6 +55,8 @@ int attribute_of(CUdevice_attribute attribute) {
       return kMaxGroupSize;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
       return kSharedBytes;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      return kLaunchBytes;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return static_cast<int>(gpu_host::test_driver::machine().info<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
     case CU_DEVICE_ATTRIBUTE_INTEGRATED:
@@ -214,7 +217,9 @@ const Traits& traits() {
       {kMaxGroupSize, {1024, 1024, 64}, {0x7FFFFFFF, 65535, 65535}, uint64_t{0x7FFFFFFF} * 1024, kSharedBytes},
       nullptr,
       false,
-      true};
+      true,
+      kLaunchBytes,
+      find_own_module};
   return kTraits;
 }
 

@@ -93,6 +93,15 @@ CUresult CUDAAPI entry_cuModuleGetFunction(CUfunction* out, CUmodule module, con
   });
 }
 
+CUresult CUDAAPI entry_cuFuncSetAttribute(CUfunction kernel, CUfunction_attribute attribute, int value) {
+  return run("cuFuncSetAttribute", Needs::kContext, [&](Call& call) {
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+      return violate(Result::kInvalidValue, "the test driver does not know this attribute");
+    }
+    return gpu_host::test_driver::permit_launch_bytes(call, kernel, value);
+  });
+}
+
 CUresult CUDAAPI entry_cuLaunchKernel(CUfunction kernel, unsigned groups_x, unsigned groups_y, unsigned groups_z,
                                       unsigned size_x, unsigned size_y, unsigned size_z, unsigned shared_bytes,
                                       CUstream stream, void** params, void** extra) {

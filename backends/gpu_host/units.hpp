@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes a device's matrix products of f16 and bf16 with the stack's own kernels for matrix units, if no library
+// computes them. gpu_host/unit_params.h states the parameters of these kernels.
+#pragma once
+
+#include <backplane/kit/plugin.hpp>
+
+#include <array>
+#include <optional>
+#include <span>
+
+#include "gpu_host/kernels.hpp"
+
+namespace backplane::gpu_host {
+
+using u32 = uint32_t;
+using i64 = int64_t;
+using u64 = uint64_t;
+#include "gpu_host/unit_params.h"
+
+// The tile of c that a group of a kernel computes.
+struct UnitTile {
+  uint32_t rows, columns, group_size, local_bytes;
+  uint32_t step_cycles;  // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
+};
+
+// The kernels of a stack for matrix units. A module for the dtype T is MODULE_T. It contains, for each tile, the
+// kernels unit_ROWSxCOLUMNS_kk, _kn, _mk and _mn, and the kernel unit_combine. The suffix is the contiguous index of a
+// and of b.
+struct UnitKernels {
+  const char* module;
+  std::span<const UnitTile> tiles;
+};
+
+// The launches of a product: a kernel, and the kernel that adds its splits.
+struct UnitCall {
+  UnitParams params{};
+  std::array<simt::Place, UNIT_OPERANDS> places{};
+  uint32_t kernel = 0, combine = 0;
+  uint32_t groups = 1, group_size = 1, local_bytes = 0;
+
+  simt::Launch launch() { return {kernel, {groups, 1, 1}, group_size, places, &params, sizeof(params), local_bytes}; }
+  simt::Launch combination();
+};
+
+// A tile of the table, and the splits of k.
+struct UnitChoice {
+  std::size_t tile = 0;
+  uint32_t splits = 1, split_depth = 0;
+};
+// Returns the choice for a product. It depends only on the limits, the extents and the size of the scratch memory.
+UnitChoice choose_unit(std::span<const UnitTile> tiles, const simt::Limits& limits, const simt::MatrixProduct& product);
+
+class Units {
+ public:
+  Units(const Context& context, Kernels& kernels) : context_(context), kernels_(kernels) {}
+
+  // Returns whether the device has the kernels, and its settings permit them.
+  bool is_on() const;
+  // Loads the module for products of `dtype` if necessary. Returns false if there is none, or if it cannot be loaded.
+  bool load(uint32_t dtype, const kit::Host& host);
+  // Returns the launches of a product, or nothing if the shared kernels must compute it.
+  std::optional<UnitCall> call_of(const simt::MatrixProduct& product);
+
+ private:
+  static constexpr std::size_t kMaxTiles = 4, kLayouts = 4;
+  // The numbers of the kernels of a dtype. The others are empty until a product first needs them.
+  struct Module {
+    std::optional<uint32_t> combine, kernels[kMaxTiles][kLayouts];
+  };
+
+  kit::Result<uint32_t> find(uint32_t dtype, const std::string& name, uint32_t local_bytes);
+  // Sets the kernels of a call. Returns false if they cannot be used.
+  bool set_kernels(UnitCall& out, uint32_t dtype, std::size_t tile, std::size_t layout);
+
+  const Context& context_;
+  Kernels& kernels_;
+  std::mutex mutex_;                    // guards modules_
+  std::map<uint32_t, Module> modules_;  // the keys are dtypes; an entry lacks combine after a failure
+};
+
+}  // namespace backplane::gpu_host
