@@ -2,11 +2,13 @@
 // The cuda plugin's entry point.
 #include "driver.hpp"
 #include "ops/operators.hpp"
+#include "runtime/attention.hpp"
 
 namespace backplane::cuda {
 
 Driver::Driver(kit::Host host) : QueueDriver(host, {.name = "cuda", .version = BACKPLANE_VERSION}) {
   simt::add_operators(operators());
+  add_tensor_attention(operators());
 }
 
 kit::Result<uint32_t> Driver::device_count() {

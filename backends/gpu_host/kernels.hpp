@@ -16,6 +16,7 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
+  const simt::Limits& limits() const { return context_.device().limits; }
   // Returns the number of a kernel, and loads its module if necessary. Threads that need the same
   // module wait for one load.
   kit::Result<uint32_t> get(const simt::KernelName& name, const std::function<void(const std::string&)>& log);

@@ -12,7 +12,7 @@ namespace backplane::simt {
 class Operator;
 
 // Maximum number of kernels per plan. Each operator has an enum with the indices of its kernels.
-inline constexpr std::size_t kMaxKernels = 4;
+inline constexpr std::size_t kMaxKernels = 8;
 using KernelNames = std::array<KernelName, kMaxKernels>;
 
 // A compiled plan. The plugin assigns the numbers in `kernels`.
@@ -36,6 +36,9 @@ class Operator {
   // Returns the kernels of a plan. The kernels must depend only on properties that are fixed when
   // the plan is made.
   virtual KernelNames kernels(const kit::PlanForm& plan) const = 0;
+  // Returns the kernels of a plan on a device with these limits. An operator that has kernels for some devices only
+  // overrides this function.
+  virtual KernelNames kernels_on(const Limits&, const kit::PlanForm& plan) const { return kernels(plan); }
   virtual kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const = 0;
   // Returns the bytes of workspace for an execution in which the stack's library may compute a matrix
   // product (Launcher::multiply). Kernels need at most as many bytes. Returns 0 if the operator has
@@ -43,12 +46,19 @@ class Operator {
   virtual uint64_t library_workspace(const bp_op_desc&) const { return 0; }
 };
 
-// Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel.
+// Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel. A stack with
+// kernels of its own also has `kernels.limits()`.
 template <class Kernels>
 kit::Result<Program> compile(const std::shared_ptr<const Operator>& op, const kit::PlanForm& plan, Kernels& kernels,
                              const kit::Host& host) {
   Program out{.op = op, .deterministic = (plan.flags & BP_OP_FLAG_DETERMINISTIC) != 0};
-  const KernelNames names = op->kernels(plan);
+  const KernelNames names = [&] {
+    if constexpr (requires { kernels.limits(); }) {
+      return op->kernels_on(kernels.limits(), plan);
+    } else {
+      return op->kernels(plan);
+    }
+  }();
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].module.empty()) continue;
     auto number = kernels.get(names[i], [&](const std::string& line) { host.log(BP_LOG_WARNING, line); });

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator attention, computed without a tensor of scores.
+#include "ops/attention.hpp"
+
 #include <cmath>
 
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
-#include "ops/tile.hpp"
 
 namespace backplane::simt {
-
-#include "device/attention_params.h"
 
 namespace {
 
@@ -43,9 +42,9 @@ class Attention : public Operator {
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const View &q = call.in(0), &v = call.in(2);
     if (q.shape[0] == 0 || q.shape[1] == 0 || q.shape[2] == 0) return {};
-    if (kit::Status status = check_shapes(q.shape, v.shape); !status.ok()) return status;
+    if (kit::Status status = check_attention(call); !status.ok()) return status;
     const Limits& limits = launcher.limits();
-    AttentionParams params = params_of(call);
+    AttentionParams params = attention_params(call);
     const uint32_t rows = params.repeats * params.queries;
     const bool by_rows = rows <= limits.width / 4 && params.depth <= SIMT_ATTENTION_DEPTH;
     const uint32_t subgroups = by_rows ? row_subgroups(limits, params) : tile_subgroups(limits, params);
@@ -55,14 +54,8 @@ class Attention : public Operator {
     params.items = params.batches * params.groups * params.tiles * params.column_blocks;
     params.contiguous = call.in(1).strides[3] == 1 && v.strides[3] == 1 && params.depth % limits.width == 0 &&
                         params.value_columns % limits.width == 0;
-    std::array<Place, 6> places{};
-    places[0] = call.out().place;
-    if (const View* logsumexp = given(call.outputs, 1); logsumexp != nullptr) places[1] = logsumexp->place;
-    for (uint32_t i = 0; i < 4; ++i) {
-      if (const View* view = given(call.inputs, i); view != nullptr) places[2 + i] = view->place;
-    }
     return launch(launcher, program.kernels[by_rows ? kRows : kTiles], groups_for(params.items, 1),
-                  subgroups * limits.width, places, params);
+                  subgroups * limits.width, attention_places(call), params);
   }
 
  private:
@@ -86,33 +79,47 @@ class Attention : public Operator {
     return out;
   }
 
-  static AttentionParams params_of(const Call& call) {
-    const View &q = call.in(0), &k = call.in(1), &v = call.in(2);
-    const auto& attributes = call.attributes<bp_attention_attributes>();
-    AttentionParams out{};
-    out.batches = static_cast<u32>(q.shape[0]), out.groups = static_cast<u32>(k.shape[1]);
-    out.repeats = static_cast<u32>(q.shape[1] / k.shape[1]);
-    out.queries = static_cast<u32>(q.shape[2]), out.keys = static_cast<u32>(k.shape[2]);
-    out.depth = static_cast<u32>(q.shape[3]), out.value_columns = static_cast<u32>(v.shape[3]);
-    out.y = strides_of(call.out());
-    out.q = strides_of(q), out.k = strides_of(k), out.v = strides_of(v);
-    if (const View* mask = given(call.inputs, 3); mask != nullptr) {
-      out.mask = strides_of(*mask);
-      out.mask_kind = mask->dtype == BP_BOOL ? SIMT_MASK_BOOL : SIMT_MASK_ADDED;
-    }
-    if (const View* logsumexp = given(call.outputs, 1); logsumexp != nullptr) {
-      out.logsumexp = strides_of(*logsumexp);
-      out.has_logsumexp = 1;
-    }
-    out.causal = attributes.causal;
-    out.scale = attributes.scale;
-    return out;
-  }
-
   const std::string module_;
 };
 
 }  // namespace
+
+std::shared_ptr<const Operator> shared_attention(uint32_t dtype) { return std::make_shared<const Attention>(dtype); }
+
+kit::Status check_attention(const Call& call) { return check_shapes(call.in(0).shape, call.in(2).shape); }
+
+AttentionParams attention_params(const Call& call) {
+  const View &q = call.in(0), &k = call.in(1), &v = call.in(2);
+  const auto& attributes = call.attributes<bp_attention_attributes>();
+  AttentionParams out{};
+  out.batches = static_cast<u32>(q.shape[0]), out.groups = static_cast<u32>(k.shape[1]);
+  out.repeats = static_cast<u32>(q.shape[1] / k.shape[1]);
+  out.queries = static_cast<u32>(q.shape[2]), out.keys = static_cast<u32>(k.shape[2]);
+  out.depth = static_cast<u32>(q.shape[3]), out.value_columns = static_cast<u32>(v.shape[3]);
+  out.y = strides_of(call.out());
+  out.q = strides_of(q), out.k = strides_of(k), out.v = strides_of(v);
+  if (const View* mask = given(call.inputs, 3); mask != nullptr) {
+    out.mask = strides_of(*mask);
+    out.mask_kind = mask->dtype == BP_BOOL ? SIMT_MASK_BOOL : SIMT_MASK_ADDED;
+  }
+  if (const View* logsumexp = given(call.outputs, 1); logsumexp != nullptr) {
+    out.logsumexp = strides_of(*logsumexp);
+    out.has_logsumexp = 1;
+  }
+  out.causal = attributes.causal;
+  out.scale = attributes.scale;
+  return out;
+}
+
+std::array<Place, 6> attention_places(const Call& call) {
+  std::array<Place, 6> out{};
+  out[0] = call.out().place;
+  if (const View* logsumexp = given(call.outputs, 1); logsumexp != nullptr) out[1] = logsumexp->place;
+  for (uint32_t i = 0; i < 4; ++i) {
+    if (const View* view = given(call.inputs, i); view != nullptr) out[2 + i] = view->place;
+  }
+  return out;
+}
 
 void add_attention(Operators& operators) {
   for_dtypes(kComputed & BP_SET_FLOATS,
