@@ -43,8 +43,9 @@ with tempfile.TemporaryDirectory() as folder:
     tap.check("a step that fails: exit status 1", failing.returncode == 1 and "failed with status" in failing.stdout, failing.stdout)
 
     collected = os.path.join(folder, "collected")
-    made = run("--collect", collected)
-    tap.check("a build is collected", made.returncode == 0 and os.path.exists(os.path.join(collected, "core/libbackplane.so.0.2")), made.stdout + made.stderr)
+    made = run("--collect", collected, "--device", device)
+    tap.check("the plugins of the named devices are collected", made.returncode == 0 and os.path.exists(os.path.join(collected, "core/libbackplane.so.0.2"))
+              and os.listdir(os.path.join(collected, "backends")) == [device.split(":")[0]], made.stdout + made.stderr)
     own = [sys.executable, os.path.join(collected, "tools/gpu_check"), "--device", device, "--step", "certify", "--filter", "numeric.add.f32"]
     environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
     there = subprocess.run(own, capture_output=True, text=True, check=False, env=environment)
