@@ -64,7 +64,7 @@ SIMT_FN float number_of<F16>(u16 bits) {
 // The tile of a group.
 struct Tile {
   u32 batch, head, group;  // `head` is the first head of the unit
-  u32 first_row, rows;     // the unit has `rows` rows
+  u32 first_row, rows;     // the first row of the tile, and the number of rows of its unit
   bool one_head;
 };
 SIMT_INLINED Tile tile_of(const AttentionMmaParams& p) {

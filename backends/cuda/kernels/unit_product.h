@@ -12,7 +12,7 @@
 typedef SIMT_T Element;
 #define UNIT_LINE 128   // bytes of a line
 #define UNIT_BLOCK 64   // elements of a line
-#define UNIT_GROUPED 8  // tiles of rows that groups process before the next tile of columns, so that caches keep b
+#define UNIT_GROUPED 8  // tiles of rows that groups process before the next tile of columns, so that b stays in caches
 
 struct UnitPointers {
   Pointer c, a, b, bias, sums;
@@ -248,7 +248,7 @@ SIMT_INLINED void unit_product(const UnitParams& p, const UnitPointers& at, SIMT
 
   const u32 row = tile.row + warp_row + lane() / 4, column = tile.column + warp_column;
   if (p.splits == 1 && (p.bias_bytes != 0 || p.activation != 0)) {
-    // Each thread keeps its sums in shared memory meanwhile, so that the code of activations occurs once.
+    // Each thread moves its sums to shared memory, because a loop over registers would repeat the code of activations.
     group_barrier();
     SIMT_LOCAL float* const own = (SIMT_LOCAL float*)shared + local_id();
     MMA_UNROLL for (int i = 0; i < kDown * 2 * kRight * 4; ++i) {

@@ -150,7 +150,7 @@ void Registry::search() {
 }
 
 // Adds a refused candidate for each library of a directory that no manifest names, because only a manifest
-// makes a plugin loadable by its name. A defective manifest of the directory is the cause in its place.
+// makes a plugin loadable by its name. If a manifest of the directory is defective, it already explains the library.
 void Registry::add_libraries_without_manifest(const Place& searched) {
   constexpr size_t begin = std::string_view("/libbackplane_").size(), end = std::string_view(".so").size();
   for (const std::string& path : list_libraries(searched)) {

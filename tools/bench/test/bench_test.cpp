@@ -368,7 +368,7 @@ TEST(Contestants, ACopyWithTooFewThreadsReportsThem) {
   pthread_attr_destroy(&before);
 }
 
-// The names of the peers for a folder whose peer.py replies `hello`, with its argument in the variable `kind`.
+// Returns the names of the peers of a folder. Its peer.py replies `hello`, an expression of its argument `kind`.
 std::vector<std::string> peers_of(tool::PeerKind kind, const std::string& hello, std::vector<std::string>* faults) {
   const std::string folder = testing::TempDir() + "bench_peers_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);
