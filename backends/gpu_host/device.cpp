@@ -80,6 +80,14 @@ kit::Status NativeDevice::poll(const Mark& mark) const {
   return context().check(context().stack().query(mark->event));
 }
 
+// The driver's wait ends at once when the device reaches the mark, but it takes no timeout.
+kit::Status NativeDevice::wait(const Mark& mark, uint64_t timeout_ns) const {
+  if (timeout_ns != BP_WAIT_FOREVER || mark == nullptr) return kit::poll_mark(*this, mark, timeout_ns);
+  const Scope scope(context());
+  if (!scope) return context().check(scope.status());
+  return context().check(context().stack().await_event(mark->event));
+}
+
 kit::Result<int64_t> NativeDevice::elapsed(const Mark& begin, const Mark& end) const {
   const Scope scope(context());
   if (!scope) return context().check(scope.status());

@@ -48,6 +48,7 @@ class NativeDevice {
   }
   kit::Result<Mark> mark(Queue& queue, bool timed) { return queue.mark(timed); }
   kit::Status poll(const Mark& mark) const;
+  kit::Status wait(const Mark& mark, uint64_t timeout_ns) const;
   kit::Status wait_for(Queue& queue, const Mark& mark) { return queue.wait_for(mark); }
   kit::Result<int64_t> elapsed(const Mark& begin, const Mark& end) const;
   kit::Status copy(Queue& queue, const Memory& dst, uint64_t dst_offset, const Memory& src, uint64_t src_offset,

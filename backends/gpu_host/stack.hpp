@@ -143,6 +143,8 @@ class Stack {
   virtual kit::Status record(Handle event, Handle stream) const = 0;
   // Returns OK, TIMEOUT if the event is pending, or the failure of earlier work.
   virtual kit::Status query(Handle event) const = 0;
+  // Blocks the host until the device reaches the event. Returns OK or the failure of earlier work.
+  virtual kit::Status await_event(Handle event) const = 0;
   // Returns the nanoseconds between two timed events.
   virtual kit::Result<int64_t> elapsed(Handle begin, Handle end) const = 0;
 

@@ -314,6 +314,8 @@ kit::Status Stack::query(Handle event) const {
   return code == CUDA_ERROR_NOT_READY ? kit::timed_out() : cu_.status_of(code, "cuEventQuery");
 }
 
+kit::Status Stack::await_event(Handle event) const { return BP_CALL(cuEventSynchronize, static_cast<CUevent>(event)); }
+
 kit::Result<int64_t> Stack::elapsed(Handle begin, Handle end) const {
   float milliseconds = 0;
   kit::Status status =

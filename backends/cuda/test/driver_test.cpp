@@ -74,6 +74,7 @@ TEST_F(CudaDriver, RejectsDestroyedEvents) {
   ASSERT_EQ(cu->cuEventCreate(&gone, 0), CUDA_SUCCESS);
   ASSERT_EQ(cu->cuEventDestroy(gone), CUDA_SUCCESS);
   EXPECT_EQ(cu->cuEventQuery(gone), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cu->cuEventSynchronize(gone), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_THAT(violations(), HasSubstr("an event is used that was destroyed"));
 }
 

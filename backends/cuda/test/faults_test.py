@@ -52,7 +52,8 @@ plugin.expect_failure("a module", "cuModuleLoadData:1+:d1", "CUDA_ERROR_NO_BINAR
 plugin.expect_failure("a kernel", "cuModuleGetFunction:1+:1f4", "CUDA_ERROR_NOT_FOUND", "elementwise_binary_f32")
 plugin.expect_failure("an event", "cuEventCreate:1+:2", "cuEventCreate")
 plugin.expect_failure("a launch", "cuLaunchKernel:1+:2bd", "cuLaunchKernel")
-plugin.expect_failure("a failed kernel", "cuEventQuery:1+:2bc", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process")
+plugin.expect_failure("a failed kernel", "cuEventSynchronize:1+:2bc", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process")
+plugin.expect_failure("a failed kernel, at a query", "cuEventQuery:1+:2bc", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process")
 plugin.expect_failure("a kernel that fails later", "", "CUDA_ERROR_ILLEGAL_ADDRESS", "restart the process", TEST_DRIVER_FAULT="1")
 
 HOST, REPLACED = "host.graph", "runtime.graph.replaces_ranges"

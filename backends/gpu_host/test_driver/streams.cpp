@@ -168,6 +168,18 @@ Result query(const void* handle) {
   return Result::kSuccess;
 }
 
+Result await_event(Call& call, const void* handle) {
+  const auto event = find_event(handle);
+  if (event == nullptr) return Result::kInvalidHandle;
+  const std::shared_ptr<Point> point = event->point;
+  if (point == nullptr) return Result::kSuccess;
+  call.unlock();
+  point->signal.wait(UINT64_MAX);
+  call.lock();
+  observed().join(point->reached);
+  return event->context.fault;
+}
+
 Result synchronize(Call& call, const void* handle) {
   const auto stream = find_stream(call, handle);
   if (stream == nullptr) return Result::kInvalidHandle;

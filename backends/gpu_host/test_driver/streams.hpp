@@ -75,6 +75,7 @@ Result remove_event(const void* handle);
 Result record(const Call& call, const void* event, const void* stream);
 Result wait_event(const Call& call, const void* stream, const void* event);
 Result query(const void* event);
+Result await_event(Call& call, const void* event);
 Result synchronize(Call& call, const void* stream);
 Result elapsed(const void* begin, const void* end, float& milliseconds);
 

@@ -309,6 +309,10 @@ kit::Status Stack::query(Handle event) const {
   return kit::timed_out();
 }
 
+kit::Status Stack::await_event(Handle event) const {
+  return BP_CALL(hipEventSynchronize, static_cast<hipEvent_t>(event));
+}
+
 kit::Result<int64_t> Stack::elapsed(Handle begin, Handle end) const {
   float milliseconds = 0;
   kit::Status status =

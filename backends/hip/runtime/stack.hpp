@@ -49,6 +49,7 @@ class Stack : public gpu_host::Stack {
   kit::Result<gpu_host::Handle> create_event(bool timed) const override;
   kit::Status record(gpu_host::Handle event, gpu_host::Handle stream) const override;
   kit::Status query(gpu_host::Handle event) const override;
+  kit::Status await_event(gpu_host::Handle event) const override;
   kit::Result<int64_t> elapsed(gpu_host::Handle begin, gpu_host::Handle end) const override;
 
   kit::Result<gpu_host::Handle> load_module(std::span<const std::byte> image) const override;

@@ -83,6 +83,7 @@ TEST_F(HipDriver, RejectsDestroyedEvents) {
   ASSERT_EQ(hip->hipEventCreateWithFlags(&gone, 0), hipSuccess);
   ASSERT_EQ(hip->hipEventDestroy(gone), hipSuccess);
   EXPECT_EQ(hip->hipEventQuery(gone), hipErrorInvalidHandle);
+  EXPECT_EQ(hip->hipEventSynchronize(gone), hipErrorInvalidHandle);
   EXPECT_THAT(violations(), HasSubstr("an event is used that was destroyed"));
 }
 

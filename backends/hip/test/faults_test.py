@@ -57,7 +57,8 @@ plugin.expect_failure("a module", "hipModuleLoadData:1+:d1", "hipErrorNoBinaryFo
 plugin.expect_failure("a kernel", "hipModuleGetFunction:1+:1f4", "hipErrorNotFound", "elementwise_binary_f32")
 plugin.expect_failure("an event", "hipEventCreateWithFlags:1+:2", "hipEventCreateWithFlags")
 plugin.expect_failure("a launch", "hipModuleLaunchKernel:1+:2bd", "hipModuleLaunchKernel")
-plugin.expect_failure("a failed kernel", "hipEventQuery:1+:2bc", "hipErrorIllegalAddress", "restart the process")
+plugin.expect_failure("a failed kernel", "hipEventSynchronize:1+:2bc", "hipErrorIllegalAddress", "restart the process")
+plugin.expect_failure("a failed kernel, at a query", "hipEventQuery:1+:2bc", "hipErrorIllegalAddress", "restart the process")
 plugin.expect_failure("a kernel that fails later", "", "hipErrorIllegalAddress", "restart the process", TEST_DRIVER_FAULT="1")
 
 HOST, REPLACED = "host.graph", "runtime.graph.replaces_ranges"

@@ -76,6 +76,11 @@ CUresult CUDAAPI entry_cuEventQuery(CUevent event) {
   return run("cuEventQuery", Needs::kUncapturedContext, [&](Call&) { return gpu_host::test_driver::query(event); });
 }
 
+CUresult CUDAAPI entry_cuEventSynchronize(CUevent event) {
+  return run("cuEventSynchronize", Needs::kUncapturedContext,
+             [&](Call& call) { return gpu_host::test_driver::await_event(call, event); });
+}
+
 CUresult CUDAAPI entry_cuEventElapsedTime(float* out, CUevent begin, CUevent end) {
   return run("cuEventElapsedTime", Needs::kContext,
              [&](Call&) { return gpu_host::test_driver::elapsed(begin, end, *out); });

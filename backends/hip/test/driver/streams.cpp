@@ -58,6 +58,11 @@ hipError_t entry_hipEventQuery(hipEvent_t event) {
   return run("hipEventQuery", Needs::kUncapturedContext, [&](Call&) { return gpu_host::test_driver::query(event); });
 }
 
+hipError_t entry_hipEventSynchronize(hipEvent_t event) {
+  return run("hipEventSynchronize", Needs::kUncapturedContext,
+             [&](Call& call) { return gpu_host::test_driver::await_event(call, event); });
+}
+
 hipError_t entry_hipEventElapsedTime(float* out, hipEvent_t begin, hipEvent_t end) {
   return run("hipEventElapsedTime", Needs::kContext,
              [&](Call&) { return gpu_host::test_driver::elapsed(begin, end, *out); });
