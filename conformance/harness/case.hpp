@@ -50,6 +50,9 @@ struct Case {
   // Whether the case tests the first use of the plugin in a process. Such a case runs in a new
   // process that has not loaded the plugin. Fresh cases run last.
   bool fresh = false;
+  // Whether the case allocates several GiB of the device's memory. Few such cases run at once, so that they leave
+  // memory to the other workers.
+  bool large = false;
 };
 
 using Catalogue = std::vector<Case>;

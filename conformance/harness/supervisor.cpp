@@ -38,6 +38,8 @@ constexpr uint64_t kMostExitNs = 20 * kSecondNs;
 constexpr uint64_t kMostExitInCaseNs = 5 * kSecondNs;
 // Maximum number of cases per range. Small ranges let the workers finish at about the same time.
 constexpr uint32_t kMostWork = 32;
+// At most one worker of so many runs cases that need much of the device's memory.
+constexpr unsigned kWorkersPerLarge = 4;
 
 // A pipe with high descriptor numbers. A plugin that closes descriptors in ascending order reaches
 // these descriptors last.
@@ -94,12 +96,11 @@ SlotPage* new_page() {
 Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options)
     : catalogue_(catalogue), selection_(selection), options_(options), results_(selection.size()) {
   for (uint32_t index = 0; index < selection.size(); ++index) {
-    if (is_fresh(index)) {
-      fresh_.push_back({index, index + 1});
-    } else if (!queue_.empty() && queue_.back().last == index && index - queue_.back().first < kMostWork) {
-      ++queue_.back().last;
+    std::deque<Work>& queue = queue_of(index);
+    if (!is_fresh(index) && !queue.empty() && queue.back().last == index && index - queue.back().first < kMostWork) {
+      ++queue.back().last;
     } else {
-      queue_.push_back({index, index + 1});
+      queue.push_back({index, index + 1});
     }
   }
   // Orphaned processes of a plugin become children of this process, so that end_strays() can kill
@@ -139,7 +140,7 @@ std::vector<Result> Supervisor::run() {
       for (Worker& worker : workers_) end(worker);
       break;
     }
-    while (workers_.size() < most && !(queue_.empty() && fresh_.empty())) start();
+    while (workers_.size() < most && next_queue() != nullptr) start();
     wait_for_news();
     for (Worker& worker : workers_) {
       look_for_end(worker);
@@ -158,7 +159,25 @@ std::vector<Result> Supervisor::run() {
 
 bool Supervisor::is_fresh(uint32_t index) const { return catalogue_[selection_[index]].fresh; }
 
-bool Supervisor::finished() const { return workers_.empty() && queue_.empty() && fresh_.empty(); }
+bool Supervisor::is_large(uint32_t index) const { return catalogue_[selection_[index]].large; }
+
+std::deque<Work>& Supervisor::queue_of(uint32_t index) {
+  return is_fresh(index) ? fresh_ : is_large(index) ? large_ : queue_;
+}
+
+// Returns the queue from which a worker without work continues, or null. Fresh cases run last.
+std::deque<Work>* Supervisor::next_queue() {
+  const auto runs_large = [&](const Worker& worker) {
+    return worker.pid != 0 && worker.has_remaining && worker.remaining.first < worker.remaining.last &&
+           is_large(worker.remaining.first);
+  };
+  const auto busy = static_cast<unsigned>(std::ranges::count_if(workers_, runs_large));
+  if (!large_.empty() && busy < std::max(1u, options_.jobs / kWorkersPerLarge)) return &large_;
+  if (!queue_.empty()) return &queue_;
+  return fresh_.empty() ? nullptr : &fresh_;
+}
+
+bool Supervisor::finished() const { return workers_.empty() && queue_.empty() && fresh_.empty() && large_.empty(); }
 
 void Supervisor::start() {
   Pipe work_pipe, report_pipe;
@@ -205,13 +224,13 @@ void Supervisor::start() {
 // such as compiled kernels. A case must not fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
+  std::deque<Work>* const next = next_queue();
+  if (full || next == nullptr) return close_fd(worker.work);
+  std::deque<Work>& queue = *next;
   // A fresh case needs a worker of its own.
-  const bool only_fresh = queue_.empty();
-  if (full || (only_fresh && fresh_.empty())) return close_fd(worker.work);
-  if (worker.any_finished && (is_fresh(worker.last_index) || only_fresh)) return close_fd(worker.work);
-  std::deque<Work>& queue = only_fresh ? fresh_ : queue_;
+  if (worker.any_finished && (is_fresh(worker.last_index) || &queue == &fresh_)) return close_fd(worker.work);
   size_t at = 0;
-  if (!only_fresh) {
+  if (&queue == &queue_) {
     std::set<uint32_t> busy_ends;
     for (const Worker& other : workers_) {
       if (&other != &worker && other.remaining.last != 0) busy_ends.insert(other.remaining.last);
@@ -327,8 +346,7 @@ void Supervisor::count_failure(uint32_t index) {
                                                          hung ? "hung" : "failed alike", kGivenUpMark, result.message))
                          .second;
   if (fresh) {
-    queue_ = without_given_up(queue_);
-    fresh_ = without_given_up(fresh_);
+    for (std::deque<Work>* const queue : {&queue_, &fresh_, &large_}) *queue = without_given_up(*queue);
   }
 }
 
@@ -471,7 +489,7 @@ void Supervisor::end(Worker& worker) {
   close_fd(worker.output);
   if (worker.has_remaining && worker.remaining.first < worker.remaining.last) {
     const std::deque<Work> remaining = without_given_up({worker.remaining});
-    std::deque<Work>& queue = is_fresh(worker.remaining.first) ? fresh_ : queue_;
+    std::deque<Work>& queue = queue_of(worker.remaining.first);
     queue.insert(queue.begin(), remaining.begin(), remaining.end());
   }
   if (worker.page != nullptr) munmap(worker.page, sizeof(SlotPage));

@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cfenv>
 #include <clocale>
 #include <csignal>
@@ -396,6 +398,45 @@ TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
     for (const Result& result : run(catalogue, selection, options))
       EXPECT_EQ(name_of(result.outcome), "pass") << result.message;
   }
+}
+
+// Large cases count themselves in memory that all workers share.
+TEST(Supervisor, FewLargeCasesRunAtOnce) {
+  struct Shared {
+    std::atomic<int> now, most, others_at_the_same_time, large, others;
+  };
+  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  for (const auto& [jobs, expected] : {std::pair{1u, 1}, {3u, 1}, {8u, 2}}) {
+    auto* const shared = new (memory) Shared();
+    Catalogue catalogue;
+    for (int index = 0; index < 200; ++index) {
+      const bool large = index % 5 == 2;
+      catalogue.push_back(named("group.large.n" + std::to_string(index), [=](Context&) {
+        if (large) {
+          const int now = ++shared->now;
+          for (int most = shared->most; now > most && !shared->most.compare_exchange_weak(most, now);) continue;
+        } else if (shared->now > 0) {
+          ++shared->others_at_the_same_time;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (large) --shared->now;
+        ++(large ? shared->large : shared->others);
+      }));
+      catalogue.back().large = large;
+    }
+    std::vector<size_t> selection(catalogue.size());
+    for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+    RunOptions options;
+    options.jobs = jobs;
+    for (const Result& result : run(catalogue, selection, options))
+      EXPECT_EQ(name_of(result.outcome), "pass") << result.message;
+    EXPECT_EQ(shared->large, 40);
+    EXPECT_EQ(shared->others, 160);
+    EXPECT_LE(shared->most, expected) << jobs << " workers";
+    EXPECT_EQ(shared->others_at_the_same_time > 0, jobs > 1) << "the other workers run other cases meanwhile";
+  }
+  munmap(memory, sizeof(Shared));
 }
 
 bp_status plan_create_status = BP_OK;

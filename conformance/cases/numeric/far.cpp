@@ -419,7 +419,8 @@ void add_far(Catalogue& catalogue) {
                          .op = op.op,
                          .dtype = dtype,
                          .requirements = {"BP-NUM-016"},
-                         .run = std::move(run)});
+                         .run = std::move(run),
+                         .large = true});
   };
   for (const bph_op_info& op : primitives()) {
     for (const FarOffset& reach : kFarOffsets) {
@@ -461,7 +462,8 @@ void add_far(Catalogue& catalogue) {
                        .op = BP_OP_FILL,
                        .dtype = BP_F32,
                        .requirements = {"BP-NUM-016", "BP-NUM-032"},
-                       .run = scalar_behind_bytes});
+                       .run = scalar_behind_bytes,
+                       .large = true});
 }
 
 }  // namespace backplane::conformance::numeric

@@ -320,6 +320,7 @@ void add_copy_size_cases(Catalogue& catalogue) {
     const uint64_t count = (uint64_t{1} << 32) + 1003;
     add(
         "of_2_to_32_and_1003", [=](Context& context) { past_32_bits(context, route, count); }, "LARGE");
+    catalogue.back().large = true;
   }
 }
 

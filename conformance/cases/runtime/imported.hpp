@@ -48,6 +48,7 @@ struct Imported {
     kind = UINT32_MAX;
     const bp_status status = import_of(context).import_memory(context.device().get(), &desc, &kind, &made, &error);
     expect_status(status, error, "import_memory", {BP_OK, BP_UNSUPPORTED});
+    if (status != BP_OK) refusal = error.text(status);
     context.require((status == BP_OK) == (made != nullptr), "import_memory returned {} and gave {}",
                     status_name(status), static_cast<const void*>(made));
     buffer = Owner<bp_buffer, &bp_device_api::buffer_destroy>(context.device(), made);
@@ -57,10 +58,11 @@ struct Imported {
   explicit operator bool() const { return buffer.get() != nullptr; }
   Owner<bp_buffer, &bp_device_api::buffer_destroy> buffer;
   uint32_t kind = 0;
+  std::string refusal;
 };
 
 inline void need_import_of_pages(Context& context, const Imported& imported) {
-  if (!imported) context.fail("import_memory refuses whole pages of ordinary memory");
+  if (!imported) context.fail("import_memory refuses whole pages of ordinary memory: {}", imported.refusal);
 }
 
 }  // namespace backplane::conformance

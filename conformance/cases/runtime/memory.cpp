@@ -135,6 +135,7 @@ void add_memory_cases(Catalogue& catalogue) {
     add("all_given_back", "BP-MEMI-003", [kind](Context& context) { many_are_all_given_back(context, kind); });
   }
   add_case(catalogue, "runtime.memory_info.free_can_be_had", {"BP-MEMI-005"}, free_can_be_had);
+  catalogue.back().large = true;
   add_case(catalogue, "runtime.memory_info.from_threads", {"BP-MEMI-004", "BP-THR-002"}, info_from_threads);
 }
 
