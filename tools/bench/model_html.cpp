@@ -87,7 +87,7 @@ std::string model_html(const ModelReport& report) {
       "is better. A peer's ratio is the peer's latency divided by the device's latency, run by run. Above 1, the "
       "device is "
       "faster.</p></header>\n"
-      "<section><h2>Beside</h2><ul class=\"chips\">{8}</ul></section>\n<section><h2>Models</h2>\n{9}</section>\n"
+      "<section><h2>Compared with</h2><ul class=\"chips\">{8}</ul></section>\n<section><h2>Models</h2>\n{9}</section>\n"
       "<footer>Times are valid only for this machine and this run. They are not part of a "
       "certificate.</footer>\n</main></body></html>\n",
       safe_html(report.device), backplane::conformance::page::style(), safe_html(report.description),
