@@ -62,14 +62,18 @@ typedef uint64_t u64;
 #define SIMT_UNROLL _Pragma("unroll")
 #endif
 #if defined(SIMT_HOST)
-// Threads run one after the other, so the host runs only kernels without barriers and shuffles. For tests.
+// For tests, which set `host_thread`. Tests of kernels with barriers define the functions host_*, and run one group at
+// a time, because the threads of all groups share the local memory.
 #define SIMT_FN inline
 #define SIMT_INLINED inline
+#define SIMT_SHARED(type, name, count) static type name[count]
 #define SIMT_KERNEL(name) inline void name
 struct HostThread {
   u32 group_id, group_count, group_size, local_id;
 };
-inline HostThread host_thread;
+inline thread_local HostThread host_thread;
+void host_barrier();
+u32 host_shuffle(u32 x, u32 lane);
 SIMT_FN u32 group_id() { return host_thread.group_id; }
 SIMT_FN u32 group_size() { return host_thread.group_size; }
 SIMT_FN u32 group_count() { return host_thread.group_count; }
@@ -77,6 +81,8 @@ SIMT_FN u32 local_id() { return host_thread.local_id; }
 SIMT_FN u32 width() { return 32u; }
 SIMT_FN u32 lane() { return local_id() % width(); }
 SIMT_FN u32 subgroup() { return local_id() / width(); }
+SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return host_shuffle(x, lane() ^ mask); }
+SIMT_FN void group_barrier() { host_barrier(); }
 SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
 SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
 SIMT_FN u32 leading_zeros(u32 x) { return x == 0u ? 32u : (u32)__builtin_clz(x); }
