@@ -57,6 +57,11 @@ struct ReduceParams {
 };
 static_assert(sizeof(ReduceParams) == 248, "host and kernels must agree on the layout");
 
+// Scans in tiles: the adjacent elements that a thread scans at a time, and the option of a launch that only stores the
+// sums of splits.
+#define SCAN_ITEMS 16
+#define SCAN_SUMS 2u
+
 #define SIMT_BATCH_RANK 6
 #define SIMT_GEMM_OPERANDS 8
 // A batch of matrix products: c[m,n] is the sum of a[m,k] * b[k,n] over k, plus bias[n]. With
