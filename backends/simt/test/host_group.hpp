@@ -3,6 +3,7 @@
 // barriers, shuffles and local memory. Include this file after the source of the kernels, in one file of a test.
 #pragma once
 
+#include <atomic>
 #include <barrier>
 #include <memory>
 #include <thread>
@@ -55,3 +56,4 @@ inline u32 host_shuffle(u32 x, u32 from) {
   group.subgroups[subgroup()]->arrive_and_wait();
   return out;
 }
+inline u32 host_count(u32* counter) { return std::atomic_ref(*counter)++; }
