@@ -91,7 +91,7 @@ kit::Status Native::prepare(const Kernel& op, const kit::CheckedDesc& checked, k
   kit::PlanForm form;
   bp_plan_info info{};
   if (kit::Status status = kit::make_form(checked, needs, form, info); !status.ok()) return status;
-  for (const simt::KernelName& name : op->kernels(form)) {
+  for (const simt::KernelName& name : op->kernels_on(shared_->kernels.limits(), form)) {
     if (!name.module.empty() && !shared_->kernels.can_run(name)) {
       return kit::unsupported("level_zero: the kernel ", name.function, " of ", name.module,
                               " computes in f16 or f64, which the device lacks; use another dtype");

@@ -39,7 +39,7 @@ static_assert(sizeof(RowParams) == 384, "host and kernels must agree on the layo
 
 // Reductions of rows. The dimensions that enumerate rows come first, and the dimensions within a row
 // follow. If a row is divided into splits, a second launch combines the partial results of the
-// splits.
+// splits. A tile consists of adjacent rows, which differ in the last dimension that enumerates rows.
 struct ReduceParams {
   u64 offsets[3];  // output, input, partial results
   u64 immediate;   // the input's value, if `is_immediate` is not 0
@@ -52,8 +52,15 @@ struct ReduceParams {
   u32 first_element;             // the index in its row of the first element that the launch reads
   u32 out_bytes;                 // bytes of an element of the output
   u32 is_immediate, is_partial;  // is_partial is not 0 if the launch stores partial results
+  u32 tile;                      // rows per tile, a power of two
+  u32 reserved;
 };
-static_assert(sizeof(ReduceParams) == 240, "host and kernels must agree on the layout");
+static_assert(sizeof(ReduceParams) == 248, "host and kernels must agree on the layout");
+
+// Scans in tiles: the adjacent elements that a thread scans at a time, and the option of a launch that only stores the
+// sums of splits.
+#define SCAN_ITEMS 16
+#define SCAN_SUMS 2u
 
 #define SIMT_BATCH_RANK 6
 #define SIMT_GEMM_OPERANDS 8

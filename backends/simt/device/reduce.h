@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions. One group or one thread reduces a row, or a split of a row.
+// Reductions. One group or one thread reduces a row, or a split of a row. On GPUs, a group also reduces a tile of
+// adjacent rows.
 #include "exact.h"
 #include "nest.h"
 
@@ -289,6 +290,59 @@ SIMT_FN typename Op::Acc reduce_contiguous(const ReduceParams& p, SIMT_GLOBAL co
   return acc;
 }
 
+#ifdef SIMT_PACK_BYTES
+#define REDUCE_PACKS 4  // packs in flight per thread
+template <bool aligned, class Packed>
+SIMT_FN Packed pack_at(const Element* from, u32 index) {
+  constexpr u32 size = (u32)(sizeof(Packed) / sizeof(Element));
+  Packed out;
+  if (aligned) {
+    out = ((const Packed*)from)[index];
+  } else {
+    SIMT_UNROLL for (u32 e = 0; e < size; ++e) out.at[e] = from[index * size + e];
+  }
+  return out;
+}
+// A group reduces the `count` elements at `from`, in packs. Each element belongs to the same thread and the same
+// accumulator at every address, so that results do not depend on addresses. `first` is the index of element 0.
+template <class Op, bool aligned>
+SIMT_FN typename Op::Acc reduce_packs(const Element* from, u32 count, u32 first) {
+  constexpr u32 size = SIMT_PACK_BYTES / (u32)sizeof(Element), chains = size < 4 ? size : 4;
+  typedef Pack<Element, size> Packed;
+  typename Op::Acc acc[chains];
+  SIMT_UNROLL for (u32 e = 0; e < chains; ++e) Op::clear(acc[e]);
+  const u32 packs = count / size, step = group_size();
+  u32 i = local_id();
+  for (; i + (REDUCE_PACKS - 1) * step < packs; i += REDUCE_PACKS * step) {
+    Packed x[REDUCE_PACKS];
+    SIMT_UNROLL for (u32 u = 0; u < REDUCE_PACKS; ++u) x[u] = pack_at<aligned, Packed>(from, i + u * step);
+    SIMT_UNROLL for (u32 u = 0; u < REDUCE_PACKS; ++u) {
+      SIMT_UNROLL for (u32 e = 0; e < size; ++e)
+          Op::take(acc[e % chains], x[u].at[e], first + (i + u * step) * size + e);
+    }
+  }
+  for (; i < packs; i += step) {
+    const Packed x = pack_at<aligned, Packed>(from, i);
+    SIMT_UNROLL for (u32 e = 0; e < size; ++e) Op::take(acc[e % chains], x.at[e], first + i * size + e);
+  }
+  for (u32 j = packs * size + local_id(); j < count; j += step) Op::take(acc[0], from[j], first + j);
+  SIMT_UNROLL for (u32 e = 1; e < chains; ++e) Op::merge(acc[0], acc[e]);
+  return acc[0];
+}
+template <class Op>
+SIMT_FN typename Op::Acc reduce_row(const ReduceParams& p, const Element* row, u32 begin, u32 end) {
+  const Element* from = row + begin;
+  if (past_boundary(from, SIMT_PACK_BYTES) == 0)
+    return reduce_packs<Op, true>(from, end - begin, p.first_element + begin);
+  return reduce_packs<Op, false>(from, end - begin, p.first_element + begin);
+}
+#else
+template <class Op>
+SIMT_FN typename Op::Acc reduce_row(const ReduceParams& p, SIMT_GLOBAL const Element* row, u32 begin, u32 end) {
+  return reduce_contiguous<Op>(p, row, begin, end);
+}
+#endif
+
 template <class Op>
 SIMT_FN void reduce_by_group(Pointer out, Pointer in, Pointer partials, const ReduceParams& p,
                              SIMT_LOCAL typename Op::Acc* parts) {
@@ -297,7 +351,7 @@ SIMT_FN void reduce_by_group(Pointer out, Pointer in, Pointer partials, const Re
     const u32 begin = split * p.split_length, end = smaller(begin + p.split_length, p.extent);
     typename Op::Acc acc;
     if (p.is_immediate == 0 && p.inner_rank == 1 && p.strides[1][p.outer_rank] == 1) {
-      acc = reduce_contiguous<Op>(p, at_offset<Element>(in, p.offsets[1]) + outer_at(p, 1, row), begin, end);
+      acc = reduce_row<Op>(p, at_offset<Element>(in, p.offsets[1]) + outer_at(p, 1, row), begin, end);
     } else {
       acc = reduce_elements<Op>(p, in, row, begin + local_id(), end, group_size());
     }
@@ -313,6 +367,65 @@ SIMT_FN void reduce_by_thread(Pointer out, Pointer in, Pointer partials, const R
     put_result<Op>(p, out, partials, row, split, reduce_elements<Op>(p, in, row, begin, end, 1));
   }
 }
+
+#define REDUCE_LOADS 8  // loads in flight per thread
+#define REDUCE_MAX_GROUP 256
+// Reduces elements begin, begin + step, ... below `end` of a row. The loads precede the operations, because many bytes
+// must be in flight.
+template <class Op>
+SIMT_FN typename Op::Acc reduce_strand(const ReduceParams& p, SIMT_GLOBAL const Element* from, u32 begin, u32 end,
+                                       u32 step) {
+  typename Op::Acc acc[4];
+  SIMT_UNROLL for (u32 u = 0; u < 4; ++u) Op::clear(acc[u]);
+  u32 i = begin;
+  if (p.inner_rank == 1) {
+    const i64 hop = p.strides[1][p.outer_rank] * step;
+    SIMT_GLOBAL const Element* at = from + p.strides[1][p.outer_rank] * i;
+    for (; i + (REDUCE_LOADS - 1) * step < end; i += REDUCE_LOADS * step) {
+      Element x[REDUCE_LOADS];
+      SIMT_UNROLL for (u32 u = 0; u < REDUCE_LOADS; ++u) x[u] = at[hop * u];
+      at += hop * REDUCE_LOADS;
+      SIMT_UNROLL for (u32 u = 0; u < REDUCE_LOADS; ++u) Op::take(acc[u % 4], x[u], p.first_element + i + u * step);
+    }
+  }
+  for (; i < end; i += step) Op::take(acc[0], from[inner_at(p, i)], p.first_element + i);
+  SIMT_UNROLL for (u32 u = 1; u < 4; ++u) Op::merge(acc[0], acc[u]);
+  return acc[0];
+}
+
+// A group reduces a tile of rows. Adjacent threads process adjacent rows. The threads of a row, which are `p.tile`
+// apart, each reduce a strand of the row's elements, and combine their results in local memory. The number of strands
+// is a power of two.
+template <class Op>
+SIMT_FN void reduce_by_tile(Pointer out, Pointer in, Pointer partials, const ReduceParams& p,
+                            SIMT_LOCAL typename Op::Acc* parts) {
+  typedef typename Op::Acc Acc;
+  const u32 strands = group_size() / p.tile, strand = local_id() / p.tile, own = local_id() - strand * p.tile;
+  const u32 length = p.shape[p.outer_rank - 1], blocks = (length + p.tile - 1) / p.tile;
+  const u32 tiles = p.rows / length * blocks;
+  for (u32 item = group_id(); item < tiles * p.splits; item += group_count()) {
+    const u32 split = item / tiles, index = item - split * tiles, outer = index / blocks;
+    const u32 column = (index - outer * blocks) * p.tile + own, row = outer * length + column;
+    const u32 begin = split * p.split_length, end = smaller(begin + p.split_length, p.extent);
+    Acc acc;
+    Op::clear(acc);
+    if (column < length) {
+      acc = reduce_strand<Op>(p, at_offset<Element>(in, p.offsets[1]) + outer_at(p, 1, row), begin + strand, end,
+                              strands);
+    }
+    parts[local_id()] = acc;
+    for (u32 left = strands / 2; left > 0; left /= 2) {
+      group_barrier();
+      if (strand < left) {
+        Op::merge(acc, parts[local_id() + left * p.tile]);
+        parts[local_id()] = acc;
+      }
+    }
+    if (strand == 0 && column < length) put_result<Op>(p, out, partials, row, split, acc);
+    group_barrier();
+  }
+}
+
 // Combines the partial results of each row.
 template <class Op>
 SIMT_FN void reduce_partials(Pointer out, Pointer partials, const ReduceParams& p, SIMT_LOCAL typename Op::Acc* parts) {
@@ -335,6 +448,10 @@ SIMT_FN void reduce_partials(Pointer out, Pointer partials, const ReduceParams& 
   }                                                                                       \
   SIMT_KERNEL(name##_thread)(Pointer out, Pointer in, Pointer partials, ReduceParams p) { \
     reduce_by_thread<Op>(out, in, partials, p);                                           \
+  }                                                                                       \
+  SIMT_KERNEL(name##_tile)(Pointer out, Pointer in, Pointer partials, ReduceParams p) {   \
+    SIMT_SHARED(Op::Acc, parts, REDUCE_MAX_GROUP);                                        \
+    reduce_by_tile<Op>(out, in, partials, p, parts);                                      \
   }                                                                                       \
   SIMT_KERNEL(name##_partials)(Pointer out, Pointer, Pointer partials, ReduceParams p) {  \
     SIMT_SHARED(Op::Acc, parts, SIMT_MAX_SUBGROUPS);                                      \

@@ -37,6 +37,8 @@ SIMT_FN u32 uniform_subgroup() { return sub_group_broadcast(get_sub_group_id(), 
 SIMT_FN u32 subgroups() { return get_num_sub_groups(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return sub_group_shuffle_xor(x, mask); }
 SIMT_FN void group_barrier() { barrier(CLK_LOCAL_MEM_FENCE); }
+// Adds 1 to a counter that the threads of a group share, and returns its previous value.
+SIMT_FN u32 count_one(SIMT_LOCAL u32* counter) { return atomic_inc(counter); }
 SIMT_FN u32 bits_of_float(float x) { return as_uint(x); }
 SIMT_FN float float_of_bits(u32 x) { return as_float(x); }
 SIMT_FN float root(float x) { return sqrt(x); }
@@ -62,14 +64,19 @@ typedef uint64_t u64;
 #define SIMT_UNROLL _Pragma("unroll")
 #endif
 #if defined(SIMT_HOST)
-// Threads run one after the other, so the host runs only kernels without barriers and shuffles. For tests.
+// For tests, which set `host_thread`. Tests of kernels with barriers define the functions host_*, and run one group at
+// a time, because the threads of all groups share the local memory.
 #define SIMT_FN inline
 #define SIMT_INLINED inline
+#define SIMT_SHARED(type, name, count) static type name[count]
 #define SIMT_KERNEL(name) inline void name
 struct HostThread {
   u32 group_id, group_count, group_size, local_id;
 };
-inline HostThread host_thread;
+inline thread_local HostThread host_thread;
+void host_barrier();
+u32 host_shuffle(u32 x, u32 lane);
+u32 host_count(u32* counter);
 SIMT_FN u32 group_id() { return host_thread.group_id; }
 SIMT_FN u32 group_size() { return host_thread.group_size; }
 SIMT_FN u32 group_count() { return host_thread.group_count; }
@@ -77,6 +84,9 @@ SIMT_FN u32 local_id() { return host_thread.local_id; }
 SIMT_FN u32 width() { return 32u; }
 SIMT_FN u32 lane() { return local_id() % width(); }
 SIMT_FN u32 subgroup() { return local_id() / width(); }
+SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return host_shuffle(x, lane() ^ mask); }
+SIMT_FN void group_barrier() { host_barrier(); }
+SIMT_FN u32 count_one(u32* counter) { return host_count(counter); }
 SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
 SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
 SIMT_FN u32 leading_zeros(u32 x) { return x == 0u ? 32u : (u32)__builtin_clz(x); }
@@ -108,6 +118,9 @@ SIMT_FN void group_barrier() {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+SIMT_FN u32 count_one(u32* counter) {
+  return __hip_atomic_fetch_add(counter, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
 SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
 SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
 extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // The correctly rounded root of the device library.
@@ -135,6 +148,7 @@ SIMT_FN u32 subgroup() { return threadIdx.x / warpSize; }
 SIMT_FN u32 uniform_subgroup() { return subgroup(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 SIMT_FN void group_barrier() { __syncthreads(); }
+SIMT_FN u32 count_one(u32* counter) { return atomicAdd(counter, 1u); }
 SIMT_FN u32 bits_of_float(float x) { return __float_as_uint(x); }
 SIMT_FN float float_of_bits(u32 x) { return __uint_as_float(x); }
 SIMT_FN float root(float x) { return sqrtf(x); }

@@ -8,7 +8,7 @@ namespace backplane::simt {
 namespace {
 
 // Maximum number of partial results, and the maximum bytes of each.
-constexpr int64_t kMaxPartials = 8192;
+constexpr int64_t kMaxPartials = 32768;
 constexpr uint64_t kPartialBytes = 16;
 
 // The dimensions of rows, and the dimensions within a row. Operand 0 is the output, and operand 1
@@ -59,33 +59,75 @@ struct Rows {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+enum Kernel : uint32_t { kGroup, kThread, kPartials, kTile };
+
 // The distribution of rows over threads.
 struct Distribution {
-  bool by_thread;  // one thread per row or split, otherwise one group
+  Kernel kernel;  // kThread: one thread per row or split, kTile: one group per tile, kGroup: one group
   uint32_t group_size;
   int64_t split_length;
+  uint32_t tile;  // rows per tile, or 1
 
   static Distribution of(const Rows& rows, const Limits& limits) {
     const Nest &outer = rows.outer, &inner = rows.inner;
     const int64_t count = std::max<int64_t>(outer.count(), 1), extent = std::max<int64_t>(inner.count(), 1);
     const Nest::Operand& in = inner.operand[1];
     const bool contiguous = inner.rank == 1 && in.strides[0] == 1;
-    const bool across = outer.rank != 0 && outer.operand[1].strides[outer.rank - 1] == 1;
-    Distribution out{};
-    out.by_thread = count >= limits.width && ((across && !contiguous) || extent <= 16);
-    // Divides rows into splits if there are few rows, so that all compute units have work.
-    const int64_t threads = out.by_thread ? limits.width : 1;
-    const int64_t wanted = int64_t{limits.compute_units} * (limits.is_cpu ? 4 : 16) * threads;
-    const int64_t least = out.by_thread ? 512 : limits.is_cpu ? 16384 : 4096;
-    int64_t splits = std::min(ceil_div(wanted, count), ceil_div(extent, least));
-    splits = std::clamp<int64_t>(splits, 1, std::max<int64_t>(kMaxPartials / count, 1));
-    out.split_length = std::min(ceil_div(extent, splits), Nest::kMaxCount / 2);
-    out.group_size = stream_group(limits);
-    if (!out.by_thread && !limits.is_cpu) {
-      out.group_size = limits.width;
-      while (out.group_size < std::min(256u, limits.max_group_size) && out.group_size * 8 < out.split_length)
-        out.group_size *= 2;
+    const bool across = outer.rank != 0 && outer.operand[1].strides[outer.rank - 1] == 1 && !contiguous;
+    Distribution out{kGroup, stream_group(limits), extent, 1};
+    if (count >= limits.width && (extent <= 16 || (across && limits.is_cpu))) {
+      out.kernel = kThread;
+    } else if (across && !limits.is_cpu && !outer.operand[1].is_immediate) {
+      out.kernel = kTile;
     }
+    if (out.kernel == kTile) return out.with_tiles(outer, extent, limits);
+    // Divides rows into splits if there are few rows, so that all compute units have work.
+    const int64_t threads = out.kernel == kThread ? limits.width : 1;
+    const int64_t wanted = int64_t{limits.compute_units} * (limits.is_cpu ? 4 : kGroups) * threads;
+    const int64_t least = out.kernel == kThread ? 512 : limits.is_cpu ? 16384 : 4096;
+    out.divide(count, extent, ceil_div(wanted, count), least);
+    if (limits.is_cpu || out.kernel != kGroup) return out;
+    // The packs of a split begin at a boundary if those of the row do.
+    if (out.split_length < extent) out.split_length = ceil_div(out.split_length, kAlignment) * kAlignment;
+    out.group_size = group_for(limits, ceil_div(out.split_length, contiguous ? kThreadBytes / in.bytes : 8));
+    return out;
+  }
+  // Returns the smallest group that has at least `threads` threads, or the largest group.
+  static uint32_t group_for(const Limits& limits, int64_t threads) {
+    uint32_t out = limits.width;
+    while (out < whole_group(limits) && out < threads) out *= 2;
+    return out;
+  }
+
+ private:
+  static constexpr int64_t kAlignment = 1024;  // elements
+  static constexpr int64_t kTileBytes = 128;   // bytes of adjacent elements
+  static constexpr int64_t kStrandLength = 8;  // minimum number of elements per strand, if there are several strands
+  // Groups per compute unit. A compute unit with registers for 1,280 threads of a tile executes all groups at once.
+  static constexpr int64_t kGroups = 8, kTileGroups = 5;
+  static constexpr int64_t kThreadBytes = 64;  // bytes of a contiguous row that a thread loads at once
+
+  // Divides rows into about `splits` splits of at least `least` elements.
+  void divide(int64_t count, int64_t extent, int64_t splits, int64_t least) {
+    splits = std::min({splits, ceil_div(extent, least), std::max<int64_t>(kMaxPartials / count, 1)});
+    split_length = std::min(ceil_div(extent, std::max<int64_t>(splits, 1)), Nest::kMaxCount / 2);
+  }
+  Distribution with_tiles(const Nest& outer, int64_t extent, const Limits& limits) const {
+    Distribution out = *this;
+    const int64_t length = outer.shape[outer.rank - 1];
+    int64_t group = whole_group(limits);
+    // A tile has as many adjacent rows as fill a cache line, or more if rows are too short for all strands.
+    int64_t tile = 1;
+    while (tile < length && tile < group &&
+           (tile * outer.operand[1].bytes < kTileBytes || group / tile * kStrandLength > extent)) {
+      tile *= 2;
+    }
+    while (group > limits.width && group / tile * kStrandLength > extent) group /= 2;
+    out.group_size = static_cast<uint32_t>(group);
+    out.tile = static_cast<uint32_t>(tile);
+    const int64_t tiles = outer.count() / std::max<int64_t>(length, 1) * ceil_div(length, tile);
+    out.divide(std::max<int64_t>(outer.count(), 1), extent,
+               limits.compute_units * kTileGroups / std::max<int64_t>(tiles, 1), group / tile * kStrandLength);
     return out;
   }
 };
@@ -106,6 +148,11 @@ class Reduce : public Operator {
     out[kPartials] = {module_, name + "_partials"};
     return out;
   }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (!limits.is_cpu) out[kTile] = {module_, std::string(kit::op_name(op_)) + "_tile"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const bool one_axis = op_ == BP_OP_ARGMAX || op_ == BP_OP_ARGMIN;
     const uint32_t axes =
@@ -119,9 +166,10 @@ class Reduce : public Operator {
     if (one_axis && length > UINT32_MAX) {
       return kit::invalid_argument(call.op->name, ": the axis exceeds 2^32 - 1 elements; divide the input");
     }
-    // A slice has at most Nest::kMaxCount / 2 elements. A row has at most three slices for each
+    // A slice has at most Nest::kMaxCount / 2 elements. A longer row has at most three slices for each
     // Nest::kMaxCount / 2 of its elements. Each slice may end with a shorter split.
-    const int64_t row_splits = whole ? 1 : splits + 3 * ceil_div(length, Nest::kMaxCount / 2);
+    const int64_t slices = length <= Nest::kMaxCount / 2 ? 0 : 3 * ceil_div(length, Nest::kMaxCount / 2);
+    const int64_t row_splits = whole ? 1 : splits + slices;
     const int64_t max_rows =
         whole ? Nest::kMaxCount / std::max<int64_t>(splits, 1) : std::max<int64_t>(kMaxPartials / row_splits, 1);
     return rows.outer.for_slices(
@@ -132,16 +180,20 @@ class Reduce : public Operator {
   }
 
  private:
-  enum Kernel : uint32_t { kGroup, kThread, kPartials };
-
   kit::Status reduce(Launcher& launcher, const Program& program, const Call& call, const Rows& rows,
                      const Distribution& distribution, bool whole) const {
-    const uint32_t kernel = program.kernels[distribution.by_thread ? kThread : kGroup];
+    const uint32_t kernel = program.kernels[distribution.kernel];
     const Place places[] = {rows.outer.operand[0].place, rows.outer.operand[1].place, call.workspace};
     const auto run = [&](ReduceParams& params, const Place& in) {
-      const uint64_t items = uint64_t{params.rows} * params.splits;
+      params.tile = distribution.tile;
+      uint64_t items = params.rows;
+      if (distribution.kernel == kTile) {
+        const uint32_t length = params.shape[params.outer_rank - 1];
+        items = uint64_t{params.rows / length} * ((length + params.tile - 1) / params.tile);
+      }
       const Place moved[] = {places[0], in, places[2]};
-      return launch(launcher, kernel, groups_for(items, distribution.by_thread ? distribution.group_size : 1),
+      return launch(launcher, kernel,
+                    groups_for(items * params.splits, distribution.kernel == kThread ? distribution.group_size : 1),
                     distribution.group_size, moved, params);
     };
     if (whole) {
@@ -177,8 +229,9 @@ class Reduce : public Operator {
     if (!status.ok()) return status;
     ReduceParams params = rows.params(rows.inner);
     params.row_splits = next;
-    return launch(launcher, program.kernels[kPartials], groups_for(params.rows, 1), stream_group(launcher.limits()),
-                  places, params);
+    const Limits& limits = launcher.limits();
+    const uint32_t group = limits.is_cpu ? stream_group(limits) : Distribution::group_for(limits, next);
+    return launch(launcher, program.kernels[kPartials], groups_for(params.rows, 1), group, places, params);
   }
 
   const std::string module_;

@@ -17,6 +17,10 @@ constexpr bool counts(int64_t count, int64_t extent) {
   return extent <= kMaxCounted && extent * extent < count * (extent + 384);
 }
 
+// Returns whether one bound for all selected elements is faster than a search per selected element. To find the bound
+// costs about as much as searches for 20,000 / (extent + 3,200) elements.
+constexpr bool filters(int64_t count, int64_t extent) { return extent > 1024 && count * (extent + 3200) >= 20000; }
+
 class TopK : public Operator {
  public:
   explicit TopK(uint32_t dtype) : module_(module_name("topk", dtype)) {}
@@ -33,6 +37,11 @@ class TopK : public Operator {
   }
   KernelNames kernels(const kit::PlanForm&) const override {
     return {{{module_, "topk_select"}, {module_, "topk_count"}}};
+  }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (!limits.is_cpu) out[kFilter] = {module_, "topk_filter"};
+    return out;
   }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_topk_attributes>();
@@ -66,17 +75,18 @@ class TopK : public Operator {
     nest.merge();
     const Limits& limits = launcher.limits();
     const uint32_t group = extent <= narrow(limits) ? limits.width : whole_group(limits);
+    const Kernel kernel = !limits.is_cpu && filters(count, extent) ? kFilter : kSelect;
     return nest.for_slices([&](const Nest& slices, int64_t first) {
       NestParams params = slices.nest_params();
       fill(params, first);
       const auto places = slices.places();
-      return launch(launcher, program.kernels[kSelect], groups_for(params.count, 1), group,
+      return launch(launcher, program.kernels[kernel], groups_for(params.count, 1), group,
                     {places.data(), slices.operands}, params);
     });
   }
 
  private:
-  enum Kernel : uint32_t { kSelect, kCount };
+  enum Kernel : uint32_t { kSelect, kCount, kFilter };
   const std::string module_;
 };
 
