@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the kernels that compute matrix products of f16 or bf16 on matrix units, with sums in f32. A group computes a
-// tile of c. Copies to shared memory run ahead of the products by several steps of k. A tile of a or b consists of lines
-// of 128 bytes. Chunks of 16 bytes are permuted within each line, so that adjacent rows are in different banks.
+// Parts of the kernels that compute matrix products of f16 or bf16 on matrix units, with sums in f32. A group computes
+// a tile of c. Copies to shared memory run ahead of the products by several steps of k. A tile of a or b consists of
+// lines of 128 bytes. Chunks of 16 bytes are permuted within each line, so that adjacent rows are in different banks.
 #pragma once
 #include "device/activation.h"
 #include "warp_mma.h"
