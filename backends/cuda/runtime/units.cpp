@@ -6,9 +6,9 @@ namespace backplane::cuda {
 kit::Result<uint32_t> permitted_instructions() {
   const char* const given = std::getenv(kTensorKernels);
   const std::string_view value = given == nullptr ? "" : given;
-  if (value == "warps") return kTensorCores;
+  if (value.empty() || value == "warps") return kTensorCores;
   if (value == "on") return kTensorCores | kWarpgroups;
-  if (value.empty() || value == "off") return 0u;
+  if (value == "off") return 0u;
   return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on, warps or off");
 }
 

@@ -331,14 +331,14 @@ TEST(UnitChoices, DependOnTheDevice) {
   EXPECT_THAT(tile(warps, {4096, 4096, 4096, 1}), testing::StartsWith("warps 128x128"));
 }
 
-TEST(Settings, TheDefaultIsOff) {
+TEST(Settings, TheDefaultIsTheKernelsOfWarps) {
   const char* const given = std::getenv(cuda::kTensorKernels);
   const std::string old = given == nullptr ? "" : given;
   const auto value = [](const char* text) {
     ::setenv(cuda::kTensorKernels, text, 1);
     return cuda::permitted_instructions();
   };
-  EXPECT_EQ(value("").value(), 0u);
+  EXPECT_EQ(value("").value(), cuda::kTensorCores);
   EXPECT_EQ(value("on").value(), cuda::kTensorCores | cuda::kWarpgroups);
   EXPECT_EQ(value("warps").value(), cuda::kTensorCores);
   EXPECT_EQ(value("off").value(), 0u);
