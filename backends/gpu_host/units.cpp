@@ -49,6 +49,11 @@ bool is_unit_dtype(uint32_t dtype) { return dtype == BP_F16 || dtype == BP_BF16;
 
 }  // namespace
 
+bool can_run(const UnitTile& tile, const simt::Limits& limits) {
+  return tile.local_bytes <= limits.launch_bytes &&
+         (tile.instructions & limits.matrix_instructions) == tile.instructions;
+}
+
 simt::Launch UnitCall::combination() {
   const uint64_t outputs = uint64_t{params.rows} * params.columns * params.batches;
   const uint64_t wanted = divide_up(outputs, kCombineGroup);
@@ -64,7 +69,7 @@ UnitChoice choose_unit(std::span<const UnitTile> tiles, const simt::Limits& limi
   UnitChoice out;
   uint64_t best = UINT64_MAX;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    if (tiles[i].local_bytes > limits.launch_bytes) continue;
+    if (!can_run(tiles[i], limits)) continue;
     for (uint64_t splits = 1; splits <= most; ++splits) {
       const uint64_t cycles = cycles_of(tiles[i], std::max(limits.compute_units, 1u), product, splits);
       if (cycles >= best) continue;
@@ -83,12 +88,11 @@ bool Units::is_on() const {
   const simt::Limits& limits = context_.device().limits;
   return context_.stack().unit_kernels() != nullptr && limits.matrix_instructions != 0 &&
          std::ranges::any_of(context_.stack().unit_kernels()->tiles,
-                             [&](const UnitTile& tile) { return tile.local_bytes <= limits.launch_bytes; });
+                             [&](const UnitTile& tile) { return can_run(tile, limits); });
 }
 
-kit::Result<uint32_t> Units::find(uint32_t dtype, const std::string& name, uint32_t local_bytes) {
-  const std::string module = kit::text(context_.stack().unit_kernels()->module, "_", kit::dtype_name(dtype));
-  return kernels_.get({module, name, local_bytes}, {});
+kit::Result<uint32_t> Units::find(const char* module, uint32_t dtype, const std::string& name, uint32_t local_bytes) {
+  return kernels_.get({kit::text(module, "_", kit::dtype_name(dtype)), name, local_bytes}, {});
 }
 
 bool Units::load(uint32_t dtype, const kit::Host& host) {
@@ -96,7 +100,7 @@ bool Units::load(uint32_t dtype, const kit::Host& host) {
   std::lock_guard lock(mutex_);
   const auto [entry, is_new] = modules_.try_emplace(dtype);
   if (is_new) {
-    auto number = find(dtype, "unit_combine", 0);
+    auto number = find(context_.stack().unit_kernels()->module, dtype, "unit_combine", 0);
     if (number.ok()) {
       entry->second.combine = number.value();
     } else {
@@ -114,7 +118,8 @@ bool Units::set_kernels(UnitCall& out, uint32_t dtype, std::size_t tile, std::si
   std::optional<uint32_t>& kernel = entry->second.kernels[tile][layout];
   if (!kernel) {
     const UnitTile& of = context_.stack().unit_kernels()->tiles[tile];
-    auto number = find(dtype, kit::text("unit_", of.rows, "x", of.columns, "_", kLayoutNames[layout]), of.local_bytes);
+    const std::string name = kit::text("unit_", of.rows, "x", of.columns, "_", kLayoutNames[layout]);
+    auto number = find(of.module, dtype, name, of.local_bytes);
     if (!number.ok()) return false;
     kernel = number.value();
   }

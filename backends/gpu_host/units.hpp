@@ -21,16 +21,20 @@ using u64 = uint64_t;
 // The tile of c that a group of a kernel computes.
 struct UnitTile {
   uint32_t rows, columns, group_size, local_bytes;
-  uint32_t step_cycles;  // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
+  uint32_t step_cycles;   // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
+  uint32_t instructions;  // the bits of Limits::matrix_instructions that the kernels need
+  const char* module;
 };
 
-// The kernels of a stack for matrix units. A module for the dtype T is MODULE_T. It contains, for each tile, the
-// kernels unit_ROWSxCOLUMNS_kk, _kn, _mk and _mn, and the kernel unit_combine. The suffix is the contiguous index of a
-// and of b.
+// The kernels of a stack for matrix units. A module for the dtype T is MODULE_T. The module of a tile contains the
+// kernels unit_ROWSxCOLUMNS_kk, _kn, _mk and _mn. The suffix is the contiguous index of a and of b. UnitKernels::module
+// contains the kernel unit_combine, for all devices with matrix instructions.
 struct UnitKernels {
   const char* module;
   std::span<const UnitTile> tiles;
 };
+// Returns whether a device can run the kernels of a tile.
+bool can_run(const UnitTile& tile, const simt::Limits& limits);
 
 // The launches of a product: a kernel, and the kernel that adds its splits.
 struct UnitCall {
@@ -63,13 +67,13 @@ class Units {
   std::optional<UnitCall> call_of(const simt::MatrixProduct& product);
 
  private:
-  static constexpr std::size_t kMaxTiles = 4, kLayouts = 4;
+  static constexpr std::size_t kMaxTiles = 8, kLayouts = 4;
   // The numbers of the kernels of a dtype. The others are empty until a product first needs them.
   struct Module {
     std::optional<uint32_t> combine, kernels[kMaxTiles][kLayouts];
   };
 
-  kit::Result<uint32_t> find(uint32_t dtype, const std::string& name, uint32_t local_bytes);
+  kit::Result<uint32_t> find(const char* module, uint32_t dtype, const std::string& name, uint32_t local_bytes);
   // Sets the kernels of a call. Returns false if they cannot be used.
   bool set_kernels(UnitCall& out, uint32_t dtype, std::size_t tile, std::size_t layout);
 

@@ -18,6 +18,11 @@ namespace {
 
 constexpr uint64_t kScratchBytes = uint64_t{4} << 20, kOperandBytes = uint64_t{4} << 20;
 constexpr uint32_t kDtypes[] = {BP_F16, BP_BF16};
+const std::span<const UnitTile> kTiles = cuda::tensor_kernels().tiles;
+
+std::string name_of(const UnitTile& tile) {
+  return kit::text(tile.instructions == cuda::kWarpgroups ? "warpgroups " : "warps ", tile.rows, "x", tile.columns);
+}
 
 // A product whose operands are in HOST memory, so that the test can read them.
 class UnitTest : public DeviceTest {
@@ -107,25 +112,23 @@ class UnitTest : public DeviceTest {
     }
   }
   // Computes the product, compares c with sums on the host, and checks that nothing else of c has changed.
-  void expect_product(const simt::MatrixProduct& p, const char* kernel = nullptr, uint32_t splits = 1) const;
+  void expect_product(const simt::MatrixProduct& p, uint32_t splits = 1) const;
+  const UnitTile& tile_of(const simt::MatrixProduct& p) const {
+    return kTiles[choose_unit(kTiles, context().device().limits, p).tile];
+  }
 
   std::string log_;
   simt::Buffer* buffers_[4] = {};  // c, a, b and the bias
   simt::Buffer* scratch_ = nullptr;
 };
 
-void UnitTest::expect_product(const simt::MatrixProduct& p, const char* tile, uint32_t splits) const {
+void UnitTest::expect_product(const simt::MatrixProduct& p, uint32_t splits) const {
   SCOPED_TRACE(testing::Message() << p.rows << "x" << p.columns << "x" << p.depth << " b" << p.batches << " dtype "
                                   << p.a.dtype << " to " << p.c.dtype << " strides " << p.a.column_stride << " "
-                                  << p.b.row_stride);
+                                  << p.b.row_stride << " tile " << name_of(tile_of(p)));
   const auto call = products().unit_call(p);
   ASSERT_TRUE(call.has_value());
   EXPECT_EQ(call->params.splits, splits);
-  if (tile != nullptr) {
-    const std::span<const UnitTile> tiles = cuda::tensor_kernels().tiles;
-    const UnitTile& used = tiles[choose_unit(tiles, context().device().limits, p).tile];
-    EXPECT_EQ(kit::text(used.rows, "x", used.columns), tile);
-  }
   fill(p);
   const auto queue = create_queue();
   auto done = queue->multiply(p);
@@ -174,20 +177,35 @@ void UnitTest::expect_product(const simt::MatrixProduct& p, const char* tile, ui
 TEST_F(UnitTest, OperandsOfEachLayout) {
   for (const uint32_t dtype : kDtypes) {
     for (const bool across_a : {false, true}) {
-      for (const bool across_b : {false, true})
-        expect_product(product(dtype, 70, 75, 100, 1, across_a, across_b), "64x64");
+      for (const bool across_b : {false, true}) expect_product(product(dtype, 70, 75, 100, 1, across_a, across_b));
     }
   }
 }
 
-TEST_F(UnitTest, LargerTiles) {
-  for (const bool across_a : {false, true}) {
-    for (const bool across_b : {false, true}) {
-      expect_product(product(BP_F16, 128, 200, 136, 1, across_a, across_b), "128x128");
+// The depth is longer than the slots of a tile in shared memory, so that each slot is used again.
+TEST_F(UnitTest, EachTileAndLayout) {
+  const simt::Limits& limits = context().device().limits;
+  for (const UnitTile& tile : kTiles) {
+    // A tile of warps is not chosen if a tile of warpgroups with the same extents is faster.
+    const auto is_faster = [&](const UnitTile& other) {
+      return can_run(other, limits) && other.rows * other.columns == tile.rows * tile.columns &&
+             other.step_cycles < tile.step_cycles;
+    };
+    if (!can_run(tile, limits) || std::ranges::any_of(kTiles, is_faster)) continue;
+    bool is_chosen = false;
+    for (const auto& [down, right] : {std::pair<uint64_t, uint64_t>{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 2}, {2, 3}}) {
+      const uint64_t rows = tile.rows * down - 6, columns = tile.columns * right - 3;
+      if (is_chosen || &tile_of(product(BP_F16, rows, columns, 328)) != &tile) continue;
+      is_chosen = true;
+      for (const bool across_a : {false, true}) {
+        for (const bool across_b : {false, true}) {
+          expect_product(product(BP_F16, rows, columns, 328, 1, across_a, across_b));
+        }
+      }
+      expect_product(product(BP_BF16, rows, columns, 72, 1, true, true));
     }
+    EXPECT_TRUE(is_chosen) << name_of(tile);
   }
-  expect_product(product(BP_F16, 250, 512, 72), "128x256");
-  expect_product(product(BP_BF16, 250, 512, 72, 1, true, true), "128x256");
 }
 
 TEST_F(UnitTest, TailsOfEachExtent) {
@@ -226,16 +244,16 @@ TEST_F(UnitTest, ATransposedResult) {
 
 TEST_F(UnitTest, SplitsOfKAreAdded) {
   for (const uint32_t c_dtype : {BP_F16, BP_F32}) {
-    simt::MatrixProduct p = product(BP_F16, 40, 50, 2000, 1, true, true);
+    simt::MatrixProduct p = product(BP_F16, 40, 50, 4000, 1, true, true);
     p.c.dtype = c_dtype;
     p.scratch_bytes = kScratchBytes;
-    const UnitChoice choice = choose_unit(cuda::tensor_kernels().tiles, context().device().limits, p);
+    const UnitChoice choice = choose_unit(kTiles, context().device().limits, p);
     ASSERT_GT(choice.splits, 1u);
-    expect_product(p, "64x64", choice.splits);
+    expect_product(p, choice.splits);
     p.bias = {buffers_[3], 0};
     p.bias_dtype = BP_F32;
     p.activation = BP_ACTIVATION_SILU;
-    expect_product(p, "64x64", choice.splits);
+    expect_product(p, choice.splits);
   }
 }
 
@@ -276,7 +294,7 @@ TEST_F(UnitTest, SharedKernelsComputeOtherProducts) {
 }
 
 TEST_F(UnitTest, AGraphContainsTheKernels) {
-  simt::MatrixProduct p = product(BP_F16, 40, 50, 2000);
+  simt::MatrixProduct p = product(BP_F16, 40, 50, 4000);
   p.scratch_bytes = kScratchBytes;
   fill(p);
   const auto queue = create_queue();
@@ -296,31 +314,36 @@ TEST_F(UnitTest, AGraphContainsTheKernels) {
 }
 
 TEST(UnitChoices, DependOnTheDevice) {
-  const auto& tiles = cuda::tensor_kernels().tiles;
-  const simt::Limits h100{.compute_units = 132, .launch_bytes = 227u << 10};
+  const simt::Limits h100{
+      .compute_units = 132, .matrix_instructions = cuda::kTensorCores | cuda::kWarpgroups, .launch_bytes = 227u << 10};
   const auto tile = [&](const simt::Limits& limits, simt::MatrixProduct p) {
     p.scratch_bytes = uint64_t{32} << 20;
-    const UnitChoice choice = choose_unit(tiles, limits, p);
-    return kit::text(tiles[choice.tile].rows, "x", tiles[choice.tile].columns, "/", choice.splits);
+    const UnitChoice choice = choose_unit(kTiles, limits, p);
+    return kit::text(name_of(kTiles[choice.tile]), "/", choice.splits);
   };
-  EXPECT_EQ(tile(h100, {4096, 4096, 4096, 1}), "128x256/1");
-  EXPECT_EQ(tile(h100, {512, 64, 512, 96}).substr(0, 5), "64x64");
-  EXPECT_NE(tile(h100, {128, 4096, 4096, 1}).substr(0, 7), "128x256");
-  simt::Limits small = h100;
-  small.launch_bytes = 99u << 10;
-  EXPECT_EQ(tile(small, {4096, 4096, 4096, 1}).substr(0, 7), "128x128");
+  EXPECT_EQ(tile(h100, {4096, 4096, 4096, 1}), "warpgroups 128x256/1");
+  simt::Limits warps = h100;
+  warps.matrix_instructions = cuda::kTensorCores;
+  EXPECT_EQ(tile(warps, {4096, 4096, 4096, 1}), "warps 128x256/1");
+  EXPECT_THAT(tile(warps, {512, 64, 512, 96}), testing::StartsWith("warps 64x64"));
+  EXPECT_THAT(tile(warps, {128, 4096, 4096, 1}), testing::Not(testing::StartsWith("warps 128x256")));
+  warps.launch_bytes = 99u << 10;
+  EXPECT_THAT(tile(warps, {4096, 4096, 4096, 1}), testing::StartsWith("warps 128x128"));
 }
 
-TEST(Settings, TensorKernelsAreOffByDefault) {
+TEST(Settings, TheDefaultIsTheKernelsOfWarps) {
+  const char* const given = std::getenv(cuda::kTensorKernels);
+  const std::string old = given == nullptr ? "" : given;
   const auto value = [](const char* text) {
     ::setenv(cuda::kTensorKernels, text, 1);
-    return cuda::tensor_kernels_are_on();
+    return cuda::permitted_instructions();
   };
-  EXPECT_TRUE(value("on").value());
-  EXPECT_FALSE(value("off").value());
-  EXPECT_FALSE(value("").value());
-  EXPECT_EQ(value("yes").status().message(), "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on or off");
-  ::setenv(cuda::kTensorKernels, "on", 1);
+  EXPECT_EQ(value("").value(), cuda::kTensorCores);
+  EXPECT_EQ(value("on").value(), cuda::kTensorCores | cuda::kWarpgroups);
+  EXPECT_EQ(value("warps").value(), cuda::kTensorCores);
+  EXPECT_EQ(value("off").value(), 0u);
+  EXPECT_EQ(value("yes").status().message(), "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on, warps or off");
+  ::setenv(cuda::kTensorKernels, old.c_str(), 1);
 }
 
 }  // namespace
