@@ -3,12 +3,14 @@
 #include "driver.hpp"
 #include "ops/operators.hpp"
 #include "runtime/attention.hpp"
+#include "runtime/attention_bwd.hpp"
 
 namespace backplane::cuda {
 
 Driver::Driver(kit::Host host) : QueueDriver(host, {.name = "cuda", .version = BACKPLANE_VERSION}) {
   simt::add_operators(operators());
   add_tensor_attention(operators());
+  add_tensor_attention_bwd(operators());
 }
 
 kit::Result<uint32_t> Driver::device_count() {

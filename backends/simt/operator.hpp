@@ -12,7 +12,7 @@ namespace backplane::simt {
 class Operator;
 
 // Maximum number of kernels per plan. Each operator has an enum with the indices of its kernels.
-inline constexpr std::size_t kMaxKernels = 8;
+inline constexpr std::size_t kMaxKernels = 12;
 using KernelNames = std::array<KernelName, kMaxKernels>;
 
 // A compiled plan. The plugin assigns the numbers in `kernels`.
@@ -33,6 +33,11 @@ class Operator {
   // Returns UNSUPPORTED to reject a descriptor. Initially, `needs` describes a plan that needs no
   // workspace and serves operands of any size. prepare() may change `needs`.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
+  // Like prepare, on a device with these limits. An operator that only some devices can compute overrides this
+  // function. Only stacks with kernels of their own call it.
+  virtual kit::Status prepare_on(const Limits&, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
+    return prepare(checked, needs);
+  }
   // Returns the kernels of a plan. The kernels must depend only on properties that are fixed when
   // the plan is made.
   virtual KernelNames kernels(const kit::PlanForm& plan) const = 0;

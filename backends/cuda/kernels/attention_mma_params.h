@@ -2,15 +2,31 @@
 // The parameters of attention with matrix units, which host and kernels share. device/attention_params.h comes first.
 #pragma once
 
-#define ATTENTION_MMA_ROWS 128     // rows per tile
 #define ATTENTION_MMA_THREADS 128  // threads per group
+// A warp of a tile has one or two fragments of 16 rows.
+#define ATTENTION_MMA_ROWS(fragments) (64 * (fragments))  // rows per tile
 
-// The kernels for up to 64 elements per query and value have keys and values of two steps in shared memory. The kernels
-// for up to 128 elements have one step of fewer keys, because their results need more registers.
-#define ATTENTION_MMA_KEYS(depth) ((depth) == 64 ? 64 : 32)  // keys per step
+// Keys and values of two steps are in shared memory, or those of one step if `depth` is 128. The kernel for 128
+// elements with two fragments has steps of fewer keys, because its results need more registers.
+#define ATTENTION_MMA_KEYS(depth, fragments) ((depth) == 128 && (fragments) == 2 ? 32 : 64)  // keys per step
 #define ATTENTION_MMA_STAGES(depth) ((depth) == 64 ? 2 : 1)
-#define ATTENTION_MMA_BYTES(depth) \
-  ((ATTENTION_MMA_ROWS + 2 * ATTENTION_MMA_STAGES(depth) * ATTENTION_MMA_KEYS(depth)) * (depth)*2)
+#define ATTENTION_MMA_BYTES(depth, fragments) \
+  ((ATTENTION_MMA_ROWS(fragments) + 2 * ATTENTION_MMA_STAGES(depth) * ATTENTION_MMA_KEYS(depth, fragments)) * (depth)*2)
+
+// The kernels that divide the keys of few rows among groups. Each warp processes a quarter of the keys of a step.
+#define ATTENTION_PART_ROWS 16   // rows per tile
+#define ATTENTION_PART_KEYS 64   // keys per step
+#define ATTENTION_PART_STAGES 2  // steps in shared memory
+#define ATTENTION_PART_BYTES(depth) \
+  ((ATTENTION_PART_ROWS + 2 * ATTENTION_PART_STAGES * ATTENTION_PART_KEYS) * (depth)*2)
+// Numbers of f32 per row and part in the workspace: weighted values, the greatest score, and the sum of weights.
+#define ATTENTION_PART_NUMBERS(depth) ((depth) + 2)
+
+// The kernels for warpgroups. Each of two warpgroups has 64 rows. Two groups run on a multiprocessor if depth is 64.
+#define ATTENTION_GROUP_THREADS 256
+#define ATTENTION_GROUP_ROWS 128
+#define ATTENTION_GROUP_KEYS(depth) ((depth) == 64 ? 64 : 128)
+#define ATTENTION_GROUP_BYTES(depth) (1024 + (ATTENTION_GROUP_ROWS + 4 * ATTENTION_GROUP_KEYS(depth)) * (depth)*2)
 
 // A unit is a head of q or, if the tiles of rows include several heads, all heads that share keys and values.
 struct AttentionMmaParams {
@@ -19,5 +35,9 @@ struct AttentionMmaParams {
   u32 unit_heads;            // heads of q per unit
   u32 unit_tiles;            // tiles of rows per unit
   u32 section;               // units whose tiles run before those of the next units
+  u32 mask_words;            // 1 if all rows of the mask begin at multiples of 16 bytes
+  u32 parts;                 // parts of the keys of a tile
+  u32 part_steps;            // steps per part
+  u32 part_depth;            // weighted values per row and part
 };
-static_assert(sizeof(AttentionMmaParams) == 320, "host and kernels must agree on the layout");
+static_assert(sizeof(AttentionMmaParams) == 336, "host and kernels must agree on the layout");

@@ -99,6 +99,10 @@ template <class T>
 SIMT_FN u32 pair_of(float low, float high) {
   return (u32)T::bits(low) | (u32)T::bits(high) << 16;
 }
+// Loads 16 bytes at a multiple of 16.
+SIMT_FN void load_words(u32* out, SIMT_GLOBAL const u8* from) {
+  for (u32 i = 0; i < 4; ++i) out[i] = ((SIMT_GLOBAL const u32*)from)[i];
+}
 // Stores 16 bytes at a multiple of 16.
 SIMT_FN void store_words(Pointer to, const u32 (&words)[4]) {
   *(SIMT_GLOBAL uint4*)to = (uint4)(words[0], words[1], words[2], words[3]);
@@ -175,6 +179,10 @@ SIMT_INLINED u32 pair_of<BF16>(float low, float high) {
   u32 out;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
   return out;
+}
+SIMT_INLINED void load_words(u32* out, const u8* from) {
+  const uint4 words = *(const uint4*)from;
+  out[0] = words.x, out[1] = words.y, out[2] = words.z, out[3] = words.w;
 }
 SIMT_INLINED void store_words(Pointer to, const u32 (&words)[4]) {
   *(uint4*)to = make_uint4(words[0], words[1], words[2], words[3]);

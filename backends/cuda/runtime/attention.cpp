@@ -15,24 +15,41 @@ namespace {
 
 constexpr int64_t kElements = 8;  // elements of the 16 bytes that a thread copies at once
 constexpr int64_t kMaxDepth = 128;
-// Bytes of local memory.
-constexpr uint32_t kBytes64 = ATTENTION_MMA_BYTES(64), kBytes128 = ATTENTION_MMA_BYTES(128);
-// The shared kernel for few rows divides the keys of a row among the threads of a group. A tile would have idle warps.
-constexpr int64_t kFewRows = 8, kManyKeys = 256;
+// Fragments of rows per warp. Tiles of 128 rows load each key and value half as often, and tiles of 64 rows divide the
+// work among more groups.
+enum Rows : uint32_t { kShort = 1, kLong = 2 };
+// Bytes of local memory, by depth and fragments.
+constexpr uint32_t kBytes[2][2] = {{ATTENTION_MMA_BYTES(64, 1), ATTENTION_MMA_BYTES(64, 2)},
+                                   {ATTENTION_MMA_BYTES(128, 1), ATTENTION_MMA_BYTES(128, 2)}};
+constexpr uint32_t kPartBytes[2] = {ATTENTION_PART_BYTES(64), ATTENTION_PART_BYTES(128)};
+constexpr uint32_t kMaxBytes = std::max({kBytes[0][kLong - 1], kBytes[1][kLong - 1], kPartBytes[1]});
+constexpr uint32_t kGroupBytes[2] = {ATTENTION_GROUP_BYTES(64), ATTENTION_GROUP_BYTES(128)};
 // Tiles include all heads that share keys if a head has at most this number of queries.
-constexpr uint32_t kFewQueries = ATTENTION_MMA_ROWS / 2;
+constexpr uint32_t kFewQueries = 64;
+// The keys of calls with at most this number of rows per unit are divided among groups, if that makes use of more
+// multiprocessors. A part has at least kMinPartSteps steps.
+constexpr uint32_t kFewRows = 64, kMinPartSteps = 2, kGroupsPerUnit = 2;
+// Bytes of workspace for the parts. The number of parts depends on it only if a batch has thousands of rows.
+constexpr uint64_t kPartsBytes = uint64_t{4} << 20;
+// An H100 computes tiles of 128 rows faster if each multiprocessor has at least this number of them. It computes causal
+// tiles with rows of 128 elements faster if they have 64 rows.
+constexpr uint64_t kManyTiles = 4;
+// Tiles of warpgroups per multiprocessor at once, by depth. With fewer tiles, tiles of 64 rows are faster.
+constexpr uint32_t kTilesPerUnit[2] = {2, 1};
 // Within these limits, no product of a score and the scale becomes subnormal or infinite.
 constexpr float kMinScale = 0x1p-40F, kMaxScale = 0x1p40F;
 // Bytes of keys and values that stay in the cache of the device while tiles of several units run.
 constexpr double kCachedBytes = 24e6;
 
-// Returns whether every row begins at a multiple of 16 bytes and is contiguous.
-bool has_aligned_rows(const View& view) {
+uint32_t divide_up(uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
+
+// Returns whether every row begins at a multiple of 16 bytes, which are `elements` elements, and is contiguous.
+bool has_aligned_rows(const View& view, int64_t elements = kElements) {
   const simt::Place& place = view.place;
   if (place.memory == nullptr || place.memory->address == nullptr || view.strides[3] != 1) return false;
   if ((reinterpret_cast<uintptr_t>(place.memory->address) + place.offset) % 16 != 0) return false;
   for (uint32_t d = 0; d < 3; ++d) {
-    if (view.shape[d] > 1 && view.strides[d] % kElements != 0) return false;
+    if (view.shape[d] > 1 && view.strides[d] % elements != 0) return false;
   }
   return true;
 }
@@ -49,7 +66,6 @@ bool suits(const simt::Call& call) {
   const auto& attributes = call.attributes<bp_attention_attributes>();
   if (!is_suitable_depth(q.shape[3]) || !is_suitable_depth(v.shape[3])) return false;
   if (q.shape[0] == 0 || q.shape[1] == 0 || q.shape[2] == 0 || k.shape[2] == 0) return false;
-  if (q.shape[2] * (q.shape[1] / k.shape[1]) <= kFewRows && k.shape[2] >= kManyKeys) return false;
   if (attributes.scale < kMinScale || attributes.scale > kMaxScale) return false;
   if (const View* mask = mask_of(call); mask != nullptr && mask->shape[3] > 1 && mask->strides[3] != 1) return false;
   return has_aligned_rows(q) && has_aligned_rows(k) && has_aligned_rows(v) && has_aligned_rows(call.out());
@@ -61,30 +77,64 @@ AttentionMmaParams params_of(const simt::Call& call) {
   const AttentionParams& o = out.operands;
   out.unit_heads = o.queries <= kFewQueries ? o.repeats : 1;
   out.units = o.batches * o.groups * (o.repeats / out.unit_heads);
-  out.unit_tiles = (out.unit_heads * o.queries + ATTENTION_MMA_ROWS - 1) / ATTENTION_MMA_ROWS;
   out.section = 1;
   if (o.causal != BP_CAUSAL_NONE) {
     const double unit_bytes = 2.0 * o.keys * (o.depth + o.value_columns);
     out.section = static_cast<u32>(std::clamp(kCachedBytes / unit_bytes, 1.0, static_cast<double>(out.units)));
   }
+  if (const View* mask = mask_of(call); mask != nullptr) {
+    out.mask_words = has_aligned_rows(*mask, mask->dtype == BP_BOOL ? 16 : kElements) ? 1 : 0;
+  }
   return out;
+}
+
+// Divides the tiles of 16 rows among groups by keys. Returns false if tiles of more rows are faster.
+bool divide_keys(const simt::Call& call, const simt::Limits& limits, AttentionMmaParams& params) {
+  const AttentionParams& o = params.operands;
+  const uint64_t rows = uint64_t{params.unit_heads} * o.queries;
+  if (rows > kFewRows) return false;
+  const uint32_t unit_tiles = divide_up(rows, ATTENTION_PART_ROWS);
+  const uint32_t steps = divide_up(o.keys, ATTENTION_PART_KEYS);
+  const uint64_t wanted =
+      divide_up(uint64_t{limits.compute_units} * kGroupsPerUnit, uint64_t{params.units} * unit_tiles);
+  const uint64_t row_bytes = rows * params.units * sizeof(float) * ATTENTION_PART_NUMBERS(uint64_t{o.value_columns});
+  const uint64_t most = std::min<uint64_t>(steps / kMinPartSteps, call.workspace_bytes / row_bytes);
+  if (std::min(wanted, most) < 2) return false;
+  params.unit_tiles = unit_tiles;
+  params.part_steps = divide_up(steps, std::min(wanted, most));
+  params.parts = divide_up(steps, params.part_steps);
+  params.part_depth = o.value_columns;
+  return true;
 }
 
 class Attention : public simt::Operator {
  public:
   explicit Attention(uint32_t dtype)
-      : shared_(simt::shared_attention(dtype)), module_(kit::text("attention_mma_", kit::dtype_name(dtype))) {}
+      : shared_(simt::shared_attention(dtype)),
+        module_(kit::text("attention_mma_", kit::dtype_name(dtype))),
+        group_module_(kit::text("attention_warpgroup_", kit::dtype_name(dtype))) {}
 
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    needs.workspace_bytes = kPartsBytes;
     return shared_->prepare(checked, needs);
   }
   simt::KernelNames kernels(const kit::PlanForm& plan) const override { return shared_->kernels(plan); }
   simt::KernelNames kernels_on(const simt::Limits& limits, const kit::PlanForm& plan) const override {
     simt::KernelNames out = kernels(plan);
     if (!has_tensor_cores(limits)) return out;
-    const char* const masked = plan.input_count > 3 && plan.operands[3].dtype != 0 ? "_masked" : "";
-    out[kDepth64] = {module_, kit::text("attention_mma_64", masked), kBytes64};
-    out[kDepth128] = {module_, kit::text("attention_mma_128", masked), kBytes128};
+    const bool is_masked = plan.input_count > 3 && plan.operands[3].dtype != 0;
+    for (uint32_t wide = 0; wide < 2; ++wide) {
+      const char *const depth = wide != 0 ? "128" : "64", *const masked = is_masked ? "_masked" : "";
+      out[kTiles + wide] = {module_, kit::text("attention_mma_", depth, masked), kBytes[wide][kShort - 1]};
+      out[kParts + wide] = {module_, kit::text("attention_part_", depth, masked), kPartBytes[wide]};
+      // A mask needs the registers of the second fragment, and those of the keys of a warpgroup.
+      if (is_masked) continue;
+      if (has_warpgroups(limits)) {
+        out[kGroupTiles + wide] = {group_module_, kit::text("attention_warpgroup_", depth), kGroupBytes[wide]};
+      }
+      out[kLongTiles + wide] = {module_, kit::text("attention_mma_", depth, "_long"), kBytes[wide][kLong - 1]};
+    }
+    out[kJoin] = {module_, "attention_join"};
     return out;
   }
   kit::Status enqueue(simt::Launcher& launcher, const simt::Program& program, const simt::Call& call) const override {
@@ -94,26 +144,82 @@ class Attention : public simt::Operator {
     }
     if (kit::Status status = simt::check_attention(call); !status.ok()) return status;
     AttentionMmaParams params = params_of(call);
-    const bool is_wide = params.operands.depth > 64 || params.operands.value_columns > 64;
+    const uint32_t wide = params.operands.depth > 64 || params.operands.value_columns > 64 ? 1 : 0;
+    if (divide_keys(call, launcher.limits(), params)) return enqueue_parts(launcher, program, call, params, wide);
+    const uint64_t rows = uint64_t{params.unit_heads} * params.operands.queries;
+    if (has_group_tiles(launcher.limits(), params, rows, wide)) {
+      params.unit_tiles = divide_up(rows, ATTENTION_GROUP_ROWS);
+      return launcher.launch({program.kernels[kGroupTiles + wide],
+                              {params.units * params.unit_tiles, 1, 1},
+                              ATTENTION_GROUP_THREADS,
+                              simt::attention_places(call),
+                              &params,
+                              sizeof(params),
+                              kGroupBytes[wide]});
+    }
+    const Rows fragments = has_long_tiles(launcher.limits(), params, rows, wide != 0) ? kLong : kShort;
+    params.unit_tiles = divide_up(rows, ATTENTION_MMA_ROWS(fragments));
     const auto places = simt::attention_places(call);
-    return launcher.launch({program.kernels[is_wide ? kDepth128 : kDepth64],
+    return launcher.launch({program.kernels[(fragments == kLong ? kLongTiles : kTiles) + wide],
                             {params.units * params.unit_tiles, 1, 1},
                             ATTENTION_MMA_THREADS,
                             places,
                             &params,
                             sizeof(params),
-                            is_wide ? kBytes128 : kBytes64});
+                            kBytes[wide][fragments - 1]});
   }
 
  private:
-  enum Kernel : uint32_t { kDepth64 = simt::kSharedAttentionKernels, kDepth128 };
+  // The kernels for up to 64 elements, and then those for up to 128 elements.
+  enum Kernel : uint32_t {
+    kTiles = simt::kSharedAttentionKernels,
+    kLongTiles = kTiles + 2,
+    kParts = kLongTiles + 2,
+    kJoin = kParts + 2,
+    kGroupTiles
+  };
 
   static bool has_tensor_cores(const simt::Limits& limits) {
-    return (limits.matrix_instructions & kTensorCores) != 0 && limits.launch_bytes >= std::max(kBytes64, kBytes128);
+    return (limits.matrix_instructions & kTensorCores) != 0 && limits.launch_bytes >= kMaxBytes;
+  }
+  static bool has_warpgroups(const simt::Limits& limits) {
+    return (limits.matrix_instructions & kWarpgroups) != 0 && limits.launch_bytes >= kGroupBytes[1];
+  }
+  static bool has_group_tiles(const simt::Limits& limits, const AttentionMmaParams& params, uint64_t rows,
+                              uint32_t wide) {
+    return has_warpgroups(limits) && params.operands.mask_kind == SIMT_MASK_NONE &&
+           uint64_t{params.units} * divide_up(rows, ATTENTION_GROUP_ROWS) >=
+               uint64_t{kTilesPerUnit[wide]} * limits.compute_units;
+  }
+  static bool has_long_tiles(const simt::Limits& limits, const AttentionMmaParams& params, uint64_t rows,
+                             bool is_wide) {
+    if (params.operands.mask_kind != SIMT_MASK_NONE || (is_wide && params.operands.causal != BP_CAUSAL_NONE))
+      return false;
+    return params.units * (rows / ATTENTION_MMA_ROWS(kLong)) >= kManyTiles * limits.compute_units;
+  }
+  static kit::Status enqueue_parts(simt::Launcher& launcher, const simt::Program& program, const simt::Call& call,
+                                   AttentionMmaParams& params, uint32_t wide) {
+    auto places = simt::attention_places(call);
+    const simt::Place y = std::exchange(places[0], call.workspace);
+    kit::Status status = launcher.launch({program.kernels[kParts + wide],
+                                          {params.units * params.unit_tiles * params.parts, 1, 1},
+                                          ATTENTION_MMA_THREADS,
+                                          places,
+                                          &params,
+                                          sizeof(params),
+                                          kPartBytes[wide]});
+    if (!status.ok()) return status;
+    const simt::Place operands[] = {y, places[1], call.workspace};
+    return launcher.launch({program.kernels[kJoin],
+                            {params.units * params.unit_heads * params.operands.queries, 1, 1},
+                            ATTENTION_MMA_THREADS,
+                            operands,
+                            &params,
+                            sizeof(params)});
   }
 
   const std::shared_ptr<const simt::Operator> shared_;
-  const std::string module_;
+  const std::string module_, group_module_;
 };
 
 }  // namespace

@@ -23,7 +23,16 @@ using simt::u32;
 #include "kernels/attention_mma_params.h"
 
 constexpr uint64_t kOperandBytes = uint64_t{1} << 20;
-constexpr uint32_t kOperands = 6;  // y, logsumexp, q, k, v, mask
+constexpr uint32_t kOperands = 7;  // y, logsumexp, q, k, v, mask, workspace
+// The kernels of a plan: tiles of 64 rows, tiles of 128 rows, parts of the keys, and the sums of parts. Each kernel
+// except the last one is followed by that for wide rows.
+enum Kernel : uint32_t {
+  kTiles = simt::kSharedAttentionKernels,
+  kLongTiles = kTiles + 2,
+  kParts = kTiles + 4,
+  kJoin = kTiles + 6,
+  kGroupTiles
+};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 enum class Layout {
@@ -66,6 +75,8 @@ struct Attend {
     call.inputs = {inputs.data(), s.mask == 0 ? 3u : 4u};
     call.outputs = outputs;
     call.attribute_bytes = &attributes;
+    call.workspace = {buffers[6], 0};
+    call.workspace_bytes = kOperandBytes;
   }
   Attend(const Attend&) = delete;
   Attend& operator=(const Attend&) = delete;
@@ -117,6 +128,7 @@ const simt::Operator& attention_of(uint32_t dtype) {
 
 simt::Limits limits_with(uint32_t instructions) {
   simt::Limits out;
+  out.compute_units = 132;
   out.matrix_instructions = instructions;
   out.launch_bytes = 163 << 10;
   return out;
@@ -127,12 +139,14 @@ simt::Limits limits_with(uint32_t instructions) {
 class Recorder : public simt::Launcher {
  public:
   explicit Recorder(const simt::Limits& limits) : Launcher(limits) {}
+  std::vector<uint32_t> kernels;
   std::optional<simt::Launch> last;
   AttentionMmaParams params{};
 
  private:
   kit::Status enqueue(const simt::Launch& launch) override {
     last = launch;
+    kernels.push_back(launch.kernel - 10);
     if (launch.params_bytes == sizeof(params)) std::memcpy(&params, launch.params, sizeof(params));
     return {};
   }
@@ -152,7 +166,7 @@ class AttentionChoice : public testing::Test {
     limits_ = limits_with(instructions);
     recorder_.emplace(limits_);
     EXPECT_TRUE(attention_of(BP_F16).enqueue(*recorder_, program_, attend.call).ok());
-    return recorder_->last ? recorder_->last->kernel - 10 : UINT32_MAX;
+    return recorder_->kernels.empty() ? UINT32_MAX : recorder_->kernels[0];
   }
   bool uses_tensor_cores(const Shape& shape, uint32_t instructions = cuda::kTensorCores) {
     return choose(shape, instructions) >= simt::kSharedAttentionKernels;
@@ -165,22 +179,64 @@ class AttentionChoice : public testing::Test {
 };
 
 TEST_F(AttentionChoice, TheKernelDependsOnTheWidestRow) {
-  EXPECT_EQ(choose({2, 4, 4, 200, 100, 64, 64}), 2u);
-  EXPECT_EQ(recorder_->last->groups[0], 2u * 4 * 2);
+  EXPECT_EQ(choose({2, 4, 4, 200, 100, 64, 64}), kTiles);
+  EXPECT_EQ(recorder_->last->groups[0], 2u * 4 * 4);
   EXPECT_EQ(recorder_->last->group_size, 128u);
+  EXPECT_EQ(recorder_->last->local_bytes, 40960u);
+  EXPECT_EQ(choose({2, 4, 4, 200, 100, 72, 64}), kTiles + 1);
+  EXPECT_EQ(choose({2, 4, 4, 200, 100, 64, 128}), kTiles + 1);
+}
+
+TEST_F(AttentionChoice, TilesAreLongIfThereAreMany) {
+  EXPECT_EQ(choose({4, 16, 16, 1024, 64, 64, 64}), kTiles) << "512 tiles of 128 rows, and 132 multiprocessors";
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64}), kLongTiles);
+  EXPECT_EQ(recorder_->last->groups[0], 4u * 16 * 16);
   EXPECT_EQ(recorder_->last->local_bytes, 49152u);
-  EXPECT_EQ(choose({2, 4, 4, 200, 100, 72, 64}), 3u);
-  EXPECT_EQ(choose({2, 4, 4, 200, 100, 64, 128}), 3u);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_LOWER_RIGHT}), kLongTiles);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 128, 128}), kLongTiles + 1);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 128, 128, BP_CAUSAL_LOWER_RIGHT}), kTiles + 1);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_NONE, BP_BOOL}), kTiles);
+}
+
+TEST_F(AttentionChoice, ManyTilesUseWarpgroups) {
+  constexpr uint32_t kBoth = cuda::kTensorCores | cuda::kWarpgroups;
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_LOWER_RIGHT}, kBoth), kGroupTiles);
+  EXPECT_EQ(recorder_->last->groups[0], 4u * 16 * 16);
+  EXPECT_EQ(recorder_->last->group_size, 256u);
+  EXPECT_EQ(recorder_->last->local_bytes, 50176u);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 128, 128}, kBoth), kGroupTiles + 1);
+  EXPECT_EQ(recorder_->last->local_bytes, 164864u);
+  EXPECT_EQ(choose({1, 12, 12, 1024, 64, 64, 64}, kBoth), kTiles) << "96 tiles, and 132 multiprocessors";
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_NONE, BP_BOOL}, kBoth), kTiles);
+  EXPECT_EQ(choose({1, 32, 8, 1, 4096, 128, 128}, kBoth), kParts + 1);
 }
 
 TEST_F(AttentionChoice, FewQueriesOfHeadsThatShareKeysAreInOneTile) {
-  choose({2, 8, 2, 9, 300, 64, 64});
+  choose({2, 8, 2, 9, 100, 64, 64});
   EXPECT_EQ(recorder_->params.unit_heads, 4u);
   EXPECT_EQ(recorder_->params.units, 4u);
   EXPECT_EQ(recorder_->params.unit_tiles, 1u);
-  choose({2, 8, 2, 65, 300, 64, 64});
+  choose({2, 8, 2, 65, 100, 64, 64});
   EXPECT_EQ(recorder_->params.unit_heads, 1u);
   EXPECT_EQ(recorder_->params.units, 16u);
+}
+
+TEST_F(AttentionChoice, GroupsDivideTheKeysOfFewRows) {
+  // 8 units of 4 rows, and 64 steps: at most 33 parts per unit, of 2 steps.
+  EXPECT_EQ(choose({1, 32, 8, 1, 4096, 128, 128}), kParts + 1);
+  EXPECT_EQ(recorder_->kernels, (std::vector<uint32_t>{kParts + 1, kJoin}));
+  EXPECT_EQ(recorder_->params.part_steps, 2u);
+  EXPECT_EQ(recorder_->params.parts, 32u);
+  EXPECT_EQ(recorder_->params.part_depth, 128u);
+  EXPECT_EQ(recorder_->last->groups[0], 32u) << "a group adds the parts of a row";
+  EXPECT_EQ(choose({1, 1, 1, 64, 256, 64, 64}), kParts);
+  EXPECT_EQ(recorder_->params.unit_tiles, 4u);
+  EXPECT_EQ(choose({1, 1, 1, 64, 192, 64, 64}), kTiles) << "one part of 2 steps would remain";
+  EXPECT_EQ(choose({1, 1, 1, 65, 4096, 64, 64}), kTiles) << "more than 64 rows";
+  EXPECT_EQ(choose({264, 1, 1, 1, 4096, 64, 64}), kTiles) << "the units suffice for all multiprocessors";
+  // 512 rows of 66 numbers occupy 132 KiB per part.
+  EXPECT_EQ(choose({8, 1, 1, 64, 4096, 64, 64}), kParts);
+  EXPECT_EQ(recorder_->params.parts, 7u) << "the workspace has 1 MiB";
 }
 
 TEST_F(AttentionChoice, OnlyCausalTilesOfSeveralUnitsRunTogether) {
@@ -210,8 +266,7 @@ TEST_F(AttentionChoice, SharedKernelsComputeOtherCalls) {
   EXPECT_FALSE(uses_tensor_cores(with([](Shape& s) { s.keys = 0; })));
   EXPECT_FALSE(uses_tensor_cores(with([](Shape& s) { s.scale = 0; })));
   EXPECT_FALSE(uses_tensor_cores(with([](Shape& s) { s.scale = 1e20F; })));
-  EXPECT_FALSE(uses_tensor_cores(with([](Shape& s) { s.queries = 8, s.keys = 4096; }))) << "few rows with many keys";
-  EXPECT_TRUE(uses_tensor_cores(with([](Shape& s) { s.queries = 8; })));
+  EXPECT_TRUE(uses_tensor_cores(with([](Shape& s) { s.queries = 8, s.keys = 4096; })));
   EXPECT_EQ(choose(with([](Shape& s) { s.queries = 0; })), UINT32_MAX);
 }
 
@@ -223,14 +278,28 @@ TEST_F(AttentionChoice, DeterministicPlansUseSharedKernels) {
 TEST_F(AttentionChoice, AMaskIsContiguousAlongTheKeys) {
   std::array<simt::Buffer*, kOperands> operands{};
   for (uint32_t i = 0; i < kOperands; ++i) operands[i] = &buffers_[i];
-  Attend attend({2, 4, 4, 100, 100, 64, 64, BP_CAUSAL_NONE, BP_BOOL}, BP_F16, operands);
   limits_ = limits_with(cuda::kTensorCores);
-  recorder_.emplace(limits_);
-  ASSERT_TRUE(attention_of(BP_F16).enqueue(*recorder_, program_, attend.call).ok());
-  EXPECT_GE(recorder_->last->kernel, 12u);
+  const auto enqueue = [&](const Attend& attend) {
+    recorder_.emplace(limits_);
+    ASSERT_TRUE(attention_of(BP_F16).enqueue(*recorder_, program_, attend.call).ok());
+  };
+  Attend attend({2, 4, 4, 100, 112, 64, 64, BP_CAUSAL_NONE, BP_BOOL}, BP_F16, operands);
+  enqueue(attend);
+  EXPECT_EQ(recorder_->kernels[0], kTiles);
+  EXPECT_EQ(recorder_->params.mask_words, 1u);
+  attend.inputs[3].place.offset = 8;
+  enqueue(attend);
+  EXPECT_EQ(recorder_->params.mask_words, 0u) << "8 bytes past a multiple of 16";
+  attend.inputs[3].place.offset = 0;
+  attend.inputs[3].strides[2] = 104;
+  enqueue(attend);
+  EXPECT_EQ(recorder_->params.mask_words, 0u) << "104 bytes per row";
+  attend.inputs[3].dtype = BP_F16;
+  enqueue(attend);
+  EXPECT_EQ(recorder_->params.mask_words, 1u) << "208 bytes per row";
   attend.inputs[3].strides[3] = 0;
-  ASSERT_TRUE(attention_of(BP_F16).enqueue(*recorder_, program_, attend.call).ok());
-  EXPECT_LT(recorder_->last->kernel, 12u);
+  enqueue(attend);
+  EXPECT_LT(recorder_->kernels[0], kTiles);
 }
 
 TEST_F(AttentionChoice, OnlyDevicesWithTensorCoresLoadTheirKernels) {
@@ -241,9 +310,20 @@ TEST_F(AttentionChoice, OnlyDevicesWithTensorCoresLoadTheirKernels) {
   const simt::Operator& op = attention_of(BP_BF16);
   EXPECT_EQ(op.kernels_on(limits_with(0), form)[2].module, "");
   EXPECT_EQ(op.kernels_on(limits_with(cuda::kTensorCores), form)[2].module, "attention_mma_bf16");
-  EXPECT_EQ(op.kernels_on(limits_with(cuda::kTensorCores), form)[2].function, "attention_mma_64");
+  simt::KernelNames names = op.kernels_on(limits_with(cuda::kTensorCores), form);
+  EXPECT_EQ(names[kTiles].function, "attention_mma_64");
+  EXPECT_EQ(names[kLongTiles + 1].function, "attention_mma_128_long");
+  EXPECT_EQ(names[kParts].function, "attention_part_64");
+  EXPECT_EQ(names[kJoin].function, "attention_join");
+  EXPECT_EQ(names[kGroupTiles].module, "");
+  names = op.kernels_on(limits_with(cuda::kTensorCores | cuda::kWarpgroups), form);
+  EXPECT_EQ(names[kGroupTiles + 1].module, "attention_warpgroup_bf16");
+  EXPECT_EQ(names[kGroupTiles + 1].function, "attention_warpgroup_128");
   form.input_count = 4;
-  EXPECT_EQ(op.kernels_on(limits_with(cuda::kTensorCores), form)[3].function, "attention_mma_128_masked");
+  names = op.kernels_on(limits_with(cuda::kTensorCores), form);
+  EXPECT_EQ(names[kTiles + 1].function, "attention_mma_128_masked");
+  EXPECT_EQ(names[kLongTiles].module, "");
+  EXPECT_EQ(names[kParts].function, "attention_part_64_masked");
   simt::Limits small = limits_with(cuda::kTensorCores);
   small.launch_bytes = 40 << 10;
   EXPECT_EQ(op.kernels_on(small, form)[2].module, "");
@@ -296,24 +376,42 @@ class AttentionTest : public DeviceTest {
   static uint16_t half(uint32_t dtype, float x) { return dtype == BP_F16 ? kit::f32_to_f16(x) : kit::f32_to_bf16(x); }
   static double value(uint32_t dtype, uint16_t x) { return dtype == BP_F16 ? kit::f16_to_f32(x) : kit::bf16_to_f32(x); }
 
-  void execute(const Attend& attend, uint32_t dtype) const {
+  // Forwards launches to a queue, as if the device had other limits.
+  class Forwarder : public simt::Launcher {
+   public:
+    Forwarder(const simt::Limits& limits, simt::Launcher& queue) : Launcher(limits), queue_(queue) {}
+    std::vector<uint32_t> kernels;
+
+   private:
+    kit::Status enqueue(const simt::Launch& launch) override {
+      kernels.push_back(launch.kernel);
+      return queue_.launch(launch);
+    }
+    simt::Launcher& queue_;
+  };
+  // Executes attention, and expects that the first launch has the kernel `expected` of the plan.
+  void execute(const Attend& attend, uint32_t dtype, uint32_t expected, uint32_t compute_units) const {
     auto names = attention_of(dtype).kernels_on(context().device().limits, attend.form());
     ASSERT_NE(names[2].module, "") << "the device has no tensor cores";
     auto program = simt::compile(std::shared_ptr<const simt::Operator>(&attention_of(dtype), [](const auto*) {}),
                                  attend.form(), devices[0]->kernels, kit::Host(nullptr));
     ASSERT_TRUE(program.ok()) << program.status().message();
     const auto queue = create_queue();
-    const kit::Status status = simt::execute(*queue, program.value(), attend.call);
+    simt::Limits limits = context().device().limits;
+    limits.compute_units = compute_units;
+    Forwarder launcher(limits, *queue);
+    const kit::Status status = simt::execute(launcher, program.value(), attend.call);
     ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(launcher.kernels[0], program.value().kernels[expected]);
     expect_passes(queue->mark(false).value());
   }
   // Executes attention, and compares the results with those of f64 within the bounds of the specification.
-  void expect_attention(const Shape& shape, uint32_t dtype) {
+  void expect_attention(const Shape& shape, uint32_t dtype, Kernel kernel = kTiles, uint32_t compute_units = 132) {
     SCOPED_TRACE(kit::text(kit::dtype_name(dtype), ": ", shape.heads, " heads, ", shape.queries, " queries, ",
                            shape.keys, " keys, depth ", shape.depth, ", causal ", shape.causal, ", mask ", shape.mask));
     const Attend attend(shape, dtype, buffers_);
     fill(attend, dtype);
-    execute(attend, dtype);
+    execute(attend, dtype, kernel + (shape.depth > 64 || shape.columns > 64 ? 1 : 0), compute_units);
     for (int64_t batch = 0; batch < shape.batches; ++batch) {
       for (int64_t head = 0; head < shape.heads; ++head) {
         for (int64_t query = 0; query < shape.queries; ++query) expect_row(attend, dtype, batch, head, query);
@@ -390,7 +488,7 @@ TEST_F(AttentionTest, ComputesTails) {
   }
   expect_attention({2, 1, 1, 5, 1, 8, 16}, BP_F16);
   expect_attention({1, 1, 1, 128, 64, 64, 128}, BP_F16);
-  expect_attention({1, 1, 1, 9, 200, 40, 104}, BP_F16);
+  expect_attention({1, 1, 1, 9, 180, 40, 104}, BP_F16);
 }
 
 TEST_F(AttentionTest, CausalMasksHideKeys) {
@@ -408,6 +506,41 @@ TEST_F(AttentionTest, AppliesMasks) {
     }
   }
   expect_attention({1, 2, 1, 20, 70, 64, 64, BP_CAUSAL_NONE, BP_BF16}, BP_BF16);
+}
+
+// The rows of a mask begin at multiples of 16 bytes or do not, and end within the 16 keys of a lane.
+TEST_F(AttentionTest, LoadsMasksByWords) {
+  for (const int64_t keys : {80, 72, 136, 137}) {
+    expect_attention({1, 2, 1, 70, keys, 64, 64, BP_CAUSAL_UPPER_LEFT, BP_BOOL}, BP_F16);
+    expect_attention({1, 1, 1, 33, keys, 64, 64, BP_CAUSAL_NONE, BP_BF16}, BP_BF16);
+    expect_attention({1, 1, 1, 33, keys, 128, 128, BP_CAUSAL_NONE, BP_F16}, BP_F16);
+  }
+}
+
+TEST_F(AttentionTest, ComputesLongTiles) {
+  expect_attention({2, 2, 1, 200, 97, 64, 64}, BP_F16, kLongTiles, 1);
+  expect_attention({1, 4, 4, 133, 150, 64, 64, BP_CAUSAL_LOWER_RIGHT}, BP_BF16, kLongTiles, 1);
+  expect_attention({1, 4, 4, 133, 97, 128, 104}, BP_F16, kLongTiles, 1);
+}
+
+// Tails of rows, keys and elements, causal masks with rows without keys, shared heads, and several uses of each place.
+TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
+  if ((context().device().limits.matrix_instructions & cuda::kWarpgroups) == 0) GTEST_SKIP() << "no warpgroups";
+  expect_attention({1, 2, 1, 133, 333, 64, 64}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 2, 2, 150, 150, 64, 40, BP_CAUSAL_UPPER_LEFT, 0, Layout::kRows}, BP_BF16, kGroupTiles, 1);
+  expect_attention({1, 1, 1, 130, 600, 128, 128}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 2, 1, 200, 70, 128, 128, BP_CAUSAL_LOWER_RIGHT}, BP_BF16, kGroupTiles, 1);
+  expect_attention({1, 4, 1, 40, 280, 72, 104, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kPadded}, BP_F16, kGroupTiles, 1);
+}
+
+// The parts of the keys have several steps, and the last part may have fewer or no keys.
+TEST_F(AttentionTest, AddsPartsOfTheKeys) {
+  expect_attention({1, 8, 2, 1, 700, 128, 128}, BP_F16, kParts);
+  expect_attention({1, 8, 2, 1, 700, 128, 128}, BP_F16, kParts, 4);
+  expect_attention({1, 4, 4, 3, 600, 64, 40, BP_CAUSAL_UPPER_LEFT}, BP_BF16, kParts, 5);
+  expect_attention({1, 8, 2, 7, 333, 64, 64, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kRows}, BP_F16, kParts);
+  expect_attention({1, 4, 1, 5, 300, 128, 128, BP_CAUSAL_NONE, BP_BOOL}, BP_F16, kParts);
+  expect_attention({1, 2, 1, 2, 290, 64, 64, BP_CAUSAL_LOWER_RIGHT, BP_F16}, BP_F16, kParts);
 }
 
 TEST_F(AttentionTest, HeadsShareKeys) {
@@ -432,7 +565,7 @@ TEST_F(AttentionTest, ScoresMayBeNanOrInfinite) {
     for (int64_t d = 0; d < depth; ++d) halves(3)[5 * depth + d] = half(BP_F16, 100);
     halves(2)[3 * depth] = half(BP_F16, NAN);
     halves(2)[4 * depth] = half(BP_F16, INFINITY);
-    execute(attend, BP_F16);
+    execute(attend, BP_F16, kTiles + (depth > 64 ? 1 : 0), 132);
     for (int64_t query = 0; query < 40; ++query) {
       const bool is_nan = query == 3 || query == 4;
       EXPECT_EQ(std::isnan(logarithms()[query]), is_nan) << query;

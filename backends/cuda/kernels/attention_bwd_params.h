@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of attention_bwd with matrix units, which host and kernels share. device/attention_params.h comes
+// first.
+#pragma once
+
+#define ATTENTION_BWD_THREADS 128  // threads per group
+#define ATTENTION_BWD_ROWS 64      // keys or queries per group, 16 per warp
+// Queries or keys per step.
+#define ATTENTION_BWD_STEP(depth) ((depth) == 64 ? 64 : 32)
+// Two operands of the group's rows, and two operands and two numbers per row of two steps.
+#define ATTENTION_BWD_BYTES(depth) \
+  ((ATTENTION_BWD_ROWS + 2 * ATTENTION_BWD_STEP(depth)) * (depth)*4 + ATTENTION_BWD_STEP(depth) * 16)
+
+enum AttentionBwdOperand {
+  kBwdDy,
+  kBwdQ,
+  kBwdK,
+  kBwdV,
+  kBwdY,
+  kBwdLogsumexp,
+  kBwdMask,
+  kBwdDq,
+  kBwdDk,
+  kBwdDv,
+  kBwdSums,  // the sum of dy y of each row, in the workspace
+  kBwdOperands
+};
+struct AttentionBwdParams {
+  u64 offsets[kBwdOperands];
+  AttentionStrides strides[kBwdOperands];  // those of the sums are unused
+  u32 batches, groups, repeats;            // a group is a head of k and v; `repeats` heads of q share the group
+  u32 queries, keys;
+  u32 depth, value_columns;  // elements of a query, columns of v
+  u32 causal;                // BP_CAUSAL_*
+  u32 mask_kind;             // SIMT_MASK_*
+  u32 words;                 // bits of the operands whose rows are contiguous and begin at multiples of 16 bytes
+  u32 tiles;                 // tiles of ATTENTION_BWD_ROWS rows per head
+  u32 has_dk, has_dv;
+  float scale;
+};
+static_assert(sizeof(AttentionBwdParams) == 496, "host and kernels must agree on the layout");
