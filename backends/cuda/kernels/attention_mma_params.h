@@ -22,6 +22,12 @@
 // Numbers of f32 per row and part in the workspace: weighted values, the greatest score, and the sum of weights.
 #define ATTENTION_PART_NUMBERS(depth) ((depth) + 2)
 
+// The kernels for warpgroups. Each of two warpgroups has 64 rows. Two groups run on a multiprocessor if depth is 64.
+#define ATTENTION_GROUP_THREADS 256
+#define ATTENTION_GROUP_ROWS 128
+#define ATTENTION_GROUP_KEYS(depth) ((depth) == 64 ? 64 : 128)
+#define ATTENTION_GROUP_BYTES(depth) (1024 + (ATTENTION_GROUP_ROWS + 4 * ATTENTION_GROUP_KEYS(depth)) * (depth)*2)
+
 // A unit is a head of q or, if the tiles of rows include several heads, all heads that share keys and values.
 struct AttentionMmaParams {
   AttentionParams operands;  // `columns`, `tiles`, `column_blocks`, `items` and `contiguous` are unused

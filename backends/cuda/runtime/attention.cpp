@@ -23,6 +23,7 @@ constexpr uint32_t kBytes[2][2] = {{ATTENTION_MMA_BYTES(64, 1), ATTENTION_MMA_BY
                                    {ATTENTION_MMA_BYTES(128, 1), ATTENTION_MMA_BYTES(128, 2)}};
 constexpr uint32_t kPartBytes[2] = {ATTENTION_PART_BYTES(64), ATTENTION_PART_BYTES(128)};
 constexpr uint32_t kMaxBytes = std::max({kBytes[0][kLong - 1], kBytes[1][kLong - 1], kPartBytes[1]});
+constexpr uint32_t kGroupBytes[2] = {ATTENTION_GROUP_BYTES(64), ATTENTION_GROUP_BYTES(128)};
 // Tiles include all heads that share keys if a head has at most this number of queries.
 constexpr uint32_t kFewQueries = 64;
 // The keys of calls with at most this number of rows per unit are divided among groups, if that makes use of more
@@ -33,6 +34,8 @@ constexpr uint64_t kPartsBytes = uint64_t{4} << 20;
 // An H100 computes tiles of 128 rows faster if each multiprocessor has at least this number of them. It computes causal
 // tiles with rows of 128 elements faster if they have 64 rows.
 constexpr uint64_t kManyTiles = 4;
+// Tiles of warpgroups per multiprocessor at once, by depth. With fewer tiles, tiles of 64 rows are faster.
+constexpr uint32_t kTilesPerUnit[2] = {2, 1};
 // Within these limits, no product of a score and the scale becomes subnormal or infinite.
 constexpr float kMinScale = 0x1p-40F, kMaxScale = 0x1p40F;
 // Bytes of keys and values that stay in the cache of the device while tiles of several units run.
@@ -107,7 +110,9 @@ bool divide_keys(const simt::Call& call, const simt::Limits& limits, AttentionMm
 class Attention : public simt::Operator {
  public:
   explicit Attention(uint32_t dtype)
-      : shared_(simt::shared_attention(dtype)), module_(kit::text("attention_mma_", kit::dtype_name(dtype))) {}
+      : shared_(simt::shared_attention(dtype)),
+        module_(kit::text("attention_mma_", kit::dtype_name(dtype))),
+        group_module_(kit::text("attention_warpgroup_", kit::dtype_name(dtype))) {}
 
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     needs.workspace_bytes = kPartsBytes;
@@ -122,8 +127,11 @@ class Attention : public simt::Operator {
       const char *const depth = wide != 0 ? "128" : "64", *const masked = is_masked ? "_masked" : "";
       out[kTiles + wide] = {module_, kit::text("attention_mma_", depth, masked), kBytes[wide][kShort - 1]};
       out[kParts + wide] = {module_, kit::text("attention_part_", depth, masked), kPartBytes[wide]};
-      // There is no kernel for long tiles with a mask, because a mask needs the registers of the second fragment.
+      // A mask needs the registers of the second fragment, and those of the keys of a warpgroup.
       if (is_masked) continue;
+      if (has_warpgroups(limits)) {
+        out[kGroupTiles + wide] = {group_module_, kit::text("attention_warpgroup_", depth), kGroupBytes[wide]};
+      }
       out[kLongTiles + wide] = {module_, kit::text("attention_mma_", depth, "_long"), kBytes[wide][kLong - 1]};
     }
     out[kJoin] = {module_, "attention_join"};
@@ -139,6 +147,16 @@ class Attention : public simt::Operator {
     const uint32_t wide = params.operands.depth > 64 || params.operands.value_columns > 64 ? 1 : 0;
     if (divide_keys(call, launcher.limits(), params)) return enqueue_parts(launcher, program, call, params, wide);
     const uint64_t rows = uint64_t{params.unit_heads} * params.operands.queries;
+    if (has_group_tiles(launcher.limits(), params, rows, wide)) {
+      params.unit_tiles = divide_up(rows, ATTENTION_GROUP_ROWS);
+      return launcher.launch({program.kernels[kGroupTiles + wide],
+                              {params.units * params.unit_tiles, 1, 1},
+                              ATTENTION_GROUP_THREADS,
+                              simt::attention_places(call),
+                              &params,
+                              sizeof(params),
+                              kGroupBytes[wide]});
+    }
     const Rows fragments = has_long_tiles(launcher.limits(), params, rows, wide != 0) ? kLong : kShort;
     params.unit_tiles = divide_up(rows, ATTENTION_MMA_ROWS(fragments));
     const auto places = simt::attention_places(call);
@@ -157,11 +175,21 @@ class Attention : public simt::Operator {
     kTiles = simt::kSharedAttentionKernels,
     kLongTiles = kTiles + 2,
     kParts = kLongTiles + 2,
-    kJoin = kParts + 2
+    kJoin = kParts + 2,
+    kGroupTiles
   };
 
   static bool has_tensor_cores(const simt::Limits& limits) {
     return (limits.matrix_instructions & kTensorCores) != 0 && limits.launch_bytes >= kMaxBytes;
+  }
+  static bool has_warpgroups(const simt::Limits& limits) {
+    return (limits.matrix_instructions & kWarpgroups) != 0 && limits.launch_bytes >= kGroupBytes[1];
+  }
+  static bool has_group_tiles(const simt::Limits& limits, const AttentionMmaParams& params, uint64_t rows,
+                              uint32_t wide) {
+    return has_warpgroups(limits) && params.operands.mask_kind == SIMT_MASK_NONE &&
+           uint64_t{params.units} * divide_up(rows, ATTENTION_GROUP_ROWS) >=
+               uint64_t{kTilesPerUnit[wide]} * limits.compute_units;
   }
   static bool has_long_tiles(const simt::Limits& limits, const AttentionMmaParams& params, uint64_t rows,
                              bool is_wide) {
@@ -191,7 +219,7 @@ class Attention : public simt::Operator {
   }
 
   const std::shared_ptr<const simt::Operator> shared_;
-  const std::string module_;
+  const std::string module_, group_module_;
 };
 
 }  // namespace

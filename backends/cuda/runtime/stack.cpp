@@ -25,6 +25,8 @@ constexpr uint32_t kMaxGroupSize = 256;
 constexpr const char* kArchitectures = BACKPLANE_CUDA_ARCHITECTURES;
 // Those of its architectures that have the instructions of the kernels for tensor cores.
 constexpr const char* kTensorArchitectures = BACKPLANE_CUDA_TENSOR_ARCHITECTURES;
+// The architectures of the kernels for warpgroups.
+constexpr const char* kWarpgroupArchitectures = BACKPLANE_CUDA_WARPGROUP_ARCHITECTURES;
 
 CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
@@ -96,12 +98,15 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   out.has_imports = attribute(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) != 0 &&
                     attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
   if (!status.ok()) return status;
-  auto is_on = tensor_kernels_are_on();
-  if (is_on.ok() && is_on.value() && can_run(kTensorArchitectures, major, minor)) {
-    out.limits.matrix_instructions = kTensorCores;
+  auto permitted = permitted_instructions();
+  if (permitted.ok()) {
+    uint32_t compiled = 0;
+    if (can_run(kTensorArchitectures, major, minor)) compiled |= kTensorCores;
+    if (can_run(kWarpgroupArchitectures, major, minor)) compiled |= kWarpgroups;
+    out.limits.matrix_instructions = permitted.value() & compiled;
   }
-  if (!is_on.ok()) {
-    out.refusal = is_on.status().message();
+  if (!permitted.ok()) {
+    out.refusal = permitted.status().message();
   } else if (!can_run(kArchitectures, major, minor)) {
     out.refusal = kit::text("its architecture is ", out.architecture, ", and the plugin has kernels for ",
                             kArchitectures, "; build the plugin with -Dnvcc_architectures=", out.architecture);

@@ -3,12 +3,13 @@
 
 namespace backplane::cuda {
 
-kit::Result<bool> tensor_kernels_are_on() {
+kit::Result<uint32_t> permitted_instructions() {
   const char* const given = std::getenv(kTensorKernels);
   const std::string_view value = given == nullptr ? "" : given;
-  if (value == "on") return true;
-  if (value.empty() || value == "off") return false;
-  return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on or off");
+  if (value.empty() || value == "warps") return kTensorCores;
+  if (value == "on") return kTensorCores | kWarpgroups;
+  if (value == "off") return 0u;
+  return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on, warps or off");
 }
 
 // kernels/unit_product.h has the same tiles. The estimates of time are half the throughput of an H100's wgmma.

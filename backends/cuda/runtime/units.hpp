@@ -6,13 +6,14 @@
 
 namespace backplane::cuda {
 
-// A bit of Limits::matrix_instructions: mma.sync for f16 and bf16, ldmatrix and cp.async, since compute capability 8.0.
-inline constexpr uint32_t kTensorCores = 1;
+// Bits of Limits::matrix_instructions: mma.sync for f16 and bf16, ldmatrix and cp.async, since compute capability 8.0,
+// and wgmma, only for compute capability 9.0.
+inline constexpr uint32_t kTensorCores = 1, kWarpgroups = 2;
 
-// The environment variable that turns on the kernels.
+// The environment variable that restricts the kernels.
 inline constexpr const char* kTensorKernels = "BACKPLANE_CUDA_TENSOR_KERNELS";
-// Returns the variable's value, or INVALID_ARGUMENT if the plugin does not accept it.
-kit::Result<bool> tensor_kernels_are_on();
+// Returns the instructions that the variable permits, or INVALID_ARGUMENT if the plugin does not accept its value.
+kit::Result<uint32_t> permitted_instructions();
 
 const gpu_host::UnitKernels& tensor_kernels();
 

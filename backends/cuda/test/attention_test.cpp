@@ -30,7 +30,8 @@ enum Kernel : uint32_t {
   kTiles = simt::kSharedAttentionKernels,
   kLongTiles = kTiles + 2,
   kParts = kTiles + 4,
-  kJoin = kTiles + 6
+  kJoin = kTiles + 6,
+  kGroupTiles
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -197,6 +198,19 @@ TEST_F(AttentionChoice, TilesAreLongIfThereAreMany) {
   EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_NONE, BP_BOOL}), kTiles);
 }
 
+TEST_F(AttentionChoice, ManyTilesUseWarpgroups) {
+  constexpr uint32_t kBoth = cuda::kTensorCores | cuda::kWarpgroups;
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_LOWER_RIGHT}, kBoth), kGroupTiles);
+  EXPECT_EQ(recorder_->last->groups[0], 4u * 16 * 16);
+  EXPECT_EQ(recorder_->last->group_size, 256u);
+  EXPECT_EQ(recorder_->last->local_bytes, 50176u);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 128, 128}, kBoth), kGroupTiles + 1);
+  EXPECT_EQ(recorder_->last->local_bytes, 164864u);
+  EXPECT_EQ(choose({1, 12, 12, 1024, 64, 64, 64}, kBoth), kTiles) << "96 tiles, and 132 multiprocessors";
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_NONE, BP_BOOL}, kBoth), kTiles);
+  EXPECT_EQ(choose({1, 32, 8, 1, 4096, 128, 128}, kBoth), kParts + 1);
+}
+
 TEST_F(AttentionChoice, FewQueriesOfHeadsThatShareKeysAreInOneTile) {
   choose({2, 8, 2, 9, 100, 64, 64});
   EXPECT_EQ(recorder_->params.unit_heads, 4u);
@@ -301,6 +315,10 @@ TEST_F(AttentionChoice, OnlyDevicesWithTensorCoresLoadTheirKernels) {
   EXPECT_EQ(names[kLongTiles + 1].function, "attention_mma_128_long");
   EXPECT_EQ(names[kParts].function, "attention_part_64");
   EXPECT_EQ(names[kJoin].function, "attention_join");
+  EXPECT_EQ(names[kGroupTiles].module, "");
+  names = op.kernels_on(limits_with(cuda::kTensorCores | cuda::kWarpgroups), form);
+  EXPECT_EQ(names[kGroupTiles + 1].module, "attention_warpgroup_bf16");
+  EXPECT_EQ(names[kGroupTiles + 1].function, "attention_warpgroup_128");
   form.input_count = 4;
   names = op.kernels_on(limits_with(cuda::kTensorCores), form);
   EXPECT_EQ(names[kTiles + 1].function, "attention_mma_128_masked");
@@ -503,6 +521,16 @@ TEST_F(AttentionTest, ComputesLongTiles) {
   expect_attention({2, 2, 1, 200, 97, 64, 64}, BP_F16, kLongTiles, 1);
   expect_attention({1, 4, 4, 133, 150, 64, 64, BP_CAUSAL_LOWER_RIGHT}, BP_BF16, kLongTiles, 1);
   expect_attention({1, 4, 4, 133, 97, 128, 104}, BP_F16, kLongTiles, 1);
+}
+
+// Tails of rows, keys and elements, causal masks with rows without keys, shared heads, and several uses of each place.
+TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
+  if ((context().device().limits.matrix_instructions & cuda::kWarpgroups) == 0) GTEST_SKIP() << "no warpgroups";
+  expect_attention({1, 2, 1, 133, 333, 64, 64}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 2, 2, 150, 150, 64, 40, BP_CAUSAL_UPPER_LEFT, 0, Layout::kRows}, BP_BF16, kGroupTiles, 1);
+  expect_attention({1, 1, 1, 130, 600, 128, 128}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 2, 1, 200, 70, 128, 128, BP_CAUSAL_LOWER_RIGHT}, BP_BF16, kGroupTiles, 1);
+  expect_attention({1, 4, 1, 40, 280, 72, 104, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kPadded}, BP_F16, kGroupTiles, 1);
 }
 
 // The parts of the keys have several steps, and the last part may have fewer or no keys.

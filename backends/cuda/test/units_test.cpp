@@ -311,16 +311,19 @@ TEST(UnitChoices, DependOnTheDevice) {
   EXPECT_EQ(tile(small, {4096, 4096, 4096, 1}).substr(0, 7), "128x128");
 }
 
-TEST(Settings, TensorKernelsAreOffByDefault) {
+TEST(Settings, TheDefaultIsTheKernelsOfWarps) {
+  const char* const given = std::getenv(cuda::kTensorKernels);
+  const std::string old = given == nullptr ? "" : given;
   const auto value = [](const char* text) {
     ::setenv(cuda::kTensorKernels, text, 1);
-    return cuda::tensor_kernels_are_on();
+    return cuda::permitted_instructions();
   };
-  EXPECT_TRUE(value("on").value());
-  EXPECT_FALSE(value("off").value());
-  EXPECT_FALSE(value("").value());
-  EXPECT_EQ(value("yes").status().message(), "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on or off");
-  ::setenv(cuda::kTensorKernels, "on", 1);
+  EXPECT_EQ(value("").value(), cuda::kTensorCores);
+  EXPECT_EQ(value("on").value(), cuda::kTensorCores | cuda::kWarpgroups);
+  EXPECT_EQ(value("warps").value(), cuda::kTensorCores);
+  EXPECT_EQ(value("off").value(), 0u);
+  EXPECT_EQ(value("yes").status().message(), "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on, warps or off");
+  ::setenv(cuda::kTensorKernels, old.c_str(), 1);
 }
 
 }  // namespace

@@ -35,16 +35,20 @@ constexpr ResultName kResultNames[] = {
 #undef BP_CU_RESULT
 };
 
-constexpr uint32_t kLanes = 32, kMaxGroupSize = 1024, kSharedBytes = 48u << 10, kLaunchBytes = 163u << 10;
+constexpr uint32_t kLanes = 32, kMaxGroupSize = 1024, kSharedBytes = 48u << 10;
+
+int architecture() { return std::stoi(setting("TEST_DRIVER_ARCHITECTURE", "80")); }
+// The limits of an A100 and of an H100.
+uint32_t launch_bytes() { return architecture() < 90 ? 163u << 10 : 227u << 10; }
 
 int attribute_of(CUdevice_attribute attribute) {
   const bool is_managed = !gpu_host::test_driver::lacks("managed");
   const bool is_registering = !gpu_host::test_driver::lacks("register");
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      return std::stoi(setting("TEST_DRIVER_ARCHITECTURE", "80")) / 10;
+      return architecture() / 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      return std::stoi(setting("TEST_DRIVER_ARCHITECTURE", "80")) % 10;
+      return architecture() % 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
       return CU_COMPUTEMODE_DEFAULT;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
@@ -56,7 +60,7 @@ int attribute_of(CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
       return kSharedBytes;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-      return kLaunchBytes;
+      return static_cast<int>(launch_bytes());
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return static_cast<int>(gpu_host::test_driver::machine().info<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
     case CU_DEVICE_ATTRIBUTE_INTEGRATED:
@@ -210,7 +214,7 @@ namespace backplane::gpu_host::test_driver {
 
 const Traits& traits() {
   using namespace cuda::test_driver;
-  static constexpr Traits kTraits{
+  static const Traits kTraits{
       ".fatbin",
       bytes_of,
       kLanes,
@@ -218,7 +222,7 @@ const Traits& traits() {
       nullptr,
       false,
       true,
-      kLaunchBytes,
+      launch_bytes(),
       find_own_module};
   return kTraits;
 }
