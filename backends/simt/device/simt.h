@@ -64,8 +64,8 @@ typedef uint64_t u64;
 #define SIMT_UNROLL _Pragma("unroll")
 #endif
 #if defined(SIMT_HOST)
-// For tests, which set `host_thread`. Tests of kernels with barriers define the functions host_*, and run one group at
-// a time, because the threads of all groups share the local memory.
+// For tests, which set `host_thread`. Tests of kernels with barriers define the functions host_*, and run one group
+// after the other, because all groups share the local memory.
 #define SIMT_FN inline
 #define SIMT_INLINED inline
 #define SIMT_SHARED(type, name, count) static type name[count]
@@ -73,7 +73,7 @@ typedef uint64_t u64;
 struct HostThread {
   u32 group_id, group_count, group_size, local_id;
 };
-inline thread_local HostThread host_thread;
+inline HostThread host_thread;
 void host_barrier();
 u32 host_shuffle(u32 x, u32 lane);
 u32 host_count(u32* counter);
