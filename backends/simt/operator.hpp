@@ -51,7 +51,8 @@ class Operator {
   virtual uint64_t library_workspace(const bp_op_desc&) const { return 0; }
 };
 
-// Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel.
+// Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel, and
+// `kernels.limits()` the limits of the device.
 template <class Kernels>
 kit::Result<Program> compile(const std::shared_ptr<const Operator>& op, const kit::PlanForm& plan, Kernels& kernels,
                              const kit::Host& host) {

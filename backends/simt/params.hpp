@@ -11,6 +11,7 @@ using u32 = uint32_t;
 using i64 = int64_t;
 using u64 = uint64_t;
 
+#include "device/few_rows_params.h"
 #include "device/params.h"
 
 }  // namespace backplane::simt

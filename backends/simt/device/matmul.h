@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of matmul and linear.
 #include "activation.h"
-#include "gemm.h"
+#include "few_rows.h"
 
 struct MatrixProduct {
   typedef GemmParams Params;
@@ -47,6 +47,45 @@ struct MatrixProduct {
   }
 };
 
+// The interface of gemm_by_chunks.
+struct ChunkedProduct : MatrixProduct {
+  enum { kChunk = 128 / B::kBits };
+  typedef SIMT_GLOBAL const u8* Column;
+  typedef Words Chunk;
+  SIMT_FN static Number zero_of_a(const Params&, const GemmPointers&, const Tile&, u32) { return 0; }
+  SIMT_FN static Column column_of(const Params& p, const GemmPointers& at, const Tile& tile, u32 column) {
+    return (Column)(at_offset<typename B::Bits>(at.b, p.offsets[2]) + tile.b + p.column_strides[2] * column +
+                    tile.begin);
+  }
+  SIMT_FN static bool is_whole(const Tile& tile, u32 chunk, Column column) {
+    return tile.begin + (chunk + 1) * kChunk <= tile.end && on_boundary(column, 0);
+  }
+  SIMT_FN static void load_chunk(const Params&, const GemmPointers&, Column column, const Tile& tile, u32 chunk,
+                                 Chunk& out) {
+    if (is_whole(tile, chunk, column)) out = load_words(column + 16 * (u64)chunk);
+  }
+  template <int rows, int columns>
+  SIMT_FN static void multiply(const Params&, const GemmPointers&, const Column* from, const Tile& tile, u32 chunk,
+                               Chunk* chunks, SIMT_LOCAL const Words* x, u32 row_pitch, Number* sums) {
+    const u32 k = tile.begin + chunk * kChunk;
+    SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+      if (is_whole(tile, chunk, from[i])) continue;
+      chunks[i] = load_units<typename B::Bits>(from[i] + 16 * (u64)chunk, smaller(tile.end - k, (u32)kChunk));
+    }
+    SIMT_UNROLL_LONG for (u32 q = 0; q < kChunk / 4; ++q) {
+      SIMT_UNROLL for (u32 r = 0; r < rows; ++r) {
+        const Words quad = load_local(x + r * row_pitch + q);
+        SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+          SIMT_UNROLL for (u32 j = 0; j < 4; ++j) {
+            const Number y = B::value(bits_in<B>(chunks[i], 4 * q + j));
+            sums[i * rows + r] = multiply_to(number_of_bits(quad.at[j]), y, sums[i * rows + r]);
+          }
+        }
+      }
+    }
+  }
+};
+
 #define MATMUL_OPERANDS Pointer c, Pointer a, Pointer b, Pointer bias, GemmParams p
 #define MATMUL_POINTERS const GemmPointers at = {c, a, b, bias, {}}
 
@@ -76,3 +115,33 @@ SIMT_KERNEL(matmul_combine)(MATMUL_OPERANDS) {
   MATMUL_POINTERS;
   gemm_combine<MatrixProduct>(p, at);
 }
+#if SIMT_IS_FLOAT
+SIMT_KERNEL(matmul_chunks_one)(MATMUL_OPERANDS) {
+  SIMT_SHARED(Words, rows_of_a, FEW_LOCAL);
+  MATMUL_POINTERS;
+  gemm_by_chunks<ChunkedProduct, 1>(p, at, rows_of_a);
+}
+SIMT_KERNEL(matmul_chunks)(MATMUL_OPERANDS) {
+  SIMT_SHARED(Words, rows_of_a, FEW_LOCAL);
+  MATMUL_POINTERS;
+  if (p.rows <= 4) {
+    gemm_by_chunks<ChunkedProduct, 4>(p, at, rows_of_a);
+  } else {
+    gemm_by_chunks<ChunkedProduct, 8>(p, at, rows_of_a);
+  }
+}
+SIMT_KERNEL(matmul_packs_one)(MATMUL_OPERANDS) {
+  SIMT_SHARED(Number, parts, FEW_PACK_LOCAL);
+  MATMUL_POINTERS;
+  gemm_by_packs<MatrixProduct, 1>(p, at, parts);
+}
+SIMT_KERNEL(matmul_packs)(MATMUL_OPERANDS) {
+  SIMT_SHARED(Number, parts, FEW_PACK_LOCAL);
+  MATMUL_POINTERS;
+  if (p.rows <= 4) {
+    gemm_by_packs<MatrixProduct, 4>(p, at, parts);
+  } else {
+    gemm_by_packs<MatrixProduct, 8>(p, at, parts);
+  }
+}
+#endif

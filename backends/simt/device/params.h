@@ -81,7 +81,7 @@ struct GemmParams {
   u32 bias_bytes;           // bytes of an element of the bias, or 0 if there is no bias
   u32 activation;           // BP_ACTIVATION_*
   u32 splits, split_depth;  // splits of k, and elements per split
-  u32 reserved;
+  u32 slices;               // sub-groups of a group that divide k, in kernels for few rows
 };
 static_assert(sizeof(GemmParams) == 400, "host and kernels must agree on the layout");
 
@@ -150,8 +150,9 @@ struct QuantizedParams {
   u32 block;                                // elements of k that share a scale
   u32 given;                                // mask of the operands `own` that are present
   u32 types[4];                             // dtypes of c, bias, scale and the third operand; 0: f32, 1: f16, 2: bf16
+  u32 block_multiplier, block_shift;        // k / block is (k * multiplier) >> shift
 };
-static_assert(sizeof(QuantizedParams) == 496, "host and kernels must agree on the layout");
+static_assert(sizeof(QuantizedParams) == 504, "host and kernels must agree on the layout");
 
 // An exact division of numbers below 2^31 by a constant: (x * multiplier) >> shift.
 struct DivisorParams {

@@ -2,7 +2,8 @@
 // The kernels of quantized_matmul. Weights have 8 or 4 bits. If the input a is a float tensor,
 // products multiply dequantized weights. If it is an integer tensor, sums are exact integers, which
 // the kernel scales at the end.
-#include "gemm.h"
+#include "exact.h"
+#include "few_rows.h"
 
 // Indices of the operands `own`. The third is the minimum if a is float, and the scale of a if a is
 // integer.
@@ -224,6 +225,192 @@ SIMT_FN void quantized_by_dots(const QuantizedParams& params, const GemmPointers
 }
 #endif
 
+// The interface of gemm_by_chunks. If a chunk has one scale, the chunk holds the scale, the minimum and
+// the zero point.
+template <int kBits>
+struct ChunkedWeights : QuantizedProduct<kBits> {
+  typedef QuantizedProduct<kBits> Base;
+  typedef QuantizedParams Params;
+  enum { kChunk = 128 / kBits, kPerWord = 32 / kBits };
+  struct Column {
+    SIMT_GLOBAL const u8* from;
+    u32 column;
+    Scale scale;  // the parameters that do not depend on the block
+  };
+  struct Chunk {
+    Words words;
+    Scale scale;
+  };
+  SIMT_FN static Number zero_of_a(const Params& p, const GemmPointers& at, const Tile& tile, u32 row) {
+#if SIMT_IS_FLOAT
+    (void)p, (void)at, (void)tile, (void)row;
+    return 0;
+#else
+    return has_own(p, QUANTIZED_A_ZERO) ? Base::a_zero(p, at, tile, row) : 0;
+#endif
+  }
+  SIMT_FN static Column column_of(const Params& p, const GemmPointers& at, const Tile& tile, u32 column) {
+    Column out;
+    out.from = at_offset<u8>(at.b, p.gemm.offsets[2]) + p.gemm.column_strides[2] * column + tile.begin / (8 / kBits);
+    out.column = column;
+    out.scale = Base::scale_of(p, at, column, 0);
+    return out;
+  }
+  // Returns whether each chunk has one scale.
+  SIMT_FN static bool has_whole_blocks(const Params& p) { return p.block >= p.gemm.depth || p.block % kChunk == 0; }
+  SIMT_FN static u32 block_of(const Params& p, u32 k) { return (u32)((u64)k * p.block_multiplier >> p.block_shift); }
+  SIMT_FN static bool is_whole(const Tile& tile, u32 chunk, const Column& column) {
+    return tile.begin + (chunk + 1) * kChunk <= tile.end && on_boundary(column.from, 0);
+  }
+  SIMT_FN static void load_chunk(const Params& p, const GemmPointers& at, const Column& column, const Tile& tile,
+                                 u32 chunk, Chunk& out) {
+    (void)p, (void)at;
+    const u32 k = tile.begin + chunk * kChunk;
+    if (is_whole(tile, chunk, column)) out.words = load_words(column.from + 16 * (u64)chunk);
+    if (k >= tile.end) return;
+    out.scale = column.scale;
+#if SIMT_IS_FLOAT
+    const u32 block = block_of(p, k);
+    if (p.block_strides[0] != 0)
+      out.scale.scale = own_number(p, at, QUANTIZED_SCALE, Base::parameter_at(p, 0, column.column, block));
+    if (p.block_strides[1] != 0) out.scale.zero = Base::zero_of(p, at, Base::parameter_at(p, 1, column.column, block));
+    if (p.block_strides[2] != 0)
+      out.scale.minimum = own_number(p, at, QUANTIZED_MINIMUM, Base::parameter_at(p, 2, column.column, block));
+#endif
+  }
+  // Returns weight `i` of a word minus the zero point. An f32 number of 2^23 plus the weight has the
+  // weight in its lowest bits, so the difference is exact.
+  SIMT_FN static float offset_of(i32 zero) { return 8388608.0f + (float)(kBits == 8 ? zero + 128 : zero); }
+  SIMT_FN static float weight_of(u32 word, u32 i, float offset) {
+    if (kBits == 8) word ^= 0x80808080u;
+    return float_of_bits((word >> (kBits * i) & ((1u << kBits) - 1u)) | 0x4B000000u) - offset;
+  }
+  template <int rows, int columns>
+  SIMT_FN static void multiply(const Params& p, const GemmPointers& at, const Column* from, const Tile& tile, u32 chunk,
+                               Chunk* chunks, SIMT_LOCAL const Words* x, u32 row_pitch, Number* sums) {
+    const u32 k = tile.begin + chunk * kChunk;
+    SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+      if (is_whole(tile, chunk, from[i])) continue;
+      const u32 weights = smaller(tile.end - k, (u32)kChunk);
+      chunks[i].words = load_units<u8>(from[i].from + 16 * (u64)chunk, (weights + 8 / kBits - 1) / (8 / kBits));
+    }
+#if SIMT_IS_FLOAT
+    u32 rest = 0;  // mask of the columns whose products need the scale of each weight
+    if (k + kChunk > tile.end || !has_whole_blocks(p)) {
+      rest = (1u << columns) - 1u;
+    } else if (rows > 1 || has_own(p, QUANTIZED_MINIMUM)) {
+      multiply_weights_of<rows, columns>(chunks, x, row_pitch, sums);
+    } else {
+      rest = multiply_row<columns>(chunks, x, sums);
+    }
+    for (u32 own = 0; rest != 0; ++own, rest >>= 1) {
+      if ((rest & 1u) == 0) continue;
+      Column column = from[0];
+      SIMT_UNROLL for (u32 i = 1; i < columns; ++i) {
+        if (i == own) column = from[i];
+      }
+      float parts[rows];
+      SIMT_UNROLL for (u32 r = 0; r < rows; ++r) parts[r] = 0;
+      multiply_each<rows>(p, at, column, tile, chunk, x, row_pitch, parts);
+      SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+        SIMT_UNROLL for (u32 r = 0; r < rows; ++r) {
+          if (i == own) sums[i * rows + r] += parts[r];
+        }
+      }
+    }
+#else
+    (void)p, (void)at;
+    SIMT_UNROLL_LONG for (u32 q = 0; q < kChunk / 4; ++q) {
+      SIMT_UNROLL for (u32 r = 0; r < rows; ++r) {
+        const Words quad = load_local(x + r * row_pitch + q);
+        SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+          SIMT_UNROLL for (u32 j = 0; j < 4; ++j) {
+            const u32 w = 4 * q + j;
+            const u32 word = chunks[i].words.at[w / kPerWord] >> (kBits * (w % kPerWord));
+            const i32 weight = kBits == 8 ? (i32)(word << 24) >> 24 : (i32)(word & 15u);
+            sums[i * rows + r] = multiply_to((Number)quad.at[j], weight - chunks[i].scale.zero, sums[i * rows + r]);
+          }
+        }
+      }
+    }
+#endif
+  }
+#if SIMT_IS_FLOAT
+  // Multiplies one row of a by weights minus their zero point, and the sum by the scale. Returns a mask of the columns
+  // to which nothing is added: if a number is not finite, or the sum overflows, the result needs the product of each
+  // weight and the scale.
+  template <int columns>
+  SIMT_FN static u32 multiply_row(const Chunk* chunks, SIMT_LOCAL const Words* x, float* sums) {
+    float parts[columns], offsets[columns];
+    SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+      parts[i] = 0;
+      offsets[i] = offset_of(chunks[i].scale.zero);
+    }
+    SIMT_UNROLL_LONG for (u32 q = 0; q < kChunk / 4; ++q) {
+      const Words quad = load_local(x + q);
+      SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+        SIMT_UNROLL for (u32 j = 0; j < 4; ++j) {
+          const u32 w = 4 * q + j;
+          const float weight = weight_of(chunks[i].words.at[w / kPerWord], w % kPerWord, offsets[i]);
+          parts[i] = multiply_add(float_of_bits(quad.at[j]), weight, parts[i]);
+        }
+      }
+    }
+    u32 rest = 0;
+    SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+      const bool is_finite = magnitude(parts[i]) < 3.0e38f && magnitude(chunks[i].scale.scale) < 3.0e38f;
+      sums[i] += is_finite ? parts[i] * chunks[i].scale.scale : 0.0f;
+      rest |= is_finite ? 0u : 1u << i;
+    }
+    return rest;
+  }
+  // Multiplies rows of a by dequantized weights. The minimum is 0 if it is absent.
+  template <int rows, int columns>
+  SIMT_FN static void multiply_weights_of(const Chunk* chunks, SIMT_LOCAL const Words* x, u32 row_pitch, float* sums) {
+    float offsets[columns];
+    SIMT_UNROLL for (u32 i = 0; i < columns; ++i) offsets[i] = offset_of(chunks[i].scale.zero);
+    SIMT_UNROLL_LONG for (u32 q = 0; q < kChunk / 4; ++q) {
+      float weights[columns * 4];
+      SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+        SIMT_UNROLL for (u32 j = 0; j < 4; ++j) {
+          const u32 w = 4 * q + j;
+          const float weight = weight_of(chunks[i].words.at[w / kPerWord], w % kPerWord, offsets[i]);
+          weights[i * 4 + j] = weight * chunks[i].scale.scale + chunks[i].scale.minimum;
+        }
+      }
+      SIMT_UNROLL for (u32 r = 0; r < rows; ++r) {
+        const Words quad = load_local(x + r * row_pitch + q);
+        SIMT_UNROLL for (u32 i = 0; i < columns; ++i) {
+          SIMT_UNROLL for (u32 j = 0; j < 4; ++j) {
+            sums[i * rows + r] = multiply_add(float_of_bits(quad.at[j]), weights[i * 4 + j], sums[i * rows + r]);
+          }
+        }
+      }
+    }
+  }
+  // Multiplies a chunk of any blocks. Loads the chunk again.
+  template <int rows>
+  SIMT_FN static void multiply_each(const Params& p, const GemmPointers& at, const Column& column, const Tile& tile,
+                                    u32 chunk, SIMT_LOCAL const Words* x, u32 row_pitch, float* sums) {
+    SIMT_LOCAL const float* numbers = (SIMT_LOCAL const float*)x;
+    const u32 first = chunk * kChunk, count = smaller(tile.end - tile.begin - first, (u32)kChunk);
+    u32 block = 0xFFFFFFFFu;
+    Scale scale = column.scale;
+    for (u32 i = 0; i < count; ++i) {
+      const u32 k = first + i;
+      if (block_of(p, tile.begin + k) != block) {
+        block = block_of(p, tile.begin + k);
+        scale = Base::scale_of(p, at, column.column, block);
+      }
+      const u32 byte = column.from[k / (8 / kBits)];
+      const float weight = Base::factor(p, scale, Base::weight_in(byte, k % (8 / kBits)));
+      SIMT_UNROLL for (u32 r = 0; r < rows; ++r) sums[r] =
+          multiply_add(numbers[4 * r * row_pitch + i], weight, sums[r]);
+    }
+  }
+#endif
+};
+
 #define QUANTIZED_OPERANDS                                                                               \
   Pointer c, Pointer a, Pointer b, Pointer bias, Pointer own0, Pointer own1, Pointer own2, Pointer own3, \
       QuantizedParams p
@@ -247,8 +434,25 @@ SIMT_FN void quantized_by_dots(const QuantizedParams& params, const GemmPointers
       quantized_by_dots<bits, 4, 4>(p, at);                 \
     }                                                       \
   }
+#define QUANTIZED_CHUNKS(bits)                                    \
+  SIMT_KERNEL(quantized##bits##_chunks_one)(QUANTIZED_OPERANDS) { \
+    SIMT_SHARED(Words, rows_of_a, FEW_LOCAL);                     \
+    QUANTIZED_POINTERS;                                           \
+    gemm_by_chunks<ChunkedWeights<bits>, 1>(p, at, rows_of_a);    \
+  }                                                               \
+  SIMT_KERNEL(quantized##bits##_chunks)(QUANTIZED_OPERANDS) {     \
+    SIMT_SHARED(Words, rows_of_a, FEW_LOCAL);                     \
+    QUANTIZED_POINTERS;                                           \
+    if (p.gemm.rows <= 4) {                                       \
+      gemm_by_chunks<ChunkedWeights<bits>, 4>(p, at, rows_of_a);  \
+    } else {                                                      \
+      gemm_by_chunks<ChunkedWeights<bits>, 8>(p, at, rows_of_a);  \
+    }                                                             \
+  }
 QUANTIZED(8)
 QUANTIZED(4)
+QUANTIZED_CHUNKS(8)
+QUANTIZED_CHUNKS(4)
 #if SIMT_IS_FLOAT
 QUANTIZED_DOTS(8)
 QUANTIZED_DOTS(4)

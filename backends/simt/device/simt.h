@@ -25,6 +25,8 @@ typedef ulong u64;
 // The plugin replaces the literal 32 in the compiled module with the chosen width.
 #define SIMT_KERNEL(name) __attribute__((intel_reqd_sub_group_size(32))) kernel void name
 #define SIMT_UNROLL _Pragma("unroll")
+// Unrolls a loop with a long body. Compilers for CPUs need minutes for such code.
+#define SIMT_UNROLL_LONG
 SIMT_FN u32 group_id() { return (u32)get_group_id(0); }
 SIMT_FN u32 group_count() { return (u32)get_num_groups(0); }
 SIMT_FN u32 group_size() { return (u32)get_local_size(0); }
@@ -47,6 +49,29 @@ SIMT_FN float round_down(float x) { return floor(x); }
 SIMT_FN float round_even(float x) { return rint(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return clz(x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return mul_hi(a, b); }
+// 16 bytes, and four adjacent elements. The functions that load and store them require a boundary of the whole.
+struct __attribute__((aligned(16))) Words {
+  u32 at[4];
+};
+template <class T>
+struct Quad {
+  T at[4];
+};
+SIMT_FN Words words_of(uint4 x) {
+  Words out;
+  out.at[0] = x.x, out.at[1] = x.y, out.at[2] = x.z, out.at[3] = x.w;
+  return out;
+}
+SIMT_FN Words load_words(global const u8* from) { return words_of(*(global const uint4*)from); }
+SIMT_FN Words load_local(local const Words* from) { return words_of(*(local const uint4*)from); }
+SIMT_FN void store_local(local Words* to, Words x) { *(local uint4*)to = (uint4)(x.at[0], x.at[1], x.at[2], x.at[3]); }
+template <class T>
+SIMT_FN Quad<T> load_quad(global const T* from) {
+  const auto x = vload4(0, from);
+  Quad<T> out;
+  out.at[0] = x.x, out.at[1] = x.y, out.at[2] = x.z, out.at[3] = x.w;
+  return out;
+}
 #else
 #include <stdint.h>
 typedef int8_t i8;
@@ -63,6 +88,7 @@ typedef uint64_t u64;
 #else
 #define SIMT_UNROLL _Pragma("unroll")
 #endif
+#define SIMT_UNROLL_LONG SIMT_UNROLL
 #if defined(SIMT_HOST)
 // For tests, which set `host_thread`. Tests of kernels with barriers define the functions host_*, and run one group
 // after the other, because all groups share the local memory.
@@ -172,6 +198,20 @@ SIMT_FN u32 f16_of_f32(u32 bits) {
 // Bytes that a lane of a GPU loads or stores at once.
 #define SIMT_PACK_BYTES 16
 SIMT_FN u32 subgroups() { return group_size() / width(); }
+struct alignas(16) Words {
+  u32 at[4];
+};
+template <class T>
+struct alignas(4 * sizeof(T)) Quad {
+  T at[4];
+};
+SIMT_FN Words load_words(const u8* from) { return *(const Words*)from; }
+SIMT_FN Words load_local(const Words* from) { return *from; }
+SIMT_FN void store_local(Words* to, const Words& x) { *to = x; }
+template <class T>
+SIMT_FN Quad<T> load_quad(const T* from) {
+  return *(const Quad<T>*)from;
+}
 #endif
 
 typedef SIMT_GLOBAL u8* Pointer;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and their gradients as implicit GEMMs. params.h describes the GEMMs.
-#include <bit>
 #include <numeric>
 
 #include "ops/kernels.hpp"
@@ -30,13 +29,6 @@ int64_t stride_or_zero(const View& view, uint32_t axis) { return view.is_immedia
 // position.
 int32_t window_step_of(const int64_t (&steps)[kImageRank], uint32_t axis, int64_t positions) {
   return axis == 0 || positions <= 1 ? 1 : static_cast<int32_t>(steps[axis - 2]);
-}
-
-DivisorParams divisor_params(int64_t extent) {
-  const auto divisor = static_cast<uint32_t>(std::max<int64_t>(extent, 1));
-  const auto bits = static_cast<uint32_t>(std::bit_width(divisor - 1));
-  const uint64_t power = uint64_t{1} << (31 + bits);
-  return {divisor, static_cast<uint32_t>((power + divisor - 1) / divisor), 31 + bits, 0};
 }
 
 // Returns the inverse of `a` modulo `m` by the extended Euclidean algorithm. `a` and `m` must be

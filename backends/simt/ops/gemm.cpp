@@ -15,14 +15,29 @@ constexpr int64_t kMaxExtent = int64_t{1} << 30;
 
 constexpr uint64_t tiles_of(uint64_t extent, uint64_t tile) { return (extent + tile - 1) / tile; }
 
-// The extents of a tile, and the numbers of sub-groups and tiles per group.
+// Threads of a group of the kernels for few rows, if there is more than one row. Larger groups would leave registers
+// unused.
+constexpr uint32_t kFewRowsGroup = 128;
+// Groups per compute unit that `chunks` tries to obtain by dividing k among the sub-groups of a group.
+constexpr uint64_t kChunksGroups = 4;
+// Bits of a load of the kernels for few rows.
+constexpr uint32_t kFewLoadBits = 128;
+
+bool is_for_few_rows(GemmKernel kernel) { return kernel >= kGemmChunksOne; }
+
+// The extents of a tile, and the numbers of sub-groups and tiles per group. `slices` sub-groups divide k, and `splits`
+// is the wanted number of splits.
 struct GemmTiling {
   uint32_t rows, columns, subgroups, tiles_per_group;
+  uint32_t slices = 1;
+  uint64_t splits = 1;
 
   uint64_t tiles(const GemmParams& p) const {
     return tiles_of(p.rows, rows) * tiles_of(p.columns, columns) * p.batches;
   }
-  static GemmTiling of(GemmKernel kernel, const GemmParams& p, const Limits& limits) {
+  static GemmTiling of(GemmKernel kernel, const Gemm& gemm, const Limits& limits) {
+    const GemmParams& p = gemm.params;
+    if (is_for_few_rows(kernel)) return of_few_rows(kernel, gemm, limits);
     const uint32_t width = limits.width, most = std::min(kGemmMaxGroup, limits.max_group_size) / width;
     const uint64_t busy = uint64_t{limits.compute_units} * 2;
     GemmTiling out{};
@@ -44,6 +59,41 @@ struct GemmTiling {
              (out.subgroups < 4 || grown().tiles(p) >= busy))
         out = grown();
     }
+    out.splits = tiles_of(uint64_t{limits.compute_units} * (limits.is_cpu ? 2 : 4), out.tiles(p));
+    return out;
+  }
+
+ private:
+  // The tiles of device/few_rows.h.
+  static GemmTiling of_few_rows(GemmKernel kernel, const Gemm& gemm, const Limits& limits) {
+    const GemmParams& p = gemm.params;
+    const uint32_t width = limits.width, elements = kFewLoadBits / gemm.weight_bits;
+    const uint64_t units = limits.compute_units;
+    GemmTiling out{};
+    out.rows = few_rows(p.rows);
+    out.tiles_per_group = 1;
+    out.subgroups = std::min(out.rows == 1 ? kGemmMaxGroup : kFewRowsGroup, limits.max_group_size) / width;
+    if (kernel == kGemmPacksOne || kernel == kGemmPacks) {
+      out.columns = FEW_PACK_LANES * elements;
+      out.splits = std::max<uint64_t>(units / out.tiles(p), 1);
+      return out;
+    }
+    const uint32_t subgroup_columns = width / FEW_LANES * few_columns(elements, out.rows);
+    // A round of a group must fit into local memory.
+    const uint32_t most = few_piece(elements, out.rows) / (FEW_LANES * few_steps(out.rows));
+    const auto with_slices = [&](uint32_t slices) {
+      GemmTiling next = out;
+      next.slices = slices;
+      next.columns = subgroup_columns * (out.subgroups / slices);
+      return next;
+    };
+    const auto has_work = [&](uint32_t slices) { return uint64_t{slices} * FEW_LANES * elements <= p.depth; };
+    uint32_t slices = 1;
+    while (2 * slices <= most && out.subgroups % (2 * slices) == 0 && has_work(2 * slices) &&
+           with_slices(slices).tiles(p) < kChunksGroups * units)
+      slices *= 2;
+    out = with_slices(slices);
+    out.splits = std::max<uint64_t>(units * (out.rows == 1 ? 1 : 2) / out.tiles(p), 1);
     return out;
   }
 };
@@ -124,8 +174,26 @@ void Gemm::transpose() {
   params.immediate = (params.immediate & ~6u) | (params.immediate & 2u) << 1 | (params.immediate & 4u) >> 1;
 }
 
+bool Gemm::fits_chunks(const Limits& limits) const {
+  const GemmParams& p = params;
+  return !limits.is_cpu && weight_bits != 0 && p.rows <= FEW_MAX_ROWS && p.row_strides[2] == 1 &&
+         !is_immediate(kGemmA) && !is_immediate(kGemmB) && p.depth >= FEW_LANES * (kFewLoadBits / weight_bits);
+}
+
 GemmKernel Gemm::fastest_kernel(const Limits& limits) const {
-  if (params.rows > kSubgroupRows || is_immediate(kGemmA) || is_immediate(kGemmB)) return kGemmTiles;
+  if (is_immediate(kGemmA) || is_immediate(kGemmB)) return kGemmTiles;
+  if (!limits.is_cpu && weight_bits != 0) {
+    // The columns or rows of b must begin at a boundary of a load, if the first one does.
+    const auto on_boundary = [&](int64_t stride) { return stride * weight_bits % kFewLoadBits == 0; };
+    if (fits_chunks(limits) && (params.columns == 1 || on_boundary(params.column_strides[2]))) {
+      return params.rows == 1 ? kGemmChunksOne : kGemmChunks;
+    }
+    if (params.rows <= FEW_MAX_ROWS && params.column_strides[2] == 1 && on_boundary(params.row_strides[2]) &&
+        params.columns >= FEW_PACK_LANES * (kFewLoadBits / weight_bits)) {
+      return params.rows == 1 ? kGemmPacksOne : kGemmPacks;
+    }
+  }
+  if (params.rows > kSubgroupRows) return kGemmTiles;
   const bool along_k = params.column_strides[1] == 1 && params.row_strides[2] == 1;
   if (along_k && params.depth >= limits.width * (params.rows == 1 ? 4 : 16)) return kGemmDots;
   return params.column_strides[2] == 1 ? kGemmRows : kGemmTiles;
@@ -134,14 +202,14 @@ GemmKernel Gemm::fastest_kernel(const Limits& limits) const {
 kit::Status Gemm::enqueue(Launcher& launcher, const Program& program, GemmKernel kernel, const Call& call, void* whole,
                           uint32_t bytes, uint32_t operands) {
   const Limits& limits = launcher.limits();
-  const GemmTiling tiling = GemmTiling::of(kernel, params, limits);
+  const GemmTiling tiling = GemmTiling::of(kernel, *this, limits);
   const uint64_t tiles = tiling.tiles(params);
   const uint64_t outputs = uint64_t{params.rows} * params.columns * params.batches;
-  const uint64_t wanted = tiles_of(uint64_t{limits.compute_units} * (limits.is_cpu ? 2 : 4), tiles);
   const uint64_t most = std::min<uint64_t>(params.depth / kMinSplitDepth, call.workspace_bytes / 4 / outputs);
-  const uint64_t splits = std::clamp<uint64_t>(wanted, 1, std::max<uint64_t>(most, 1));
+  const uint64_t splits = std::clamp<uint64_t>(tiling.splits, 1, std::max<uint64_t>(most, 1));
   params.split_depth = static_cast<uint32_t>(tiles_of(tiles_of(params.depth, splits), kSplitStep)) * kSplitStep;
   params.splits = std::max(static_cast<uint32_t>(tiles_of(params.depth, std::max(params.split_depth, 1u))), 1u);
+  params.slices = tiling.slices;
   if (tiles * params.splits > kMaxExtent) {
     return kit::invalid_argument(call.op->name, ": the output exceeds 2^30 tiles; divide the batch");
   }

@@ -6,8 +6,17 @@
 
 namespace backplane::simt {
 
-// The kernels of a program.
-enum GemmKernel : uint32_t { kGemmTiles, kGemmRows, kGemmDots, kGemmCombine };
+// The kernels of a program. The kernels for few rows (device/few_rows.h) have a variant for one row.
+enum GemmKernel : uint32_t {
+  kGemmTiles,
+  kGemmRows,
+  kGemmDots,
+  kGemmCombine,
+  kGemmChunksOne,
+  kGemmChunks,
+  kGemmPacksOne,
+  kGemmPacks
+};
 // The operands of GemmParams. A family of kernels may have further operands.
 enum GemmOperand : uint32_t { kGemmC, kGemmA, kGemmB, kGemmBias, kGemmOperands };
 
@@ -18,6 +27,8 @@ inline constexpr uint64_t kGemmWorkspaceBytes = uint64_t{1} << 20;
 struct Gemm {
   GemmParams& params;
   std::array<Place, SIMT_GEMM_OPERANDS> places{};
+  // Bits of an element of b if there are kernels for few rows, or 0 otherwise. The programs of CPUs lack these kernels.
+  uint32_t weight_bits = 0;
 
   // Sets rows, columns and batches from c and a, which have the same leading dimensions. The last
   // dimension of c contains the columns, and the last dimension of a is k. Returns a failure if an
@@ -34,6 +45,8 @@ struct Gemm {
   // must not have a bias.
   void transpose();
 
+  // Returns whether the program has the kernels `chunks`, and they can compute the product.
+  bool fits_chunks(const Limits& limits) const;
   // Returns the fastest kernel for the extents and strides.
   GemmKernel fastest_kernel(const Limits& limits) const;
   // Enqueues the kernel, with split-K if there are few tiles. `whole` is the struct that begins

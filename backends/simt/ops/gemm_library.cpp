@@ -79,7 +79,7 @@ Matrix matrix_of(const Gemm& gemm, GemmOperand operand, uint32_t dtype, const Ba
 // Enqueues a part of a product that the library rejects, although it accepts the first part.
 kit::Status multiply_with_kernels(Launcher& launcher, const Program& program, const Gemm& part, const Call& call) {
   GemmParams params = part.params;
-  Gemm gemm{params, part.places};
+  Gemm gemm{params, part.places, part.weight_bits};
   const GemmKernel kernel = gemm.fastest_kernel(launcher.limits());
   return gemm.enqueue(launcher, program, kernel, call, &params, sizeof(params), kGemmOperands);
 }
@@ -98,7 +98,7 @@ kit::Result<bool> multiply_by_rows(Launcher& launcher, const Program& program, c
   product.bias_dtype = product.activation = 0;
   product.c = {call.workspace, BP_F32, columns, 1, step_rows * columns};
   GemmParams params = whole.params;
-  Gemm part{params, whole.places};
+  Gemm part{params, whole.places, whole.weight_bits};
   for (uint64_t row = 0; row < rows; row += step) {
     product.rows = std::min(step, rows - row);
     product.a.place = part.places[kGemmA];
@@ -169,7 +169,7 @@ kit::Result<bool> multiply_with_library(Launcher& launcher, const Program& progr
   if (parts > kMaxBatchParts) return false;
   for (uint64_t i = 0; i < parts; ++i) {
     GemmParams params = p;
-    Gemm part{params, gemm.places};
+    Gemm part{params, gemm.places, gemm.weight_bits};
     select_batch(part, types, outer, i);
     auto done = multiply_merged(launcher, program, part, types, batch, call);
     if (!done.ok() || (!done.value() && i == 0)) return done;

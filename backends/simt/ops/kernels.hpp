@@ -2,6 +2,8 @@
 // Helpers that operators share: sets of dtypes, names of modules, and elementwise operators.
 #pragma once
 
+#include <bit>
+
 #include "ops/nest.hpp"
 
 namespace backplane::simt {
@@ -26,6 +28,14 @@ inline std::string module_name(const char* source, uint32_t dtype) {
 }
 inline std::string moved_module(const char* source, uint32_t dtype) {
   return kit::text(source, "_", 8 * kit::dtype_bytes(dtype));
+}
+
+// Returns the numbers by which kernels divide indices below 2^31.
+inline DivisorParams divisor_params(int64_t extent) {
+  const auto divisor = static_cast<uint32_t>(std::max<int64_t>(extent, 1));
+  const auto bits = static_cast<uint32_t>(std::bit_width(divisor - 1));
+  const uint64_t power = uint64_t{1} << (31 + bits);
+  return {divisor, static_cast<uint32_t>((power + divisor - 1) / divisor), 31 + bits, 0};
 }
 
 // Returns operand `i` of `views`, or null if that operand is absent.

@@ -13,7 +13,9 @@ constexpr uint32_t kFewColumns = 4;
 
 class Product : public Operator {
  public:
-  explicit Product(uint32_t dtype) : module_(module_name("matmul", dtype)) {}
+  explicit Product(uint32_t dtype)
+      : module_(module_name("matmul", dtype)),
+        weight_bits_(kit::in_set(BP_SET_FLOATS, dtype) ? 8 * kit::dtype_bytes(dtype) : 0) {}
 
   kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds& needs) const override {
     needs.workspace_bytes = kGemmWorkspaceBytes;
@@ -23,10 +25,19 @@ class Product : public Operator {
     return {
         {{module_, "matmul_tiles"}, {module_, "matmul_rows"}, {module_, "matmul_dots"}, {module_, "matmul_combine"}}};
   }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (limits.is_cpu || weight_bits_ == 0) return out;
+    out[kGemmChunksOne] = {module_, "matmul_chunks_one"};
+    out[kGemmChunks] = {module_, "matmul_chunks"};
+    out[kGemmPacksOne] = {module_, "matmul_packs_one"};
+    out[kGemmPacks] = {module_, "matmul_packs"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     if (call.out().elements() == 0) return {};
     GemmParams params{};
-    Gemm gemm{params};
+    Gemm gemm{params, {}, weight_bits_};
     kit::Status status = gemm.set_rows(call.out(), call.in(0), call.op->name);
     if (!status.ok()) return status;
     gemm.set(kGemmB, call.in(1));
@@ -50,6 +61,8 @@ class Product : public Operator {
 
  private:
   const std::string module_;
+  // Bits of an element of b if there are kernels for few rows, or 0 otherwise.
+  const uint32_t weight_bits_;
 };
 
 class Matmul : public Product {

@@ -35,16 +35,25 @@ class QuantizedMatmul : public Operator {
     out[kGemmCombine] = {module_, name + "_combine"};
     return out;
   }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (limits.is_cpu) return out;
+    const std::string name = out[kGemmTiles].function;
+    const std::string prefix = name.substr(0, name.find('_'));
+    out[kGemmChunksOne] = {module_, prefix + "_chunks_one"};
+    out[kGemmChunks] = {module_, prefix + "_chunks"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     if (call.out().elements() == 0) return {};
     QuantizedParams params{};
-    Gemm gemm{params.gemm};
+    Gemm gemm{params.gemm, {}, call.attributes<bp_quantized_matmul_attributes>().weight_bits};
     kit::Status status = gemm.set_rows(call.out(), call.in(kRowsIn), call.op->name);
     if (!status.ok()) return status;
     describe(params, gemm, call);
     // Each row has one scale. The fold keeps the order of rows, and therefore the order of scales.
     gemm.fold_batch_into_rows();
-    return gemm.enqueue(launcher, program, kernel(params, launcher.limits()), call, &params, sizeof(params),
+    return gemm.enqueue(launcher, program, kernel(gemm, params, launcher.limits()), call, &params, sizeof(params),
                         SIMT_GEMM_OPERANDS);
   }
 
@@ -66,6 +75,9 @@ class QuantizedMatmul : public Operator {
     if (bias != nullptr) gemm.set_bias(*bias);
     params.bits = attributes.weight_bits;
     params.block = attributes.block == 0 ? std::max(params.gemm.depth, 1u) : attributes.block;
+    const DivisorParams blocks = divisor_params(params.block);
+    params.block_multiplier = blocks.multiplier;
+    params.block_shift = blocks.shift;
     const uint32_t inputs[] = {kScaleIn, kZeroIn, is_integer() ? kRowScaleIn : kMinimumIn, kRowZeroIn};
     const View* own[std::size(inputs)];
     for (uint32_t i = 0; i < std::size(inputs); ++i) {
@@ -87,8 +99,9 @@ class QuantizedMatmul : public Operator {
   }
 
   // The kernel `dots` requires contiguous operands, and steps that do not cross a block boundary.
-  GemmKernel kernel(const QuantizedParams& params, const Limits& limits) const {
+  GemmKernel kernel(const Gemm& gemm, const QuantizedParams& params, const Limits& limits) const {
     const GemmParams& p = params.gemm;
+    if (gemm.fits_chunks(limits)) return p.rows == 1 ? kGemmChunksOne : kGemmChunks;
     const uint32_t step = params.bits == 4 ? 2 * limits.width : limits.width;
     const bool contiguous = p.column_strides[1] == 1 && p.row_strides[2] == 1 && (p.immediate & 6u) == 0;
     const bool steps = params.block >= p.depth || params.block % step == 0;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tiles of the kernels for few rows, which host and kernels share. The including file defines u32.
+#pragma once
+
+#ifdef SIMT_FN
+#define FEW_FN SIMT_FN constexpr
+#else
+#define FEW_FN constexpr
+#endif
+
+#define FEW_MAX_ROWS 16      // rows of a product with few rows
+#define FEW_LANES 8          // adjacent lanes that load adjacent chunks of a column
+#define FEW_PACK_LANES 4     // adjacent lanes that load adjacent packs of a row
+#define FEW_LOCAL 1920       // Words of local memory with `chunks`
+#define FEW_PACK_LOCAL 1024  // numbers of local memory with `packs`
+
+// The rows of a tile.
+FEW_FN u32 few_rows(u32 rows) { return rows == 1 ? 1u : rows <= 4 ? 4u : 8u; }
+// Columns per lane with `chunks`. Each number that is loaded from local memory is multiplied by one weight of
+// each column. Quantized weights need more registers.
+FEW_FN u32 few_columns(u32 elements, u32 tile_rows) { return tile_rows == 1 || elements > 8 ? 2u : 4u; }
+// The chunks of a column, or the packs, that a lane loads before it multiplies them.
+FEW_FN u32 few_steps(u32 tile_rows) { return tile_rows == 1 ? 2u : 1u; }
+FEW_FN u32 few_packs(u32 tile_rows) { return tile_rows == 1 ? 8u : tile_rows == 8 ? 2u : 4u; }
+// Words between chunks of a in local memory, which hold `elements` numbers each. The pitch is odd, so that
+// adjacent lanes use different banks.
+FEW_FN u32 few_pitch(u32 elements) { return elements == 4 ? 1u : elements / 4 + 1; }
+// The chunks of each row of a that local memory holds.
+FEW_FN u32 few_piece(u32 elements, u32 tile_rows) {
+  u32 out = FEW_LANES;
+  while (2 * out * few_pitch(elements) * tile_rows <= FEW_LOCAL && 2 * out * elements <= 4096) out *= 2;
+  return out;
+}
