@@ -189,10 +189,11 @@ struct WarpgroupProducts {
   template <int kPending>
   SIMT_INLINED void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-    if (kPending != 0) return;
-    // The compiler must not move reads of the sums ahead of the wait.
-    MMA_UNROLL for (int j = 0; j < kColumns / 8; ++j) {
-      MMA_UNROLL for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sums[0][j][e])::"memory");
+    if constexpr (kPending == 0) {
+      // The compiler must not move reads of the sums ahead of the wait.
+      MMA_UNROLL for (int j = 0; j < kColumns / 8; ++j) {
+        MMA_UNROLL for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sums[0][j][e])::"memory");
+      }
     }
   }
 };
