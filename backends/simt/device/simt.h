@@ -14,6 +14,8 @@ typedef int i32;
 typedef uint u32;
 typedef long i64;
 typedef ulong u64;
+typedef float4 QuadFloat;  // four adjacent numbers, which a lane loads or stores at once
+typedef uint4 QuadU32;
 #define SIMT_FN inline
 // Marks a function that the compiler must inline before it vectorizes the kernel. If the function is
 // not inlined, a compiler for CPUs assumes that the function's arguments differ between lanes, and
@@ -90,6 +92,12 @@ typedef uint64_t u64;
 #endif
 #define SIMT_UNROLL_LONG SIMT_UNROLL
 #if defined(SIMT_HOST)
+struct alignas(16) QuadFloat {
+  float x, y, z, w;
+};
+struct alignas(16) QuadU32 {
+  u32 x, y, z, w;
+};
 // For tests, which set `host_thread`. Tests of kernels with barriers define the functions host_*, and run one group
 // after the other, because all groups share the local memory.
 #define SIMT_FN inline
@@ -97,7 +105,7 @@ typedef uint64_t u64;
 #define SIMT_SHARED(type, name, count) static type name[count]
 #define SIMT_KERNEL(name) inline void name
 struct HostThread {
-  u32 group_id, group_count, group_size, local_id;
+  u32 group_id, group_count, group_size, local_id, width = 32;
 };
 inline HostThread host_thread;
 void host_barrier();
@@ -107,7 +115,7 @@ SIMT_FN u32 group_id() { return host_thread.group_id; }
 SIMT_FN u32 group_size() { return host_thread.group_size; }
 SIMT_FN u32 group_count() { return host_thread.group_count; }
 SIMT_FN u32 local_id() { return host_thread.local_id; }
-SIMT_FN u32 width() { return 32u; }
+SIMT_FN u32 width() { return host_thread.width; }
 SIMT_FN u32 lane() { return local_id() % width(); }
 SIMT_FN u32 subgroup() { return local_id() / width(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return host_shuffle(x, lane() ^ mask); }
@@ -115,10 +123,17 @@ SIMT_FN void group_barrier() { host_barrier(); }
 SIMT_FN u32 count_one(u32* counter) { return host_count(counter); }
 SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
 SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
+SIMT_FN float root(float x) { return __builtin_sqrtf(x); }
+SIMT_FN float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+SIMT_FN float round_down(float x) { return __builtin_floorf(x); }
+SIMT_FN float round_even(float x) { return __builtin_rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return x == 0u ? 32u : (u32)__builtin_clz(x); }
+SIMT_FN u32 multiply_high(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 #elif defined(__HIP__)
 // The built-in functions of the compiler replace hip_runtime.h, because parsing that header takes longer
 // than compiling a typical module.
+typedef float QuadFloat __attribute__((ext_vector_type(4)));
+typedef u32 QuadU32 __attribute__((ext_vector_type(4)));
 #define SIMT_DEVICE __attribute__((device))
 #define SIMT_FN SIMT_DEVICE inline
 #define SIMT_INLINED SIMT_DEVICE __attribute__((always_inline)) inline
@@ -160,6 +175,8 @@ SIMT_FN u32 multiply_high(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 SIMT_FN u32 f32_of_f16(u32 bits) { return bits_of_float((float)__builtin_bit_cast(_Float16, (u16)bits)); }
 SIMT_FN u32 f16_of_f32(u32 bits) { return __builtin_bit_cast(u16, (_Float16)float_of_bits(bits)); }
 #else
+typedef float4 QuadFloat;
+typedef uint4 QuadU32;
 #define SIMT_FN __device__ inline
 #define SIMT_INLINED __device__ __forceinline__
 #define SIMT_SHARED(type, name, count) __shared__ type name[count]
