@@ -50,7 +50,7 @@ kit::Result<simt::Buffer*> NativeDevice::wrap_memory(const bp_native_handle& han
 }
 
 kit::Status NativeDevice::prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
-  if (kit::Status status = op->prepare(checked, needs); !status.ok()) return status;
+  if (kit::Status status = op->prepare_on(context().device().limits, checked, needs); !status.ok()) return status;
   if (const uint64_t bytes = library_workspace(op, checked.desc); bytes != 0) {
     needs.workspace_bytes = bytes;
     needs.sized_workspace = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators matmul, which may be batched, and linear, which adds a bias and an activation.
+#include "ops/block.hpp"
 #include "ops/gemm_library.hpp"
 #include "ops/operators.hpp"
 
@@ -13,7 +14,8 @@ constexpr uint32_t kFewColumns = 4;
 
 class Product : public Operator {
  public:
-  explicit Product(uint32_t dtype) : module_(module_name("matmul", dtype)) {}
+  explicit Product(uint32_t dtype)
+      : module_(module_name("matmul", dtype)), blocks_(module_name("matmul_block", dtype)) {}
 
   kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds& needs) const override {
     needs.workspace_bytes = kGemmWorkspaceBytes;
@@ -22,6 +24,18 @@ class Product : public Operator {
   KernelNames kernels(const kit::PlanForm&) const override {
     return {
         {{module_, "matmul_tiles"}, {module_, "matmul_rows"}, {module_, "matmul_dots"}, {module_, "matmul_combine"}}};
+  }
+  kit::Status prepare_on(const Limits& limits, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    kit::Status status = prepare(checked, needs);
+    if (has_blocks(limits)) needs.workspace_bytes = kBlockWorkspaceBytes;
+    return status;
+  }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (!has_blocks(limits)) return out;
+    out[kGemmLargeBlocks] = {blocks_, "matmul_block128"};
+    out[kGemmSmallBlocks] = {blocks_, "matmul_block64"};
+    return out;
   }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     if (call.out().elements() == 0) return {};
@@ -49,7 +63,7 @@ class Product : public Operator {
   virtual void describe(Gemm& gemm, const Call& call) const = 0;
 
  private:
-  const std::string module_;
+  const std::string module_, blocks_;
 };
 
 class Matmul : public Product {
