@@ -33,7 +33,7 @@ class Operator {
   // Returns UNSUPPORTED to reject a descriptor. Initially, `needs` describes a plan that needs no
   // workspace and serves operands of any size. prepare() may change `needs`.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
-  // Like prepare, on a device with these limits. An operator that only some devices can compute overrides this
+  // Like prepare(), on a device with these limits. An operator whose plans depend on the device overrides this
   // function. Only stacks with kernels of their own call it.
   virtual kit::Status prepare_on(const Limits&, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
     return prepare(checked, needs);

@@ -65,7 +65,7 @@ operator_folders = {
     "conformance/cases/numeric": (("PRIMITIVE", "COMPOSITE"), """arena axis_cases cases check composite data_pattern deviations execution
         execution_decomposed execution_run far fill_data large logits long mixed narrow problem test_matrix values view window_problems""".split()),
     "backends/onednn/ops": ((), "gemm operators packed_weights vector_loop".split()),
-    "backends/simt/ops": (("PRIMITIVE",), "gemm gemm_library nest operators tile".split()),
+    "backends/simt/ops": (("PRIMITIVE",), "block gemm gemm_library nest operators tile".split()),
     "backends/vulkan/ops": ((), "gemm gemm_algorithm gemm_params gemm_split_k loop_nest operators reduction".split()),
     "backends/vulkan/shaders": ((), []),
 }

@@ -86,12 +86,12 @@ kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) const {
 }
 
 kit::Status Native::prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
-  if (kit::Status status = op->prepare(checked, needs); !status.ok()) return status;
+  if (kit::Status status = op->prepare_on(context().device().limits, checked, needs); !status.ok()) return status;
   if (context().device().has_f16 && context().device().has_f64) return {};
   kit::PlanForm form;
   bp_plan_info info{};
   if (kit::Status status = kit::make_form(checked, needs, form, info); !status.ok()) return status;
-  for (const simt::KernelName& name : op->kernels_on(shared_->kernels.limits(), form)) {
+  for (const simt::KernelName& name : op->kernels_on(context().device().limits, form)) {
     if (!name.module.empty() && !shared_->kernels.can_run(name)) {
       return kit::unsupported("level_zero: the kernel ", name.function, " of ", name.module,
                               " computes in f16 or f64, which the device lacks; use another dtype");

@@ -16,7 +16,6 @@ class Kernels : public simt::CompiledKernels {
   ~Kernels() override;
 
   const simt::Limits& limits() const { return context_.device().limits; }
-
   // Returns whether the device has the numeric types that a kernel needs.
   bool can_run(const simt::KernelName& name) const;
   // Returns a new kernel object. Kernel objects contain arguments, so only one thread at a time may

@@ -34,6 +34,9 @@ REPEATED = 16  # a result in RESULTS is tested if its digest is a multiple of th
 # of tile.
 MAY_SPILL = re.compile("cross_entropy|norm|norm_bwd")
 
+# The plugins compile these modules only for sub-groups of at least 32 threads (simt::has_blocks).
+WIDE = re.compile("(conv|matmul)_block_")
+
 
 def instructions(words):
     """Yields the position, the opcode and the length of each instruction of a module."""
@@ -133,7 +136,8 @@ record = "--record" in sys.argv
 ocloc, results_path, *paths = [word for word in sys.argv[1:] if word != "--record"]
 compiler = compiler_digest()
 known = {} if compiler is None else read_results(results_path)
-modules = {os.path.basename(path): module_for_plugin(path) for path in sorted(paths)}
+modules = {os.path.basename(path): module_for_plugin(path) for path in sorted(paths)
+           if not WIDE.match(os.path.basename(path))}
 jobs = {(device, name): hashlib.sha256((compiler or b"") + device.encode() + module).hexdigest()[:32]
         for device, has_f64 in DEVICES.items() for name, (module, float64) in modules.items() if has_f64 or not float64}
 results, differing = {}, []

@@ -58,7 +58,7 @@ class Native {
   }
 
   kit::Status prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
-    return op->prepare(checked, needs);
+    return op->prepare_on(context().device().limits, checked, needs);
   }
   kit::Result<Program> compile(const Kernel& op, const kit::CheckedDesc& checked, const kit::PlanForm& plan);
   kit::Status launch(Queue& queue, const Program& program, const simt::Call& call) const {

@@ -16,7 +16,6 @@ class Kernels : public simt::CompiledKernels {
   ~Kernels() override;
 
   const simt::Limits& limits() const { return context_.device().limits; }
-
   // Returns a new kernel object. OpenCL kernel objects contain arguments, so only one thread at a
   // time may use an object.
   kit::Result<cl_kernel> create(uint32_t number);

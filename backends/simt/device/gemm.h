@@ -66,6 +66,17 @@ SIMT_FN void put_bits(Pointer line, i64 stride, u32 offset, bool inside, T bits)
     if (inside) to[stride * offset] = bits;
   }
 }
+#if SIMT_IS_FLOAT
+// Returns the bias of a column, in f32.
+SIMT_FN float bias_at(const GemmParams& p, Pointer bias, i64 column) {
+  typedef SIMT_T::Bits Bits;
+  if ((p.immediate >> 3 & 1u) != 0) {
+    return p.bias_bytes == 4 ? float_of_bits((u32)p.immediates[3]) : SIMT_T::value((Bits)p.immediates[3]);
+  }
+  if (p.bias_bytes == 4) return float_of_bits(at_offset<u32>(bias, p.offsets[3])[p.bias_stride * column]);
+  return SIMT_T::value(at_offset<Bits>(bias, p.offsets[3])[p.bias_stride * column]);
+}
+#endif
 // Stores a sum in c, or a partial sum in the workspace. `Product` is the operator.
 template <class Product>
 SIMT_FN void store_sum(const typename Product::Params& params, const GemmPointers& at, const Tile& tile, u32 row,

@@ -21,16 +21,6 @@ struct MatrixProduct {
                              u32 pitch, SIMT_LOCAL Number* to) {
     load_matrix_b<B>(p, at.b, tile, k, tile_columns, pitch, to);
   }
-#if SIMT_IS_FLOAT
-  SIMT_FN static float bias_at(const Params& p, Pointer bias, i64 column) {
-    typedef SIMT_T::Bits Bits;
-    if ((p.immediate >> 3 & 1u) != 0) {
-      return p.bias_bytes == 4 ? float_of_bits((u32)p.immediates[3]) : SIMT_T::value((Bits)p.immediates[3]);
-    }
-    if (p.bias_bytes == 4) return float_of_bits(at_offset<u32>(bias, p.offsets[3])[p.bias_stride * column]);
-    return SIMT_T::value(at_offset<Bits>(bias, p.offsets[3])[p.bias_stride * column]);
-  }
-#endif
   SIMT_FN static void finish(const Params& p, const GemmPointers& at, const Tile& tile, u32 row, u32 column, u32 offset,
                              bool inside, Number sum) {
     const i64 stride = p.column_strides[0];

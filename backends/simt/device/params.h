@@ -160,6 +160,9 @@ struct DivisorParams {
 };
 static_assert(sizeof(DivisorParams) == 16, "host and kernels must agree on the layout");
 
+// Bits of ConvParams::layout.
+#define CONV_A_QUADS 1u  // quads of terms of a are contiguous, and their distances are multiples of 4
+#define CONV_B_PLAIN 2u  // k has no dimensions along the image, and all positions are inside the image
 // Convolutions and their gradients as GEMMs whose operand b consists of windows of an image: c[m,n]
 // is the sum of a[m,k] * b[k,n] over k. A column index n combines a channel or batch index with
 // three indices along the image. k combines indices of the same kinds. The position of b[k,n] along
@@ -193,6 +196,6 @@ struct ConvParams {
   // The lengths of runs of contiguous elements: terms of a, and columns and terms of b.
   u32 a_run, column_run, term_run;
   u32 b_by_term;  // not 0 if adjacent lanes load adjacent terms of b instead of adjacent columns
-  u32 reserved;
+  u32 layout;     // a mask of CONV_*
 };
 static_assert(sizeof(ConvParams) == 672, "host and kernels must agree on the layout");

@@ -14,8 +14,6 @@ typedef int i32;
 typedef uint u32;
 typedef long i64;
 typedef ulong u64;
-typedef float4 QuadFloat;  // four adjacent numbers, which a lane loads or stores at once
-typedef uint4 QuadU32;
 #define SIMT_FN inline
 // Marks a function that the compiler must inline before it vectorizes the kernel. If the function is
 // not inlined, a compiler for CPUs assumes that the function's arguments differ between lanes, and
@@ -26,8 +24,18 @@ typedef uint4 QuadU32;
 #define SIMT_SHARED(type, name, count) local type name[count]
 // The plugin replaces the literal 32 in the compiled module with the chosen width.
 #define SIMT_KERNEL(name) __attribute__((intel_reqd_sub_group_size(32))) kernel void name
+// A kernel whose groups have `threads` threads. On a GPU that assigns registers to groups, `groups` groups should be
+// active at the same time.
+#define SIMT_SIZED_KERNEL(name, threads, groups) SIMT_KERNEL(name)
+// Four adjacent numbers, which a lane loads or stores at once.
+typedef uchar4 QuadU8;
+typedef ushort4 QuadU16;
+typedef uint4 QuadU32;
+typedef int4 QuadI32;
+typedef float4 QuadFloat;
 #define SIMT_UNROLL _Pragma("unroll")
-// Unrolls a loop with a long body. Compilers for CPUs need minutes for such code.
+// Unrolls a loop with a long body. The compilers of OpenCL devices decide themselves, because a compiler for CPUs would
+// need minutes for the unrolled loop.
 #define SIMT_UNROLL_LONG
 SIMT_FN u32 group_id() { return (u32)get_group_id(0); }
 SIMT_FN u32 group_count() { return (u32)get_num_groups(0); }
@@ -74,6 +82,9 @@ SIMT_FN Quad<T> load_quad(global const T* from) {
   out.at[0] = x.x, out.at[1] = x.y, out.at[2] = x.z, out.at[3] = x.w;
   return out;
 }
+// Returns `x`. A compiler for few registers treats the result as a new value, so that it computes values that depend on
+// it again instead of keeping them in registers.
+SIMT_FN u32 opaque(u32 x) { return x; }
 #else
 #include <stdint.h>
 typedef int8_t i8;
@@ -132,13 +143,18 @@ SIMT_FN u32 multiply_high(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 #elif defined(__HIP__)
 // The built-in functions of the compiler replace hip_runtime.h, because parsing that header takes longer
 // than compiling a typical module.
-typedef float QuadFloat __attribute__((ext_vector_type(4)));
-typedef u32 QuadU32 __attribute__((ext_vector_type(4)));
 #define SIMT_DEVICE __attribute__((device))
 #define SIMT_FN SIMT_DEVICE inline
 #define SIMT_INLINED SIMT_DEVICE __attribute__((always_inline)) inline
 #define SIMT_SHARED(type, name, count) __attribute__((shared)) type name[count]
 #define SIMT_KERNEL(name) extern "C" __attribute__((global)) void name
+#define SIMT_SIZED_KERNEL(name, threads, groups) \
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), amdgpu_waves_per_eu(2))) void name
+typedef u8 QuadU8 __attribute__((ext_vector_type(4)));
+typedef u16 QuadU16 __attribute__((ext_vector_type(4)));
+typedef u32 QuadU32 __attribute__((ext_vector_type(4)));
+typedef i32 QuadI32 __attribute__((ext_vector_type(4)));
+typedef float QuadFloat __attribute__((ext_vector_type(4)));
 SIMT_FN u32 group_id() { return __builtin_amdgcn_workgroup_id_x(); }
 SIMT_FN u32 group_size() { return __builtin_amdgcn_workgroup_size_x(); }
 SIMT_FN u32 group_count() { return __builtin_amdgcn_grid_size_x() / group_size(); }  // All groups have the same size.
@@ -171,16 +187,24 @@ SIMT_FN float round_down(float x) { return __builtin_floorf(x); }
 SIMT_FN float round_even(float x) { return __builtin_rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return x == 0u ? 32u : (u32)__builtin_clz(x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
+SIMT_FN u32 opaque(u32 x) {
+  asm volatile("" : "+v"(x));
+  return x;
+}
 #define SIMT_NATIVE_F16 1
 SIMT_FN u32 f32_of_f16(u32 bits) { return bits_of_float((float)__builtin_bit_cast(_Float16, (u16)bits)); }
 SIMT_FN u32 f16_of_f32(u32 bits) { return __builtin_bit_cast(u16, (_Float16)float_of_bits(bits)); }
 #else
-typedef float4 QuadFloat;
-typedef uint4 QuadU32;
 #define SIMT_FN __device__ inline
 #define SIMT_INLINED __device__ __forceinline__
 #define SIMT_SHARED(type, name, count) __shared__ type name[count]
 #define SIMT_KERNEL(name) extern "C" __global__ void name
+#define SIMT_SIZED_KERNEL(name, threads, groups) extern "C" __global__ void __launch_bounds__(threads, groups) name
+typedef uchar4 QuadU8;
+typedef ushort4 QuadU16;
+typedef uint4 QuadU32;
+typedef int4 QuadI32;
+typedef float4 QuadFloat;
 SIMT_FN u32 group_id() { return blockIdx.x; }
 SIMT_FN u32 group_size() { return blockDim.x; }
 SIMT_FN u32 group_count() { return gridDim.x; }
@@ -200,6 +224,10 @@ SIMT_FN float round_down(float x) { return floorf(x); }
 SIMT_FN float round_even(float x) { return rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return __clz((int)x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
+SIMT_FN u32 opaque(u32 x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 #define SIMT_NATIVE_F16 1
 SIMT_FN u32 f32_of_f16(u32 bits) {
   float out;

@@ -2,6 +2,7 @@
 // Convolutions and their gradients as implicit GEMMs. params.h describes the GEMMs.
 #include <numeric>
 
+#include "ops/block.hpp"
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 
@@ -64,9 +65,16 @@ struct ImageDimension {
 
 class Convolution : public Operator {
  public:
-  explicit Convolution(uint32_t dtype) : module_(module_name("conv", dtype)) {}
+  explicit Convolution(uint32_t dtype)
+      : module_(module_name("conv", dtype)), blocks_(module_name("conv_block", dtype)) {}
 
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    return prepare(checked, needs, false);
+  }
+  kit::Status prepare_on(const Limits& limits, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    return prepare(checked, needs, has_blocks(limits));
+  }
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs, bool blocks) const {
     constexpr int64_t kMaxPadding = int64_t{1} << 28;
     const auto& attributes = checked.attributes.as<bp_conv_attributes>();
     const bool is_weight = checked.desc.op == BP_OP_CONV_BWD_WEIGHT;
@@ -79,7 +87,10 @@ class Convolution : public Operator {
       return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not supported, because kernels compute",
                               " positions in 32 bits; let core decompose it");
     }
-    if (is_pointwise) {
+    // A product of f32 in full precision is as fast as one of a library, and includes the bias and the activation.
+    const bool keeps_pointwise =
+        blocks && checked.desc.op == BP_OP_CONV && weight.dtype == BP_F32 && attributes.precision == BP_PRECISION_FULL;
+    if (is_pointwise && !keeps_pointwise) {
       return kit::unsupported(checked.op->name, ": a kernel of one element is not supported, because the",
                               " decomposition is a matmul without copies; let core decompose it");
     }
@@ -90,7 +101,7 @@ class Convolution : public Operator {
                               " one of ", kConvTileRows, " rows of a tile; let core decompose it");
     }
     const int64_t line = checked.desc.outputs[0].shape[1 + attributes.spatial_rank];
-    if (checked.desc.op == BP_OP_CONV && rows >= 512 && line < 8) {
+    if (checked.desc.op == BP_OP_CONV && rows >= 512 && line < 8 && !blocks) {
       return kit::unsupported(
           checked.op->name, ": 512 and more output channels with lines of fewer than 8 positions are",
           " not supported, because each tile of channels would gather the windows again; let core", " decompose it");
@@ -107,13 +118,20 @@ class Convolution : public Operator {
                                 " kernels have 32-bit indices; let core decompose it");
       }
     }
-    needs.workspace_bytes = kPartialSumBytes;
+    needs.workspace_bytes = blocks ? kBlockWorkspaceBytes : kPartialSumBytes;
     return {};
   }
   KernelNames kernels(const kit::PlanForm&) const override {
     KernelNames out;
     out[kMultiply] = {module_, "conv"};
     out[kCombine] = {module_, "conv_combine"};
+    return out;
+  }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (!has_blocks(limits)) return out;
+    out[kLargeBlocks] = {blocks_, "conv_block128"};
+    out[kSmallBlocks] = {blocks_, "conv_block64"};
     return out;
   }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
@@ -129,6 +147,7 @@ class Convolution : public Operator {
     describe(call, params);
     find_runs(params);
     const Limits& limits = launcher.limits();
+    if (has_blocks(limits) && fits_blocks(call)) return enqueue_blocks(launcher, program, call, places, params);
     const auto tiles_with = [&](uint32_t subgroups) {
       const auto tiles_of = [](uint32_t extent, uint32_t tile) { return (uint64_t{extent} + tile - 1) / tile; };
       return tiles_of(params.rows, subgroups * kConvTileRows) * tiles_of(params.columns, 2 * limits.width) *
@@ -144,12 +163,8 @@ class Convolution : public Operator {
     if (tiles * params.splits > uint64_t{Nest::kMaxCount}) {
       return kit::invalid_argument(call.op->name, ": the output exceeds 2^30 tiles; divide the batch");
     }
-    kit::Status status = launch(launcher, program.kernels[kMultiply], groups_for(tiles * params.splits, 1),
-                                subgroups * limits.width, places, params);
-    if (!status.ok() || params.splits == 1) return status;
-    const uint32_t group = stream_group(limits);
-    const uint64_t elements = uint64_t{params.matrices} * params.rows * params.columns;
-    return launch(launcher, program.kernels[kCombine], groups_for(elements, group), group, places, params);
+    return enqueue_splits(launcher, program, kMultiply, tiles * params.splits, subgroups * limits.width, places,
+                          params);
   }
 
  protected:
@@ -226,7 +241,39 @@ class Convolution : public Operator {
   }
 
  private:
-  enum Kernel : uint32_t { kMultiply, kCombine };
+  enum Kernel : uint32_t { kMultiply, kCombine, kLargeBlocks, kSmallBlocks };
+
+  // Returns whether the kernels of device/conv_block.h accept the operands a and b.
+  static bool fits_blocks(const Call& call) {
+    return std::ranges::all_of(std::array{&call.in(0), &call.in(1)}, [](const View* view) {
+      double distance = 0;
+      for (uint32_t d = 0; d < view->rank; ++d) {
+        distance += std::abs(static_cast<double>(view->strides[d])) * static_cast<double>(view->shape[d] - 1);
+      }
+      return !view->is_immediate && distance < 0x1p31;
+    });
+  }
+  static kit::Status enqueue_blocks(Launcher& launcher, const Program& program, const Call& call,
+                                    const std::array<Place, 5>& places, ConvParams& params) {
+    const BlockPlan plan = plan_blocks(launcher.limits(), {params.rows, params.columns, params.depth, params.matrices},
+                                       call.workspace_bytes);
+    params.splits = plan.splits;
+    params.split_depth = plan.split_depth;
+    if (plan.groups > uint64_t{Nest::kMaxCount}) {
+      return kit::invalid_argument(call.op->name, ": the output exceeds 2^30 tiles; divide the batch");
+    }
+    return enqueue_splits(launcher, program, plan.is_large() ? kLargeBlocks : kSmallBlocks, plan.groups,
+                          plan.group_size(), places, params);
+  }
+  // Enqueues `groups` groups of a kernel, and then the kernel that adds the partial sums, if there are splits.
+  static kit::Status enqueue_splits(Launcher& launcher, const Program& program, Kernel kernel, uint64_t groups,
+                                    uint32_t group_size, const std::array<Place, 5>& places, ConvParams& params) {
+    kit::Status status = launch(launcher, program.kernels[kernel], groups_for(groups, 1), group_size, places, params);
+    if (!status.ok() || params.splits == 1) return status;
+    const uint32_t group = stream_group(launcher.limits());
+    const uint64_t elements = uint64_t{params.matrices} * params.rows * params.columns;
+    return launch(launcher, program.kernels[kCombine], groups_for(elements, group), group, places, params);
+  }
 
   static ConvParams describe_operands(const Call& call, std::array<Place, 5>& places) {
     ConvParams out{};
@@ -262,6 +309,19 @@ class Convolution : public Operator {
     params.column_run = dense && params.column_step[kImageRank] == 1 ? params.column_shape[kImageRank].divisor : 1;
     params.term_run = dense && params.depth_step[kImageRank] == 1 ? params.depth_shape[kImageRank].divisor : 1;
     params.b_by_term = params.term_run > params.column_run ? 1 : 0;
+    bool a_has_quads = params.a_run % 4 == 0 && params.depth % 4 == 0 && params.row_strides[1] % 4 == 0;
+    uint32_t run = 1;
+    for (uint32_t d = 4; d-- > 0;) {
+      run *= params.depth_shape[d].divisor;
+      a_has_quads &= params.depth_shape[d].divisor == 1 || run <= params.a_run || params.a_depths[d] % 4 == 0;
+    }
+    bool b_is_plain = true;
+    for (uint32_t d = 1; d <= kImageRank; ++d) {
+      const int64_t last = params.column_step[d] * (int64_t{params.column_shape[d].divisor} - 1) + params.origin[d];
+      b_is_plain &= params.depth_shape[d].divisor == 1 && params.phases[d] == 1 && params.origin[d] >= 0 &&
+                    last < params.extent[d];
+    }
+    params.layout = (a_has_quads ? CONV_A_QUADS : 0) | (b_is_plain ? CONV_B_PLAIN : 0);
   }
   // Divides k into splits if there are too few tiles to occupy the device.
   static void divide_depth(const Limits& limits, uint64_t tiles, ConvParams& params) {
@@ -273,7 +333,7 @@ class Convolution : public Operator {
     params.splits = params.depth == 0 ? 1 : (params.depth + params.split_depth - 1) / params.split_depth;
   }
 
-  const std::string module_;
+  const std::string module_, blocks_;
 };
 
 // Columns are positions in y. k runs over channels of the group and elements of the kernel.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/gemm.hpp"
 
+#include "ops/block.hpp"
+
 namespace backplane::simt {
 
 namespace {
@@ -193,7 +195,7 @@ GemmKernel Gemm::fastest_kernel(const Limits& limits) const {
       return params.rows == 1 ? kGemmPacksOne : kGemmPacks;
     }
   }
-  if (params.rows > kSubgroupRows) return kGemmTiles;
+  if (params.rows > kSubgroupRows) return has_blocks(limits) ? kGemmLargeBlocks : kGemmTiles;
   const bool along_k = params.column_strides[1] == 1 && params.row_strides[2] == 1;
   if (along_k && params.depth >= limits.width * (params.rows == 1 ? 4 : 16)) return kGemmDots;
   return params.column_strides[2] == 1 ? kGemmRows : kGemmTiles;
@@ -201,6 +203,7 @@ GemmKernel Gemm::fastest_kernel(const Limits& limits) const {
 
 kit::Status Gemm::enqueue(Launcher& launcher, const Program& program, GemmKernel kernel, const Call& call, void* whole,
                           uint32_t bytes, uint32_t operands) {
+  if (kernel == kGemmLargeBlocks) return enqueue_blocks(launcher, program, call, whole, bytes, operands);
   const Limits& limits = launcher.limits();
   const GemmTiling tiling = GemmTiling::of(kernel, *this, limits);
   const uint64_t tiles = tiling.tiles(params);
@@ -210,18 +213,30 @@ kit::Status Gemm::enqueue(Launcher& launcher, const Program& program, GemmKernel
   params.split_depth = static_cast<uint32_t>(tiles_of(tiles_of(params.depth, splits), kSplitStep)) * kSplitStep;
   params.splits = std::max(static_cast<uint32_t>(tiles_of(params.depth, std::max(params.split_depth, 1u))), 1u);
   params.slices = tiling.slices;
-  if (tiles * params.splits > kMaxExtent) {
+  return enqueue_splits(launcher, program, kernel, tiles * params.splits,
+                        {tiling.tiles_per_group, tiling.subgroups * limits.width}, call, whole, bytes, operands);
+}
+
+kit::Status Gemm::enqueue_blocks(Launcher& launcher, const Program& program, const Call& call, void* whole,
+                                 uint32_t bytes, uint32_t operands) {
+  const BlockPlan plan =
+      plan_blocks(launcher.limits(), {params.rows, params.columns, params.depth, params.batches}, call.workspace_bytes);
+  params.splits = plan.splits;
+  params.split_depth = plan.split_depth;
+  return enqueue_splits(launcher, program, plan.is_large() ? kGemmLargeBlocks : kGemmSmallBlocks, plan.groups,
+                        {1, plan.group_size()}, call, whole, bytes, operands);
+}
+
+kit::Status Gemm::enqueue_splits(Launcher& launcher, const Program& program, GemmKernel kernel, uint64_t tiles,
+                                 const Group& group, const Call& call, void* whole, uint32_t bytes, uint32_t operands) {
+  if (tiles > kMaxExtent) {
     return kit::invalid_argument(call.op->name, ": the output exceeds 2^30 tiles; divide the batch");
   }
   const Place c = places[kGemmC];
   if (params.splits != 1) places[kGemmC] = call.workspace;
   const std::span<const Place> given{places.data(), operands};
-  kit::Status status = launcher.launch({program.kernels[kernel],
-                                        {groups_for(tiles * params.splits, tiling.tiles_per_group), 1, 1},
-                                        tiling.subgroups * limits.width,
-                                        given,
-                                        whole,
-                                        bytes});
+  kit::Status status = launcher.launch(
+      {program.kernels[kernel], {groups_for(tiles, group.tiles), 1, 1}, group.threads, given, whole, bytes});
   if (!status.ok() || params.splits == 1) return status;
   places[kGemmC] = c;
   places[kGemmA] = call.workspace;

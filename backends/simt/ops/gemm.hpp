@@ -6,12 +6,14 @@
 
 namespace backplane::simt {
 
-// The kernels of a program. The kernels for few rows (device/few_rows.h) have a variant for one row.
+// The kernels of a program. The kernels for few rows (device/few_rows.h) come last, and have a variant for one row.
 enum GemmKernel : uint32_t {
   kGemmTiles,
   kGemmRows,
   kGemmDots,
   kGemmCombine,
+  kGemmLargeBlocks,
+  kGemmSmallBlocks,
   kGemmChunksOne,
   kGemmChunks,
   kGemmPacksOne,
@@ -47,14 +49,26 @@ struct Gemm {
 
   // Returns whether the program has the kernels `chunks`, and they can compute the product.
   bool fits_chunks(const Limits& limits) const;
-  // Returns the fastest kernel for the extents and strides.
+  // Returns the fastest kernel for the extents and strides. kGemmLargeBlocks stands for blocks of both sizes.
   GemmKernel fastest_kernel(const Limits& limits) const;
-  // Enqueues the kernel, with split-K if there are few tiles. `whole` is the struct that begins
+  // Enqueues the kernel, with split-K if there are few tiles or blocks. `whole` is the struct that begins
   // with `params`, and has `bytes` bytes. Kernels take `operands` pointers.
   kit::Status enqueue(Launcher& launcher, const Program& program, GemmKernel kernel, const Call& call, void* whole,
                       uint32_t bytes, uint32_t operands);
+  // Like enqueue(), for the kernels of device/matmul_block.h. Both operands must be in memory.
+  kit::Status enqueue_blocks(Launcher& launcher, const Program& program, const Call& call, void* whole, uint32_t bytes,
+                             uint32_t operands);
   // Enqueues the kernel that adds the partial sums in operand a, and applies the epilogue.
   kit::Status combine(Launcher& launcher, const Program& program, void* whole, uint32_t bytes, uint32_t operands);
+
+ private:
+  struct Group {
+    uint32_t tiles, threads;
+  };
+  // Enqueues a kernel over the tiles of all splits. If there are splits, then enqueues the kernel that adds the partial
+  // sums.
+  kit::Status enqueue_splits(Launcher& launcher, const Program& program, GemmKernel kernel, uint64_t tiles,
+                             const Group& group, const Call& call, void* whole, uint32_t bytes, uint32_t operands);
 };
 
 }  // namespace backplane::simt

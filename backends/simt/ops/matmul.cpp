@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators matmul, which may be batched, and linear, which adds a bias and an activation.
+#include "ops/block.hpp"
 #include "ops/gemm_library.hpp"
 #include "ops/operators.hpp"
 
@@ -15,6 +16,7 @@ class Product : public Operator {
  public:
   explicit Product(uint32_t dtype)
       : module_(module_name("matmul", dtype)),
+        blocks_(module_name("matmul_block", dtype)),
         weight_bits_(kit::in_set(BP_SET_FLOATS, dtype) ? 8 * kit::dtype_bytes(dtype) : 0) {}
 
   kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds& needs) const override {
@@ -25,8 +27,17 @@ class Product : public Operator {
     return {
         {{module_, "matmul_tiles"}, {module_, "matmul_rows"}, {module_, "matmul_dots"}, {module_, "matmul_combine"}}};
   }
+  kit::Status prepare_on(const Limits& limits, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    kit::Status status = prepare(checked, needs);
+    if (has_blocks(limits)) needs.workspace_bytes = kBlockWorkspaceBytes;
+    return status;
+  }
   KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
     KernelNames out = kernels(plan);
+    if (has_blocks(limits)) {
+      out[kGemmLargeBlocks] = {blocks_, "matmul_block128"};
+      out[kGemmSmallBlocks] = {blocks_, "matmul_block64"};
+    }
     if (limits.is_cpu || weight_bits_ == 0) return out;
     out[kGemmChunksOne] = {module_, "matmul_chunks_one"};
     out[kGemmChunks] = {module_, "matmul_chunks"};
@@ -60,7 +71,7 @@ class Product : public Operator {
   virtual void describe(Gemm& gemm, const Call& call) const = 0;
 
  private:
-  const std::string module_;
+  const std::string module_, blocks_;
   // Bits of an element of b if there are kernels for few rows, or 0 otherwise.
   const uint32_t weight_bits_;
 };
