@@ -46,19 +46,13 @@ class Operator {
   virtual uint64_t library_workspace(const bp_op_desc&) const { return 0; }
 };
 
-// Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel. A stack with
-// kernels of its own also has `kernels.limits()`.
+// Returns the program of a plan. `kernels.get(name, log)` returns the number of a compiled kernel, and
+// `kernels.limits()` those of the device.
 template <class Kernels>
 kit::Result<Program> compile(const std::shared_ptr<const Operator>& op, const kit::PlanForm& plan, Kernels& kernels,
                              const kit::Host& host) {
   Program out{.op = op, .deterministic = (plan.flags & BP_OP_FLAG_DETERMINISTIC) != 0};
-  const KernelNames names = [&] {
-    if constexpr (requires { kernels.limits(); }) {
-      return op->kernels_on(kernels.limits(), plan);
-    } else {
-      return op->kernels(plan);
-    }
-  }();
+  const KernelNames names = op->kernels_on(kernels.limits(), plan);
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].module.empty()) continue;
     auto number = kernels.get(names[i], [&](const std::string& line) { host.log(BP_LOG_WARNING, line); });

@@ -14,6 +14,7 @@ class Kernels : public simt::CompiledKernels {
  public:
   explicit Kernels(const Context& context);
   ~Kernels() override;
+  const simt::Limits& limits() const { return context_.device().limits; }
 
   // Returns whether the device has the numeric types that a kernel needs.
   bool can_run(const simt::KernelName& name) const;

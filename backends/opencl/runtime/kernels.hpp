@@ -14,6 +14,7 @@ class Kernels : public simt::CompiledKernels {
  public:
   explicit Kernels(const Context& context);
   ~Kernels() override;
+  const simt::Limits& limits() const { return context_.device().limits; }
 
   // Returns a new kernel object. OpenCL kernel objects contain arguments, so only one thread at a
   // time may use an object.
