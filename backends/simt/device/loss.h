@@ -6,7 +6,7 @@
 // ignore_index, classes, strides of weight, logits and target, and the number of slots that the
 // kernel reads. numbers: the smoothing share of each class, and the share that remains for the
 // target. `option` is a set of SIMT_LOSS_*.
-#include "tile.h"
+#include "rows.h"
 
 #include "loss_params.h"
 
@@ -37,7 +37,6 @@ SIMT_FN float target_weight(const LossParams& p, Pointer weight, i64 target) {
 struct LossRow {
   float greatest, sum, weighted, weights;
 };
-SIMT_FN float finite_shift(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
 
 // Returns the results of a split. If `cached` is true, also keeps e^(x - m) in the cache.
 template <bool cached>
@@ -263,6 +262,97 @@ SIMT_KERNEL(cross_entropy)
   if ((p.option & SIMT_LOSS_REDUCES) != 0 && p.phase != SIMT_PHASE_PARTIALS) {
     put_slot(p, slots, group_id(), loss_sum, weight_sum, parts);
   }
+}
+
+// The kernel for rows in registers, without label smoothing. Sums are those of scaled_exp.
+typedef TeamParams<7, 5> LossTeams;
+
+// Replaces values with e^(value - shift), and returns their sum.
+SIMT_FN float sum_of_powers(TeamValues& v, float shift) {
+  SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) v.at[i] = scaled_exp(v.at[i] - shift);
+  return sum_of(v);
+}
+template <bool packed>
+SIMT_FN void loss_row(const LossTeams& p, const TeamRow<5>& t, Pointer dlogits, Pointer logits, Pointer target,
+                      Pointer weight, Pointer losses, float divisor, Sum& loss_sum, Sum& weight_sum,
+                      SIMT_LOCAL float* parts) {
+  SIMT_GLOBAL const SIMT_T::Bits* from = team_place<SIMT_T::Bits>(logits, p, t, 1);
+  const u32 part = team_part(t);
+  TeamValues v;
+  float greatest = -infinity();
+  Sum sum;
+  clear(sum);
+  u32 first = 0;
+  for (; first + part < p.extent; first += part) {
+    team_load<packed>(from, t, first, -infinity(), v);
+    const float before = greatest;
+    greatest = greatest_of(v, greatest);
+    if (greatest != before) change_maximum(sum, before, greatest);
+    add(sum, sum_of_powers(v, finite_shift(greatest)));
+  }
+  team_load<packed>(from, t, first, -infinity(), v);
+  const i64 goal = t.is_row ? target_at(p.rows, target, t.at[2]) : p.rows.extra[0];
+  const bool ignored = goal == p.rows.extra[0], inside = goal >= 0 && goal < p.rows.extra[1];
+  const float own_weight = target_weight(p.rows, weight, goal);
+  const float before = greatest;
+  greatest = team_max(t.size, greatest_of(v, greatest), parts);
+  if (first != 0u) change_maximum(sum, before, greatest);
+  add(sum, sum_of_powers(v, finite_shift(greatest)));
+  const float all = team_sum(t.size, total(sum), parts + SIMT_MAX_SUBGROUPS);
+  const bool none = greatest == -infinity();
+  if (t.index == 0u && t.is_row) {
+    float loss = 0.0f;
+    if (inside && own_weight != 0.0f) {
+      loss = (log_f32(all * SIMT_EXP_SCALE) - (SIMT_T::value(from[goal]) - greatest)) * own_weight;
+    }
+    if (none) loss = not_a_number();
+    if (ignored) loss = 0.0f;
+    if ((p.rows.option & SIMT_LOSS_REDUCES) != 0) {
+      add(loss_sum, loss);
+      add(weight_sum, own_weight);
+    } else {
+      team_put(losses, p, 4, t.at[4], loss);
+    }
+  }
+  if (!present(p.rows, 0)) return;
+  SIMT_GLOBAL SIMT_T::Bits* to = team_place<SIMT_T::Bits>(dlogits, p, t, 0);
+  const float share = divide_f32(own_weight, divisor), scale = (none ? not_a_number() : 1.0f / all) * share;
+  for (;;) {
+    SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) {
+      const u32 each = packed ? SIMT_TEAM_PACK : 1, element = team_element<packed>(t, first, i / each) + i % each;
+      const float gradient = v.at[i] * scale;
+      v.at[i] = ignored ? 0.0f : (i64)element == goal ? gradient - share : gradient;
+    }
+    team_store<packed>(to, t, first, v);
+    if (first == 0u) break;
+    first -= part;
+    team_load<packed>(from, t, first, -infinity(), v);
+    sum_of_powers(v, finite_shift(greatest));
+  }
+}
+template <bool packed>
+SIMT_FN void loss_rows(const LossTeams& p, Pointer dlogits, Pointer logits, Pointer target, Pointer weight,
+                       Pointer losses, Pointer slots, SIMT_LOCAL Sum* sums, SIMT_LOCAL float* parts) {
+  const float divisor = (p.rows.option & SIMT_LOSS_DIVIDES) != 0 ? sum_of_weights(p.rows, slots) : 1.0f;
+  Sum loss, weights;
+  clear(loss);
+  clear(weights);
+  for_team_rows(p, [&](const TeamRow<5>& t) {
+    loss_row<packed>(p, t, dlogits, logits, target, weight, losses, divisor, loss, weights, parts);
+  });
+  if ((p.rows.option & SIMT_LOSS_REDUCES) != 0) put_slot(p.rows, slots, group_id(), loss, weights, sums);
+}
+SIMT_KERNEL(cross_entropy_teams)
+(Pointer dlogits, Pointer logits, Pointer target, Pointer weight, Pointer losses, Pointer slots, Pointer, LossTeams p) {
+  SIMT_SHARED(Sum, sums, SIMT_MAX_SUBGROUPS);
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  loss_rows<true>(p, dlogits, logits, target, weight, losses, slots, sums, parts);
+}
+SIMT_KERNEL(cross_entropy_teams_unaligned)
+(Pointer dlogits, Pointer logits, Pointer target, Pointer weight, Pointer losses, Pointer slots, Pointer, LossTeams p) {
+  SIMT_SHARED(Sum, sums, SIMT_MAX_SUBGROUPS);
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  loss_rows<false>(p, dlogits, logits, target, weight, losses, slots, sums, parts);
 }
 
 // Adds the slots of all groups of cross_entropy. The launch has one group.

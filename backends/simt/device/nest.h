@@ -64,7 +64,7 @@ SIMT_FN void for_row(u32 count, const Body& body) {
   if (i < count && i + lane() < count) body(i);
 }
 // Sets to[i] = function(from[i]...) for each element of a row.
-#ifdef SIMT_PACK_BYTES
+#ifdef SIMT_PACKS_ROWS
 // Adjacent elements that a lane loads or stores at once.
 template <class T, u32 count>
 struct alignas(sizeof(T) * count) Pack {

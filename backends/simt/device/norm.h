@@ -5,7 +5,7 @@
 // Operands: y, x, gamma, beta, mean and rstd. mean and rstd are f32 outputs. batch_norm has further
 // operands: the running mean and variance as inputs, then as outputs. extra[0] to extra[3]: their
 // strides. numbers: epsilon and momentum. `option` is a set of SIMT_NORM_*.
-#include "tile.h"
+#include "rows.h"
 
 #include "norm_params.h"
 
@@ -158,4 +158,86 @@ SIMT_KERNEL(norm_forward)
       normalise<false, false>(p, t, y, x, gamma, beta, mean, rstd, cache);
     }
   }
+}
+
+// The kernel for rows in registers.
+typedef TeamParams<11, 6> NormTeams;
+
+// Replaces values with their distances from `mean`, and values past the end of the row with 0.
+template <bool packed>
+SIMT_FN void centre(const TeamRow<6>& t, u32 first, float mean, TeamValues& v) {
+  SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) v.at[i] -= mean;
+  team_clear_rest<packed>(t, first, v);
+}
+SIMT_FN float sum_of_squares(const TeamValues& v) {
+  TeamValues squares;
+  SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) squares.at[i] = v.at[i] * v.at[i];
+  return sum_of(squares);
+}
+// Adds the moments of a part about its own mean to those of earlier parts. Returns the mean of all parts.
+template <bool packed>
+SIMT_FN void add_moments(const TeamRow<6>& t, u32 first, bool centred, TeamValues& v, Moments& all) {
+  float mean = 0.0f;
+  if (centred) {
+    mean = sum_of(v) * (1.0f / SIMT_TEAM_VALUES);
+    centre<packed>(t, first, mean, v);
+  }
+  const float squares = sum_of_squares(v), count = all.count + (float)SIMT_TEAM_VALUES;
+  const float distance = mean - all.mean, share = (float)SIMT_TEAM_VALUES / count;
+  all.squares += squares + distance * distance * all.count * share;
+  all.mean += distance * share;
+  all.count = count;
+}
+
+template <bool packed>
+SIMT_FN void norm_row(const NormTeams& p, const TeamRow<6>& t, Pointer y, Pointer x, Pointer gamma, Pointer beta,
+                      Pointer mean_out, Pointer rstd_out, SIMT_LOCAL float* parts) {
+  SIMT_GLOBAL const SIMT_T::Bits* from = team_place<SIMT_T::Bits>(x, p, t, 1);
+  SIMT_GLOBAL SIMT_T::Bits* to = team_place<SIMT_T::Bits>(y, p, t, 0);
+  const bool centred = (p.rows.option & SIMT_NORM_CENTRED) != 0;
+  const u32 part = team_part(t);
+  TeamValues v;
+  Moments own;
+  own.mean = own.squares = own.count = 0.0f;
+  u32 first = 0;
+  for (; first + part < p.extent; first += part) {
+    team_load<packed>(from, t, first, 0.0f, v);
+    add_moments<packed>(t, first, centred, v, own);
+  }
+  team_load<packed>(from, t, first, 0.0f, v);
+  float mean = 0.0f;
+  if (centred) mean = divide_f32(team_sum(t.size, sum_of(v) + own.mean * own.count, parts), p.rows.count);
+  centre<packed>(t, first, mean, v);
+  const float distance = own.mean - mean;
+  const float squares = sum_of_squares(v) + (own.squares + distance * distance * own.count);
+  const float variance = divide_f32(team_sum(t.size, squares, parts + SIMT_MAX_SUBGROUPS), p.rows.count);
+  const float rstd = rsqrt_f32(variance + p.rows.numbers[0]);
+  if (t.index == 0u && t.is_row) {
+    if (present(p.rows, 4)) team_place<u32>(mean_out, p, t, 4)[0] = bits_of_float(mean);
+    if (present(p.rows, 5)) team_place<u32>(rstd_out, p, t, 5)[0] = bits_of_float(rstd);
+  }
+  if (!present(p.rows, 0)) return;
+  for (;;) {
+    SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) v.at[i] *= rstd;
+    if (present(p.rows, 2))
+      for_team_shared<packed>(p, t, gamma, 2, first, [&](u32 i, float factor) { v.at[i] *= factor; });
+    if (present(p.rows, 3)) for_team_shared<packed>(p, t, beta, 3, first, [&](u32 i, float term) { v.at[i] += term; });
+    team_store<packed>(to, t, first, v);
+    if (first == 0u) break;
+    first -= part;
+    team_load<packed>(from, t, first, 0.0f, v);
+    centre<packed>(t, first, mean, v);
+  }
+}
+SIMT_KERNEL(norm_teams)
+(Pointer y, Pointer x, Pointer gamma, Pointer beta, Pointer mean_out, Pointer rstd_out, Pointer, Pointer, Pointer,
+ Pointer, Pointer, NormTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  for_team_rows(p, [&](const TeamRow<6>& t) { norm_row<true>(p, t, y, x, gamma, beta, mean_out, rstd_out, parts); });
+}
+SIMT_KERNEL(norm_teams_unaligned)
+(Pointer y, Pointer x, Pointer gamma, Pointer beta, Pointer mean_out, Pointer rstd_out, Pointer, Pointer, Pointer,
+ Pointer, Pointer, NormTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  for_team_rows(p, [&](const TeamRow<6>& t) { norm_row<false>(p, t, y, x, gamma, beta, mean_out, rstd_out, parts); });
 }

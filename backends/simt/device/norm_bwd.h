@@ -5,7 +5,7 @@
 //
 // Operands of norm_bwd: dx, x, dy, gamma, mean and rstd. Operands of norm_bwd_parameters: dgamma, x,
 // dy, dbeta, mean and rstd. mean and rstd are f32.
-#include "tile.h"
+#include "rows.h"
 
 #include "norm_params.h"
 
@@ -137,5 +137,130 @@ SIMT_KERNEL(norm_bwd_parameters)
       if (present(p, 0)) row_put(dgamma, p, t, 0, product);
       if (present(p, 3)) row_put(dbeta, p, t, 3, sum);
     }
+  }
+}
+
+// The kernel for rows in registers.
+typedef TeamParams<7, 6> NormBwdTeams;
+
+// Loads a part of g and s. Values past the end of the row are 0.
+template <bool packed>
+SIMT_FN void load_terms(const NormBwdTeams& p, const TeamRow<6>& t, Pointer x, Pointer dy, Pointer gamma, u32 first,
+                        float mean, float rstd, TeamValues& g, TeamValues& s) {
+  team_load<packed>(team_place<SIMT_T::Bits>(x, p, t, 1), t, first, 0.0f, s);
+  team_load<packed>(team_place<SIMT_T::Bits>(dy, p, t, 2), t, first, 0.0f, g);
+  SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) s.at[i] = (s.at[i] - mean) * rstd;
+  team_clear_rest<packed>(t, first, s);
+  if (present(p.rows, 3))
+    for_team_shared<packed>(p, t, gamma, 3, first, [&](u32 i, float factor) { g.at[i] *= factor; });
+}
+template <bool packed>
+SIMT_FN void norm_bwd_row(const NormBwdTeams& p, const TeamRow<6>& t, Pointer dx, Pointer x, Pointer dy, Pointer gamma,
+                          Pointer means, Pointer rstds, SIMT_LOCAL float* parts) {
+  SIMT_GLOBAL SIMT_T::Bits* to = team_place<SIMT_T::Bits>(dx, p, t, 0);
+  const float mean = present(p.rows, 4) ? float_of_bits(team_place<u32>(means, p, t, 4)[0]) : 0.0f,
+              rstd = float_of_bits(team_place<u32>(rstds, p, t, 5)[0]);
+  const u32 part = team_part(t);
+  TeamValues g, s;
+  Sum of_g, of_gs;
+  clear(of_g);
+  clear(of_gs);
+  u32 first = 0;
+  for (;; first += part) {
+    load_terms<packed>(p, t, x, dy, gamma, first, mean, rstd, g, s);
+    add(of_g, sum_of(g));
+    TeamValues products;
+    SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) products.at[i] = g.at[i] * s.at[i];
+    add(of_gs, sum_of(products));
+    if (first + part >= p.extent) break;
+  }
+  const float sum_g = team_sum(t.size, total(of_g), parts),
+              sum_gs = team_sum(t.size, total(of_gs), parts + SIMT_MAX_SUBGROUPS);
+  const float mean_g = p.rows.option != 0 ? divide_f32(sum_g, p.rows.count) : 0.0f,
+              mean_gs = divide_f32(sum_gs, p.rows.count);
+  for (;;) {
+    SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) g.at[i] = rstd * (g.at[i] - mean_g - s.at[i] * mean_gs);
+    team_store<packed>(to, t, first, g);
+    if (first == 0u) break;
+    first -= part;
+    load_terms<packed>(p, t, x, dy, gamma, first, mean, rstd, g, s);
+  }
+}
+SIMT_KERNEL(norm_bwd_teams)
+(Pointer dx, Pointer x, Pointer dy, Pointer gamma, Pointer means, Pointer rstds, Pointer, NormBwdTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  for_team_rows(p, [&](const TeamRow<6>& t) { norm_bwd_row<true>(p, t, dx, x, dy, gamma, means, rstds, parts); });
+}
+SIMT_KERNEL(norm_bwd_teams_unaligned)
+(Pointer dx, Pointer x, Pointer dy, Pointer gamma, Pointer means, Pointer rstds, Pointer, NormBwdTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  for_team_rows(p, [&](const TeamRow<6>& t) { norm_bwd_row<false>(p, t, dx, x, dy, gamma, means, rstds, parts); });
+}
+
+// The gradients of parameters whose columns are adjacent in memory. A group adds a split of the elements of
+// p.team * SIMT_COLUMNS parameters.
+enum { kTermsAtOnce = 16 };  // elements of each operand that a thread loads before it adds them
+SIMT_FN void norm_bwd_columns_of(const NormBwdTeams& p, const TeamColumns<6>& t, Pointer dgamma, Pointer x, Pointer dy,
+                                 Pointer dbeta, Pointer means, Pointer rstds, Pointer partials, u32 split,
+                                 SIMT_LOCAL float* parts) {
+  SIMT_GLOBAL const SIMT_T::Bits *of_x = team_place<SIMT_T::Bits>(x, p, t, 1),
+                                 *of_dy = team_place<SIMT_T::Bits>(dy, p, t, 2);
+  const u32 last = smaller(p.extent, (split + 1u) * p.rows.split_chunks);
+  TeamColumns<6> within = t;
+  within.count = t.count != 0u ? last : 0u;
+  Sum sums[SIMT_COLUMNS], products[SIMT_COLUMNS];
+  SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+    clear(sums[c]);
+    clear(products[c]);
+  }
+  for (u32 first = split * p.rows.split_chunks; first < last; first += t.size * kTermsAtOnce) {
+    ColumnValues<kTermsAtOnce> s, g;
+    columns_load(of_x, p.rows.steps[1], within, first, 0.0f, s);
+    columns_load(of_dy, p.rows.steps[2], within, first, 0.0f, g);
+    float sum[SIMT_COLUMNS], product[SIMT_COLUMNS];
+    SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) sum[c] = product[c] = 0.0f;
+    SIMT_UNROLL for (u32 j = 0; j < kTermsAtOnce; ++j) {
+      const u32 element = smaller(first + j * t.size + t.index, last - 1u);
+      const float mean = present(p.rows, 4)
+                             ? float_of_bits(at_offset<u32>(means, p.rows.offsets[4])[p.rows.steps[4] * element])
+                             : 0.0f,
+                  rstd = float_of_bits(at_offset<u32>(rstds, p.rows.offsets[5])[p.rows.steps[5] * element]);
+      const bool inside = first + j * t.size + t.index < within.count;
+      SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+        sum[c] += g.at[j][c];
+        product[c] += inside ? g.at[j][c] * ((s.at[j][c] - mean) * rstd) : 0.0f;
+      }
+    }
+    SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+      add(sums[c], sum[c]);
+      add(products[c], product[c]);
+    }
+  }
+  float all[SIMT_COLUMNS], all_products[SIMT_COLUMNS];
+  SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+    all[c] = columns_sum(t, total(sums[c]), parts);
+    group_barrier();
+    all_products[c] = columns_sum(t, total(products[c]), parts);
+    group_barrier();
+  }
+  if (t.index != 0u || t.count == 0u) return;
+  SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+    if (p.rows.splits != 1u) {
+      SIMT_GLOBAL Partial* to =
+          at_offset<Partial>(partials, p.rows.offsets[6]) + (u64)(t.first + c) * p.rows.row_splits + split;
+      to->values[0] = all[c];
+      to->values[1] = all_products[c];
+    } else {
+      if (present(p.rows, 0)) team_put(dgamma, p, 0, t.at[0] + p.rows.lane_strides[0] * (i64)c, all_products[c]);
+      if (present(p.rows, 3)) team_put(dbeta, p, 3, t.at[3] + p.rows.lane_strides[3] * (i64)c, all[c]);
+    }
+  }
+}
+SIMT_KERNEL(norm_bwd_columns)
+(Pointer dgamma, Pointer x, Pointer dy, Pointer dbeta, Pointer means, Pointer rstds, Pointer partials, NormBwdTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_THREADS);
+  for (u32 item = group_id(); item < p.rows.blocks * p.rows.splits; item += group_count()) {
+    const u32 block = item / p.rows.splits, split = item - block * p.rows.splits;
+    norm_bwd_columns_of(p, team_columns(p, block), dgamma, x, dy, dbeta, means, rstds, partials, split, parts);
   }
 }

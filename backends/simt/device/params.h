@@ -3,6 +3,9 @@
 // defines i32, u32, i64 and u64. The struct of each kernel begins with `offsets`, in bytes.
 #pragma once
 
+// Bytes that a lane of a GPU loads or stores at once.
+#define SIMT_PACK_BYTES 16
+
 // Maximum number of dimensions and of operands of a kernel's loops. Strides are in elements.
 #define SIMT_RANK 8
 #define SIMT_OPERANDS 4

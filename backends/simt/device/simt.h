@@ -21,6 +21,7 @@ typedef ulong u64;
 #define SIMT_INLINED __attribute__((always_inline)) inline
 #define SIMT_GLOBAL global
 #define SIMT_LOCAL local
+#define SIMT_PRIVATE
 #define SIMT_SHARED(type, name, count) local type name[count]
 // The plugin replaces the literal 32 in the compiled module with the chosen width.
 #define SIMT_KERNEL(name) __attribute__((intel_reqd_sub_group_size(32))) kernel void name
@@ -240,8 +241,9 @@ SIMT_FN u32 f16_of_f32(u32 bits) {
   return out;
 }
 #endif
-// Bytes that a lane of a GPU loads or stores at once.
-#define SIMT_PACK_BYTES 16
+// Loops over rows access 16 bytes per lane at once.
+#define SIMT_PACKS_ROWS 1
+#define SIMT_PRIVATE
 SIMT_FN u32 subgroups() { return group_size() / width(); }
 struct alignas(16) Words {
   u32 at[4];

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax and softmax_bwd.
-#include "tile.h"
+#include "rows.h"
 
 // A row's maximum, and the sum of e^(x - maximum). If the maximum is -inf, the sum uses 0 in its
 // place. The sum is therefore NaN if and only if the row contains NaN or +inf.
 struct Softmax {
   float greatest, sum;
 };
-SIMT_FN float finite_shift(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
 
 typedef TileParams<3, 2> SoftmaxParams;
 // Returns the results of a split. If `cached` is true, also stores the elements in the cache: x with
@@ -135,4 +134,204 @@ SIMT_KERNEL(softmax_bwd)(Pointer dx, Pointer dy, Pointer y, Pointer partials, Ti
       });
     }
   }
+}
+
+// The kernels for rows in registers. Sums are those of scaled_exp.
+typedef TeamParams<3, 2> SoftmaxTeams;
+
+// Replaces values with e^(value - shift), if `keeps` is true. Returns the sum of these powers.
+SIMT_FN float sum_of_powers(TeamValues& v, float shift, bool keeps) {
+  TeamValues powers;
+  SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) {
+    powers.at[i] = scaled_exp(v.at[i] - shift);
+    v.at[i] = keeps ? powers.at[i] : v.at[i];
+  }
+  return sum_of(powers);
+}
+// The results of a row from its maximum and sum: x * scale, or x - shift - logarithm.
+struct SoftmaxScale {
+  float shift, scale, logarithm;
+};
+SIMT_FN SoftmaxScale softmax_scale(float greatest, float sum, u32 option) {
+  const bool none = greatest == -infinity();
+  SoftmaxScale out;
+  out.shift = finite_shift(greatest);
+  out.scale = none ? not_a_number() : 1.0f / sum;
+  out.logarithm = option == 0u ? 0.0f : none ? not_a_number() : log_f32(sum * SIMT_EXP_SCALE);
+  return out;
+}
+
+template <bool packed>
+SIMT_FN void softmax_row(const SoftmaxTeams& p, const TeamRow<2>& t, Pointer out, Pointer x, SIMT_LOCAL float* parts) {
+  SIMT_GLOBAL const SIMT_T::Bits* from = team_place<SIMT_T::Bits>(x, p, t, 1);
+  SIMT_GLOBAL SIMT_T::Bits* to = team_place<SIMT_T::Bits>(out, p, t, 0);
+  const u32 part = team_part(t);
+  const bool powers = p.rows.option == 0u;
+  TeamValues v;
+  float greatest = -infinity();
+  Sum sum;
+  clear(sum);
+  u32 first = 0;
+  for (; first + part < p.extent; first += part) {
+    team_load<packed>(from, t, first, -infinity(), v);
+    const float before = greatest;
+    greatest = greatest_of(v, greatest);
+    if (greatest != before) change_maximum(sum, before, greatest);
+    add(sum, sum_of_powers(v, finite_shift(greatest), false));
+  }
+  team_load<packed>(from, t, first, -infinity(), v);
+  const float before = greatest;
+  greatest = team_max(t.size, greatest_of(v, greatest), parts);
+  if (first != 0u) change_maximum(sum, before, greatest);
+  add(sum, sum_of_powers(v, finite_shift(greatest), powers));
+  const SoftmaxScale row =
+      softmax_scale(greatest, team_sum(t.size, total(sum), parts + SIMT_MAX_SUBGROUPS), p.rows.option);
+  for (;;) {
+    SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) {
+      v.at[i] = powers ? v.at[i] * row.scale : (v.at[i] - row.shift) - row.logarithm;
+    }
+    team_store<packed>(to, t, first, v);
+    if (first == 0u) break;
+    first -= part;
+    team_load<packed>(from, t, first, -infinity(), v);
+    if (powers) sum_of_powers(v, row.shift, true);
+  }
+}
+template <bool packed>
+SIMT_FN void softmax_rows(Pointer out, Pointer x, const SoftmaxTeams& p, SIMT_LOCAL float* parts) {
+  for_team_rows(p, [&](const TeamRow<2>& t) { softmax_row<packed>(p, t, out, x, parts); });
+}
+SIMT_KERNEL(softmax_teams)(Pointer out, Pointer x, Pointer, SoftmaxTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  softmax_rows<true>(out, x, p, parts);
+}
+SIMT_KERNEL(softmax_teams_unaligned)(Pointer out, Pointer x, Pointer, SoftmaxTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  softmax_rows<false>(out, x, p, parts);
+}
+
+enum { kColumnValues = SIMT_COLUMN_VALUES / SIMT_COLUMNS };  // elements of each row
+SIMT_FN void softmax_columns_of(const SoftmaxTeams& p, const TeamColumns<2>& t, Pointer out, Pointer x,
+                                SIMT_LOCAL float* parts) {
+  SIMT_GLOBAL const SIMT_T::Bits* from = team_place<SIMT_T::Bits>(x, p, t, 1);
+  SIMT_GLOBAL SIMT_T::Bits* to = team_place<SIMT_T::Bits>(out, p, t, 0);
+  const u32 part = t.size * kColumnValues;
+  const bool powers = p.rows.option == 0u;
+  ColumnValues<kColumnValues> v;
+  float greatest[SIMT_COLUMNS];
+  Sum sum[SIMT_COLUMNS];
+  SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+    greatest[c] = -infinity();
+    clear(sum[c]);
+  }
+  u32 first = 0;
+  for (; first + part < p.extent; first += part) {
+    columns_load(from, p.rows.steps[1], t, first, -infinity(), v);
+    SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+      const float before = greatest[c];
+      SIMT_UNROLL for (u32 i = 0; i < kColumnValues; ++i) greatest[c] = greater(greatest[c], v.at[i][c]);
+      change_maximum(sum[c], before, greatest[c]);
+      float powers_sum = 0.0f;
+      SIMT_UNROLL for (u32 i = 0; i < kColumnValues; ++i) {
+        powers_sum += scaled_exp(v.at[i][c] - finite_shift(greatest[c]));
+      }
+      add(sum[c], powers_sum);
+    }
+  }
+  columns_load(from, p.rows.steps[1], t, first, -infinity(), v);
+  SoftmaxScale row[SIMT_COLUMNS];
+  SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+    const float before = greatest[c];
+    SIMT_UNROLL for (u32 i = 0; i < kColumnValues; ++i) greatest[c] = greater(greatest[c], v.at[i][c]);
+    greatest[c] = columns_max(t, greatest[c], parts + c * SIMT_TEAM_THREADS);
+    if (first != 0u) change_maximum(sum[c], before, greatest[c]);
+    const float shift = finite_shift(greatest[c]);
+    float powers_sum = 0.0f;
+    SIMT_UNROLL for (u32 i = 0; i < kColumnValues; ++i) {
+      const float e = scaled_exp(v.at[i][c] - shift);
+      if (powers) v.at[i][c] = e;
+      powers_sum += e;
+    }
+    add(sum[c], powers_sum);
+  }
+  group_barrier();
+  SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+    row[c] = softmax_scale(greatest[c], columns_sum(t, total(sum[c]), parts + c * SIMT_TEAM_THREADS), p.rows.option);
+  }
+  group_barrier();
+  for (;;) {
+    SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+      SIMT_UNROLL for (u32 i = 0; i < kColumnValues; ++i) {
+        v.at[i][c] = powers ? v.at[i][c] * row[c].scale : (v.at[i][c] - row[c].shift) - row[c].logarithm;
+      }
+    }
+    columns_store(to, p.rows.steps[0], t, first, v);
+    if (first == 0u) break;
+    first -= part;
+    columns_load(from, p.rows.steps[1], t, first, -infinity(), v);
+    if (!powers) continue;
+    SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
+      SIMT_UNROLL for (u32 i = 0; i < kColumnValues; ++i) v.at[i][c] = scaled_exp(v.at[i][c] - row[c].shift);
+    }
+  }
+}
+SIMT_KERNEL(softmax_columns)(Pointer out, Pointer x, Pointer, SoftmaxTeams p) {
+  SIMT_SHARED(float, parts, SIMT_COLUMNS* SIMT_TEAM_THREADS);
+  for (u32 block = group_id(); block < p.rows.blocks; block += group_count()) {
+    softmax_columns_of(p, team_columns(p, block), out, x, parts);
+  }
+}
+
+// The kernel for rows in registers.
+typedef TeamParams<4, 3> SoftmaxBwdTeams;
+
+SIMT_FN float sum_of_products(const TeamValues& a, const TeamValues& b) {
+  TeamValues products;
+  SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) products.at[i] = a.at[i] * b.at[i];
+  return sum_of(products);
+}
+template <bool packed>
+SIMT_FN void softmax_bwd_row(const SoftmaxBwdTeams& p, const TeamRow<3>& t, Pointer dx, Pointer dy, Pointer y,
+                             SIMT_LOCAL float* parts) {
+  SIMT_GLOBAL const SIMT_T::Bits *of_dy = team_place<SIMT_T::Bits>(dy, p, t, 1),
+                                 *of_y = team_place<SIMT_T::Bits>(y, p, t, 2);
+  SIMT_GLOBAL SIMT_T::Bits* to = team_place<SIMT_T::Bits>(dx, p, t, 0);
+  const u32 part = team_part(t);
+  TeamValues a, b;
+  Sum sum;
+  clear(sum);
+  u32 first = 0;
+  for (;; first += part) {
+    team_load<packed>(of_dy, t, first, 0.0f, a);
+    team_load<packed>(of_y, t, first, 0.0f, b);
+    add(sum, p.rows.option == 0u ? sum_of_products(a, b) : sum_of(a));
+    if (first + part >= p.extent) break;
+  }
+  const float all = team_sum(t.size, total(sum), parts);
+  for (;;) {
+    SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) {
+      a.at[i] = p.rows.option == 0u ? b.at[i] * (a.at[i] - all) : a.at[i] - exp_f32(b.at[i]) * all;
+    }
+    team_store<packed>(to, t, first, a);
+    if (first == 0u) break;
+    first -= part;
+    team_load<packed>(of_dy, t, first, 0.0f, a);
+    team_load<packed>(of_y, t, first, 0.0f, b);
+  }
+}
+template <bool packed>
+SIMT_FN void softmax_bwd_rows(Pointer dx, Pointer dy, Pointer y, const SoftmaxBwdTeams& p, SIMT_LOCAL float* parts) {
+  u32 turn = 0;
+  for_team_rows(p, [&](const TeamRow<3>& t) {
+    softmax_bwd_row<packed>(p, t, dx, dy, y, parts + (turn & 1u) * SIMT_MAX_SUBGROUPS);
+    ++turn;
+  });
+}
+SIMT_KERNEL(softmax_bwd_teams)(Pointer dx, Pointer dy, Pointer y, Pointer, SoftmaxBwdTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  softmax_bwd_rows<true>(dx, dy, y, p, parts);
+}
+SIMT_KERNEL(softmax_bwd_teams_unaligned)(Pointer dx, Pointer dy, Pointer y, Pointer, SoftmaxBwdTeams p) {
+  SIMT_SHARED(float, parts, SIMT_TEAM_PARTS);
+  softmax_bwd_rows<false>(dx, dy, y, p, parts);
 }

@@ -50,3 +50,17 @@ struct TileParams {
 };
 static_assert(sizeof(TileParams<3, 2>) == 384 && sizeof(TileParams<4, 3>) == 480,
               "host and kernels must agree on the layout");
+
+#define SIMT_TEAM_VALUES 16    // elements of a row that a thread of a team keeps in registers
+#define SIMT_COLUMN_VALUES 32  // elements of interleaved rows that a thread keeps in registers
+#define SIMT_TEAM_THREADS 256  // maximum number of threads per group
+// Rows whose elements have constant strides in main operands. A team of threads keeps a row, or a part of it, in
+// registers.
+template <int Places, int Operands>
+struct TeamParams {
+  TileParams<Places, Operands> rows;  // `length` is the number of elements in a segment of shared operands
+  u32 extent;                         // elements per row
+  // Threads per row, a power of two. A team that is larger than a sub-group is a group. For interleaved rows: threads
+  // of a group that have adjacent rows.
+  u32 team;
+};

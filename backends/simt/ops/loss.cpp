@@ -33,6 +33,14 @@ class CrossEntropy : public Operator {
     if (reduction == BP_REDUCTION_MEAN && has_gradient) out[kWeights] = {module_, "cross_entropy_weights"};
     return out;
   }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    const bool smooths = plan.attributes.as<bp_cross_entropy_attributes>().label_smoothing != 0;
+    if (limits.is_cpu || smooths) return out;
+    out[kPacked] = {module_, "cross_entropy_teams"};
+    out[kUnaligned] = {module_, "cross_entropy_teams_unaligned"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_cross_entropy_attributes>();
     const View &logits = call.in(0), &target = call.in(1), &loss = call.out();
@@ -80,19 +88,22 @@ class CrossEntropy : public Operator {
       std::ranges::copy(operands.bytes, params.bytes);
       return launch(launcher, program.kernels[kernel], groups, size, std::span<const Place>(operands.places), params);
     };
+    TileKernels kernels{program.kernels[kRows]};
+    if (smoothing == 0) kernels.add_rows(limits, program, kPacked, kUnaligned);
     kit::Status status;
     if (divides) status = run(kWeights, weight_groups, group, 0);
     if (status.ok()) {
-      status = launch_tiles(launcher, program.kernels[kRows], TilePasses::kReduceAndMap, nest, operands,
+      status = launch_tiles(launcher, kernels, TilePasses::kReduceAndMap, nest, operands,
                             [&](LossParams& params) { fill(params, weight_groups); });
     }
     if (!status.ok() || !reduced) return status;
-    const uint32_t slot_count = rows == 0 ? 0 : TileGrid::of(nest, limits, true).groups;
+    const auto teams = teams_of(kernels, TilePasses::kReduceAndMap, nest, limits, operands);
+    const uint32_t slot_count = rows == 0 ? 0 : teams ? teams->groups : TileGrid::of(nest, limits, true).groups;
     return run(kTotal, 1, group, slot_count);
   }
 
  private:
-  enum Kernel : uint32_t { kRows, kWeights, kTotal };
+  enum Kernel : uint32_t { kRows, kWeights, kTotal, kPacked, kUnaligned };
 
   const std::string module_;
 };

@@ -74,14 +74,15 @@ View NormGeometry::statistic_at(const Place& place) const {
   return out;
 }
 
-kit::Status launch_norm(Launcher& launcher, uint32_t kernel, const TileNest& nest, const NormOperands& operands,
-                        uint32_t option, float epsilon, float momentum, std::array<int64_t, 4> running_strides) {
+kit::Status launch_norm(Launcher& launcher, const TileKernels& kernels, const TileNest& nest,
+                        const NormOperands& operands, uint32_t option, float epsilon, float momentum,
+                        std::array<int64_t, 4> running_strides) {
   const bool maps = (operands.present & 1u) != 0, reduces = (option & SIMT_NORM_REDUCES) != 0;
   const TilePasses passes = !reduces ? TilePasses::kMap : maps ? TilePasses::kReduceAndMap : TilePasses::kReduce;
   NormOperands accessed = operands;
   accessed.main = 0b11;
   accessed.shared = 0b1100;
-  return launch_tiles(launcher, kernel, passes, nest, accessed, [&](TileParams<11, 6>& params) {
+  return launch_tiles(launcher, kernels, passes, nest, accessed, [&](TileParams<11, 6>& params) {
     params.option = option;
     params.numbers[0] = epsilon;
     params.numbers[1] = momentum;
@@ -100,7 +101,18 @@ class Norm : public Operator {
     needs.workspace_bytes = kTileWorkspaceBytes;
     return {};
   }
-  KernelNames kernels(const kit::PlanForm&) const override { return {{{module_, "norm_forward"}}}; }
+  KernelNames kernels(const kit::PlanForm&) const override {
+    KernelNames out;
+    out[kTiles] = {module_, "norm_forward"};
+    return out;
+  }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (limits.is_cpu || plan.op->id == BP_OP_BATCH_NORM) return out;
+    out[kPacked] = {module_, "norm_teams"};
+    out[kUnaligned] = {module_, "norm_teams_unaligned"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const uint32_t op = call.op->id;
     const View& x = call.in(0);
@@ -151,10 +163,14 @@ class Norm : public Operator {
         if (running[i]->dtype == BP_F32) option |= SIMT_NORM_WIDE_RUNNING;
       }
     }
-    return launch_norm(launcher, program.kernels[0], nest, operands, option, epsilon, momentum, running_strides);
+    TileKernels kernels{program.kernels[kTiles]};
+    if (!batch) kernels.add_rows(launcher.limits(), program, kPacked, kUnaligned);
+    return launch_norm(launcher, kernels, nest, operands, option, epsilon, momentum, running_strides);
   }
 
  private:
+  enum Kernel : uint32_t { kTiles, kPacked, kUnaligned };
+
   const std::string module_;
 };
 

@@ -43,9 +43,10 @@ struct NormGeometry {
   void add_plane(const View& x);
 };
 
-// Enqueues the kernel norm_forward. device/norm.h describes the operands.
+// Enqueues the kernel norm_forward, or norm_teams. device/norm.h describes the operands.
 using NormOperands = TileOperands<11, 6>;
-kit::Status launch_norm(Launcher& launcher, uint32_t kernel, const TileNest& nest, const NormOperands& operands,
-                        uint32_t option, float epsilon, float momentum, std::array<int64_t, 4> running_strides);
+kit::Status launch_norm(Launcher& launcher, const TileKernels& kernels, const TileNest& nest,
+                        const NormOperands& operands, uint32_t option, float epsilon, float momentum,
+                        std::array<int64_t, 4> running_strides);
 
 }  // namespace backplane::simt

@@ -45,6 +45,17 @@ class NormBackward : public Operator {
     if (!has(4, inputs) || (!rms && !has(3, inputs))) out[kStatistics] = {statistics_module_, "norm_forward"};
     return out;
   }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (limits.is_cpu) return out;
+    out[kGradientPacked] = {module_, "norm_bwd_teams"};
+    out[kGradientUnaligned] = {module_, "norm_bwd_teams_unaligned"};
+    if (!out[kParameters].module.empty()) out[kParametersColumns] = {module_, "norm_bwd_columns"};
+    if (out[kStatistics].module.empty()) return out;
+    out[kStatisticsPacked] = {statistics_module_, "norm_teams"};
+    out[kStatisticsUnaligned] = {statistics_module_, "norm_teams_unaligned"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_norm_bwd_attributes>();
     const bool rms = attributes.norm == BP_NORM_RMS;
@@ -70,14 +81,15 @@ class NormBackward : public Operator {
       operands.set(5, &own_rstd);
       operands.set(10, call.workspace, kTilePartialBytes);
       const uint32_t option = (rms ? 0 : SIMT_NORM_CENTRED) | SIMT_NORM_REDUCES;
-      kit::Status status =
-          launch_norm(launcher, program.kernels[kStatistics], nest, operands, option, attributes.epsilon, 0, {});
+      TileKernels kernels{program.kernels[kStatistics]};
+      kernels.add_rows(launcher.limits(), program, kStatisticsPacked, kStatisticsUnaligned);
+      kit::Status status = launch_norm(launcher, kernels, nest, operands, option, attributes.epsilon, 0, {});
       if (!status.ok()) return status;
       if (mean == nullptr && !rms) mean = &own_mean;
       if (rstd == nullptr) rstd = &own_rstd;
     }
-    const auto run = [&](uint32_t kernel, TilePasses passes, NormRole rows, const View* first, NormRole first_role,
-                         const View* fourth) {
+    const auto run = [&](const TileKernels& kernels, TilePasses passes, NormRole rows, const View* first,
+                         NormRole first_role, const View* fourth) {
       const TileNest nest = geometry.nest(rows, {{first, first_role},
                                                  {&x, &NormDimension::axis},
                                                  {&dy, &NormDimension::axis},
@@ -90,18 +102,30 @@ class NormBackward : public Operator {
       uint32_t place = 0;
       for (const View* view : {first, &x, &dy, fourth, mean, rstd}) operands.set(place++, view);
       operands.set(6, call.workspace, kTilePartialBytes);
-      return launch_tiles(launcher, program.kernels[kernel], passes, nest, operands,
+      return launch_tiles(launcher, kernels, passes, nest, operands,
                           [&](TileParams<7, 6>& params) { params.option = rms ? 0 : 1; });
     };
+    TileKernels gradient{program.kernels[kGradient]}, parameters{program.kernels[kParameters]};
+    gradient.add_rows(launcher.limits(), program, kGradientPacked, kGradientUnaligned);
+    parameters.add_columns(launcher.limits(), program, kParametersColumns);
     kit::Status status =
-        run(kGradient, TilePasses::kReduceAndMap, &NormDimension::statistic, &call.out(), &NormDimension::axis, gamma);
+        run(gradient, TilePasses::kReduceAndMap, &NormDimension::statistic, &call.out(), &NormDimension::axis, gamma);
     const View *dgamma = given(call.outputs, 1), *dbeta = given(call.outputs, 2);
     if (!status.ok() || (dgamma == nullptr && dbeta == nullptr)) return status;
-    return run(kParameters, TilePasses::kReduce, &NormDimension::parameter, dgamma, &NormDimension::parameter, dbeta);
+    return run(parameters, TilePasses::kReduce, &NormDimension::parameter, dgamma, &NormDimension::parameter, dbeta);
   }
 
  private:
-  enum Kernel : uint32_t { kGradient, kParameters, kStatistics };
+  enum Kernel : uint32_t {
+    kGradient,
+    kParameters,
+    kStatistics,
+    kGradientPacked,
+    kGradientUnaligned,
+    kParametersColumns,
+    kStatisticsPacked,
+    kStatisticsUnaligned
+  };
 
   const std::string module_, statistics_module_;
 };

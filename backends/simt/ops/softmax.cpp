@@ -17,7 +17,18 @@ class Softmax : public Operator {
     return {};
   }
   KernelNames kernels(const kit::PlanForm& plan) const override {
-    return {{{module_, plan.op->id == BP_OP_SOFTMAX_BWD ? "softmax_bwd" : "softmax"}}};
+    KernelNames out;
+    out[kTiles] = {module_, plan.op->id == BP_OP_SOFTMAX_BWD ? "softmax_bwd" : "softmax"};
+    return out;
+  }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (limits.is_cpu) return out;
+    const bool backward = plan.op->id == BP_OP_SOFTMAX_BWD;
+    out[kPacked] = {module_, backward ? "softmax_bwd_teams" : "softmax_teams"};
+    out[kUnaligned] = {module_, backward ? "softmax_bwd_teams_unaligned" : "softmax_teams_unaligned"};
+    if (!backward) out[kColumns] = {module_, "softmax_columns"};
+    return out;
   }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     if (call.out().elements() == 0) return {};
@@ -41,9 +52,14 @@ class Softmax : public Operator {
     uint32_t place = 0;
     for (const View* view : views) operands.set(place++, view);
     operands.set(Operands, call.workspace, kTilePartialBytes);
-    return launch_tiles(launcher, program.kernels[0], TilePasses::kReduceAndMap, nest, operands,
+    TileKernels kernels{program.kernels[kTiles]};
+    kernels.add_rows(launcher.limits(), program, kPacked, kUnaligned);
+    if (Operands == 2) kernels.add_columns(launcher.limits(), program, kColumns);
+    return launch_tiles(launcher, kernels, TilePasses::kReduceAndMap, nest, operands,
                         [&](auto& params) { params.option = logarithm; });
   }
+
+  enum Kernel : uint32_t { kTiles, kPacked, kUnaligned, kColumns };
 
   const std::string module_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/tile.hpp"
 
+#include <bit>
+
 namespace backplane::simt {
 
 namespace {
@@ -151,6 +153,104 @@ uint32_t access_of(std::span<const int64_t> lane_strides, uint32_t main, uint32_
   };
   if (!all(main, 1)) return SIMT_ACCESS_ANY;
   return all(shared, 1) ? SIMT_ACCESS_ALONG : all(shared, 0) ? SIMT_ACCESS_ACROSS : SIMT_ACCESS_ANY;
+}
+
+namespace {
+
+// Whether the elements of a row of operand `k` have one stride.
+bool has_one_stride(const TileNest::Dimensions& elements, uint32_t k) {
+  return elements.rank <= 1 ||
+         (elements.rank == 2 && elements.strides[k][0] == elements.strides[k][1] * elements.shape[1]);
+}
+
+// Whether element 0 of each row and of each segment is at a multiple of `pack` elements. `row_rank` is the number of
+// dimensions that enumerate rows or packs of rows.
+bool has_packs(const TileNest& nest, const Place& place, uint32_t k, uint32_t row_rank, uint32_t segment_rank,
+               int64_t pack, uint32_t bytes) {
+  const auto whole = [&](int64_t stride) { return stride % pack == 0; };
+  const uint64_t address = (place.memory == nullptr            ? 0
+                            : place.memory->address != nullptr ? std::bit_cast<uintptr_t>(place.memory->address)
+                                                               : place.memory->offset) +
+                           place.offset;
+  return std::all_of(nest.rows.strides[k], nest.rows.strides[k] + row_rank, whole) &&
+         std::all_of(nest.elements.strides[k], nest.elements.strides[k] + segment_rank, whole) &&
+         address % (static_cast<uint64_t>(pack) * bytes) == 0;
+}
+
+int64_t power_above(int64_t least, int64_t from, int64_t most) {
+  int64_t out = from;
+  while (out < least && out < most) out *= 2;
+  return out;
+}
+
+}  // namespace
+
+std::optional<TeamGrid> TeamGrid::of(const TileNest& nest, const Limits& limits, const TileKernels& kernels,
+                                     std::span<const Place> places, std::span<const uint32_t> bytes, uint32_t main,
+                                     uint32_t shared, bool splits) {
+  const TileNest::Dimensions &rows = nest.rows, &elements = nest.elements;
+  const int64_t extent = elements.count(), count = rows.count();
+  if (limits.is_cpu || elements.rank == 0 || extent == 0) return std::nullopt;
+  const uint32_t last = elements.rank - 1;
+  const auto all = [&](uint32_t mask, const auto& holds) {
+    for (uint32_t k = 0; k < bytes.size(); ++k) {
+      if ((mask >> k & 1u) != 0 && !holds(k)) return false;
+    }
+    return true;
+  };
+  if (!all(main, [&](uint32_t k) { return bytes[k] == bytes[1] && has_one_stride(elements, k); })) return std::nullopt;
+  const auto most = static_cast<int64_t>(whole_group(limits)), units = static_cast<int64_t>(limits.compute_units);
+  TeamGrid out{};
+  out.splits = 1;
+  if (elements.strides[1][last] == 1) {
+    const int64_t pack = SIMT_PACK_BYTES / bytes[1];
+    if (!kernels.packed || extent < 4 * pack) return std::nullopt;
+    if (!all(main, [&](uint32_t k) { return elements.strides[k][last] == 1; })) return std::nullopt;
+    // Few long rows are divided into splits, so that all compute units have work.
+    if (count < units && extent > 2 * most * SIMT_TEAM_VALUES) return std::nullopt;
+    out.team = static_cast<uint32_t>(power_above(divide_up(extent, SIMT_TEAM_VALUES), 1, most));
+    out.group_size = out.team > limits.width ? out.team : static_cast<uint32_t>(std::min<int64_t>(most, 128));
+    out.blocks = count;
+    out.groups = groups_for(static_cast<uint64_t>(count), out.group_size / out.team);
+    const auto packs = [&](uint32_t k) { return has_packs(nest, places[k], k, rows.rank, last, pack, bytes[1]); };
+    out.packed =
+        !kernels.deterministic && elements.shape[last] % pack == 0 && all(main, packs) && all(shared, [&](uint32_t k) {
+          return elements.strides[k][last] == 0 || (elements.strides[k][last] == 1 && packs(k));
+        });
+    return out;
+  }
+  const int64_t word = static_cast<int64_t>(sizeof(uint32_t)) / bytes[1], values = SIMT_COLUMN_VALUES / word;
+  const uint32_t outer = rows.rank - 1;
+  if (kernels.deterministic && word > 1) return std::nullopt;
+  if (elements.rank != 1 || !kernels.columns || rows.rank == 0 || rows.shape[outer] % word != 0) return std::nullopt;
+  if (!all(main, [&](uint32_t k) {
+        return rows.strides[k][outer] == 1 && has_packs(nest, places[k], k, outer, 1, word, bytes[1]);
+      }))
+    return std::nullopt;
+  // The kernels load a shared operand once for all rows of a group.
+  if (!all(shared, [&](uint32_t k) { return rows.strides[k][outer] == 0; })) return std::nullopt;
+  // The fewer rows a group has, the longer are the rows that fit into its registers. 8 threads access whole sectors
+  // of memory.
+  const int64_t columns = rows.shape[outer];
+  if (columns < 8 * word) return std::nullopt;
+  out.interleaved = true;
+  out.group_size = static_cast<uint32_t>(most);
+  int64_t across = 32;
+  while (across > 8 && (across * word / 2 >= columns || extent > most / across * values)) across /= 2;
+  if (extent > most / across * values) across = 32;
+  const int64_t most_splits = splits && rows.rank == 1 ? std::clamp<int64_t>(kTilePartials / columns, 1, 64) : 1;
+  if (splits && divide_up(columns, across * word) * most_splits < 2 * units) across = 16;
+  out.team = static_cast<uint32_t>(across);
+  out.blocks = count / columns * divide_up(columns, across * word);
+  if (splits && rows.rank == 1) {
+    out.splits = std::clamp<int64_t>(
+        std::min({divide_up(2 * units, out.blocks), most_splits, extent / (most / across * 8)}), 1, most_splits);
+    out.splits = divide_up(extent, divide_up(extent, out.splits));
+  } else if (out.blocks < units && extent > most / across * values) {
+    return std::nullopt;
+  }
+  out.groups = groups_for(static_cast<uint64_t>(out.blocks * out.splits), 1);
+  return out;
 }
 
 void stage_immediates(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) {

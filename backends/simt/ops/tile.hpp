@@ -3,6 +3,8 @@
 // so dimensions are sorted by their strides and then merged.
 #pragma once
 
+#include <optional>
+
 #include "ops/kernels.hpp"
 
 namespace backplane::simt {
@@ -138,6 +140,43 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
   return out;
 }
 
+// The kernels of an operator, as numbers in Program::kernels. The kernels for rows in registers (device/rows.h) exist
+// on GPUs only: for rows in packs of 16 bytes, for other rows, and for interleaved rows.
+struct TileKernels {
+  uint32_t tiles;
+  std::optional<uint32_t> packed = {}, unaligned = {}, columns = {};
+  bool deterministic = false;  // the choice must not depend on addresses, because the order of sums depends on it
+
+  // Adds the kernels for rows in registers, whose indices in `program` are given, if the device has them.
+  TileKernels& add_rows(const Limits& limits, const Program& program, uint32_t packed_index, uint32_t unaligned_index) {
+    deterministic = program.deterministic;
+    if (limits.is_cpu) return *this;
+    packed = program.kernels[packed_index];
+    unaligned = program.kernels[unaligned_index];
+    return *this;
+  }
+  TileKernels& add_columns(const Limits& limits, const Program& program, uint32_t index) {
+    deterministic = program.deterministic;
+    if (!limits.is_cpu) columns = program.kernels[index];
+    return *this;
+  }
+};
+
+// The distribution of rows over teams of threads that keep the rows in registers.
+struct TeamGrid {
+  bool interleaved;  // teams have adjacent rows
+  bool packed;       // rows consist of packs of 16 bytes
+  uint32_t team, group_size, groups;
+  int64_t blocks, splits;
+
+  // Returns nothing if `kernels` contains no kernel for the rows, or if they are better divided into tiles. `main`
+  // and `shared` are masks of the operands that are present. `splits` states whether the kernel for interleaved rows
+  // may divide rows.
+  static std::optional<TeamGrid> of(const TileNest& nest, const Limits& limits, const TileKernels& kernels,
+                                    std::span<const Place> places, std::span<const uint32_t> bytes, uint32_t main,
+                                    uint32_t shared, bool splits);
+};
+
 // The passes of a kernel over a row.
 enum class TilePasses {
   kReduce,  // writes results of rows only
@@ -145,10 +184,36 @@ enum class TilePasses {
   kMap,  // needs no reduction over the whole row
 };
 
-// Enqueues `kernel` for all rows. `fill(params)` sets the parameters that are specific to the
-// kernel.
+// Returns the parameters of a launch of teams.
+template <int Places, int Operands>
+TeamParams<Places, Operands> team_params(const TileNest& nest, const TeamGrid& teams,
+                                         const TileOperands<Places, Operands>& operands) {
+  TileGrid grid{};
+  grid.tile = teams.interleaved ? SIMT_TILE_THREADS : SIMT_TILE_GROUP;
+  grid.group_size = teams.interleaved ? teams.team * static_cast<uint32_t>(sizeof(uint32_t)) / operands.bytes[1]
+                                      : 1;  // adjacent rows
+  grid.blocks = teams.blocks;
+  grid.splits = teams.splits;
+  grid.split_chunks = (nest.elements.count() + teams.splits - 1) / teams.splits;
+  TeamParams<Places, Operands> out{};
+  out.rows = tile_params(nest, grid, operands);
+  out.extent = static_cast<u32>(nest.elements.count());
+  out.team = teams.team;
+  return out;
+}
+
+// Returns the teams that launch_tiles uses, or nothing if it uses tiles.
+template <int Places, int Operands>
+std::optional<TeamGrid> teams_of(const TileKernels& kernels, TilePasses passes, const TileNest& nest,
+                                 const Limits& limits, const TileOperands<Places, Operands>& operands) {
+  return TeamGrid::of(nest, limits, kernels, operands.places, operands.bytes, operands.present & operands.main,
+                      operands.present & operands.shared, passes == TilePasses::kReduce);
+}
+
+// Enqueues a kernel for all rows. `fill(params)` sets the parameters that are specific to the kernels, in
+// TileParams.
 template <int Places, int Operands, class Fill>
-kit::Status launch_tiles(Launcher& launcher, uint32_t kernel, TilePasses passes, const TileNest& nest,
+kit::Status launch_tiles(Launcher& launcher, const TileKernels& kernels, TilePasses passes, const TileNest& nest,
                          const TileOperands<Places, Operands>& operands, const Fill& fill) {
   if (nest.elements.count() > Nest::kMaxCount) {
     return kit::invalid_argument("a row has more than 2^30 elements; divide the row");
@@ -158,16 +223,29 @@ kit::Status launch_tiles(Launcher& launcher, uint32_t kernel, TilePasses passes,
     for (uint32_t k = 0; k < Operands; ++k) {
       moved.places[k].offset += static_cast<uint64_t>(slice.advance[k] * int64_t{operands.bytes[k]});
     }
-    const TileGrid grid = TileGrid::of(slice, launcher.limits(), passes != TilePasses::kMap);
+    const auto teams = teams_of(kernels, passes, slice, launcher.limits(), moved);
+    if (teams) {
+      TeamParams<Places, Operands> params = team_params(slice, *teams, moved);
+      fill(params.rows);
+      const auto& kernel = teams->interleaved ? kernels.columns : teams->packed ? kernels.packed : kernels.unaligned;
+      kit::Status status =
+          launch(launcher, *kernel, teams->groups, teams->group_size, std::span<const Place>(moved.places), params);
+      if (!status.ok() || teams->splits == 1) return status;
+    }
+    TileGrid grid = TileGrid::of(slice, launcher.limits(), passes != TilePasses::kMap);
+    if (teams) grid.splits = teams->splits;
     TileParams<Places, Operands> params = tile_params(slice, grid, moved);
     fill(params);
     const auto run = [&] {
-      return launch(launcher, kernel, grid.groups, grid.group_size, std::span<const Place>(moved.places), params);
+      return launch(launcher, kernels.tiles, grid.groups, grid.group_size, std::span<const Place>(moved.places),
+                    params);
     };
-    if (grid.splits == 1 || passes == TilePasses::kMap) return run();
-    params.phase = SIMT_PHASE_PARTIALS;
-    kit::Status status = run();
-    if (!status.ok()) return status;
+    if (!teams) {
+      if (grid.splits == 1 || passes == TilePasses::kMap) return run();
+      params.phase = SIMT_PHASE_PARTIALS;
+      kit::Status status = run();
+      if (!status.ok()) return status;
+    }
     params.phase = SIMT_PHASE_COMBINE;
     if (passes == TilePasses::kReduce) params.splits = 1;
     return run();
