@@ -10,7 +10,7 @@
 
 #define PACK_ELEMENTS (16 / (int)sizeof(Element))  // elements that a lane loads at once
 #define PACK_CHUNKS (PACK_ELEMENTS / 4)            // chunks of four elements
-#ifdef SIMT_PACK_BYTES
+#ifdef SIMT_PACKS_ROWS
 #define STAGED_PACKS 8
 #else
 #define STAGED_PACKS 1

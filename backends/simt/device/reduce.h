@@ -290,7 +290,7 @@ SIMT_FN typename Op::Acc reduce_contiguous(const ReduceParams& p, SIMT_GLOBAL co
   return acc;
 }
 
-#ifdef SIMT_PACK_BYTES
+#ifdef SIMT_PACKS_ROWS
 #define REDUCE_PACKS 4  // packs in flight per thread
 template <bool aligned, class Packed>
 SIMT_FN Packed pack_at(const Element* from, u32 index) {

@@ -122,7 +122,7 @@ SIMT_FN Running scan_threads(Running own, Running& before, u32 tile, SIMT_LOCAL 
   return out;
 }
 
-#ifdef SIMT_PACK_BYTES
+#ifdef SIMT_PACKS_ROWS
 #define SCAN_BYTES (SCAN_ITEMS * SIMT_T_BITS / 8)
 #define SCAN_PACK ((SCAN_BYTES < SIMT_PACK_BYTES ? SCAN_BYTES : SIMT_PACK_BYTES) * 8 / SIMT_T_BITS)
 SIMT_FN bool has_packs(const SIMT_T::Bits* at, i64 stride) {
@@ -134,7 +134,7 @@ SIMT_FN void load_items(SIMT_GLOBAL const SIMT_T::Bits* from, i64 stride, u32 co
     SIMT_UNROLL for (u32 i = 0; i < SCAN_ITEMS; ++i) out[i] = i < count ? from[stride * i] : (SIMT_T::Bits)0;
     return;
   }
-#ifdef SIMT_PACK_BYTES
+#ifdef SIMT_PACKS_ROWS
   if (has_packs(from, stride)) {
     SIMT_UNROLL for (u32 i = 0; i < SCAN_ITEMS / SCAN_PACK; ++i) {
       const Pack<SIMT_T::Bits, SCAN_PACK> pack = ((const Pack<SIMT_T::Bits, SCAN_PACK>*)from)[i];
@@ -146,7 +146,7 @@ SIMT_FN void load_items(SIMT_GLOBAL const SIMT_T::Bits* from, i64 stride, u32 co
   SIMT_UNROLL for (u32 i = 0; i < SCAN_ITEMS; ++i) out[i] = from[stride * i];
 }
 SIMT_FN void store_items(SIMT_GLOBAL SIMT_T::Bits* to, i64 stride, u32 count, const SIMT_T::Bits* items) {
-#ifdef SIMT_PACK_BYTES
+#ifdef SIMT_PACKS_ROWS
   if (count >= SCAN_ITEMS && has_packs(to, stride)) {
     SIMT_UNROLL for (u32 i = 0; i < SCAN_ITEMS / SCAN_PACK; ++i) {
       Pack<SIMT_T::Bits, SCAN_PACK> pack;

@@ -133,7 +133,7 @@ SIMT_FN void take(PartBests& bests, u32 r, Order key, u32 index) {
 }
 template <bool contiguous>
 SIMT_FN void load_block(const NestParams& p, SIMT_GLOBAL const Element* x, u32 first, Element* out) {
-#ifdef SIMT_PACK_BYTES
+#ifdef SIMT_PACKS_ROWS
   constexpr u32 bytes = TOPK_BLOCK * (u32)sizeof(Element), size = bytes < SIMT_PACK_BYTES ? bytes : SIMT_PACK_BYTES;
   constexpr u32 count = size / (u32)sizeof(Element);
   if (contiguous && past_boundary(x, size) == 0) {

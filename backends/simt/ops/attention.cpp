@@ -48,7 +48,7 @@ uint64_t divided(uint64_t extent, uint64_t by) { return (extent + by - 1) / by; 
 bool has_splits(const Limits& limits) {
   return !limits.is_cpu && limits.width >= kMinWidth && limits.max_group_size >= kSplitGroup;
 }
-bool has_blocks(const Limits& limits) { return has_splits(limits) && limits.local_bytes >= kBlockBytes; }
+bool has_attention_blocks(const Limits& limits) { return has_splits(limits) && limits.local_bytes >= kBlockBytes; }
 
 class Attention : public Operator {
  public:
@@ -70,7 +70,7 @@ class Attention : public Operator {
       out[kSplit4] = {block_module_, "attention_split_4"};
       out[kCombine] = {block_module_, "attention_combine"};
     }
-    if (has_blocks(limits)) {
+    if (has_attention_blocks(limits)) {
       out[kBlocks2] = {block_module_, "attention_blocks_2"};
       out[kBlocks4] = {block_module_, "attention_blocks_4"};
       out[kBlocks8] = {block_module_, "attention_blocks_8"};
@@ -85,7 +85,7 @@ class Attention : public Operator {
     AttentionParams params = attention_params(call);
     const uint32_t rows = params.repeats * params.queries;
     if (has_splits(limits) && rows <= kFewRows && splittable(call)) return enqueue_split(launcher, program, call);
-    if (has_blocks(limits) && (rows > kFewRows || params.depth > SIMT_ATTENTION_DEPTH)) {
+    if (has_attention_blocks(limits) && (rows > kFewRows || params.depth > SIMT_ATTENTION_DEPTH)) {
       const Block block = Block::of(limits, params);
       if (block.rows != 0) return enqueue_blocks(launcher, program, call, block);
     }
