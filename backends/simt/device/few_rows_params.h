@@ -14,14 +14,15 @@
 #define FEW_LOCAL 1920       // Words of local memory with `chunks`
 #define FEW_PACK_LOCAL 1024  // numbers of local memory with `packs`
 
-// The rows of a tile.
-FEW_FN u32 few_rows(u32 rows) { return rows == 1 ? 1u : rows <= 4 ? 4u : 8u; }
+// The rows of a tile with `chunks` and with `packs`, of which a lane has more sums.
+FEW_FN u32 few_chunk_rows(u32 rows) { return rows == 1 ? 1u : rows <= 4 ? 4u : 8u; }
+FEW_FN u32 few_pack_rows(u32 rows) { return rows == 1 ? 1u : 4u; }
 // Columns per lane with `chunks`. Each number that is loaded from local memory is multiplied by one weight of
 // each column. Quantized weights need more registers.
 FEW_FN u32 few_columns(u32 elements, u32 tile_rows) { return tile_rows == 1 || elements > 8 ? 2u : 4u; }
 // The chunks of a column, or the packs, that a lane loads before it multiplies them.
 FEW_FN u32 few_steps(u32 tile_rows) { return tile_rows == 1 ? 2u : 1u; }
-FEW_FN u32 few_packs(u32 tile_rows) { return tile_rows == 1 ? 8u : tile_rows == 8 ? 2u : 4u; }
+FEW_FN u32 few_packs(u32 tile_rows) { return tile_rows == 1 ? 8u : 4u; }
 // Words between chunks of a in local memory, which hold `elements` numbers each. The pitch is odd, so that
 // adjacent lanes use different banks.
 FEW_FN u32 few_pitch(u32 elements) { return elements == 4 ? 1u : elements / 4 + 1; }

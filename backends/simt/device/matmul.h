@@ -128,10 +128,6 @@ SIMT_KERNEL(matmul_packs_one)(MATMUL_OPERANDS) {
 SIMT_KERNEL(matmul_packs)(MATMUL_OPERANDS) {
   SIMT_SHARED(Number, parts, FEW_PACK_LOCAL);
   MATMUL_POINTERS;
-  if (p.rows <= 4) {
-    gemm_by_packs<MatrixProduct, 4>(p, at, parts);
-  } else {
-    gemm_by_packs<MatrixProduct, 8>(p, at, parts);
-  }
+  gemm_by_packs<MatrixProduct, 4>(p, at, parts);
 }
 #endif

@@ -72,10 +72,11 @@ struct GemmTiling {
     const uint32_t width = limits.width, elements = kFewLoadBits / gemm.weight_bits;
     const uint64_t units = limits.compute_units;
     GemmTiling out{};
-    out.rows = few_rows(p.rows);
+    const bool has_packs = kernel == kGemmPacksOne || kernel == kGemmPacks;
+    out.rows = has_packs ? few_pack_rows(p.rows) : few_chunk_rows(p.rows);
     out.tiles_per_group = 1;
     out.subgroups = std::min(out.rows == 1 ? kGemmMaxGroup : kFewRowsGroup, limits.max_group_size) / width;
-    if (kernel == kGemmPacksOne || kernel == kGemmPacks) {
+    if (has_packs) {
       out.columns = FEW_PACK_LANES * elements;
       out.splits = std::max<uint64_t>(units / out.tiles(p), 1);
       return out;
