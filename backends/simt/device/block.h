@@ -26,10 +26,6 @@ struct Block {
 template <class T>
 struct QuadOf {};
 template <>
-struct QuadOf<u8> {
-  typedef QuadU8 Type;
-};
-template <>
 struct QuadOf<u16> {
   typedef QuadU16 Type;
 };
@@ -37,11 +33,7 @@ template <>
 struct QuadOf<u32> {
   typedef QuadU32 Type;
 };
-#if SIMT_IS_FLOAT
 typedef QuadFloat NumberQuad;
-#else
-typedef QuadI32 NumberQuad;
-#endif
 
 template <class T>
 SIMT_FN bool at_quad(SIMT_GLOBAL const T* at) {
@@ -229,7 +221,6 @@ SIMT_INLINED void multiply_block(BlockSums<side>& sums, Source& source, u32 dept
 
 // ---- results ------------------------------------------------------------------------------------
 
-#if SIMT_IS_FLOAT
 // Applies the activation to each sum. The loop rotates rows, so that the code of the activation occurs once per
 // column.
 template <int side>
@@ -243,19 +234,16 @@ SIMT_INLINED void activate_block(BlockSums<side>& sums, u32 activation) {
     }
   }
 }
-#endif
 template <class T>
 struct Stored {};
 template <>
 struct Stored<u32> {
   SIMT_FN static u32 bits(Number x) { return number_bits(x); }
 };
-#if SIMT_IS_FLOAT
 template <>
 struct Stored<u16> {
   SIMT_FN static u16 bits(Number x) { return (u16)SIMT_T::bits(x); }
 };
-#endif
 template <class T>
 SIMT_INLINED void store_quad(const Number* from, SIMT_GLOBAL T* to) {
   typename QuadOf<T>::Type quad;

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of matmul and linear for GPUs with sub-groups of at least 32 threads. Both operands must be in memory.
+// The kernels of matmul and linear of floats for GPUs with sub-groups of at least 32 threads. Both operands must be in memory.
 #include "block.h"
 #include "gemm.h"
 
-typedef SIMT_T TypeA;
-#if SIMT_IS_FLOAT
-typedef SIMT_T TypeB;
-#else
-typedef I8 TypeB;
-#endif
-
 template <int side, bool quads>
 struct MatrixSource {
-  Lines<TypeA> a;
-  Lines<TypeB> b;
+  Lines<SIMT_T> a;
+  Lines<SIMT_T> b;
   SIMT_INLINED void load(u32 depth) {
     load_lines<quads>(a, depth);
     load_lines<quads>(b, depth);
@@ -27,13 +20,14 @@ struct MatrixSource {
 template <int side>
 SIMT_INLINED void multiply_matrix(const GemmParams& p, Pointer a, Pointer b, const Tile& tile, BlockSums<side>& sums,
                                   SIMT_LOCAL NumberQuad* memory) {
-  const Lines<TypeA> lines_a = lines_of<side, TypeA>(
-      at_offset<TypeA::Bits>(a, p.offsets[1]) + tile.a + p.row_strides[1] * tile.row + p.column_strides[1] * tile.begin,
-      p.row_strides[1], p.column_strides[1], p.rows - tile.row, p.depth);
-  const Lines<TypeB> lines_b =
-      lines_of<side, TypeB>(at_offset<TypeB::Bits>(b, p.offsets[2]) + tile.b + p.row_strides[2] * tile.begin +
-                                p.column_strides[2] * tile.column,
-                            p.column_strides[2], p.row_strides[2], p.columns - tile.column, p.depth);
+  const Lines<SIMT_T> lines_a =
+      lines_of<side, SIMT_T>(at_offset<SIMT_T::Bits>(a, p.offsets[1]) + tile.a + p.row_strides[1] * tile.row +
+                                 p.column_strides[1] * tile.begin,
+                             p.row_strides[1], p.column_strides[1], p.rows - tile.row, p.depth);
+  const Lines<SIMT_T> lines_b =
+      lines_of<side, SIMT_T>(at_offset<SIMT_T::Bits>(b, p.offsets[2]) + tile.b + p.row_strides[2] * tile.begin +
+                                 p.column_strides[2] * tile.column,
+                             p.column_strides[2], p.row_strides[2], p.columns - tile.column, p.depth);
   const u32 depth = inside(tile.begin, tile.end);
   if (lines_a.is_quad && lines_b.is_quad) {
     MatrixSource<side, true> source = {lines_a, lines_b};
@@ -52,7 +46,6 @@ SIMT_INLINED void store_matrix(const GemmParams& p, Pointer c, Pointer bias, con
     return;
   }
   const i64 to = tile.c + p.row_strides[0] * tile.row + p.column_strides[0] * tile.column;
-#if SIMT_IS_FLOAT
   if (p.bias_bytes != 0u) {
     const u32 first = first_column<side>(opaque(local_id()));
     SIMT_UNROLL for (int i = 0; i < Block<side>::kColumns; ++i) {
@@ -66,9 +59,6 @@ SIMT_INLINED void store_matrix(const GemmParams& p, Pointer c, Pointer bias, con
     store_block<side>(sums, at_offset<u16>(c, p.offsets[0]) + to, p.row_strides[0], p.column_strides[0], rows, columns);
     return;
   }
-#else
-  (void)bias;
-#endif
   store_block<side>(sums, at_offset<u32>(c, p.offsets[0]) + to, p.row_strides[0], p.column_strides[0], rows, columns);
 }
 template <int side>

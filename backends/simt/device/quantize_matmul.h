@@ -434,26 +434,29 @@ struct ChunkedWeights : QuantizedProduct<kBits> {
       quantized_by_dots<bits, 4, 4>(p, at);                 \
     }                                                       \
   }
-#define QUANTIZED_CHUNKS(bits)                                    \
+#define QUANTIZED_CHUNKS_ONE(bits)                                \
   SIMT_KERNEL(quantized##bits##_chunks_one)(QUANTIZED_OPERANDS) { \
     SIMT_SHARED(Words, rows_of_a, FEW_LOCAL);                     \
     QUANTIZED_POINTERS;                                           \
     gemm_by_chunks<ChunkedWeights<bits>, 1>(p, at, rows_of_a);    \
-  }                                                               \
-  SIMT_KERNEL(quantized##bits##_chunks)(QUANTIZED_OPERANDS) {     \
-    SIMT_SHARED(Words, rows_of_a, FEW_LOCAL);                     \
-    QUANTIZED_POINTERS;                                           \
-    if (p.gemm.rows <= 4) {                                       \
-      gemm_by_chunks<ChunkedWeights<bits>, 4>(p, at, rows_of_a);  \
-    } else {                                                      \
-      gemm_by_chunks<ChunkedWeights<bits>, 8>(p, at, rows_of_a);  \
-    }                                                             \
+  }
+#define QUANTIZED_CHUNKS(bits)                                   \
+  SIMT_KERNEL(quantized##bits##_chunks)(QUANTIZED_OPERANDS) {    \
+    SIMT_SHARED(Words, rows_of_a, FEW_LOCAL);                    \
+    QUANTIZED_POINTERS;                                          \
+    if (p.gemm.rows <= 4) {                                      \
+      gemm_by_chunks<ChunkedWeights<bits>, 4>(p, at, rows_of_a); \
+    } else {                                                     \
+      gemm_by_chunks<ChunkedWeights<bits>, 8>(p, at, rows_of_a); \
+    }                                                            \
   }
 QUANTIZED(8)
 QUANTIZED(4)
+QUANTIZED_CHUNKS_ONE(8)
+QUANTIZED_CHUNKS_ONE(4)
+#if SIMT_IS_FLOAT
 QUANTIZED_CHUNKS(8)
 QUANTIZED_CHUNKS(4)
-#if SIMT_IS_FLOAT
 QUANTIZED_DOTS(8)
 QUANTIZED_DOTS(4)
 #endif

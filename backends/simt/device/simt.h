@@ -29,10 +29,8 @@ typedef ulong u64;
 // active at the same time.
 #define SIMT_SIZED_KERNEL(name, threads, groups) SIMT_KERNEL(name)
 // Four adjacent numbers, which a lane loads or stores at once.
-typedef uchar4 QuadU8;
 typedef ushort4 QuadU16;
 typedef uint4 QuadU32;
-typedef int4 QuadI32;
 typedef float4 QuadFloat;
 #define SIMT_UNROLL _Pragma("unroll")
 // Unrolls a loop with a long body. The compilers of OpenCL devices decide themselves, because a compiler for CPUs would
@@ -151,10 +149,8 @@ SIMT_FN u32 multiply_high(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 #define SIMT_KERNEL(name) extern "C" __attribute__((global)) void name
 #define SIMT_SIZED_KERNEL(name, threads, groups) \
   extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), amdgpu_waves_per_eu(2))) void name
-typedef u8 QuadU8 __attribute__((ext_vector_type(4)));
 typedef u16 QuadU16 __attribute__((ext_vector_type(4)));
 typedef u32 QuadU32 __attribute__((ext_vector_type(4)));
-typedef i32 QuadI32 __attribute__((ext_vector_type(4)));
 typedef float QuadFloat __attribute__((ext_vector_type(4)));
 SIMT_FN u32 group_id() { return __builtin_amdgcn_workgroup_id_x(); }
 SIMT_FN u32 group_size() { return __builtin_amdgcn_workgroup_size_x(); }
@@ -201,10 +197,8 @@ SIMT_FN u32 f16_of_f32(u32 bits) { return __builtin_bit_cast(u16, (_Float16)floa
 #define SIMT_SHARED(type, name, count) __shared__ type name[count]
 #define SIMT_KERNEL(name) extern "C" __global__ void name
 #define SIMT_SIZED_KERNEL(name, threads, groups) extern "C" __global__ void __launch_bounds__(threads, groups) name
-typedef uchar4 QuadU8;
 typedef ushort4 QuadU16;
 typedef uint4 QuadU32;
-typedef int4 QuadI32;
 typedef float4 QuadFloat;
 SIMT_FN u32 group_id() { return blockIdx.x; }
 SIMT_FN u32 group_size() { return blockDim.x; }

@@ -196,7 +196,7 @@ GemmKernel Gemm::fastest_kernel(const Limits& limits) const {
       return params.rows == 1 ? kGemmPacksOne : kGemmPacks;
     }
   }
-  if (params.rows > kSubgroupRows) return has_blocks(limits) ? kGemmLargeBlocks : kGemmTiles;
+  if (params.rows > kSubgroupRows) return has_blocks(limits) && weight_bits != 0 ? kGemmLargeBlocks : kGemmTiles;
   const bool along_k = params.column_strides[1] == 1 && params.row_strides[2] == 1;
   if (along_k && params.depth >= limits.width * (params.rows == 1 ? 4 : 16)) return kGemmDots;
   return params.column_strides[2] == 1 ? kGemmRows : kGemmTiles;

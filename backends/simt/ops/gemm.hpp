@@ -29,7 +29,7 @@ inline constexpr uint64_t kGemmWorkspaceBytes = uint64_t{1} << 20;
 struct Gemm {
   GemmParams& params;
   std::array<Place, SIMT_GEMM_OPERANDS> places{};
-  // Bits of an element of b if there are kernels for few rows, or 0 otherwise. The programs of CPUs lack these kernels.
+  // Bits of an element of b if there are kernels for GPUs, or 0 otherwise. The programs of CPUs lack these kernels.
   uint32_t weight_bits = 0;
 
   // Sets rows, columns and batches from c and a, which have the same leading dimensions. The last

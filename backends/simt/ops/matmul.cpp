@@ -29,16 +29,16 @@ class Product : public Operator {
   }
   kit::Status prepare_on(const Limits& limits, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     kit::Status status = prepare(checked, needs);
-    if (has_blocks(limits)) needs.workspace_bytes = kBlockWorkspaceBytes;
+    if (has_blocks(limits) && weight_bits_ != 0) needs.workspace_bytes = kBlockWorkspaceBytes;
     return status;
   }
   KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
     KernelNames out = kernels(plan);
+    if (limits.is_cpu || weight_bits_ == 0) return out;
     if (has_blocks(limits)) {
       out[kGemmLargeBlocks] = {blocks_, "matmul_block128"};
       out[kGemmSmallBlocks] = {blocks_, "matmul_block64"};
     }
-    if (limits.is_cpu || weight_bits_ == 0) return out;
     out[kGemmChunksOne] = {module_, "matmul_chunks_one"};
     out[kGemmChunks] = {module_, "matmul_chunks"};
     out[kGemmPacksOne] = {module_, "matmul_packs_one"};
@@ -72,7 +72,7 @@ class Product : public Operator {
 
  private:
   const std::string module_, blocks_;
-  // Bits of an element of b if there are kernels for few rows, or 0 otherwise.
+  // Bits of an element of b if it is a float, or 0. Only products of floats have kernels for GPUs.
   const uint32_t weight_bits_;
 };
 

@@ -41,7 +41,7 @@ class QuantizedMatmul : public Operator {
     const std::string name = out[kGemmTiles].function;
     const std::string prefix = name.substr(0, name.find('_'));
     out[kGemmChunksOne] = {module_, prefix + "_chunks_one"};
-    out[kGemmChunks] = {module_, prefix + "_chunks"};
+    if (!is_integer()) out[kGemmChunks] = {module_, prefix + "_chunks"};
     return out;
   }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
@@ -101,7 +101,8 @@ class QuantizedMatmul : public Operator {
   // The kernel `dots` requires contiguous operands, and steps that do not cross a block boundary.
   GemmKernel kernel(const Gemm& gemm, const QuantizedParams& params, const Limits& limits) const {
     const GemmParams& p = params.gemm;
-    if (gemm.fits_chunks(limits)) return p.rows == 1 ? kGemmChunksOne : kGemmChunks;
+    // With more rows, integer sums need more registers than GPUs have.
+    if (gemm.fits_chunks(limits) && (p.rows == 1 || !is_integer())) return p.rows == 1 ? kGemmChunksOne : kGemmChunks;
     const uint32_t step = params.bits == 4 ? 2 * limits.width : limits.width;
     const bool contiguous = p.column_strides[1] == 1 && p.row_strides[2] == 1 && (p.immediate & 6u) == 0;
     const bool steps = params.block >= p.depth || params.block % step == 0;
