@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of matmul and linear of floats for GPUs with sub-groups of at least 32 threads. Both operands must be in memory.
+// The kernels of matmul and linear of floats for GPUs with sub-groups of at least 32 threads. Both operands must be in
+// memory.
 #include "block.h"
 #include "gemm.h"
 

@@ -177,15 +177,17 @@ void Gemm::transpose() {
   params.immediate = (params.immediate & ~6u) | (params.immediate & 2u) << 1 | (params.immediate & 4u) >> 1;
 }
 
+bool has_few_rows(const Limits& limits) { return !limits.is_cpu && limits.width >= 32; }
+
 bool Gemm::fits_chunks(const Limits& limits) const {
   const GemmParams& p = params;
-  return !limits.is_cpu && weight_bits != 0 && p.rows <= FEW_MAX_ROWS && p.row_strides[2] == 1 &&
+  return has_few_rows(limits) && weight_bits != 0 && p.rows <= FEW_MAX_ROWS && p.row_strides[2] == 1 &&
          !is_immediate(kGemmA) && !is_immediate(kGemmB) && p.depth >= FEW_LANES * (kFewLoadBits / weight_bits);
 }
 
 GemmKernel Gemm::fastest_kernel(const Limits& limits) const {
   if (is_immediate(kGemmA) || is_immediate(kGemmB)) return kGemmTiles;
-  if (!limits.is_cpu && weight_bits != 0) {
+  if (has_few_rows(limits) && weight_bits != 0) {
     // The columns or rows of b must begin at a boundary of a load, if the first one does.
     const auto on_boundary = [&](int64_t stride) { return stride * weight_bits % kFewLoadBits == 0; };
     if (fits_chunks(limits) && (params.columns == 1 || on_boundary(params.column_strides[2]))) {

@@ -25,11 +25,14 @@ enum GemmOperand : uint32_t { kGemmC, kGemmA, kGemmB, kGemmBias, kGemmOperands }
 // Bytes of workspace for partial sums, which have 4 bytes each.
 inline constexpr uint64_t kGemmWorkspaceBytes = uint64_t{1} << 20;
 
+// Returns whether plans contain the kernels for few rows. They need the registers of GPUs with wide sub-groups.
+bool has_few_rows(const Limits& limits);
+
 // A matrix product. `params` may be the first member of a larger struct, such as QuantizedParams.
 struct Gemm {
   GemmParams& params;
   std::array<Place, SIMT_GEMM_OPERANDS> places{};
-  // Bits of an element of b if there are kernels for GPUs, or 0 otherwise. The programs of CPUs lack these kernels.
+  // Bits of an element of b if there are kernels for GPUs, or 0 otherwise. See has_few_rows().
   uint32_t weight_bits = 0;
 
   // Sets rows, columns and batches from c and a, which have the same leading dimensions. The last

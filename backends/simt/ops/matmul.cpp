@@ -34,7 +34,7 @@ class Product : public Operator {
   }
   KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
     KernelNames out = kernels(plan);
-    if (limits.is_cpu || weight_bits_ == 0) return out;
+    if (!has_few_rows(limits) || weight_bits_ == 0) return out;
     if (has_blocks(limits)) {
       out[kGemmLargeBlocks] = {blocks_, "matmul_block128"};
       out[kGemmSmallBlocks] = {blocks_, "matmul_block64"};

@@ -37,7 +37,7 @@ class QuantizedMatmul : public Operator {
   }
   KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
     KernelNames out = kernels(plan);
-    if (limits.is_cpu) return out;
+    if (!has_few_rows(limits)) return out;
     const std::string name = out[kGemmTiles].function;
     const std::string prefix = name.substr(0, name.find('_'));
     out[kGemmChunksOne] = {module_, prefix + "_chunks_one"};
