@@ -60,7 +60,7 @@ SIMT_FN float number_of<F16>(u16 bits) {
 }
 #endif
 
-// A tile of rows of a unit.
+// Rows of q that a group computes. They belong to one unit.
 struct Tile {
   u32 unit;
   u32 batch, head, group;  // `head` is the first head of the unit
@@ -178,7 +178,7 @@ SIMT_INLINED float row_sum(float own) {
   return own;
 }
 // Replaces the scores of a row, which are elements `at` and `at + 1` of each tile, with weights. Returns the factor
-// of all earlier weights.
+// by which the caller multiplies earlier weights.
 template <int kTiles>
 SIMT_INLINED float weigh(float (&scores)[kTiles][4], int at, float factor, RowState& state) {
   float own = state.greatest;
