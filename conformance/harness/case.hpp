@@ -53,6 +53,9 @@ struct Case {
   // Whether the case allocates several GiB of the device's memory. Few such cases run at once, so that they leave
   // memory to the other workers.
   bool large = false;
+  // Whether the case may allocate nearly all of the device's memory. Such a case runs last, and while no other case
+  // runs: the other cases would fail for lack of memory.
+  bool alone = false;
 };
 
 using Catalogue = std::vector<Case>;

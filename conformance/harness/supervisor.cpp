@@ -162,10 +162,13 @@ bool Supervisor::is_fresh(uint32_t index) const { return catalogue_[selection_[i
 bool Supervisor::is_large(uint32_t index) const { return catalogue_[selection_[index]].large; }
 
 std::deque<Work>& Supervisor::queue_of(uint32_t index) {
-  return is_fresh(index) ? fresh_ : is_large(index) ? large_ : queue_;
+  return is_fresh(index) ? fresh_ : is_alone(index) ? alone_ : is_large(index) ? large_ : queue_;
 }
 
-// Returns the queue from which a worker without work continues, or null. Fresh cases run last.
+bool Supervisor::is_alone(uint32_t index) const { return catalogue_[selection_[index]].alone; }
+
+// Returns the queue from which a worker without work continues, or null. Fresh cases run after the usual cases, and
+// cases that run alone run last.
 std::deque<Work>* Supervisor::next_queue() {
   const auto runs_large = [&](const Worker& worker) {
     return worker.pid != 0 && worker.has_remaining && worker.remaining.first < worker.remaining.last &&
@@ -174,10 +177,14 @@ std::deque<Work>* Supervisor::next_queue() {
   const auto busy = static_cast<unsigned>(std::ranges::count_if(workers_, runs_large));
   if (!large_.empty() && busy < std::max(1u, options_.jobs / kWorkersPerLarge)) return &large_;
   if (!queue_.empty()) return &queue_;
-  return fresh_.empty() ? nullptr : &fresh_;
+  if (!fresh_.empty()) return &fresh_;
+  const auto has_work = [](const Worker& worker) { return worker.pid != 0 && worker.has_remaining; };
+  return alone_.empty() || std::ranges::any_of(workers_, has_work) ? nullptr : &alone_;
 }
 
-bool Supervisor::finished() const { return workers_.empty() && queue_.empty() && fresh_.empty() && large_.empty(); }
+bool Supervisor::finished() const {
+  return workers_.empty() && queue_.empty() && fresh_.empty() && large_.empty() && alone_.empty();
+}
 
 void Supervisor::start() {
   Pipe work_pipe, report_pipe;
@@ -346,7 +353,7 @@ void Supervisor::count_failure(uint32_t index) {
                                                          hung ? "hung" : "failed alike", kGivenUpMark, result.message))
                          .second;
   if (fresh) {
-    for (std::deque<Work>* const queue : {&queue_, &fresh_, &large_}) *queue = without_given_up(*queue);
+    for (std::deque<Work>* const queue : {&queue_, &fresh_, &large_, &alone_}) *queue = without_given_up(*queue);
   }
 }
 

@@ -57,6 +57,7 @@ class Supervisor {
   bool finished() const;
   bool is_fresh(uint32_t index) const;
   bool is_large(uint32_t index) const;
+  bool is_alone(uint32_t index) const;
   std::deque<Work>& queue_of(uint32_t index);
   std::deque<Work>* next_queue();
   void start();
@@ -85,6 +86,7 @@ class Supervisor {
   std::deque<Work> queue_;  // ranges of cases that a worker may run after other cases
   std::deque<Work> fresh_;  // cases that need a new worker, one per range
   std::deque<Work> large_;  // ranges of cases that need much of the device's memory
+  std::deque<Work> alone_;  // ranges of cases that run while no other case runs
   std::deque<Worker> workers_;
   // Number of failures per group and message. Hangs are counted per group only.
   std::map<std::pair<std::string, std::string>, int> failures_;

@@ -439,6 +439,45 @@ TEST(Supervisor, FewLargeCasesRunAtOnce) {
   munmap(memory, sizeof(Shared));
 }
 
+// Each case counts itself in memory that all workers share.
+TEST(Supervisor, ACaseThatNeedsAllMemoryRunsAlone) {
+  struct Shared {
+    std::atomic<int> now, alone, alone_beside_others, most;
+  };
+  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  for (const unsigned jobs : {1u, 2u, 8u}) {
+    auto* const shared = new (memory) Shared();
+    Catalogue catalogue;
+    for (int index = 0; index < 120; ++index) {
+      const bool alone = index % 10 == 3;
+      catalogue.push_back(named("group.alone.n" + std::to_string(index), [=](Context&) {
+        const int now = ++shared->now;
+        for (int most = shared->most; now > most && !shared->most.compare_exchange_weak(most, now);) continue;
+        for (int tenth = 0; tenth < 10; ++tenth) {
+          std::this_thread::sleep_for(std::chrono::microseconds(200));
+          if (alone && shared->now != 1) ++shared->alone_beside_others;
+        }
+        if (alone) ++shared->alone;
+        --shared->now;
+      }));
+      catalogue.back().alone = alone;
+      catalogue.back().fresh = index % 10 == 5;
+      catalogue.back().large = index % 10 == 7;
+    }
+    std::vector<size_t> selection(catalogue.size());
+    for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+    RunOptions options;
+    options.jobs = jobs;
+    for (const Result& result : run(catalogue, selection, options))
+      EXPECT_EQ(name_of(result.outcome), "pass") << result.message;
+    EXPECT_EQ(shared->alone, 12);
+    EXPECT_EQ(shared->alone_beside_others, 0) << jobs << " workers";
+    EXPECT_EQ(shared->most > 1, jobs > 1) << "the other cases run at once";
+  }
+  munmap(memory, sizeof(Shared));
+}
+
 bp_status plan_create_status = BP_OK;
 bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) { return plan_create_status; }
 

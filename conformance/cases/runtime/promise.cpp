@@ -72,6 +72,12 @@ void after_refusals(Context& context) {
       ErrorRecord error;
       refusal.call(context, &error);
     }
+  check_all_support(device);
+}
+
+void after_the_largest_buffers(Context& context) {
+  Device& device = context.device();
+  check_all_support(device);
   bp_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = device.info().max_buffer_bytes;
@@ -106,6 +112,8 @@ void add_promise_cases(Catalogue& catalogue) {
   add("after_an_instance_ended", after_an_instance_ended);
   add("after_many_plans", after_many_plans);
   add("after_refusals", after_refusals);
+  add("after_the_largest_buffers", after_the_largest_buffers);
+  catalogue.back().alone = true;
   add("support_by_threads", support_by_threads);
   // Uses eight processes, to detect a defect that affects half of all processes.
   for (int number = 1; number <= 8; ++number) {
