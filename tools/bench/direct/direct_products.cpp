@@ -5,22 +5,18 @@
 // and the direct calls run alternately, so that slow phases of the machine affect both.
 // `direct_products PLUGIN [small] [kernels]` prints a table. A ratio above 1 means that the plugin is faster. With
 // `kernels`, the plugin multiplies without the library.
-#include <backplane/backplane.hpp>
-
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 
-#include "runtime/stack.hpp"
+#include "direct.hpp"
 
 namespace bp = backplane;
+namespace direct = backplane::direct;
 namespace gpu_host = backplane::gpu_host;
 
 namespace {
 
-constexpr int kSkipped = 77;  // the exit status if there is no device
-constexpr uint32_t kRounds = 15;
+using direct::check, direct::value_of;
+
 constexpr uint64_t kScratchBytes = uint64_t{32} << 20;
 
 struct Shape {
@@ -38,34 +34,16 @@ constexpr Shape kShapes[] = {
 constexpr Shape kSmallShapes[] = {
     {BP_F32, 1, 33, 65, 129, 4}, {BP_F32, 3, 16, 32, 48, 4}, {BP_F32, 1, 1, 64, 256, 4}, {BP_F16, 1, 16, 24, 64, 4}};
 
-template <class T>
-T value_of(backplane::kit::Result<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.status().message());
-  return std::move(result.value());
-}
-void check(const backplane::kit::Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.message());
-}
-
-// The device of the plugin, and the library, in the same process and context.
-class Vendor {
+// The library, in the process and context of the plugin.
+class Library {
  public:
-  Vendor()
-      : opened_(*value_of(backplane::BP_VENDOR::platform().open(0))),
-        scope_(*opened_.context),
-        kind_(stack().product_library()) {
-    check(scope_.status());
+  explicit Library(const direct::Vendor& vendor) : vendor_(vendor), kind_(vendor.stack().product_library()) {
     kind_.numbers.reduction_mask = gpu_host::kLtAbsent;
-    library_ = value_of(gpu_host::LtLibrary::open(kind_, stack().plugin()));
+    library_ = value_of(gpu_host::LtLibrary::open(kind_, vendor_.stack().plugin()));
     handle_ = value_of(library_->take_handle());
-    stream_ = value_of(stack().create_stream(0));
-    scratch_ = memory(kScratchBytes);
+    scratch_ = vendor_.memory(kScratchBytes);
   }
-  const gpu_host::Stack& stack() const { return opened_.context->stack(); }
   const std::string& description() const { return library_->description(); }
-  backplane::simt::Buffer* memory(uint64_t bytes) const {
-    return value_of(opened_.context->allocate({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, bytes, 256}));
-  }
   void prepare(backplane::simt::MatrixProduct product) {
     product.scratch = {scratch_, 0};
     product.scratch_bytes = kScratchBytes;
@@ -74,16 +52,15 @@ class Vendor {
     if (plan_ == nullptr) throw std::runtime_error("the library has no algorithm");
   }
   void run(uint32_t calls) const {
-    for (uint32_t i = 0; i < calls; ++i) check(library_->multiply(handle_, *plan_, call_.addresses, stream_));
-    check(stack().wait_stream(stream_));
+    for (uint32_t i = 0; i < calls; ++i) check(library_->multiply(handle_, *plan_, call_.addresses, vendor_.stream()));
+    check(vendor_.stack().wait_stream(vendor_.stream()));
   }
 
  private:
-  gpu_host::OpenedDevice& opened_;
-  const gpu_host::Scope scope_;
+  const direct::Vendor& vendor_;
   gpu_host::LtKind kind_;
   std::unique_ptr<gpu_host::LtLibrary> library_;
-  gpu_host::Handle handle_ = nullptr, stream_ = nullptr;
+  gpu_host::Handle handle_ = nullptr;
   backplane::simt::Buffer* scratch_ = nullptr;
   gpu_host::LtCall call_;
   std::shared_ptr<gpu_host::LtPlan> plan_;
@@ -91,19 +68,8 @@ class Vendor {
 
 void set_library(const char* value) { ::setenv(BP_LIBRARY_SETTING, value, 1); }
 
-double seconds_of(const auto& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 // Compares the plugin with direct calls for one shape. Returns false if the results are not close.
-bool compare(const bp::Device& device, Vendor& vendor, const Shape& shape) {
+bool compare(const bp::Device& device, const direct::Vendor& vendor, Library& library, const Shape& shape) {
   const bp::Stream stream(device);
   const uint64_t size = static_cast<uint64_t>(bp::dtype_bytes(shape.dtype));
   const bp::Dims dims[3] = {{shape.batches, shape.rows, shape.columns},
@@ -140,12 +106,12 @@ bool compare(const bp::Device& device, Vendor& vendor, const Shape& shape) {
   product.c = matrices[0];
   product.a = matrices[1];
   product.b = matrices[2];
-  vendor.prepare(product);
+  library.prepare(product);
   const auto plugin = [&] {
     for (uint32_t i = 0; i < shape.calls; ++i) bp::matmul(stream, tensors[0], tensors[1], tensors[2]);
     stream.wait();
   };
-  const auto direct = [&] { vendor.run(shape.calls); };
+  const auto by_library = [&] { library.run(shape.calls); };
   const auto outputs = [&] {
     const bp::Tensor wide = bp::Tensor::empty(stream, BP_F32, dims[0]);
     bp::cast(stream, wide, tensors[0]);
@@ -155,26 +121,19 @@ bool compare(const bp::Device& device, Vendor& vendor, const Shape& shape) {
   };
   plugin();
   const std::vector<float> ours = outputs();
-  direct();
+  by_library();
   const std::vector<float> theirs = outputs();
   double worst = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const double apart = std::abs(double{ours[i]} - theirs[i]) / static_cast<double>(shape.depth);
     if (!(apart <= worst)) worst = apart;  // the condition is also true for NaN
   }
-  std::vector<double> plugin_s, direct_s, ratios;
-  for (uint32_t round = 0; round < kRounds; ++round) {
-    const bool plugin_first = round % 2 == 0;
-    if (plugin_first) plugin_s.push_back(seconds_of(plugin));
-    direct_s.push_back(seconds_of(direct));
-    if (!plugin_first) plugin_s.push_back(seconds_of(plugin));
-    ratios.push_back(direct_s.back() / plugin_s.back());
-  }
+  const direct::Paired times = direct::measure(plugin, by_library);
   const double per_call = 1e6 / shape.calls;
   std::printf("%-5s %3lld x %5lld x %5lld x %5lld %12.1f %12.1f %8.3f %12.1e\n", bph_dtype_name(shape.dtype),
               static_cast<long long>(shape.batches), static_cast<long long>(shape.rows),
-              static_cast<long long>(shape.columns), static_cast<long long>(shape.depth), median(plugin_s) * per_call,
-              median(direct_s) * per_call, median(ratios), worst);
+              static_cast<long long>(shape.columns), static_cast<long long>(shape.depth), times.plugin * per_call,
+              times.direct * per_call, times.ratio, worst);
   return worst < 1e-2;
 }
 
@@ -189,30 +148,25 @@ int main(int argc, char** argv) {
                  "or manifest)\n");
     return 2;
   }
-  try {
+  return direct::guarded("direct_products", [&] {
     bp::Registry registry;
     const bp::Plugin plugin = registry.load(argv[1]);
     // The plugin reads the setting when it opens a device and when it makes the first plan.
-    const char* const library = std::getenv(BP_LIBRARY_SETTING);
-    const std::string given = library == nullptr ? "" : library;
+    const char* const setting = std::getenv(BP_LIBRARY_SETTING);
+    const std::string given = setting == nullptr ? "" : setting;
     if (has("kernels")) set_library("off");
     const bp::Device device = plugin.open();
     set_library(given.c_str());
-    Vendor vendor;
+    const direct::Vendor vendor;
+    Library library(vendor);
     if (has("kernels")) set_library("off");
     std::printf("%s (%s), %s\n%-31s %12s %12s %8s %12s\n", device.name().c_str(), device.info().name,
-                vendor.description().c_str(), "BATCHES x ROWS x COLUMNS x K", "PLUGIN us", "DIRECT us", "RATIO",
+                library.description().c_str(), "BATCHES x ROWS x COLUMNS x K", "PLUGIN us", "DIRECT us", "RATIO",
                 "DIFFERENCE");
     bool same = true;
     const std::span<const Shape> shapes =
         has("small") ? std::span<const Shape>(kSmallShapes) : std::span<const Shape>(kShapes);
-    for (const Shape& shape : shapes) same = compare(device, vendor, shape) && same;
+    for (const Shape& shape : shapes) same = compare(device, vendor, library, shape) && same;
     return same ? 0 : 1;
-  } catch (const bp::Error& error) {
-    std::fprintf(stderr, "direct_products: %s\n", error.what());
-    return error.status() == BP_UNAVAILABLE ? kSkipped : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "direct_products: %s\n", error.what());
-    return 1;
-  }
+  });
 }
