@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <backplane/kit/driver_guard.hpp>
+#include <optional>
 
 namespace backplane::gpu_host {
 
@@ -35,6 +37,7 @@ class LtPlan {
   std::vector<std::byte> algorithm;
   uint64_t scratch_bytes = 0;
   bool has_bias = false;
+  bool has_run = false;
   std::mutex mutex;  // locked during a call, which sets the address of the bias
 };
 
@@ -209,6 +212,9 @@ kit::Result<std::shared_ptr<LtPlan>> LtLibrary::plan(Handle handle, const LtProd
 kit::Status LtLibrary::multiply(Handle handle, LtPlan& plan, const LtAddresses& at, Handle stream) const {
   constexpr float kOne = 1, kZero = 0;
   std::lock_guard lock(plan.mutex);
+  std::optional<kit::DriverGuard> guard;
+  if (!plan.has_run) guard.emplace();
+  plan.has_run = true;
   if (plan.has_bias) {
     kit::Status status = status_of(functions_->MatmulDescSetAttribute(
                                        plan.description.get(), kind_.numbers.bias_pointer, &at.bias, sizeof(at.bias)),

@@ -13,6 +13,7 @@ class NativeDevice {
  public:
   // Loaded kernels outlive streams.
   static constexpr bool kProgramsStay = true;
+  static constexpr bool kGuardsDriver = true;
   // A stream sees the writes of another stream only after a wait.
   static constexpr bool kWaitsForPassed = true;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_host/kernels.hpp"
 
+#include <backplane/kit/driver_guard.hpp>
+
 namespace backplane::gpu_host {
 
 kit::Result<uint32_t> Kernels::get(const simt::KernelName& name, const std::function<void(const std::string&)>&) {
@@ -11,6 +13,7 @@ kit::Result<uint32_t> Kernels::get(const simt::KernelName& name, const std::func
   }
   std::lock_guard lock(module->mutex);
   if (const auto known = module->numbers.find(name.function); known != module->numbers.end()) return known->second;
+  const kit::DriverGuard guard;
   const Scope scope(context_);
   if (!scope) return context_.check(scope.status());
   if (kit::Status status = load(name, *module); !status.ok()) return status;

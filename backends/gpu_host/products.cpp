@@ -176,6 +176,7 @@ kit::Result<std::shared_ptr<LtPlan>> Products::find_plan(Handle handle, const Lt
     plans_.splice(plans_.begin(), plans_, known->second);
     return known->second->second;
   }
+  const kit::DriverGuard guard;
   auto made = library_->plan(handle, call.product, call.addresses.bias);
   if (!made.ok()) return made.status();
   plans_.emplace_front(call.product, made.value());
@@ -196,6 +197,7 @@ kit::Status Products::failure(kit::Status status) const {
 
 kit::Status Products::need_handle(Handle& handle) {
   if (handle != nullptr) return {};
+  const kit::DriverGuard guard;
   auto taken = library_->take_handle();
   if (!taken.ok()) return failure(taken.status());
   handle = taken.value();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_host/queue.hpp"
 
+#include <backplane/kit/driver_guard.hpp>
+#include <optional>
+
 namespace backplane::gpu_host {
 
 kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernels& kernels, Events& events,
@@ -93,6 +96,8 @@ kit::Result<bool> Queue::enqueue_product(const simt::MatrixProduct& product) {
   return true;
 }
 
+bool Queue::is_known(uint32_t number) const { return number < known_.size() && known_[number] != nullptr; }
+
 Handle Queue::kernel(uint32_t number) {
   if (number >= known_.size()) known_.resize(number + 1);
   if (known_[number] == nullptr) known_[number] = kernels_.kernel(number);
@@ -116,6 +121,8 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
     recorded();
     return {};
   }
+  std::optional<kit::DriverGuard> guard;
+  if (!is_known(launch.kernel)) guard.emplace();
   return in_context([&](const Stack& stack) {
     return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, launch.local_bytes, arguments_,
                         stream_);

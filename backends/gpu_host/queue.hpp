@@ -35,6 +35,8 @@ class Queue : public simt::Launcher {
   // Calls `body(stack)` in the context. While the process exits, commands have no effect.
   template <class Body>
   kit::Status in_context(const Body& body) const;
+  // Returns whether this queue has launched or recorded the kernel.
+  bool is_known(uint32_t number) const;
   Handle kernel(uint32_t number);
   // The next node that is recorded follows the latest node.
   void recorded() { after_.assign(1, graph_->size() - 1); }

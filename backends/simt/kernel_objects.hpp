@@ -24,6 +24,7 @@ class KernelObjects {
  public:
   using Object = KernelObject<Handle>;
 
+  bool has(uint32_t number) const { return number < objects_.size() && objects_[number].handle != Handle{}; }
   // Returns the object of a kernel. The first call creates it with `create(number)`.
   template <class Create>
   kit::Result<Object*> get(uint32_t number, const Create& create) {

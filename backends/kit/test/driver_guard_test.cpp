@@ -52,6 +52,19 @@ TEST(DriverGuard, RestoresTheThreadAndTheProcess) {
   set_handler(SIGUSR1, SIG_DFL);
 }
 
+struct PlainNative {};
+struct NativeWithGuards {
+  static constexpr bool kGuardsDriver = true;
+};
+TEST(DriverGuard, TheKitUsesNoneForADeviceThatHasItsOwn) {
+  {
+    const detail::GuardOf<PlainNative> guard;
+    EXPECT_TRUE(is_blocked(SIGUSR1));
+  }
+  const detail::GuardOf<NativeWithGuards> guard;
+  EXPECT_FALSE(is_blocked(SIGUSR1));
+}
+
 // The second guard begins after the first driver has changed a handler, and ends after the first
 // guard.
 TEST(DriverGuard, OverlappingGuardsRestoreTheFirstState) {

@@ -11,6 +11,7 @@ class Native {
  public:
   // Compiled kernels outlive streams.
   static constexpr bool kProgramsStay = true;
+  static constexpr bool kGuardsDriver = true;
   // A queue sees the writes of another queue only after a wait.
   static constexpr bool kWaitsForPassed = true;
 

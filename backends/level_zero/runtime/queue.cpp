@@ -3,6 +3,9 @@
 // appends a barrier before and after each command, and submits the command.
 #include "runtime/queue.hpp"
 
+#include <backplane/kit/driver_guard.hpp>
+#include <optional>
+
 #include "driver_call.hpp"
 
 namespace backplane::level_zero {
@@ -139,6 +142,8 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
   const simt::DriverCall call;
   if (!call) return {};
   const Api& ze = context_.api();
+  std::optional<kit::DriverGuard> guard;
+  if (!objects_.has(launch.kernel)) guard.emplace();
   auto found = objects_.get(launch.kernel, [&](uint32_t number) { return kernels_.create(number); });
   if (!found.ok()) return found.status();
   auto& object = *found.value();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/queue.hpp"
 
+#include <backplane/kit/driver_guard.hpp>
+#include <optional>
+
 namespace backplane::opencl {
 
 kit::Result<std::unique_ptr<Queue>> Queue::create(const Context& context, Kernels& kernels) {
@@ -97,6 +100,8 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
   const simt::DriverCall call;
   if (!call) return {};
   const Api& cl = context_.api();
+  std::optional<kit::DriverGuard> guard;
+  if (!objects_.has(launch.kernel)) guard.emplace();
   auto found = objects_.get(launch.kernel, [&](uint32_t number) { return kernels_.create(number); });
   if (!found.ok()) return found.status();
   cl_kernel kernel = found.value()->handle;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spirv/compiled_kernels.hpp"
 
+#include <backplane/kit/driver_guard.hpp>
+
 #include "driver_call.hpp"
 #include "spirv/modules.hpp"
 #include "spirv/spirv.hpp"
@@ -44,6 +46,7 @@ kit::Result<uint32_t> CompiledKernels::get(const KernelName& name, const Log& lo
   }
   std::lock_guard lock(entry->mutex);
   if (entry->module == nullptr) {
+    const kit::DriverGuard guard;
     if (kit::Status status = compile(name, *entry, log); !status.ok()) return status;
   }
   return entry->number;
