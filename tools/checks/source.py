@@ -39,12 +39,12 @@ may_include = {
     "samples": ("abi", "core", "backends/kit"),
     "tools": ("abi", "core", "conformance"),
     "tools/bench/peers": ("abi",),
-    "tools/bench/direct": ("abi", "core", "backends/kit"),
+    "tools/bench/direct": ("abi", "core", "backends/kit", "backends/simt"),
 }
 # Each key is a folder, and its value is another folder whose private headers the first folder may
 # include. Mutants are the reference plugin with a defect. A peer of the benchmarks calls its
 # library in the same way as the plugin for that library. The growth test rebuilds core with one
-# more function. The program in tools/bench/direct calls the library of a GPU plugin.
+# more function. The programs in tools/bench/direct call the library and the driver of a GPU plugin.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src",
            "tools/bench/direct": "backends/cuda"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
