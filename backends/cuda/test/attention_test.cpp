@@ -169,7 +169,8 @@ class AttentionChoice : public testing::Test {
     return recorder_->kernels.empty() ? UINT32_MAX : recorder_->kernels[0];
   }
   bool uses_tensor_cores(const Shape& shape, uint32_t instructions = cuda::kTensorCores) {
-    return choose(shape, instructions) >= simt::kSharedAttentionKernels;
+    const uint32_t kernel = choose(shape, instructions);
+    return kernel >= simt::kSharedAttentionKernels && kernel < simt::kLastSharedAttentionKernels;
   }
 
   std::array<simt::Buffer, kOperands> buffers_;

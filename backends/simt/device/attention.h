@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention in one pass over keys and values. Computes y = softmax(scale q k^T + mask) v with an
-// online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). There are two kernels:
+// online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). There are two kernels, for CPUs and
+// for the calls that the kernels of attention_blocks.h do not compute:
 // - attention_tiles: Each lane processes a row. The sub-groups of a group process the same rows.
 //   They divide the keys of a step to compute scores, and divide the columns of v to sum weighted
 //   values.
 // - attention_rows: A group processes one row. Its sub-groups divide the keys, and lanes divide the
 //   elements of a query and the columns of v.
-#include "math.h"
+#include "attention_rows.h"
 #include "patch.h"
-
-#include "attention_params.h"
-
-typedef SIMT_T::Bits Element;
-
-// A query of one of the heads that share keys and values.
-struct Row {
-  u32 head, query;
-  u32 end;  // the causal mask permits the keys 0 to `end` - 1
-};
-SIMT_INLINED u32 causal_end(const AttentionParams& p, u32 query) {
-  if (p.causal == 0) return p.keys;
-  const i64 ahead = p.causal == 1 ? (i64)p.keys - (i64)p.queries : 0, end = ahead + (i64)query + 1;
-  return end <= 0 ? 0u : end < (i64)p.keys ? (u32)end : p.keys;
-}
-SIMT_INLINED Row row_of(const AttentionParams& p, u32 group, u32 row) {
-  Row out;
-  const u32 repeat = row / p.queries;
-  out.query = row - repeat * p.queries;
-  out.head = group * p.repeats + repeat;
-  out.end = causal_end(p, out.query);
-  return out;
-}
-SIMT_INLINED i64 position(const AttentionStrides& strides, u32 batch, u32 head, u32 row) {
-  return strides.batch * batch + strides.head * head + strides.row * row;
-}
 
 // Returns the score of a product, scaled and masked. The score is -inf if the causal mask excludes
 // the key. `mask_row` is the position of the row's element 0 in the mask.
@@ -50,25 +25,11 @@ SIMT_INLINED float score_of(const AttentionParams& p, Pointer mask, i64 mask_row
   return key < end ? score : -infinity();
 }
 
-// The maximum of a row's scores so far. Kernels subtract the maximum from scores. If the maximum is
-// -inf, they subtract 0 instead, because -inf minus -inf is NaN. The maximum ignores NaN, but a
-// score of NaN makes the sum NaN.
-struct Maximum {
-  float greatest, correction;
-};
-SIMT_INLINED float base_of(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
-// Replaces the maximum. The sums so far must be multiplied by `correction`.
-SIMT_INLINED void raise_to(Maximum& maximum, float greatest) {
-  maximum.correction = maximum.greatest == -infinity() ? 0.0f : exp_f32(maximum.greatest - greatest);
-  maximum.greatest = greatest;
-}
 SIMT_INLINED void put_logsumexp(const AttentionParams& p, Pointer logsumexp, u32 batch, u32 head, u32 query,
                                 float greatest, float sum) {
-  const float logarithm = sum == 0.0f ? -infinity() : greatest + log_f32(sum);
-  at_offset<u32>(logsumexp, p.offsets[1])[position(p.logsumexp, batch, head, query)] = bits_of_float(logarithm);
+  at_offset<u32>(logsumexp, p.offsets[1])[position(p.logsumexp, batch, head, query)] =
+      bits_of_float(logsumexp_of(greatest, sum));
 }
-SIMT_INLINED float quotient(float weighted, float sum) { return sum == 0.0f ? 0.0f : weighted / sum; }
-
 // Rounds `count` up to a line length that load_patch() accepts: a power of two up to the width,
 // or a multiple of the width.
 SIMT_INLINED u32 padded(u32 count) {

@@ -34,3 +34,21 @@ struct AttentionParams {
   float scale;
 };
 static_assert(sizeof(AttentionParams) == 304, "host and kernels must agree on the layout");
+
+#define SIMT_ATTENTION_SPLITS 128         // maximum number of parts of the keys, and threads of attention_combine
+#define SIMT_ATTENTION_SPLIT_ROWS 4       // maximum rows per group with attention_split
+#define SIMT_ATTENTION_SPLIT_DEPTH 256    // maximum elements of a query with attention_split
+#define SIMT_ATTENTION_SPLIT_COLUMNS 128  // columns of v per group with attention_split
+#define SIMT_ATTENTION_TEAM 16            // lanes that share a row with attention_blocks
+#define SIMT_ATTENTION_STEP 64            // keys per step of attention_blocks, and columns of v that it stages
+#define SIMT_ATTENTION_KEPT 4096          // maximum elements of the queries that a group of attention_blocks keeps
+
+// The parameters of the kernels in attention_blocks.h, which may divide the keys of a row into `splits` parts.
+struct AttentionBlockParams {
+  u64 offsets[7];            // y, logsumexp, q, k, v, mask, partial results
+  AttentionParams operands;  // its offsets are unused
+  u32 splits, split_keys;    // parts of the keys, and the keys of each of them
+  u32 lanes;                 // of attention_split: lanes that share a key, 8 or 16
+  u32 longest_first;         // of attention_blocks: groups begin with the last rows, which see the most keys
+};
+static_assert(sizeof(AttentionBlockParams) == 376, "host and kernels must agree on the layout");

@@ -12,6 +12,19 @@ namespace backplane::simt {
 namespace {
 
 constexpr uint32_t kMaxGroup = 256;  // threads
+// Threads of a group of attention_split and of attention_combine, and the least width of its sub-groups.
+constexpr uint32_t kSplitGroup = SIMT_ATTENTION_SPLITS, kMinWidth = SIMT_ATTENTION_TEAM;
+// attention_split computes a head with at most this number of rows. More rows are a tile of attention_blocks.
+constexpr uint32_t kFewRows = 8;
+constexpr uint32_t kPacks = 8;  // rows of v that a team of attention_split loads at once
+// The least number of keys per split with attention_split, of which extents of splits are multiples, and with
+// attention_blocks.
+constexpr uint32_t kSplitKeys = 64, kSplitBlockKeys = 2 * SIMT_ATTENTION_STEP;
+constexpr uint32_t kSplitGroups = 4;  // groups of attention_split per compute unit
+// Local memory of attention_blocks: queries, keys and values.
+constexpr uint32_t kBlockBytes = 4 * (SIMT_ATTENTION_KEPT + 2 * SIMT_ATTENTION_STEP * SIMT_ATTENTION_STEP);
+constexpr uint32_t kBlockRows = 64;  // maximum rows per group with attention_blocks
+constexpr uint64_t kWorkspaceBytes = uint64_t{2} << 20;
 constexpr int64_t kMaxAttentionExtent = int64_t{1} << 30;
 
 // Returns UNSUPPORTED for shapes that exceed the kernels' 32-bit indices.
@@ -28,16 +41,41 @@ AttentionStrides strides_of(const View& view) {
   return {view.strides[0], view.strides[1], view.strides[2], view.rank > 3 ? view.strides[3] : 0};
 }
 
+uint64_t divided(uint64_t extent, uint64_t by) { return (extent + by - 1) / by; }
+
+// Returns whether the device has the sub-groups, groups and local memory of the kernels in device/attention_blocks.h. A
+// CPU has caches instead of local memory, and its compilers vectorize the other kernels better.
+bool has_splits(const Limits& limits) {
+  return !limits.is_cpu && limits.width >= kMinWidth && limits.max_group_size >= kSplitGroup;
+}
+bool has_attention_blocks(const Limits& limits) { return has_splits(limits) && limits.local_bytes >= kBlockBytes; }
+
 class Attention : public Operator {
  public:
-  explicit Attention(uint32_t dtype) : module_(module_name("attention", dtype)) {}
+  explicit Attention(uint32_t dtype)
+      : module_(module_name("attention", dtype)), block_module_(module_name("attention_blocks", dtype)) {}
 
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     stage_immediates(checked, needs);
+    needs.workspace_bytes = kWorkspaceBytes;
     return check_shapes(checked.desc.inputs[0].shape, checked.desc.inputs[2].shape);
   }
   KernelNames kernels(const kit::PlanForm&) const override {
     return {{{module_, "attention_tiles"}, {module_, "attention_rows"}}};
+  }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (has_splits(limits)) {
+      out[kSplit1] = {block_module_, "attention_split_1"};
+      out[kSplit4] = {block_module_, "attention_split_4"};
+      out[kCombine] = {block_module_, "attention_combine"};
+    }
+    if (has_attention_blocks(limits)) {
+      out[kBlocks2] = {block_module_, "attention_blocks_2"};
+      out[kBlocks4] = {block_module_, "attention_blocks_4"};
+      out[kBlocks8] = {block_module_, "attention_blocks_8"};
+    }
+    return out;
   }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const View &q = call.in(0), &v = call.in(2);
@@ -46,6 +84,11 @@ class Attention : public Operator {
     const Limits& limits = launcher.limits();
     AttentionParams params = attention_params(call);
     const uint32_t rows = params.repeats * params.queries;
+    if (has_splits(limits) && rows <= kFewRows && splittable(call)) return enqueue_split(launcher, program, call);
+    if (has_attention_blocks(limits) && (rows > kFewRows || params.depth > SIMT_ATTENTION_DEPTH)) {
+      const Block block = Block::of(limits, params);
+      if (block.rows != 0) return enqueue_blocks(launcher, program, call, block);
+    }
     const bool by_rows = rows <= limits.width / 4 && params.depth <= SIMT_ATTENTION_DEPTH;
     const uint32_t subgroups = by_rows ? row_subgroups(limits, params) : tile_subgroups(limits, params);
     params.columns = by_rows ? SIMT_ATTENTION_PARTS * limits.width : SIMT_ATTENTION_COLUMNS * subgroups;
@@ -59,8 +102,109 @@ class Attention : public Operator {
   }
 
  private:
-  // kTiles assigns one row to each lane. kRows assigns one row to each group.
-  enum Kernel : uint32_t { kTiles, kRows };
+  // kTiles assigns one row to each lane. kRows assigns one row to each group. A stack's own kernels follow them. The
+  // last kernels are those of device/attention_blocks.h.
+  enum Kernel : uint32_t {
+    kTiles,
+    kRows,
+    kSplit1 = kLastSharedAttentionKernels,
+    kSplit4,
+    kCombine,
+    kBlocks2,
+    kBlocks4,
+    kBlocks8
+  };
+  static_assert(kRows + 1 == kSharedAttentionKernels && kBlocks8 + 1 == kMaxKernels);
+
+  // The work of a group of attention_blocks.
+  struct Block {
+    uint32_t kernel = 0, threads = 0;
+    uint32_t rows = 0;  // 0 if the kernels cannot compute the call
+    uint64_t items = 0;
+
+    // Returns the largest tile that fits, or a smaller one that gives each compute unit a group. A group has at least
+    // four sub-groups, if the tile permits, because a compute unit executes several of them at once.
+    static Block of(const Limits& limits, const AttentionParams& params) {
+      Block out;
+      if (params.depth == 0) return out;
+      const uint64_t heads = uint64_t{params.batches} * params.groups, rows = uint64_t{params.repeats} * params.queries;
+      const uint32_t most = limits.width == 32 || limits.max_group_size < kMaxGroup ? kSplitGroup : kMaxGroup;
+      for (uint32_t threads = most; threads >= kSplitGroup; threads /= 2) {
+        for (const uint32_t own : {8u, 4u, 2u}) {
+          const uint32_t tile = threads / SIMT_ATTENTION_TEAM * own;
+          const uint64_t kept = tile * divided(params.depth, SIMT_ATTENTION_STEP) * SIMT_ATTENTION_STEP;
+          if (tile > kBlockRows || kept > SIMT_ATTENTION_KEPT) continue;
+          if (params.value_columns > 8 / own * SIMT_ATTENTION_STEP) continue;
+          if (out.rows != 0 && out.items >= limits.compute_units) continue;
+          if (out.rows != 0 && tile >= out.rows) continue;
+          out = {own == 8 ? kBlocks8 : own == 4 ? kBlocks4 : kBlocks2, threads, tile, heads * divided(rows, tile)};
+        }
+      }
+      return out;
+    }
+  };
+
+  // Returns whether lanes of attention_split can load several elements at once. The kernel checks addresses.
+  static bool splittable(const Call& call) {
+    const View &k = call.in(1), &v = call.in(2);
+    const int64_t pack = 16 / kit::dtype_bytes(k.dtype);
+    return k.strides[3] == 1 && v.strides[3] == 1 && k.shape[3] % pack == 0 && v.shape[3] % pack == 0 &&
+           k.shape[3] <= SIMT_ATTENTION_SPLIT_DEPTH;
+  }
+
+  // Divides the keys into splits, so that `items` items become `wanted` items if the workspace suffices. A split has
+  // at least `least` keys, and a multiple of `unit`.
+  static void divide_keys(AttentionBlockParams& params, const Call& call, uint64_t items, uint64_t wanted,
+                          uint32_t least, uint32_t unit) {
+    const AttentionParams& o = params.operands;
+    const uint64_t rows = uint64_t{o.batches} * o.groups * o.repeats * o.queries;
+    const uint64_t bytes = rows * (uint64_t{o.value_columns} + 2) * sizeof(float);
+    const uint64_t most = std::min<uint64_t>(
+        {SIMT_ATTENTION_SPLITS, o.keys / least, std::min(call.workspace_bytes, kWorkspaceBytes) / bytes});
+    const uint64_t splits = std::max<uint64_t>(std::min(divided(wanted, items), most), 1);
+    params.split_keys = static_cast<u32>(divided(divided(o.keys, splits), unit) * unit);
+    params.splits = params.split_keys == 0 ? 1 : static_cast<u32>(divided(o.keys, params.split_keys));
+  }
+  static kit::Status launch_block(Launcher& launcher, const Program& program, const Call& call, Kernel kernel,
+                                  uint32_t threads, AttentionBlockParams& params) {
+    const auto places = attention_places(call);
+    const Place partials = params.splits > 1 ? call.workspace : Place{};
+    const std::array<Place, 7> all{places[0], places[1], places[2], places[3], places[4], places[5], partials};
+    kit::Status status =
+        launch(launcher, program.kernels[kernel], groups_for(params.operands.items, 1), threads, all, params);
+    if (!status.ok() || params.splits == 1) return status;
+    const AttentionParams& o = params.operands;
+    const std::array<Place, 3> combined{places[0], places[1], partials};
+    const uint64_t rows = uint64_t{o.batches} * o.groups * o.repeats * o.queries;
+    return launch(launcher, program.kernels[kCombine], groups_for(rows, 1), kSplitGroup, combined, params);
+  }
+  static kit::Status enqueue_split(Launcher& launcher, const Program& program, const Call& call) {
+    AttentionBlockParams params{};
+    AttentionParams& o = params.operands;
+    o = attention_params(call);
+    const uint32_t rows = o.repeats * o.queries, most_rows = rows == 1 ? 1 : SIMT_ATTENTION_SPLIT_ROWS;
+    const uint32_t narrow = kPacks * (16 / static_cast<uint32_t>(kit::dtype_bytes(call.out().dtype)));
+    params.lanes = o.depth > narrow || o.value_columns > narrow ? 16 : 8;
+    o.columns = SIMT_ATTENTION_SPLIT_COLUMNS;
+    o.column_blocks = std::max(static_cast<u32>(divided(o.value_columns, o.columns)), 1u);
+    o.tiles = static_cast<u32>(divided(rows, most_rows));
+    const uint64_t items = uint64_t{o.batches} * o.groups * o.tiles * o.column_blocks;
+    divide_keys(params, call, items, uint64_t{kSplitGroups} * launcher.limits().compute_units, kSplitKeys, kSplitKeys);
+    o.items = static_cast<u32>(items * params.splits);
+    return launch_block(launcher, program, call, rows == 1 ? kSplit1 : kSplit4, kSplitGroup, params);
+  }
+  static kit::Status enqueue_blocks(Launcher& launcher, const Program& program, const Call& call, const Block& block) {
+    AttentionBlockParams params{};
+    AttentionParams& o = params.operands;
+    o = attention_params(call);
+    o.column_blocks = 1;
+    o.columns = o.value_columns;
+    o.tiles = static_cast<u32>(divided(uint64_t{o.repeats} * o.queries, block.rows));
+    divide_keys(params, call, block.items, launcher.limits().compute_units, kSplitBlockKeys, SIMT_ATTENTION_STEP);
+    o.items = static_cast<u32>(block.items * params.splits);
+    params.longest_first = o.causal != BP_CAUSAL_NONE ? 1 : 0;
+    return launch_block(launcher, program, call, static_cast<Kernel>(block.kernel), block.threads, params);
+  }
 
   // Returns the number of sub-groups per group of attention_tiles. The sub-groups divide the keys of
   // a step, and the columns of v.
@@ -79,7 +223,7 @@ class Attention : public Operator {
     return out;
   }
 
-  const std::string module_;
+  const std::string module_, block_module_;
 };
 
 }  // namespace

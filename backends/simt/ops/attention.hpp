@@ -10,8 +10,9 @@ namespace backplane::simt {
 
 // Returns the operator that computes attention of `dtype` with the shared kernels.
 std::shared_ptr<const Operator> shared_attention(uint32_t dtype);
-// The number of kernels of its plans.
-inline constexpr uint32_t kSharedAttentionKernels = 2;
+// The indices of the kernels of its plans are below the first number, or from the second one on. A stack's own kernels
+// have the indices between them.
+inline constexpr uint32_t kSharedAttentionKernels = 2, kLastSharedAttentionKernels = kMaxKernels - 6;
 
 // Returns UNSUPPORTED for shapes that exceed the kernels' 32-bit indices.
 kit::Status check_attention(const Call& call);
