@@ -12,7 +12,7 @@ namespace backplane::simt {
 class Operator;
 
 // Maximum number of kernels per plan. Each operator has an enum with the indices of its kernels.
-inline constexpr std::size_t kMaxKernels = 16;
+inline constexpr std::size_t kMaxKernels = 12;
 using KernelNames = std::array<KernelName, kMaxKernels>;
 
 // A compiled plan. The plugin assigns the numbers in `kernels`.

@@ -120,7 +120,7 @@ class Attention : public simt::Operator {
   }
   simt::KernelNames kernels(const kit::PlanForm& plan) const override { return shared_->kernels(plan); }
   simt::KernelNames kernels_on(const simt::Limits& limits, const kit::PlanForm& plan) const override {
-    simt::KernelNames out = shared_->kernels_on(limits, plan);
+    simt::KernelNames out = kernels(plan);
     if (!has_tensor_cores(limits)) return out;
     const bool is_masked = plan.input_count > 3 && plan.operands[3].dtype != 0;
     for (uint32_t wide = 0; wide < 2; ++wide) {

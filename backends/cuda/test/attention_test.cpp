@@ -169,8 +169,7 @@ class AttentionChoice : public testing::Test {
     return recorder_->kernels.empty() ? UINT32_MAX : recorder_->kernels[0];
   }
   bool uses_tensor_cores(const Shape& shape, uint32_t instructions = cuda::kTensorCores) {
-    const uint32_t kernel = choose(shape, instructions);
-    return kernel >= simt::kSharedAttentionKernels && kernel < simt::kLastSharedAttentionKernels;
+    return choose(shape, instructions) >= simt::kSharedAttentionKernels;
   }
 
   std::array<simt::Buffer, kOperands> buffers_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention on GPUs: loads of 16 bytes, several of them in flight per lane, and sums in registers.
+// attention of f32 on GPUs: loads of 16 bytes, several of them in flight per lane, and sums in registers.
 // - attention_blocks_R: A team of 16 lanes has R rows. A lane computes the scores of R rows and 4 keys, and then the
 //   weighted sums of R rows and 4 columns of each 64 columns of v.
 // - attention_split_R: A group has up to R rows. A team of 8 or 16 lanes loads a key or a row of v at once, and a group
@@ -8,16 +8,15 @@
 // attention_combine adds them in the order of the splits.
 #include "attention_rows.h"
 
-#define PACK_ELEMENTS (16 / (int)sizeof(Element))  // elements that a lane loads at once
-#define PACK_CHUNKS (PACK_ELEMENTS / 4)            // chunks of four elements
+#define PACK_ELEMENTS 4  // elements that a lane loads at once
 #ifdef SIMT_PACKS_ROWS
 #define STAGED_PACKS 8
 #else
 #define STAGED_PACKS 1
 #endif
-#define PACKS 8                          // loads in flight
-#define SPLIT_PARTS (8 / PACK_ELEMENTS)  // packs of columns per lane with attention_split
-#define SPLIT_KEYS 128                   // maximum keys per step with attention_split
+#define PACKS 8         // loads in flight
+#define SPLIT_PARTS 2   // packs of columns per lane with attention_split
+#define SPLIT_KEYS 128  // maximum keys per step with attention_split
 #define MAX_SUBGROUPS 16
 
 struct Packs {
@@ -51,18 +50,8 @@ SIMT_INLINED QuadFloat scaled(QuadFloat a, float by) {
 SIMT_INLINED float shuffled(float x, u32 far) { return float_of_bits(shuffle_xor(bits_of_float(x), far)); }
 SIMT_INLINED float larger(float a, float b) { return b > a ? b : a; }  // ignores NaN in b
 
-// Returns elements 4 c to 4 c + 3 of a pack as f32.
-SIMT_INLINED QuadFloat chunk_of(QuadU32 pack, int c) {
-  QuadFloat out;
-  if (sizeof(Element) == 4) {
-    out.x = SIMT_T::value((Element)pack.x), out.y = SIMT_T::value((Element)pack.y);
-    out.z = SIMT_T::value((Element)pack.z), out.w = SIMT_T::value((Element)pack.w);
-  } else {
-    const u32 low = c == 0 ? pack.x : pack.z, high = c == 0 ? pack.y : pack.w;
-    out.x = SIMT_T::value((Element)(low & 0xFFFFu)), out.y = SIMT_T::value((Element)(low >> 16));
-    out.z = SIMT_T::value((Element)(high & 0xFFFFu)), out.w = SIMT_T::value((Element)(high >> 16));
-  }
-  return out;
+SIMT_INLINED QuadFloat numbers_of(QuadU32 pack) {
+  return four_of(SIMT_T::value(pack.x), SIMT_T::value(pack.y), SIMT_T::value(pack.z), SIMT_T::value(pack.w));
 }
 
 // Lines of an operand: the rows of a head.
@@ -180,8 +169,7 @@ SIMT_INLINED void stage_packs(const Lines& from, u32 first_line, u32 lines, u32 
     SIMT_UNROLL for (int n = 0; n < STAGED_PACKS; ++n) {
       const u32 index = start + n * group_size(), line = index / line_packs;
       if (index >= all) continue;
-      SIMT_UNROLL for (int c = 0; c < PACK_CHUNKS; ++c)
-          to[place_of<swizzled>(line, index % line_packs * PACK_CHUNKS + c)] = chunk_of(packs.at[n], c);
+      to[place_of<swizzled>(line, index % line_packs)] = numbers_of(packs.at[n]);
     }
   }
 }
@@ -220,7 +208,7 @@ SIMT_INLINED void stage_queries(const AttentionBlockParams& p, Pointer q, u32 ba
     if (packed) {
       const u32 first = block * SIMT_ATTENTION_STEP + part * PACK_ELEMENTS;
       const QuadU32 pack = load_pack(from + first, first < o.depth);
-      SIMT_UNROLL for (int c = 0; c < PACK_CHUNKS; ++c) at[part * PACK_CHUNKS + c] = chunk_of(pack, c);
+      at[part] = numbers_of(pack);
     } else {
       const u32 d = block * SIMT_ATTENTION_STEP + part;
       ((SIMT_LOCAL float*)at)[part] = d < o.depth ? SIMT_T::value(from[o.q.element * d]) : 0.0f;
@@ -250,16 +238,8 @@ SIMT_INLINED QuadFloat masked(const AttentionParams& o, Pointer mask, u64 offset
       scores.w = (bytes & 0xFF000000u) == 0u ? excluded : scores.w;
     } else {
       SIMT_GLOBAL const Element* at = at_offset<Element>(mask, offset) + row;
-      const u32 bytes = 4u * (u32)sizeof(Element);
-      if (adjacent && ((u64)(at + key) & (bytes - 1u)) == 0) {
-        QuadU32 pack = no_words();
-        if (sizeof(Element) == 4) {
-          pack = *(SIMT_GLOBAL const QuadU32*)(at + key);
-        } else {
-          const u64 bits = *(SIMT_GLOBAL const u64*)(at + key);
-          pack.x = (u32)bits, pack.y = (u32)(bits >> 32);
-        }
-        added = chunk_of(pack, 0);
+      if (adjacent && ((u64)(at + key) & 15u) == 0) {
+        added = numbers_of(*(SIMT_GLOBAL const QuadU32*)(at + key));
       } else {
         added.x = SIMT_T::value(at[o.mask.element * smaller(key, last)]);
         added.y = SIMT_T::value(at[o.mask.element * smaller(key + 1u, last)]);
@@ -453,7 +433,6 @@ SIMT_INLINED void attend_blocks(const AttentionBlockParams& p, Results to, Point
     to.y = y, to.logsumexp = logsumexp, to.partials = partials;                                   \
     attend_blocks<own_rows, blocks>(p, to, q, k, v, mask, queries, shared, values);               \
   }
-ATTENTION_BLOCKS(8, 1)
 ATTENTION_BLOCKS(4, 2)
 ATTENTION_BLOCKS(2, 4)
 
@@ -474,13 +453,7 @@ SIMT_INLINED Packs packs_of(const Lines& lines, u32 first_line, u32 step, u32 co
     out.at[n] = no_words();
     if (n >= inside) continue;
     SIMT_GLOBAL const Element* at = from + line_step * n;
-    if (sizeof(Element) == 4) {
-      out.at[n].x = at[0], out.at[n].y = at[1], out.at[n].z = at[2], out.at[n].w = at[3];
-    } else {
-      out.at[n].x = at[0] | (u32)at[1] << 16, out.at[n].y = at[2] | (u32)at[3] << 16;
-      out.at[n].z = at[4 % PACK_ELEMENTS] | (u32)at[5 % PACK_ELEMENTS] << 16;
-      out.at[n].w = at[6 % PACK_ELEMENTS] | (u32)at[7 % PACK_ELEMENTS] << 16;
-    }
+    out.at[n].x = at[0], out.at[n].y = at[1], out.at[n].z = at[2], out.at[n].w = at[3];
   }
   return out;
 }
@@ -508,7 +481,7 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
                                SIMT_LOCAL RowState* states) {
   const AttentionParams& o = p.operands;
   const u32 lanes = p.lanes, place = local_id() % lanes, team = local_id() / lanes, teams = group_size() / lanes;
-  const u32 depth_chunks = (o.depth + PACK_ELEMENTS - 1u) / PACK_ELEMENTS * PACK_CHUNKS;
+  const u32 depth_chunks = (o.depth + 3u) / 4u;
   for (u32 item = group_id(); item < o.items; item += group_count()) {
     u32 rest = item / o.column_blocks;
     const u32 first_column = (item - rest * o.column_blocks) * o.columns;
@@ -534,8 +507,8 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
     const Lines keys = lines_of(k, p.offsets[3], o.k, position(o.k, batch, group, 0), o.depth);
     const Lines values =
         lines_of(v, p.offsets[4], o.v, position(o.v, batch, group, 0) + o.v.element * first_column, columns);
-    QuadFloat weighted[max_rows][2];
-    SIMT_UNROLL for (int r = 0; r < max_rows; ++r) SIMT_UNROLL for (int c = 0; c < 2; ++c) weighted[r][c] =
+    QuadFloat weighted[max_rows][SPLIT_PARTS];
+    SIMT_UNROLL for (int r = 0; r < max_rows; ++r) SIMT_UNROLL for (int c = 0; c < SPLIT_PARTS; ++c) weighted[r][c] =
         no_numbers();
     group_barrier();
 
@@ -546,15 +519,13 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
       Packs value = packs_of(values, first + team, teams, count, place * PACK_ELEMENTS);
       float products[max_rows][PACKS];
       SIMT_UNROLL for (int r = 0; r < max_rows; ++r) SIMT_UNROLL for (int n = 0; n < PACKS; ++n) products[r][n] = 0.0f;
-      for (u32 chunk = place * PACK_CHUNKS; chunk < depth_chunks; chunk += lanes * PACK_CHUNKS) {
+      for (u32 chunk = place; chunk < depth_chunks; chunk += lanes) {
         const Packs key = packs_of(keys, first + team, teams, count, chunk * 4u);
-        SIMT_UNROLL for (int c = 0; c < PACK_CHUNKS; ++c) {
-          QuadFloat x[max_rows];
-          SIMT_UNROLL for (int r = 0; r < max_rows; ++r) x[r] = queries[r * depth_chunks + chunk + c];
-          SIMT_UNROLL for (int n = 0; n < PACKS; ++n) {
-            const QuadFloat element = chunk_of(key.at[n], c);
-            SIMT_UNROLL for (int r = 0; r < max_rows; ++r) products[r][n] = add_dot(element, x[r], products[r][n]);
-          }
+        QuadFloat x[max_rows];
+        SIMT_UNROLL for (int r = 0; r < max_rows; ++r) x[r] = queries[r * depth_chunks + chunk];
+        SIMT_UNROLL for (int n = 0; n < PACKS; ++n) {
+          const QuadFloat element = numbers_of(key.at[n]);
+          SIMT_UNROLL for (int r = 0; r < max_rows; ++r) products[r][n] = add_dot(element, x[r], products[r][n]);
         }
       }
       SIMT_UNROLL for (int r = 0; r < max_rows; ++r) {
@@ -596,7 +567,7 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
         }
       }
       group_barrier();
-      SIMT_UNROLL for (int r = 0; r < max_rows; ++r) SIMT_UNROLL for (int c = 0; c < 2; ++c) weighted[r][c] =
+      SIMT_UNROLL for (int r = 0; r < max_rows; ++r) SIMT_UNROLL for (int c = 0; c < SPLIT_PARTS; ++c) weighted[r][c] =
           scaled(weighted[r][c], states[r].correction);
       SIMT_UNROLL for (int part = 0; part < SPLIT_PARTS; ++part) {
         const u32 column = (part * lanes + place) * PACK_ELEMENTS;
@@ -605,12 +576,9 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
           value = packs_of(values, first + team, teams, count, column);
         }
         SIMT_UNROLL for (int n = 0; n < PACKS; ++n) {
-          SIMT_UNROLL for (int c = 0; c < PACK_CHUNKS; ++c) {
-            const QuadFloat element = chunk_of(value.at[n], c);
-            SIMT_UNROLL for (int r = 0; r < max_rows; ++r) {
-              const float weight = weights[r * SPLIT_KEYS + n * teams + team];
-              weighted[r][part * PACK_CHUNKS + c] = add_product(weight, element, weighted[r][part * PACK_CHUNKS + c]);
-            }
+          const QuadFloat element = numbers_of(value.at[n]);
+          SIMT_UNROLL for (int r = 0; r < max_rows; ++r) {
+            weighted[r][part] = add_product(weights[r * SPLIT_KEYS + n * teams + team], element, weighted[r][part]);
           }
         }
       }
@@ -620,13 +588,13 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
     // Adds the sums of the teams: first those of a sub-group, then those of the group.
     const u32 row_parts = 8u * SIMT_ATTENTION_SPLIT_COLUMNS / 4u;
     SIMT_UNROLL for (int r = 0; r < max_rows; ++r) {
-      SIMT_UNROLL for (int i = 0; i < 2; ++i) {
+      SIMT_UNROLL for (int i = 0; i < SPLIT_PARTS; ++i) {
         QuadFloat sum = weighted[r][i];
         for (u32 far = lanes; far < width(); far *= 2u) {
           sum.x += shuffled(sum.x, far), sum.y += shuffled(sum.y, far);
           sum.z += shuffled(sum.z, far), sum.w += shuffled(sum.w, far);
         }
-        const u32 column = ((i / PACK_CHUNKS) * lanes + place) * PACK_CHUNKS + i % PACK_CHUNKS;
+        const u32 column = i * lanes + place;
         if (lane() < lanes) parts[r * row_parts + subgroup() * (SIMT_ATTENTION_SPLIT_COLUMNS / 4) + column] = sum;
       }
     }

@@ -16,7 +16,8 @@ constexpr uint32_t kMaxGroup = 256;  // threads
 constexpr uint32_t kSplitGroup = SIMT_ATTENTION_SPLITS, kMinWidth = SIMT_ATTENTION_TEAM;
 // attention_split computes a head with at most this number of rows. More rows are a tile of attention_blocks.
 constexpr uint32_t kFewRows = 8;
-constexpr uint32_t kPacks = 8;  // rows of v that a team of attention_split loads at once
+// Rows of v that a team of attention_split loads at once, and elements of f32 per load.
+constexpr uint32_t kPacks = 8, kPackElements = 4;
 // The least number of keys per split with attention_split, of which extents of splits are multiples, and with
 // attention_blocks.
 constexpr uint32_t kSplitKeys = 64, kSplitBlockKeys = 2 * SIMT_ATTENTION_STEP;
@@ -43,21 +44,15 @@ AttentionStrides strides_of(const View& view) {
 
 uint64_t divided(uint64_t extent, uint64_t by) { return (extent + by - 1) / by; }
 
-// Returns whether the device has the sub-groups, groups and local memory of the kernels in device/attention_blocks.h. A
-// CPU has caches instead of local memory, and its compilers vectorize the other kernels better.
-bool has_splits(const Limits& limits) {
-  return !limits.is_cpu && limits.width >= kMinWidth && limits.max_group_size >= kSplitGroup;
-}
-bool has_attention_blocks(const Limits& limits) { return has_splits(limits) && limits.local_bytes >= kBlockBytes; }
-
 class Attention : public Operator {
  public:
   explicit Attention(uint32_t dtype)
-      : module_(module_name("attention", dtype)), block_module_(module_name("attention_blocks", dtype)) {}
+      : module_(module_name("attention", dtype)),
+        block_module_(dtype == BP_F32 ? module_name("attention_blocks", dtype) : std::string()) {}
 
-  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+  kit::Status prepare_on(const Limits& limits, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     stage_immediates(checked, needs);
-    needs.workspace_bytes = kWorkspaceBytes;
+    if (has_splits(limits)) needs.workspace_bytes = kWorkspaceBytes;
     return check_shapes(checked.desc.inputs[0].shape, checked.desc.inputs[2].shape);
   }
   KernelNames kernels(const kit::PlanForm&) const override {
@@ -70,10 +65,9 @@ class Attention : public Operator {
       out[kSplit4] = {block_module_, "attention_split_4"};
       out[kCombine] = {block_module_, "attention_combine"};
     }
-    if (has_attention_blocks(limits)) {
+    if (has_blocks(limits)) {
       out[kBlocks2] = {block_module_, "attention_blocks_2"};
       out[kBlocks4] = {block_module_, "attention_blocks_4"};
-      out[kBlocks8] = {block_module_, "attention_blocks_8"};
     }
     return out;
   }
@@ -85,7 +79,7 @@ class Attention : public Operator {
     AttentionParams params = attention_params(call);
     const uint32_t rows = params.repeats * params.queries;
     if (has_splits(limits) && rows <= kFewRows && splittable(call)) return enqueue_split(launcher, program, call);
-    if (has_attention_blocks(limits) && (rows > kFewRows || params.depth > SIMT_ATTENTION_DEPTH)) {
+    if (has_blocks(limits) && (rows > kFewRows || params.depth > SIMT_ATTENTION_DEPTH)) {
       const Block block = Block::of(limits, params);
       if (block.rows != 0) return enqueue_blocks(launcher, program, call, block);
     }
@@ -102,19 +96,18 @@ class Attention : public Operator {
   }
 
  private:
-  // kTiles assigns one row to each lane. kRows assigns one row to each group. A stack's own kernels follow them. The
-  // last kernels are those of device/attention_blocks.h.
-  enum Kernel : uint32_t {
-    kTiles,
-    kRows,
-    kSplit1 = kLastSharedAttentionKernels,
-    kSplit4,
-    kCombine,
-    kBlocks2,
-    kBlocks4,
-    kBlocks8
-  };
-  static_assert(kRows + 1 == kSharedAttentionKernels && kBlocks8 + 1 == kMaxKernels);
+  // kTiles assigns one row to each lane. kRows assigns one row to each group. The other kernels are those of
+  // device/attention_blocks.h for f32.
+  enum Kernel : uint32_t { kTiles, kRows, kSplit1, kSplit4, kCombine, kBlocks2, kBlocks4 };
+  static_assert(kRows + 1 == kSharedAttentionKernels && kBlocks4 < kMaxKernels);
+
+  // Return whether the device has the sub-groups, groups and local memory of the kernels in device/attention_blocks.h.
+  // A CPU has caches instead of local memory, and its compilers vectorize the other kernels better.
+  bool has_splits(const Limits& limits) const {
+    return !block_module_.empty() && !limits.is_cpu && limits.width >= kMinWidth &&
+           limits.max_group_size >= kSplitGroup;
+  }
+  bool has_blocks(const Limits& limits) const { return has_splits(limits) && limits.local_bytes >= kBlockBytes; }
 
   // The work of a group of attention_blocks.
   struct Block {
@@ -130,14 +123,14 @@ class Attention : public Operator {
       const uint64_t heads = uint64_t{params.batches} * params.groups, rows = uint64_t{params.repeats} * params.queries;
       const uint32_t most = limits.width == 32 || limits.max_group_size < kMaxGroup ? kSplitGroup : kMaxGroup;
       for (uint32_t threads = most; threads >= kSplitGroup; threads /= 2) {
-        for (const uint32_t own : {8u, 4u, 2u}) {
+        for (const uint32_t own : {4u, 2u}) {
           const uint32_t tile = threads / SIMT_ATTENTION_TEAM * own;
           const uint64_t kept = tile * divided(params.depth, SIMT_ATTENTION_STEP) * SIMT_ATTENTION_STEP;
           if (tile > kBlockRows || kept > SIMT_ATTENTION_KEPT) continue;
           if (params.value_columns > 8 / own * SIMT_ATTENTION_STEP) continue;
           if (out.rows != 0 && out.items >= limits.compute_units) continue;
           if (out.rows != 0 && tile >= out.rows) continue;
-          out = {own == 8 ? kBlocks8 : own == 4 ? kBlocks4 : kBlocks2, threads, tile, heads * divided(rows, tile)};
+          out = {own == 4 ? kBlocks4 : kBlocks2, threads, tile, heads * divided(rows, tile)};
         }
       }
       return out;
@@ -147,9 +140,8 @@ class Attention : public Operator {
   // Returns whether lanes of attention_split can load several elements at once. The kernel checks addresses.
   static bool splittable(const Call& call) {
     const View &k = call.in(1), &v = call.in(2);
-    const int64_t pack = 16 / kit::dtype_bytes(k.dtype);
-    return k.strides[3] == 1 && v.strides[3] == 1 && k.shape[3] % pack == 0 && v.shape[3] % pack == 0 &&
-           k.shape[3] <= SIMT_ATTENTION_SPLIT_DEPTH;
+    return k.strides[3] == 1 && v.strides[3] == 1 && k.shape[3] % kPackElements == 0 &&
+           v.shape[3] % kPackElements == 0 && k.shape[3] <= SIMT_ATTENTION_SPLIT_DEPTH;
   }
 
   // Divides the keys into splits, so that `items` items become `wanted` items if the workspace suffices. A split has
@@ -183,7 +175,7 @@ class Attention : public Operator {
     AttentionParams& o = params.operands;
     o = attention_params(call);
     const uint32_t rows = o.repeats * o.queries, most_rows = rows == 1 ? 1 : SIMT_ATTENTION_SPLIT_ROWS;
-    const uint32_t narrow = kPacks * (16 / static_cast<uint32_t>(kit::dtype_bytes(call.out().dtype)));
+    constexpr uint32_t narrow = kPacks * kPackElements;
     params.lanes = o.depth > narrow || o.value_columns > narrow ? 16 : 8;
     o.columns = SIMT_ATTENTION_SPLIT_COLUMNS;
     o.column_blocks = std::max(static_cast<u32>(divided(o.value_columns, o.columns)), 1u);

@@ -10,9 +10,8 @@ namespace backplane::simt {
 
 // Returns the operator that computes attention of `dtype` with the shared kernels.
 std::shared_ptr<const Operator> shared_attention(uint32_t dtype);
-// The indices of the kernels of its plans are below the first number, or from the second one on. A stack's own kernels
-// have the indices between them.
-inline constexpr uint32_t kSharedAttentionKernels = 2, kLastSharedAttentionKernels = kMaxKernels - 6;
+// The number of kernels of its plans for 16-bit operands.
+inline constexpr uint32_t kSharedAttentionKernels = 2;
 
 // Returns UNSUPPORTED for shapes that exceed the kernels' 32-bit indices.
 kit::Status check_attention(const Call& call);
