@@ -46,9 +46,9 @@ static_assert(sizeof(AttentionParams) == 304, "host and kernels must agree on th
 // The parameters of the kernels in attention_blocks.h, which may divide the keys of a row into `splits` parts.
 struct AttentionBlockParams {
   u64 offsets[7];            // y, logsumexp, q, k, v, mask, partial results
-  AttentionParams operands;  // its offsets are unused
+  AttentionParams operands;  // except its offsets
   u32 splits, split_keys;    // parts of the keys, and the keys of each of them
-  u32 lanes;                 // of attention_split: lanes that share a key, 8 or 16
-  u32 longest_first;         // of attention_blocks: groups begin with the last rows, which see the most keys
+  u32 lanes;                 // lanes that share a key in attention_split, 8 or 16
+  u32 longest_first;         // not 0 if groups of attention_blocks begin with the last rows, which see the most keys
 };
 static_assert(sizeof(AttentionBlockParams) == 376, "host and kernels must agree on the layout");
