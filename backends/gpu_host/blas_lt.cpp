@@ -4,8 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <backplane/kit/driver_guard.hpp>
-#include <optional>
+#include <atomic>
 
 namespace backplane::gpu_host {
 
@@ -37,7 +36,7 @@ class LtPlan {
   std::vector<std::byte> algorithm;
   uint64_t scratch_bytes = 0;
   bool has_bias = false;
-  bool has_run = false;
+  std::atomic<bool> has_run{false};
   std::mutex mutex;  // locked during a call, which sets the address of the bias
 };
 
@@ -209,12 +208,11 @@ kit::Result<std::shared_ptr<LtPlan>> LtLibrary::plan(Handle handle, const LtProd
   return out;
 }
 
+bool LtLibrary::has_run(const LtPlan& plan) { return plan.has_run.load(std::memory_order_acquire); }
+
 kit::Status LtLibrary::multiply(Handle handle, LtPlan& plan, const LtAddresses& at, Handle stream) const {
   constexpr float kOne = 1, kZero = 0;
   std::lock_guard lock(plan.mutex);
-  std::optional<kit::DriverGuard> guard;
-  if (!plan.has_run) guard.emplace();
-  plan.has_run = true;
   if (plan.has_bias) {
     kit::Status status = status_of(functions_->MatmulDescSetAttribute(
                                        plan.description.get(), kind_.numbers.bias_pointer, &at.bias, sizeof(at.bias)),
@@ -222,6 +220,7 @@ kit::Status LtLibrary::multiply(Handle handle, LtPlan& plan, const LtAddresses& 
     if (!status.ok()) return status;
   }
   void* const d = plan.layouts[2].get();
+  plan.has_run.store(true, std::memory_order_release);
   return status_of(functions_->Matmul(handle, plan.description.get(), &kOne, at.a, plan.layouts[0].get(), at.b,
                                       plan.layouts[1].get(), &kZero, at.d, d, at.d, d, plan.algorithm.data(),
                                       at.scratch, plan.scratch_bytes, stream),

@@ -100,6 +100,8 @@ class LtLibrary {
   // Returns the library's plan for a product, or null if it has no algorithm. `bias` is an address of the alignment
   // that the product states.
   kit::Result<std::shared_ptr<LtPlan>> plan(Handle handle, const LtProduct& product, const std::byte* bias) const;
+  // Returns whether multiply() has used the plan. The first use may load kernels.
+  static bool has_run(const LtPlan& plan);
   kit::Status multiply(Handle handle, LtPlan& plan, const LtAddresses& addresses, Handle stream) const;
 
  private:

@@ -14,18 +14,23 @@ constexpr uint64_t kKeptBytes = 64u << 20;
 
 }  // namespace
 
-Scope::Scope(const Stack& stack, Handle context) : stack_(stack) {
+Scope::Scope(const Stack& stack, Handle context, Calls calls) : stack_(stack) {
   if (!call_) {
     status_ = simt::exiting(stack.plugin());
     return;
   }
   status_ = after_fork(stack.plugin());
-  if (status_.ok()) status_ = stack.enter(context, caller_);
+  if (status_.ok()) status_ = stack.enter(context, calls, caller_);
   entered_ = status_.ok();
 }
 
 Scope::~Scope() {
   if (entered_) stack_.leave(caller_);
+}
+
+void Context::trim() const {
+  const Scope scope(*this);
+  if (scope) stack_.trim_pool(pool_);
 }
 
 kit::Result<std::unique_ptr<Context>> Context::create(const Stack& stack, const PhysicalDevice& device,

@@ -42,7 +42,7 @@ class Context {
   auto with_room(const Allocate& allocate) const {
     auto out = allocate();
     if (code_of(out) != BP_OUT_OF_MEMORY || pool_ == nullptr) return out;
-    stack_.trim_pool(pool_);
+    trim();
     return allocate();
   }
 
@@ -61,6 +61,8 @@ class Context {
   static bp_status code_of(const kit::Result<T>& result) {
     return result.status().code();
   }
+  // Returns the pool's unused memory to the device.
+  void trim() const;
   kit::Result<std::byte*> allocate_device(uint64_t bytes) const;
   kit::Result<std::byte*> allocate_kind(uint32_t kind, uint64_t bytes) const;
   kit::Status import_host(const bp_import_desc& desc, Buffer& out) const;
@@ -82,8 +84,8 @@ class Context {
 // the driver.
 class Scope {
  public:
-  explicit Scope(const Context& context) : Scope(context.stack(), context.handle()) {}
-  Scope(const Stack& stack, Handle context);
+  explicit Scope(const Context& context, Calls calls = Calls::kAny) : Scope(context.stack(), context.handle(), calls) {}
+  Scope(const Stack& stack, Handle context, Calls calls = Calls::kAny);
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

@@ -177,6 +177,7 @@ kit::Result<std::shared_ptr<LtPlan>> Products::find_plan(Handle handle, const Lt
     return known->second->second;
   }
   const kit::DriverGuard guard;
+  const Scope scope(context_);
   auto made = library_->plan(handle, call.product, call.addresses.bias);
   if (!made.ok()) return made.status();
   plans_.emplace_front(call.product, made.value());
@@ -198,6 +199,7 @@ kit::Status Products::failure(kit::Status status) const {
 kit::Status Products::need_handle(Handle& handle) {
   if (handle != nullptr) return {};
   const kit::DriverGuard guard;
+  const Scope scope(context_);
   auto taken = library_->take_handle();
   if (!taken.ok()) return failure(taken.status());
   handle = taken.value();
@@ -220,7 +222,7 @@ kit::Result<RecordedProduct> Products::plan_of(Handle& handle, const LtCall& cal
 kit::Result<bool> Products::multiply(Handle& handle, Handle stream, const simt::MatrixProduct& product) {
   const std::optional<LtCall> call = call_of(product);
   if (!call) return false;
-  const Scope scope(context_);
+  const Scope scope(context_, Calls::kEnqueue);
   if (scope.exiting()) return true;
   if (!scope) return context_.check(scope.status());
   auto planned = plan_of(handle, *call);
@@ -240,6 +242,12 @@ kit::Result<RecordedProduct> Products::record(Handle& handle, const simt::Matrix
 
 kit::Status Products::enqueue(Handle& handle, Handle stream, const RecordedProduct& product) {
   if (kit::Status status = need_handle(handle); !status.ok()) return status;
+  std::optional<kit::DriverGuard> guard;
+  std::optional<Scope> scope;
+  if (!LtLibrary::has_run(*product.plan)) {
+    guard.emplace();
+    scope.emplace(context_);
+  }
   kit::Status status = library_->multiply(handle, *product.plan, product.addresses, stream);
   return status.ok() ? status : failure(std::move(status));
 }

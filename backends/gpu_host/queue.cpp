@@ -34,8 +34,8 @@ Queue::~Queue() {
 }
 
 template <class Body>
-kit::Status Queue::in_context(const Body& body) const {
-  const Scope scope(context_);
+kit::Status Queue::in_context(const Body& body, Calls calls) const {
+  const Scope scope(context_, calls);
   if (scope.exiting()) return {};
   return context_.check(scope ? context_.with_room([&] { return body(context_.stack()); }) : scope.status());
 }
@@ -121,12 +121,16 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
     recorded();
     return {};
   }
+  // The first launch of a kernel may load the kernel.
+  const bool is_first = !is_known(launch.kernel);
   std::optional<kit::DriverGuard> guard;
-  if (!is_known(launch.kernel)) guard.emplace();
-  return in_context([&](const Stack& stack) {
-    return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, launch.local_bytes, arguments_,
-                        stream_);
-  });
+  if (is_first) guard.emplace();
+  return in_context(
+      [&](const Stack& stack) {
+        return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, launch.local_bytes, arguments_,
+                            stream_);
+      },
+      is_first ? Calls::kAny : Calls::kEnqueue);
 }
 
 }  // namespace backplane::gpu_host

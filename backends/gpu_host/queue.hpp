@@ -34,7 +34,7 @@ class Queue : public simt::Launcher {
   kit::Result<bool> enqueue_product(const simt::MatrixProduct& product) override;
   // Calls `body(stack)` in the context. While the process exits, commands have no effect.
   template <class Body>
-  kit::Status in_context(const Body& body) const;
+  kit::Status in_context(const Body& body, Calls calls = Calls::kEnqueue) const;
   // Returns whether this queue has launched or recorded the kernel.
   bool is_known(uint32_t number) const;
   Handle kernel(uint32_t number);

@@ -41,9 +41,15 @@ struct DlpackTypes {
   int32_t device, host, shared;
 };
 
+// The driver calls that follow Stack::enter(). kEnqueue: launches, copies, records and waits of streams, which are safe
+// while another thread captures a stream. kAny: any calls.
+enum class Calls { kEnqueue, kAny };
+
 // The state of the calling thread that Stack::enter() changes.
 struct Caller {
   uint64_t device = 0;
+  bool has_other_context = false;
+  bool has_other_mode = false;
   int capture_mode = 0;
 };
 
@@ -95,10 +101,10 @@ class Stack {
   // Describes the stack's own kernels for matrix units, or returns null. A device has them if its limits state matrix
   // instructions.
   virtual const UnitKernels* unit_kernels() const { return nullptr; }
-  // Makes `context` the current context of the calling thread, and relaxes the thread's capture
-  // mode. Otherwise some functions would invalidate another thread's capture of a stream. leave()
-  // restores the state in `caller`.
-  virtual kit::Status enter(Handle context, Caller& caller) const = 0;
+  // Makes `context` the current context of the calling thread. For any calls, also relaxes the thread's capture mode.
+  // Otherwise some functions would invalidate another thread's capture of a stream. leave() restores the state in
+  // `caller`.
+  virtual kit::Status enter(Handle context, Calls calls, Caller& caller) const = 0;
   virtual void leave(const Caller& caller) const = 0;
 
   // Forgets the last failure that the driver stores for the calling thread, after a library has failed.

@@ -145,23 +145,32 @@ const gpu_host::LtKind& Stack::product_library() const { return cublaslt(); }
 
 const gpu_host::UnitKernels* Stack::unit_kernels() const { return &tensor_kernels(); }
 
-kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
-  kit::Status status = BP_CALL(cuCtxPushCurrent, static_cast<CUcontext>(context));
+kit::Status Stack::enter(Handle context, gpu_host::Calls calls, gpu_host::Caller& caller) const {
+  CUcontext current = nullptr;
+  kit::Status status = BP_CALL(cuCtxGetCurrent, &current);
+  const bool pushes = current != static_cast<CUcontext>(context);
+  if (status.ok() && pushes) status = BP_CALL(cuCtxPushCurrent, static_cast<CUcontext>(context));
   if (!status.ok()) return status;
+  caller.has_other_context = pushes;
+  if (calls == gpu_host::Calls::kEnqueue) return {};
   auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   status = BP_CALL(cuThreadExchangeStreamCaptureMode, &mode);
+  if (!status.ok()) {
+    leave(caller);
+    return status;
+  }
+  caller.has_other_mode = mode != CU_STREAM_CAPTURE_MODE_RELAXED;
   caller.capture_mode = mode;
-  if (status.ok()) return status;
-  CUcontext popped = nullptr;
-  (void)cu_.cuCtxPopCurrent(&popped);
-  return status;
+  return {};
 }
 
 void Stack::leave(const gpu_host::Caller& caller) const {
-  auto mode = static_cast<CUstreamCaptureMode>(caller.capture_mode);
-  (void)cu_.cuThreadExchangeStreamCaptureMode(&mode);
+  if (caller.has_other_mode) {
+    auto mode = static_cast<CUstreamCaptureMode>(caller.capture_mode);
+    (void)cu_.cuThreadExchangeStreamCaptureMode(&mode);
+  }
   CUcontext popped = nullptr;
-  (void)cu_.cuCtxPopCurrent(&popped);
+  if (caller.has_other_context) (void)cu_.cuCtxPopCurrent(&popped);
 }
 
 kit::Status Stack::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const {

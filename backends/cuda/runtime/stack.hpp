@@ -20,7 +20,7 @@ class Stack : public gpu_host::Stack {
   std::span<const std::byte> image_of(std::string_view name) const override;
   const gpu_host::LtKind& product_library() const override;
   const gpu_host::UnitKernels* unit_kernels() const override;
-  kit::Status enter(gpu_host::Handle context, gpu_host::Caller& caller) const override;
+  kit::Status enter(gpu_host::Handle context, gpu_host::Calls calls, gpu_host::Caller& caller) const override;
   void leave(const gpu_host::Caller& caller) const override;
 
   kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const override;

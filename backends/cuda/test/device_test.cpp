@@ -58,12 +58,14 @@ TEST_F(DeviceTest, TheDriverHasGraphs) { EXPECT_TRUE(context().stack().has_graph
 
 TEST_F(DeviceTest, TheContextOfTheCallerStays) {
   const cuda::Api& cu = *cuda::Api::load().value();
-  const auto own = static_cast<CUcontext>(context(1).handle());
-  ASSERT_EQ(cu.cuCtxPushCurrent(own), CUDA_SUCCESS);
-  use_device();
-  CUcontext current = nullptr;
-  ASSERT_EQ(cu.cuCtxPopCurrent(&current), CUDA_SUCCESS);
-  EXPECT_EQ(current, own);
+  for (const int device : {0, 1}) {
+    const auto own = static_cast<CUcontext>(context(device).handle());
+    ASSERT_EQ(cu.cuCtxPushCurrent(own), CUDA_SUCCESS);
+    use_device();
+    CUcontext current = nullptr;
+    ASSERT_EQ(cu.cuCtxPopCurrent(&current), CUDA_SUCCESS);
+    EXPECT_EQ(current, own) << "device " << device;
+  }
 }
 
 }  // namespace

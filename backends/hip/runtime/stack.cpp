@@ -112,23 +112,32 @@ std::span<const std::byte> Stack::image_of(std::string_view name) const { return
 
 const gpu_host::LtKind& Stack::product_library() const { return hipblaslt(); }
 
-kit::Status Stack::enter(Handle context, gpu_host::Caller& caller) const {
+kit::Status Stack::enter(Handle context, gpu_host::Calls calls, gpu_host::Caller& caller) const {
   int previous = 0;
   kit::Status status = BP_CALL(hipGetDevice, &previous);
-  caller.device = static_cast<uint64_t>(previous);
-  if (status.ok() && previous != ordinal_of(context)) status = BP_CALL(hipSetDevice, ordinal_of(context));
+  const bool changes = previous != ordinal_of(context);
+  if (status.ok() && changes) status = BP_CALL(hipSetDevice, ordinal_of(context));
   if (!status.ok()) return status;
+  caller.device = static_cast<uint64_t>(previous);
+  caller.has_other_context = changes;
+  if (calls == gpu_host::Calls::kEnqueue) return {};
   auto mode = hipStreamCaptureModeRelaxed;
   status = BP_CALL(hipThreadExchangeStreamCaptureMode, &mode);
+  if (!status.ok()) {
+    leave(caller);
+    return status;
+  }
+  caller.has_other_mode = mode != hipStreamCaptureModeRelaxed;
   caller.capture_mode = mode;
-  if (!status.ok()) (void)hip_.succeeded(hip_.hipSetDevice(previous));
-  return status;
+  return {};
 }
 
 void Stack::leave(const gpu_host::Caller& caller) const {
-  auto mode = static_cast<hipStreamCaptureMode>(caller.capture_mode);
-  (void)hip_.succeeded(hip_.hipThreadExchangeStreamCaptureMode(&mode));
-  (void)hip_.succeeded(hip_.hipSetDevice(static_cast<int>(caller.device)));
+  if (caller.has_other_mode) {
+    auto mode = static_cast<hipStreamCaptureMode>(caller.capture_mode);
+    (void)hip_.succeeded(hip_.hipThreadExchangeStreamCaptureMode(&mode));
+  }
+  if (caller.has_other_context) (void)hip_.succeeded(hip_.hipSetDevice(static_cast<int>(caller.device)));
 }
 
 kit::Status Stack::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const {

@@ -19,7 +19,7 @@ class Stack : public gpu_host::Stack {
   kit::Result<bp_native_handle> device_handle(int ordinal, gpu_host::Handle context, uint32_t index) const override;
   std::span<const std::byte> image_of(std::string_view name) const override;
   const gpu_host::LtKind& product_library() const override;
-  kit::Status enter(gpu_host::Handle context, gpu_host::Caller& caller) const override;
+  kit::Status enter(gpu_host::Handle context, gpu_host::Calls calls, gpu_host::Caller& caller) const override;
   void leave(const gpu_host::Caller& caller) const override;
   void forget_failure() const override { (void)hip_.hipGetLastError(); }
 

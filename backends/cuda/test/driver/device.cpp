@@ -174,6 +174,14 @@ CUresult CUDAAPI entry_cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device)
   });
 }
 
+CUresult CUDAAPI entry_cuCtxGetCurrent(CUcontext* out) {
+  return run("cuCtxGetCurrent", Needs::kStart, [&](Call&) {
+    const auto& contexts = Thread::current().contexts;
+    *out = contexts.empty() ? nullptr : reinterpret_cast<CUcontext>(contexts.back());
+    return Result::kSuccess;
+  });
+}
+
 CUresult CUDAAPI entry_cuCtxPushCurrent(CUcontext handle) {
   return run("cuCtxPushCurrent", Needs::kStart, [&](Call&) {
     auto* const context = reinterpret_cast<Context*>(handle);
