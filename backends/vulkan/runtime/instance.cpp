@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "runtime/driver_manifests.hpp"
+
 namespace backplane::vulkan {
 
 namespace {
@@ -175,7 +177,9 @@ kit::Status Instance::start() {
   info.ppEnabledExtensionNames = extensions.data();
   if (const VkResult result = library_->vkCreateInstance(&info, nullptr, &handle_); result != VK_SUCCESS) {
     handle_ = VK_NULL_HANDLE;
-    return unavailable(result, "vkCreateInstance");
+    const kit::Status status = unavailable(result, "vkCreateInstance");
+    if (result != VK_ERROR_INCOMPATIBLE_DRIVER) return status;
+    return {status.code(), status.message() + describe_unusable_drivers(), status.vendor_code()};
   }
   if (kit::Status status = api_.load(*library_, handle_); !status.ok()) return status;
   if (validate) {

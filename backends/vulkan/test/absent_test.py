@@ -42,7 +42,8 @@ with tempfile.TemporaryDirectory() as folder:
     expect_message("no loader", {"LD_PRELOAD": no_loader}, "libvulkan.so.1 cannot be opened", "No such file", "install")
     expect_message("a loader that is none", {"LD_LIBRARY_PATH": folder}, "libvulkan.so.1 cannot be opened", "install")
     expect_message("no driver", drivers(os.path.join(folder, "none.json")), "vkCreateInstance", "VK_ERROR_INCOMPATIBLE_DRIVER")
-    expect_message("a driver that is none", drivers(manifest("broken.json", "libbackplane_no_driver.so")), "vkCreateInstance")
+    expect_message("a driver that is none", drivers(manifest("broken.json", "libbackplane_no_driver.so")), "vkCreateInstance",
+         "broken.json cannot be opened: libbackplane_no_driver.so", "No such file")
     fails = manifest("fails.json", failing)
     expect_message("a driver whose instance fails", {**drivers(fails), "FAILING_DRIVER": "instance"}, "vkCreateInstance")
     expect_message("a driver whose devices fail", {**drivers(fails), "FAILING_DRIVER": "devices"}, "vkEnumeratePhysicalDevices",
