@@ -33,11 +33,10 @@ std::vector<fs::path> paths_in(const std::string& list) {
   return out;
 }
 
-// The loader's search order (LoaderDriverInterface.md of the Vulkan loader).
+// The loader's search order, which the Vulkan loader documents in its interface to drivers.
 std::vector<fs::path> places() {
-  for (const char* name : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
-    if (const std::string list = variable(name); !list.empty()) return paths_in(list);
-  }
+  const std::string list = variable("VK_DRIVER_FILES", variable("VK_ICD_FILENAMES"));
+  if (!list.empty()) return paths_in(list);
   const std::string home = variable("HOME");
   std::string folders = variable("XDG_CONFIG_HOME", home + "/.config");
   folders += ":" + variable("XDG_CONFIG_DIRS", "/etc/xdg") + ":/etc:";
