@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares matmul of a plugin with direct calls of the vendor's library for matrix products, on the same memory. The
-// direct calls have a workspace of 32 MiB. SAME compares with calls that permit the same algorithms as the plugin, so
-// the difference is the cost of core and the plugin. RATIO compares with calls that permit every algorithm, also sums
-// of splits in the dtype of the output, which are less accurate.
+// Compares matmul of a plugin with direct calls of the vendor's library for matrix products, on the same memory. SAME
+// compares with calls that permit the same algorithms as the plugin, with as much workspace, so the difference is the
+// cost of core and the plugin. RATIO compares with calls that permit every algorithm, also sums of splits in the dtype
+// of the output, which are less accurate, and have a workspace of 32 MiB.
 // `direct_products PLUGIN [small] [kernels]` prints a table. A ratio above 1 means that the plugin is faster. With
 // `kernels`, the plugin multiplies without the library.
 #include <cmath>
 
 #include "direct.hpp"
+#include "ops/gemm_library.hpp"
 
 namespace bp = backplane;
 namespace direct = backplane::direct;
@@ -44,9 +45,9 @@ class Library {
     scratch_ = vendor_.memory(kScratchBytes);
   }
   const std::string& description() const { return library_->description(); }
-  void prepare(backplane::simt::MatrixProduct product) {
+  void prepare(backplane::simt::MatrixProduct product, uint64_t scratch_bytes) {
     product.scratch = {scratch_, 0};
-    product.scratch_bytes = kScratchBytes;
+    product.scratch_bytes = std::min(scratch_bytes, kScratchBytes);
     call_ = gpu_host::lt_call(product).value();
     plan_ = value_of(library_->plan(handle_, call_.product, nullptr));
     if (plan_ == nullptr) throw std::runtime_error("the library has no algorithm");
@@ -67,6 +68,17 @@ class Library {
 };
 
 void set_library(const char* value) { ::setenv(BP_LIBRARY_SETTING, value, 1); }
+
+// Returns the workspace of the plugin's plan for a product with this shape.
+uint64_t plugin_scratch(const bp::Dims& dims) {
+  bp_tensor_desc c{};
+  c.rank = static_cast<uint8_t>(dims.size());
+  std::ranges::copy(dims, c.shape);
+  bp_op_desc desc{};
+  desc.op = BP_OP_MATMUL;
+  desc.outputs = &c;
+  return backplane::simt::gemm_library_workspace(desc);
+}
 
 // Compares the plugin with direct calls for one shape. Returns false if the results are not close.
 bool compare(const bp::Device& device, const direct::Vendor& vendor, Library& library, Library& same,
@@ -107,8 +119,8 @@ bool compare(const bp::Device& device, const direct::Vendor& vendor, Library& li
   product.c = matrices[0];
   product.a = matrices[1];
   product.b = matrices[2];
-  library.prepare(product);
-  same.prepare(product);
+  library.prepare(product, kScratchBytes);
+  same.prepare(product, plugin_scratch(dims[0]));
   const auto plugin = [&] {
     for (uint32_t i = 0; i < shape.calls; ++i) bp::matmul(stream, tensors[0], tensors[1], tensors[2]);
     stream.wait();
