@@ -58,7 +58,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, int32_t variant,
 struct Backward {
   std::string_view name;
   uint32_t activation;
-  long double scale, offset;  // the range of input 1
+  long double scale, offset;  // input 1 is in [offset - scale, offset + scale)
 };
 constexpr Backward kBackward[] = {
     {"relu", BP_ACTIVATION_RELU, 12, 0},
