@@ -43,7 +43,7 @@ constexpr Function kFunctions[] = {
 };
 
 // Moves half of the elements near the middle or an end of the range, where functions cancel or have
-// a steep slope. The distances are powers of two.
+// a steep slope. A random power of two scales each distance down.
 void concentrate(oracle::Tensor& tensor, const Function& function, Random& random) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const long double part = (oracle::value_at(tensor, i) - function.offset) / function.scale;

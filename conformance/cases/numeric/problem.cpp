@@ -63,7 +63,7 @@ std::string_view requirement_of(Mode mode) {
 }
 
 // Returns whether the problem uses i64 in a way that a profile requires. The data, the result of a
-// cast, or the index of gather or scatter may have this dtype.
+// cast, or the index of gather or scatter may have the dtype i64.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;

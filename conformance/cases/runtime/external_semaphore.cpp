@@ -77,7 +77,7 @@ void orders_streams(Context& context, bool wait_first) {
   }
 }
 
-// Streams of two open devices share a semaphore and no memory. The reader may read only after the
+// Streams of two open devices share a semaphore and memory. The reader may read only after the
 // writer's device has signalled.
 void orders_devices(Context& context) {
   const Semaphore own = semaphore_on(context, context.device());

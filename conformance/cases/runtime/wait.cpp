@@ -176,7 +176,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
 }
 
 // Checks that a wait with a long timeout returns soon after the work has completed. The limit of
-// several seconds exceeds the effect of any load.
+// 15 seconds exceeds the effect of any load.
 void ends_with_the_work(Context& context, bool of_event) {
   Device& device = context.device();
   Delay delay(context);
