@@ -396,7 +396,7 @@ TEST(Class, FixesPackedOperands) {
   bp_tensor_desc packed = view(BP_F32, {4, 6});
   packed.flags = BP_DESC_PACKED;
   packed.strides[0] = 256;
-  packed.strides[1] = INT64_MIN;  // the bits of a layout's number
+  packed.strides[1] = INT64_MIN;  // a layout number with the highest bit set
   Extent extent{};
   EXPECT_TRUE(extent_of(packed, 4, &extent));
   EXPECT_EQ(extent.lo, 0);

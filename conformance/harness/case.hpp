@@ -48,13 +48,13 @@ struct Case {
   // built for an older version.
   uint32_t since = BP_VERSION(0, 2);
   // Whether the case tests the first use of the plugin in a process. Such a case runs in a new
-  // process that has not loaded the plugin. Fresh cases run last.
+  // process that has not loaded the plugin. Fresh cases run after the usual cases.
   bool fresh = false;
-  // Whether the case allocates several GiB of the device's memory. Few such cases run at once, so that they leave
-  // memory to the other workers.
+  // Whether the case allocates several GiB of the device's memory. The supervisor runs only a few such cases at once,
+  // because the other workers need memory too.
   bool large = false;
-  // Whether the case may allocate nearly all of the device's memory. Such a case runs last, and while no other case
-  // runs: the other cases would fail for lack of memory.
+  // Whether the case may allocate nearly all of the device's memory. Such a case runs after all other cases, and no
+  // other case runs at the same time, because that case would find too little memory.
   bool alone = false;
 };
 
@@ -67,8 +67,8 @@ struct CaseEnd {
 };
 [[noreturn]] void end_case(Outcome outcome, std::string message);
 // Returns whether the current case has failed on this thread. The plugin may then have pending
-// work, so the owners in plugin.hpp release nothing during unwinding, and the plugin's objects then
-// live until the process exits.
+// work, so the owners in plugin.hpp release nothing during unwinding. The plugin's objects then live
+// until the process exits.
 bool abandoned();
 void begin_case();
 

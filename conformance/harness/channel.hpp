@@ -18,7 +18,7 @@ struct Message {
   enum class Kind : uint32_t {
     started,   // case `index` started
     finished,  // case `index` ended with `result`
-    foreign,   // a process that the plugin forked returned from the function of case `index`
+    foreign,   // the plugin forked, and the child process has returned from the function of case `index`
     closing,   // the worker has run all its cases and now shuts the plugin down
     facts,     // `result.message` contains the serialized Facts
   };

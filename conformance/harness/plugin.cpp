@@ -22,8 +22,8 @@ constexpr std::string_view kStatusNames[] = {"OK",           "INVALID_ARGUMENT",
                                              "NOT_READY",    "TIMEOUT",          "DEVICE_LOST",     "UNAVAILABLE",
                                              "ABI_MISMATCH", "INTERNAL",         "EXECUTION_FAILED"};
 
-// `handle` is a reference, because another argument is the slot call that sets the handle, and C++
-// does not specify the order in which arguments are evaluated.
+// `handle` is a reference, because the argument `status` is the slot call that sets the handle. C++
+// does not specify which argument is evaluated first.
 template <typename Handle>
 Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& handle, std::string_view slot) {
   expect_ok(status, error, slot);

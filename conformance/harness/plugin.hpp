@@ -178,9 +178,9 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// Compares the plan properties of two calls of plan_create: `checked` from a call with a null output
-// pointer, and `made` of a created plan. Unknown properties that are marked correctly match every
-// plan.
+// Compares the plan properties of two calls of plan_create. `checked` comes from a call with a null
+// output pointer, and `made` from the creation of a plan. If `checked` has BP_PLAN_FACTS_UNKNOWN, the
+// other fields must have the values for unknown properties, and `made` is ignored.
 inline bool agrees_with(const bp_plan_info& checked, const bp_plan_info& made) noexcept {
   if ((checked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
     return checked.stage_inputs == 0 && checked.stage_outputs == 0 && checked.workspace_bytes == BP_WORKSPACE_UNKNOWN;

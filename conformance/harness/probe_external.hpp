@@ -18,7 +18,8 @@ struct ExternalObjects {
 };
 // Returns the argument that passes `objects` to the probe.
 std::string external_argument(const ExternalObjects& objects);
-// Returns byte `at` of the memory: before the probe runs, or, if `after` is true, after it has run.
+// Returns the expected value of byte `at` of the memory. `after` is false before the probe runs, and
+// true after the probe has run.
 inline unsigned char external_byte(uint64_t at, bool after) {
   return static_cast<unsigned char>(at * 7 + at / 256 + (after ? 129 : 0));
 }

@@ -11,7 +11,7 @@ namespace backplane::conformance {
 
 Result run_case(Session& session, const Case& which);
 
-// Stops malloc from writing to all memory that it returns, as MALLOC_PERTURB_ of `meson test` requests. Cases with
+// Disables MALLOC_PERTURB_, which `meson test` sets so that malloc fills all new memory with a pattern. Cases with
 // buffers of several gigabytes need untouched pages. A process calls this function before its first case.
 void keep_pages_untouched();
 

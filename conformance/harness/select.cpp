@@ -12,8 +12,8 @@ namespace backplane::conformance {
 
 namespace {
 
-// Looks up ids and prefixes in a hash set, since --only-failed may pass many thousands of case ids. Most prefixes of
-// an id have the length of no filter, and need no lookup.
+// Filters by id, by prefix and by pattern. Ids and prefixes are in a hash set, because --only-failed may pass many
+// thousands of case ids. A prefix of an id is looked up only if a filter has the same length.
 class Filters {
  public:
   explicit Filters(const std::vector<std::string>& filters) {

@@ -33,12 +33,13 @@ constexpr uint64_t kMostOutput = 64u << 20;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported as slow
 // Maximum time from the close of a worker's report channel to the exit of the worker. Exits are slow if many
-// workers free a device's memory at once. A worker that runs a case has no reason to exit.
+// workers free a device's memory at once. The shorter limit applies while a case runs, because the worker then has
+// no reason to exit.
 constexpr uint64_t kMostExitNs = 20 * kSecondNs;
 constexpr uint64_t kMostExitInCaseNs = 5 * kSecondNs;
 // Maximum number of cases per range. Small ranges let the workers finish at about the same time.
 constexpr uint32_t kMostWork = 32;
-// At most one worker of so many runs cases that need much of the device's memory.
+// At most jobs / kWorkersPerLarge workers run large cases at once, but always at least one worker may.
 constexpr unsigned kWorkersPerLarge = 4;
 
 // A pipe with high descriptor numbers. A plugin that closes descriptors in ascending order reaches
@@ -167,8 +168,8 @@ std::deque<Work>& Supervisor::queue_of(uint32_t index) {
 
 bool Supervisor::is_alone(uint32_t index) const { return catalogue_[selection_[index]].alone; }
 
-// Returns the queue from which a worker without work continues, or null. Fresh cases run after the usual cases, and
-// cases that run alone run last.
+// Returns the queue from which an idle worker takes its next range, or null. Fresh cases run after the usual cases,
+// and cases that need all memory run last.
 std::deque<Work>* Supervisor::next_queue() {
   const auto runs_large = [&](const Worker& worker) {
     return worker.pid != 0 && worker.has_remaining && worker.remaining.first < worker.remaining.last &&
@@ -435,9 +436,9 @@ void Supervisor::check_limits(Worker& worker) {
   }
 }
 
-// Called when the report channel has closed, usually because the worker exits. An exit may take longer than
-// the close of the channel, because the kernel frees the device's memory. look_for_end() notes the exit, and
-// other workers are served until then.
+// Called when the report channel has closed, usually because the worker exits. The exit may end later than the close
+// of the channel, because the kernel frees the device's memory. look_for_end() detects the exit. The supervisor
+// serves the other workers until then.
 void Supervisor::channel_closed(Worker& worker) {
   close_fd(worker.report);
   worker.closed = now_ns();

@@ -38,7 +38,7 @@ class Supervisor {
     bool running = false;  // case `index` is running
     bool any_finished = false;
     bool closing = false;
-    bool foreign = false;  // a process that the plugin forked returned from the case's function
+    bool foreign = false;  // the plugin forked, and the child process has returned from the case's function
     bool reaped = false;   // waitpid has returned `status`
     int status = 0;
     uint32_t index = 0, last_index = 0;
@@ -90,7 +90,7 @@ class Supervisor {
   std::deque<Worker> workers_;
   // Number of failures per group and message. Hangs are counted per group only.
   std::map<std::pair<std::string, std::string>, int> failures_;
-  // For each group whose remaining cases are not run: the message for these cases.
+  // Groups whose remaining cases are not run. The value is the message for these cases.
   std::map<std::string, std::string> given_up_;
   std::set<pid_t> others_;  // child processes that existed before the run
   int was_reaper_ = 0;

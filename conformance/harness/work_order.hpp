@@ -11,11 +11,13 @@
 
 namespace backplane::conformance {
 
-// Returns the index in `queue`, which must not be empty, of the next range of a worker. A worker continues at
-// `end`, where its last range ended. If no range begins there, the worker divides the longest run of adjacent ranges
-// with the worker whose last range ends in front of the run; `busy_ends` contains the ends of the other workers'
-// ranges. If it is empty, the worker takes the first range. Adjacent cases use the same kernels, so each kernel is
-// compiled by few workers.
+// Returns the index in `queue` of the range that a worker runs next. `queue` must not be empty. `end` is the end of the
+// worker's last range, and `busy_ends` contains the ends of the other workers' ranges.
+//
+// If a range begins at `end`, the function returns this range. Otherwise, if `busy_ends` is empty, it returns the first
+// range. In all other cases it searches for the longest run of adjacent ranges. If the run begins at an end in
+// `busy_ends`, another worker will continue there, so the function returns the middle of the run. Otherwise it returns
+// the start of the run. Adjacent cases use the same kernels, so only a few workers compile each kernel.
 size_t next_range(const std::deque<Work>& queue, uint32_t end, const std::set<uint32_t>& busy_ends);
 
 }  // namespace backplane::conformance

@@ -7,9 +7,9 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Runs the slot, and then `kFinish`, which changes the status or the error record that the caller
-// receives.
+// A function that changes the status or the error record that the caller receives.
 using Finish = bp_status (*)(bp_status status, bp_error* error);
+// Runs the slot kSlot, and then kFinish.
 template <auto kSlot, Finish kFinish>
 struct Finished;
 template <class... A, bp_status (*bp_device_api::*kSlot)(A...), Finish kFinish>

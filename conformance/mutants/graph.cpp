@@ -158,7 +158,7 @@ bp_status begins_in_capture(bp_device* device, bp_stream* stream, const bp_graph
   return kHonestGraph.graph_begin(device, stream, desc, error);
 }
 
-// A launch whose tasks kRun executes when the stream reaches the launch.
+// A pending launch. When the stream reaches the launch, kRun executes its tasks.
 struct LaunchByHand {
   std::shared_ptr<HostWork> work;
   std::vector<std::byte*> addresses;  // the starts of the ranges of this launch
@@ -176,7 +176,8 @@ bool is_legal(const HostWork& work, const bp_graph_binding* bindings, uint32_t c
   }
   return true;
 }
-// Implements graph_launch for legal launches. kBegin is called during the launch.
+// Implements graph_launch for legal launches. graph_launch calls kBegin, and the stream calls kRun
+// when it reaches the launch.
 template <RunByHand kBegin, RunByHand kRun>
 bp_status launches_by_hand(bp_device* device, bp_stream* stream, bp_graph* graph, const bp_graph_binding* bindings,
                            uint32_t count, bp_error* error) {

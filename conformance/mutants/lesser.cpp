@@ -225,8 +225,8 @@ struct AtOnce<kSlot> {
     return status;
   }
 };
-// Omits bp.graph, because calls of the slots below cannot be captured: the slots wait, or use
-// events of their own.
+// Omits bp.graph, because a graph cannot capture calls of AtOnce, which waits, or of InOneQueue,
+// which uses an event of its own.
 const void* no_graphs(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   if (name != nullptr && std::string_view(name) == BP_INTERFACE_GRAPH) return nullptr;
   return honest_plugin().get_interface(plugin, device, name, version);

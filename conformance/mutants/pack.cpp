@@ -121,7 +121,7 @@ bp_status accepts_layouts(bp_device* device, const bp_op_desc* desc, bp_plan** o
   return kHonest.plan_create(device, &changed, out, info, error);
 }
 
-// Ignores the flag of packed views, so that a kernel reads them as dense.
+// Ignores the flag of packed views, so that a kernel reads packed operands as dense.
 bp_status reads_as_dense(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                          bp_error* error) {
   if (desc == nullptr || desc->op == BP_OP_MATMUL || desc->inputs == nullptr || desc->input_count > BP_MAX_OPERANDS) {
@@ -204,7 +204,7 @@ constexpr Mutation on_pack_execute() {
   return on_pack<&bp_pack_api::pack_execute, changed_packing<kChange>>();
 }
 
-// Where the latest packing stored its operand.
+// The address of the operand that the latest packing wrote.
 std::atomic<std::byte*> latest{nullptr};
 void destroys_operand(bp_device* device, bp_pack* pack) {
   if (std::byte* target = latest.exchange(nullptr); target != nullptr) std::memset(target, 0, 64);

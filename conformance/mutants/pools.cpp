@@ -11,8 +11,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Live objects in order of creation. `before` returns the live object that is `distance` positions
-// before `handle`, or null.
+// Live objects in order of creation.
 template <class Handle>
 class Living {
  public:
@@ -24,14 +23,15 @@ class Living {
     const std::lock_guard lock(mutex_);
     std::erase(handles_, handle);
   }
+  // Returns the live object that is `distance` positions before `handle`, or null.
   Handle* before(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);
     const auto index = static_cast<std::size_t>(found - handles_.begin());
     return found == handles_.end() || index < distance ? nullptr : handles_[index - distance];
   }
-  // Returns the live object that is `distance` positions after `handle`, or null. The defects let
-  // both objects share one pool entry.
+  // Returns the live object that is `distance` positions after `handle`, or null. With a defect in a
+  // pool, both objects share one entry.
   Handle* after(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);

@@ -108,7 +108,7 @@ std::vector<Expected> attention(const Call& call) {
         const long double value = value_at(v, (key_row + j) * s.width + e);
         if (softmax.y[i] == 0) {
           // A masked key has the weight 0, and 0 * inf is NaN. A device may also skip masked keys.
-          // So if a value is not finite, any result is accepted.
+          // So if the value of a masked key is not finite, any result is accepted.
           open = open || !std::isfinite(value);
           continue;
         }
@@ -205,8 +205,8 @@ std::vector<Expected> attention_bwd(const Call& call) {
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(forward, s, row, key_row, accumulator);
     const long double sum = value_at(sums, row);
-    // The mean of dy v over the keys, weighted by the probabilities, which is the dot product of dy
-    // and y. `mean_off` is the error bound of `mean`.
+    // `mean` is the mean over the keys of the dot product of dy and v, weighted by the probabilities.
+    // It equals the dot product of dy and y. `mean_off` is the error bound of `mean`.
     long double mean = 0, mean_off = 0;
     for (int64_t e = 0; e < s.width; ++e) {
       const long double term = value_at(dys, row * s.width + e) * value_at(ys, row * s.width + e);

@@ -48,7 +48,7 @@ Expected integers(const Call& call, const MatmulExtents& e) {
 
 Expected floats(const Call& call, const MatmulExtents& e) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  // If one operand is f32, a 16-bit operand is widened to f32.
+  // If the operands have different dtypes, the 16-bit operand is widened to f32.
   const uint32_t operands = a.dtype == b.dtype ? a.dtype : uint32_t{BP_F32};
   const Accumulator accumulator = accumulator_for(operands, attributes_of<bp_matmul_attributes>(call).precision);
   const Vectors left(a, e.batches, e.rows, e.depth, false), right(b, e.batches, e.cols, e.depth, true);

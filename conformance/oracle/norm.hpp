@@ -13,12 +13,12 @@ struct Grouping {
   std::vector<std::vector<int64_t>> members{};  // indices into x per group, in row-major order
   std::vector<int64_t> parameter{};             // index into gamma and beta per element of x
 };
-// Groups for layer_norm and rms_norm. There is one group per index of the dimensions outside
-// `axes`, and gamma and beta extend along `axes`.
+// Returns the groups of layer_norm and rms_norm. There is one group per index of the dimensions
+// outside `axes`, and gamma and beta extend along `axes`.
 Grouping group_axes(const std::vector<int64_t>& shape, uint32_t axes);
-// Groups for group_norm. x has the shape [N,C,..], and gamma and beta have the shape [C].
+// Returns the groups of group_norm. x has the shape [N,C,..], and gamma and beta have the shape [C].
 Grouping group_channels(const std::vector<int64_t>& shape, int64_t groups);
-// Groups for batch_norm, one per channel. gamma and beta have the shape [C].
+// Returns the groups of batch_norm, one per channel. gamma and beta have the shape [C].
 Grouping group_batch(const std::vector<int64_t>& shape);
 
 struct Moments {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declares the functions that `evaluate` calls. Each function is in the source file of its family,
-// and returns one Expected per output.
+// and returns one Expected per output. A comment after a function lists its operators if the name
+// does not.
 #pragma once
 
 #include "oracle.hpp"

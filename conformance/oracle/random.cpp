@@ -38,7 +38,8 @@ uint32_t word_of(const Call& call, uint64_t n) {
   return block_of(counter, high + (counter < low ? 1 : 0), key)[n % 4];
 }
 
-// Returns uniform number `n` in [0, 1), whose precision is that of `dtype`.
+// Returns uniform number `n`, which is in [0, 1). The number is a multiple of 2^-p, where p is the
+// precision of `dtype` in bits.
 long double uniform_number(const Call& call, uint32_t dtype, uint64_t n) {
   if (dtype == BP_F64) {
     const uint64_t high = word_of(call, 2 * n) >> 5, low = word_of(call, 2 * n + 1) >> 6;

@@ -110,8 +110,8 @@ Expected sum(const Call& call) {
       return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     });
   }
-  // In a zero-mean sum, rounding errors cancel like the terms, so this factor suffices for any
-  // number of terms.
+  // In a zero-mean sum, the rounding errors cancel each other, as the terms do. So this factor
+  // suffices for any number of terms.
   constexpr long double zero_mean_factor = 16;
   return floats<Sum>(
       call, [](Sum& state, long double x) { state.add(x); },

@@ -94,14 +94,14 @@ Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double f
 
 Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor) {
   if (total.nan || (total.plus && total.minus)) return {Criterion::value, kNotANumber};
-  // A partial sum may overflow, so any result is accepted.
+  // With terms of this magnitude, a partial sum may overflow, so any result is accepted.
   if (total.magnitude >= accumulator.greatest / 2) return {Criterion::any, total.plus ? kInfinity : total.value};
   if (total.plus || total.minus) {
     const bool open = accumulator.open_infinity || (accumulator.flushes && total.flushable != 0);
     return {open ? Criterion::any : Criterion::value, total.plus ? kInfinity : -kInfinity};
   }
   const long double flushed = accumulator.flushes ? total.flushable : 0;
-  // A sum of zeros is exact, although Total::grid does not describe it.
+  // A sum of zeros is exact too, although its Total::grid does not fulfil the conditions below.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < power_of_two(accumulator.exact_precision + total.grid));

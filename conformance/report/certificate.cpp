@@ -34,8 +34,8 @@ Json tally_of(const Tally& tally) {
   return json;
 }
 
-// Returns the canonical text of a document: sorted keys, no spaces, only ASCII, and for each float
-// the shortest text that parses to the same value. Python's json.dumps(document, sort_keys=True,
+// Returns the canonical text of a document: sorted keys, no spaces and only ASCII. Each float is the
+// shortest text that parses to the same value. Python's json.dumps(document, sort_keys=True,
 // separators=(",", ":")) returns the same text.
 std::string canonical(const Json& json) {
   std::string text;

@@ -14,6 +14,8 @@ using Json = nlohmann::json;
 std::string_view style();
 std::string_view script();
 
+// Each of these functions returns one section. The comment after a function lists the contents of the section.
+
 std::string head(const Json& certificate);      // verdict, supported fraction, counts
 std::string facts(const Json& certificate);     // plugin, device, suite, run
 std::string profiles(const Json& certificate);  // profiles and extensions

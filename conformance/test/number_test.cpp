@@ -68,7 +68,8 @@ TEST(Number, IntegersWrapAndSignExtend) {
   EXPECT_EQ(decode(BP_BOOL, 0xA5), 1);
 }
 
-// The numbers just below a power of two are rounded up to it in f64.
+// A conversion to f64 rounds a number just below a power of two up to that power. exponent_of must
+// correct this rounding.
 TEST(Number, ExponentsAreThoseOfTheLibrary) {
   for (int exponent = -1100; exponent <= 1100; ++exponent) {
     const long double power = std::ldexp(1.0L, exponent);

@@ -73,8 +73,8 @@ TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
   EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, sigmoid_form)), 1) << "one form is not the other";
 }
 
-// In f32, 1 + erf(z) is a multiple of 2^-24, however precise erf is. With z = x / sqrt(2), a GELU
-// that computes this sum therefore has an error of 4 % at x = -5, and returns 0 below x = -6.
+// In f32, 1 + erf(z) is a multiple of 2^-24, however precise erf is. GELU contains this sum with
+// z = x / sqrt(2). Such a GELU therefore has an error of 4 % at x = -5, and returns 0 below x = -6.
 TEST(OracleActivation, GelusLeftTailIsRelative) {
   const auto share_at = [](uint32_t form, float x, float y) {
     const Tensor in = of(Floats{x});

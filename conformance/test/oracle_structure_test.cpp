@@ -113,7 +113,8 @@ TEST(OraclePhilox, KnownAnswers) {
               ElementsAre(0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1));
 }
 
-// Expects the leading bits of the known words.
+// Expects the leading bits of the words in OraclePhilox.KnownAnswers, which uniform converts to
+// numbers in [0, 1).
 TEST(OracleUniform, HasThePrecisionOfItsDtype) {
   const auto numbers = [](uint32_t op, uint32_t dtype, int64_t count) {
     Call call = call_of(op, bp_no_attributes{}, {}, {tensor(dtype, {count})});

@@ -45,7 +45,7 @@ TEST(Select, FiltersWithoutAMatchAreReturned) {
               ElementsAre("numeric.ad", "runtime.*"));
 }
 
-// A case that two filters match counts for both of them.
+// If two filters match the same case, both filters have a match.
 TEST(Select, FiltersThatMatchTheSameCaseAllMatch) {
   EXPECT_THAT(without_match(small(), {.filters = {"numeric", "numeric.add", "numeric.add.f32.tail", "*.tail"}}),
               ElementsAre());

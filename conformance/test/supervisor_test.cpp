@@ -400,7 +400,7 @@ TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
   }
 }
 
-// Large cases count themselves in memory that all workers share.
+// The large cases count how many of them run at once, in memory that all workers share.
 TEST(Supervisor, FewLargeCasesRunAtOnce) {
   struct Shared {
     std::atomic<int> now, most, others_at_the_same_time, large, others;
@@ -439,7 +439,7 @@ TEST(Supervisor, FewLargeCasesRunAtOnce) {
   munmap(memory, sizeof(Shared));
 }
 
-// Each case counts itself in memory that all workers share.
+// The cases count how many of them run at once, in memory that all workers share.
 TEST(Supervisor, ACaseThatNeedsAllMemoryRunsAlone) {
   struct Shared {
     std::atomic<int> now, alone, alone_beside_others, most;
@@ -481,8 +481,8 @@ TEST(Supervisor, ACaseThatNeedsAllMemoryRunsAlone) {
 bp_status plan_create_status = BP_OK;
 bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) { return plan_create_status; }
 
-// Returns a case that calls plan_create for neg of `count` elements, where plan_create returns
-// `status`.
+// Returns a case that requests a plan for the operator neg on `count` elements. The test's own
+// plan_create returns `status`.
 Case plan_case(std::string id, int64_t count, bp_status status, bool fresh) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};

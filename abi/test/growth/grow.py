@@ -6,8 +6,8 @@
 Writes OUT/include, a grown copy of the public headers, rules and kit. Each SOURCE is the path of a
 file to write. The file is a copy of core's file with the same name, plus code that decomposes the
 additions. Each entry of `minor` represents one kind of growth. If an edit does not match exactly
-once, the program fails, and the edit must be adapted to the changed file. STAMP is a header that
-changes with OUT/include, so that the build notices."""
+once, the program fails, and a developer must adapt the edit to the changed file. STAMP is a header
+that changes with OUT/include, so that the build recompiles the sources."""
 import hashlib
 import os
 import re

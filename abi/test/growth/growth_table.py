@@ -39,8 +39,8 @@ def works(*_):
 
 
 def gated(otherwise):
-    """Returns such a function for a call that needs a newer plugin. An older core refuses the call. A
-    newer core does not pass the call to an older plugin; the outcome is then `otherwise`."""
+    """Returns a function for a row of new_rows whose call needs a newer plugin. An older core refuses the
+    call. A newer core does not pass the call to an older plugin; the outcome is then `otherwise`."""
     return lambda c, p: "UNSUPPORTED" if not c else "native" if p else otherwise
 
 

@@ -20,7 +20,7 @@ DynamicSymbols symbols_of(Context& context) {
   return symbols;
 }
 
-// Whether `name` is a symbol that the toolchain or a sanitizer adds to every library.
+// Returns whether `name` is a symbol that the toolchain or a sanitizer adds to every library.
 bool of_toolchain(std::string_view name) {
   constexpr std::array<std::string_view, 5> plain = {"_init", "_fini", "_edata", "_end", "__bss_start"};
   constexpr std::array<std::string_view, 6> stems = {"__asan_", "__ubsan_",     "__tsan_",

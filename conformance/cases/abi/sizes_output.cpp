@@ -71,7 +71,7 @@ void run(Context& context, const OutputRole& role, size_t size) {
   require_healthy(context);
 }
 
-// Returns a function for OutputRole::begin, for a `call` that needs no object such as a plan or a
+// Returns the function OutputRole::begin of a role whose call needs no object such as a plan or a
 // buffer.
 template <class Call>
 auto without_object(Call call) {

@@ -32,7 +32,7 @@ class DeviceScalars {
       views_.push_back(view_of(of, buffers_.back().get()));
     }
   }
-  // Enqueues copies of the bits. The copies read `bits` before they return.
+  // Enqueues copies of the bits to the device. Each enqueue call reads its entry of `bits` before it returns.
   void set(const std::vector<uint64_t>& bits) {
     for (size_t i = 0; i < bits.size(); ++i) {
       backplane::detail::call(bph_copy_in, side_.stream.get(), buffers_[i].get(), uint64_t{0},
@@ -48,8 +48,8 @@ class DeviceScalars {
   std::vector<bph_tensor> views_;
 };
 
-// A copy on the stream writes the scalars directly before each call, and another copy replaces them
-// directly afterwards. Nothing waits between these calls.
+// Before each operator call, the case enqueues a copy that writes the scalars. After the call, it
+// enqueues a copy that replaces them. The case does not wait for the stream in between.
 void device_scalars(Context& context, const bph_op_info& op, const char* layers) {
   HostSide side(context, layers);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 40);

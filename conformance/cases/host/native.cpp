@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test cases for native handles through the host library. The native objects belong to other objects
-// of the same device, because the suite knows no driver.
+// of the same device, because the suite itself uses no driver.
 #include <atomic>
 
 #include "cases/host/cases.hpp"

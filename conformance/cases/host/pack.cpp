@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for packed operands through the host library. A plugin without bp.pack passes the cases
-// that refuse.
+// Test cases for packed operands through the host library. A plugin without bp.pack must pass
+// queries_every_operator. All other cases end as not claimed for such a plugin.
 #include <cstring>
 
 #include "cases/host/cases.hpp"
@@ -137,7 +137,8 @@ void refuses_other_plans(Context& context, const char* layers) {
   refuse(BP_UNSUPPORTED, {"matmul", "layout"});
   scene.constant() = packed;
   scene.constant().strides[0] += static_cast<int64_t>(info.alignment);
-  // The layout has another size, or the buffer is too small for the stated size.
+  // The view states a larger size. This is either another layout (UNSUPPORTED), or a range past the end of the
+  // buffer (INVALID_ARGUMENT).
   expect_status(scene.call.execute(scene.side, &error), error, "bph_execute", {BP_UNSUPPORTED, BP_INVALID_ARGUMENT});
   scene.constant() = packed;
   scene.constant().offset += 1;
@@ -146,7 +147,7 @@ void refuses_other_plans(Context& context, const char* layers) {
   std::swap(scene.call.inputs[0], scene.constant());
   expect_status(scene.call.execute(scene.side, &error), error, "bph_execute", {BP_UNSUPPORTED, BP_INVALID_ARGUMENT});
   std::swap(scene.call.inputs[0], scene.constant());
-  bph_call other = scene.call.current();  // the packed operand as an input of another operator
+  bph_call other = scene.call.current();  // becomes a call to neg, whose input is the packed operand
   other.op = BP_OP_NEG;
   other.attributes = nullptr;
   other.inputs = &packed;

@@ -89,9 +89,9 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
   return setup;
 }
 
-// The parameters of `problem` are, in order: the index into the Sizes table, `causal`, the Mask,
-// a flag for the output logsumexp, the flags above, and the Group. In Group::narrow, the fifth
-// parameter has type Narrow.
+// The parameters of `problem` are the index into the Sizes table, `causal`, the Mask, and a flag for
+// the output logsumexp. Then follow a mask of kSharp, kSinks and kCapped, and the Group. In
+// Group::narrow, a Narrow replaces that mask.
 Setup make_attention(const Problem& problem, Random& random) {
   if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
   const Sizes& s = sizes_of(problem);

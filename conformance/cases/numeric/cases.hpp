@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declares the functions that add the numeric cases. Each function adds the cases for one family of
-// operators or one kind of operand.
+// operators or one kind of operand. A comment after a function lists its operators if the name does not.
 #pragma once
 
 #include "harness/case.hpp"

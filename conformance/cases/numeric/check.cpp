@@ -11,8 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Whether a device that declares FTZ_F32 may flush subnormals in this operator. An operator that
-// moves bits, changes signs or compares must not flush.
+// Returns whether a device that declares FTZ_F32 may flush subnormals in this operator. An operator
+// that moves bits, changes signs or compares must not flush.
 bool is_arithmetic(uint32_t op) {
   switch (op) {
     case BP_OP_FILL:
@@ -94,7 +94,8 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
-// Whether the element is correct for at least one set of operands that the device may have flushed.
+// Returns whether the element is correct for at least one set of operands that the device may have
+// flushed.
 bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
                                  int64_t index) {
   if (element_allowed(expected, got, index)) return true;
@@ -108,8 +109,8 @@ bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle:
   return false;
 }
 
-// Returns a text such as "; of 1 (0x..), 2 (0x..)" if every input has the shape of the output,
-// otherwise "".
+// If every input has the shape of the output, returns the inputs of the element, such as
+// "; of 1 (0x..), 2 (0x..)". Otherwise returns "".
 std::string Check::inputs_text(const oracle::Tensor& got, int64_t index) const {
   std::string text;
   for (const oracle::Tensor& input : setup_.call.inputs) {

@@ -22,7 +22,7 @@ class Check {
   const Problem& problem_;
   const Setup& setup_;
   const Execution& execution_;
-  // Expected results for each set of flushed operands.
+  // Expected results for each set of flushed operands. Entry i belongs to the set with the bit mask i + 1.
   std::vector<std::vector<oracle::Expected>> flushed_{};
 };
 

@@ -58,7 +58,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, int32_t variant,
 struct Backward {
   std::string_view name;
   uint32_t activation;
-  long double scale, offset;  // the range of input 1
+  long double scale, offset;  // input 1 is in [offset - scale, offset + scale)
 };
 constexpr Backward kBackward[] = {
     {"relu", BP_ACTIVATION_RELU, 12, 0},
@@ -96,7 +96,8 @@ void add_slopes(Catalogue& catalogue, uint32_t dtype, size_t index) {
   };
   put({4097}, DataPattern::family);
   put({3000}, DataPattern::special);
-  // Most random bits are outside the ranges of sigmoid and tanh, where every result is right.
+  // Sigmoid and tanh get no random bits. Most of them are outside the ranges of these functions,
+  // where every result is right.
   if (backward.offset == 0 && backward.scale > 1) put({5000}, DataPattern::bits);
   // One activation with all steps of a decomposition is enough for shapes, layouts and modes.
   if (backward.activation != BP_ACTIVATION_GELU_TANH) return;

@@ -14,7 +14,7 @@ namespace {
 struct Function {
   std::string_view name;
   uint32_t number;
-  long double scale, offset;  // the range of the input
+  long double scale, offset;  // the input is in [offset - scale, offset + scale)
 };
 constexpr Function kFunctions[] = {
     {"expm1", BP_UNARY_EXPM1, 3, 0},
@@ -43,7 +43,7 @@ constexpr Function kFunctions[] = {
 };
 
 // Moves half of the elements near the middle or an end of the range, where functions cancel or have
-// a steep slope. The distances are powers of two.
+// a steep slope. A random power of two scales each distance down.
 void concentrate(oracle::Tensor& tensor, const Function& function, Random& random) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const long double part = (oracle::value_at(tensor, i) - function.offset) / function.scale;
@@ -85,8 +85,8 @@ void add_function(Catalogue& catalogue, uint32_t dtype, size_t index) {
   put({3000}, DataPattern::bits);
   const bool wide = dtype == BP_F32 || dtype == BP_F64;
   if (wide) put({300}, DataPattern::special);
-  // Two functions are enough for shapes and layouts: the decomposition of asinh has most kinds of steps, and plugins
-  // that compute only short functions natively include expm1.
+  // Two functions are enough for shapes and layouts. The decomposition of asinh has most kinds of steps. expm1 is
+  // among the functions that a plugin with few native functions computes natively.
   if (function.number != BP_UNARY_ASINH && function.number != BP_UNARY_EXPM1) return;
   for (const Shape& shape : {Shape{0}, Shape{1}, Shape{}, Shape{2, 1, 3, 1, 2, 2, 1, 3}})
     put(shape, DataPattern::family);

@@ -22,7 +22,7 @@ std::vector<Operand> operands_of(const std::vector<oracle::Tensor>& tensors) {
   return operands;
 }
 
-// Whether an any-size plan for view `a` also serves view `b` (BP_PLAN_ANY_SIZE in ops.h).
+// Returns whether an any-size plan for view `a` also serves view `b` (BP_PLAN_ANY_SIZE in ops.h).
 bool serves(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   return a.dtype == b.dtype && a.alignment_log2 == b.alignment_log2 && a.flags == b.flags && a.alias == b.alias &&
          backplane::rules::same_class(a, b);

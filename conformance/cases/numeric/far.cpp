@@ -279,8 +279,8 @@ void reach_far(Context& context, const bph_op_info& op, const FarOffset& reach, 
   execute_over(context, far, views, offsets, expected);
 }
 
-// Tests a small index and a small stride whose product exceeds 31 or 32 bits. The case does not
-// access rows that no index selects.
+// Tests an index and a stride that each fit into 31 bits, but whose product exceeds 31 or 32 bits.
+// The case does not access rows that no index selects.
 void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
   constexpr int64_t rows = 70001, row_columns = 3;
   const int64_t named[] = {0, 1, 40000, 70000};

@@ -12,7 +12,8 @@ namespace backplane::conformance::numeric {
 namespace {
 
 // Problem::shape is the shape of the index operand, and Problem::second is its dtype, or 0 for i32.
-// index_mode_parameter is the scatter mode, which problem.cpp also reads as parameter 1.
+// The parameter index_mode_parameter contains the scatter mode. problem.cpp reads the same parameter
+// as parameter 1.
 enum IndexParameter {
   index_axis_parameter,
   index_mode_parameter,

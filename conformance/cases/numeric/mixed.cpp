@@ -10,7 +10,7 @@ namespace {
 
 using rules::is_half;
 
-// Whether the operator's signature contains `letter` as the dtype of an operand.
+// Returns whether the operator's signature contains `letter` as the dtype of an operand.
 bool has_letter(uint32_t op, char letter) {
   if (rules::detail::kSignaturePlaces[op] == 0) return false;
   const rules::Signature& signature = rules::signature_of(op);

@@ -70,7 +70,7 @@ std::vector<int64_t> dimensions_of(const std::vector<int64_t>& shape, uint32_t a
   return picked;
 }
 
-// The shape of gamma, and the shape of mean and rstd.
+// `parameter` is the shape of gamma and beta. `statistic` is the shape of mean and rstd.
 struct Shapes {
   std::vector<int64_t> parameter, statistic;
 };

@@ -62,8 +62,8 @@ std::string_view requirement_of(Mode mode) {
   }
 }
 
-// Whether the problem uses i64 and a profile requires this use. i64 may be the dtype of the data,
-// of the result of a cast, or of the index of gather and scatter.
+// Returns whether the problem uses i64 in a way that a profile requires. The data, the result of a
+// cast, or the index of gather or scatter may have the dtype i64.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;
@@ -97,8 +97,8 @@ uint32_t profile_of(const Problem& problem) {
   return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
 }
 
-// Whether the expected results must contain more than one distinct value. bool is excluded, because
-// it has too few values.
+// Returns whether the expected results must contain more than one distinct value. Results of bool
+// need not, because bool has only two values.
 bool must_vary(const Problem& problem, const Setup& setup) {
   switch (problem.layout) {
     case Layout::outer_0:

@@ -37,7 +37,7 @@ enum class Mode : uint8_t {
   once,
   twice,           // executes one plan twice; the second execution must not use stale data
   again,           // executes one plan twice, the second time with other data and scalars
-  resized,         // executes another size of the same class, with the same plan if it is an any-size plan
+  resized,         // executes a second size of the same class, with the same plan if it is an any-size plan
   device_scalars,  // passes scalars in device memory
   deterministic,   // executes a deterministic plan three times; the results must have the same bits
 };
@@ -57,8 +57,8 @@ struct Setup {
 struct Problem {
   uint32_t op = 0;
   uint32_t dtype = 0;  // dtype T in the operator's dtype rule
-  // A second dtype, or 0: the dtype of the output (cast, reduce, matmul), of the index (gather,
-  // scatter), or of another operand that the family defines.
+  // A second dtype, or 0 if there is none. It belongs to the output (cast, reduce, matmul), to the
+  // index (gather, scatter), or to another operand that the family defines.
   uint32_t second = 0;
   // For elementwise operators, the shape of the first output. Other families define the meaning of
   // `shape`.

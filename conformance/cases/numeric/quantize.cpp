@@ -104,7 +104,7 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
         if (op == BP_OP_QUANTIZE) put(shape, sharing, zero, 1);
       }
     }
-    put({7, 9}, Sharing::channel, zero, 0);  // an odd row length
+    put({7, 9}, Sharing::channel, zero, 0);  // rows have an odd length, so 4-bit rows end in half a byte
     put({0, 4}, Sharing::tensor, zero, 0);
     if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, DataPattern::special);
     for (const Layout layout : kCommonLayouts) put({5, 4, 10}, Sharing::channel, zero, 0, DataPattern::family, layout);

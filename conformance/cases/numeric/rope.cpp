@@ -40,7 +40,7 @@ Setup make_rotate(const Problem& problem, Random& random) {
   setup.call.outputs = {output(problem.dtype, shape)};
   setup.call.inputs = {scaled(problem.dtype, shape, 2, 0, random)};
   shape.back() = problem.parameters[1];
-  // The tables need not contain sines and cosines of the same angles.
+  // The inputs `cosine` and `sine` are random numbers, because rotate accepts any values.
   for (const long double middle : {0.25L, -0.5L})
     setup.call.inputs.push_back(scaled(problem.dtype, shape, 1, middle, random));
   return setup;

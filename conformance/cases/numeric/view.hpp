@@ -67,9 +67,8 @@ struct Operand {
 };
 
 // Returns false if the layout needs a higher rank, more inputs, or an input with the dtype and
-// shape of another operand. In-place layouts apply only if `elementwise` is true; other families
-// add in-place cases themselves. The layouts after `own` never apply, because the families that need
-// them add them.
+// shape of another operand. Returns false for in-place layouts unless `elementwise` is true, and
+// always for the layouts after `own`. The families that need those layouts add the cases themselves.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
 // Returns the views of the inputs and then of the outputs. `shifts` determines the offsets in the
 // layout `sliced`.

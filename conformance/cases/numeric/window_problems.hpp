@@ -9,8 +9,8 @@
 
 namespace backplane::conformance::numeric {
 
-// A convolution or pooling problem, described as for conv. In conv_bwd_input and conv_transpose,
-// the image and the result are exchanged.
+// A convolution or pooling problem. The members describe a forward convolution from `image` to the
+// result. conv_bwd_input and conv_transpose compute the image from the result.
 struct WindowProblem {
   std::string_view name;
   uint32_t rank, groups;
@@ -21,7 +21,7 @@ struct WindowProblem {
 
 extern const std::span<const WindowProblem> kWindowProblems;
 
-// Whether an extent of the problem is 0, so that sums have no terms or there are no results.
+// Returns whether an extent of the problem is 0. Sums then have no terms, or there are no results.
 bool is_empty(const WindowProblem& problem);
 
 std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);

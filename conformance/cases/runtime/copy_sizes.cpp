@@ -122,9 +122,9 @@ void whole(Context& context, Route route, unsigned log2) {
   }
 }
 
-// Returns the offsets, from the start of the copy, near which the case writes and checks data: both
-// ends, multiples of `step` in the copy and in each buffer, and random offsets. The offsets are
-// sorted, and their windows do not overlap.
+// Returns offsets from the start of the copy. Near these offsets, the case writes and checks data.
+// The offsets are both ends, multiples of `step` in the copy and in each buffer, and random offsets.
+// They are sorted, and their windows do not overlap.
 std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
   std::vector<uint64_t> all = {kWindow, count - kWindow};
   for (uint64_t at = step; at < count; at += step)
@@ -238,7 +238,7 @@ class Repeated : public Memory {
   std::jthread sweeper_;
 };
 
-// Host memory of type `Memory`, which the device imports.
+// Host memory that the device imports. The class `Memory` allocates it.
 template <typename Memory>
 class OfImport : public Memory {
  public:

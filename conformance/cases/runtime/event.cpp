@@ -33,7 +33,8 @@ void never_recorded(Context& context, uint32_t flags) {
                "work after a wait for an event never recorded");
 }
 
-// A stream that copies new data after a delay. The data show whether the copy has completed.
+// A stream that copies new data after a delay. The case compares the data to determine whether the
+// copy has completed.
 struct Producer {
   explicit Producer(Context& context)
       : delay(context),

@@ -77,7 +77,7 @@ void orders_streams(Context& context, bool wait_first) {
   }
 }
 
-// Streams of two open devices share a semaphore and no memory. The reader may read only after the
+// Streams of two open devices share a semaphore and memory. The reader may read only after the
 // writer's device has signalled.
 void orders_devices(Context& context) {
   const Semaphore own = semaphore_on(context, context.device());
@@ -99,7 +99,7 @@ void orders_devices(Context& context) {
     far.wait(far_reader, 2 * round - 1);
     far_reader.copy(far_to.get(), 0, twin.get(), 0, kSignalBytes);
     far.signal(far_reader, 2 * round);
-    own.wait(scene.writer, 2 * round);  // the next round overwrites the memory afterwards
+    own.wait(scene.writer, 2 * round);  // the writer must not overwrite the memory before it has been read
     far_reader.wait();
     require_same(context, download<unsigned char>(far_to, kSignalBytes), data, "memory after a semaphore of a device");
   }

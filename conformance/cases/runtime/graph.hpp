@@ -46,7 +46,7 @@ class GraphCalls {
 
   void begin(const Stream& stream, const Bindings& bindings = {}) const;
   bp_status try_begin(const Stream& stream, const bp_graph_desc* desc, ErrorRecord& error) const;
-  // Ends a capture that contains `nodes` executions and copies.
+  // Ends a capture, which must contain `nodes` executions and copies.
   Graph end(const Stream& stream, uint64_t nodes) const;
   // Calls graph_end, and requires that the graph is null exactly if the call fails.
   bp_status try_end(const Stream& stream, ErrorRecord& error) const;

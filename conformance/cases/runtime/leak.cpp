@@ -65,8 +65,8 @@ void of_waits(Context& context) {
   });
 }
 
-// Checks that waits for pending work do not leak. Work is pending most of the time, so most waits
-// return TIMEOUT.
+// Checks that waits for pending work do not leak. The cycle keeps work pending most of the time, so
+// most waits return TIMEOUT.
 void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;  // a synchronous device never has pending work

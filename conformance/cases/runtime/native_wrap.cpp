@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test cases for bp.native: streams and buffers that wrap native objects. The native objects belong
-// to another stream or buffer of the plugin, because the suite knows no driver.
+// to another stream or buffer of the plugin, because the suite itself uses no driver.
 #include <algorithm>
 #include <cstring>
 

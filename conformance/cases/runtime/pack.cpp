@@ -48,7 +48,8 @@ OpDesc conv_of(PackSize size) {
   return desc.attributes(attributes);
 }
 
-// Weights of 4 bits have blocks of 32, and weights of 8 bits have a scale per column.
+// Returns a descriptor of quantized_matmul. Weights of 4 bits have a scale per block of 32, and
+// weights of 8 bits have a scale per column.
 template <uint32_t kDtype, uint32_t kBits>
 OpDesc quantized_of(PackSize size) {
   constexpr bool kFour = kBits == 4;

@@ -59,7 +59,7 @@ class PackScene {
  public:
   PackScene(Context& context, OpDesc described);
 
-  // Calls pack_create for the constant input of `desc`. A call without `made` is a query.
+  // Calls pack_create for the input number `input` of `desc`. If `made` is null, the call is a query.
   bp_status try_create(OpDesc& desc, uint32_t input, bp_pack** made, bp_pack_info& info, ErrorRecord& error) const;
   Pack create();
   bp_status try_pack(Stream& stream, const Pack& pack, bp_buffer* from, uint64_t from_offset, bp_buffer* to,

@@ -56,8 +56,8 @@ void plans_refuse_layouts(Context& context, const PackSubject& subject) {
     other.bytes = bytes;
     if (bytes != scene.info.bytes) refused(scene.packed_desc(other), "a packed operand of another size");
   }
-  // Returns `desc` with the scene's packed view as its constant input, whose shape stays that of
-  // `desc`.
+  // Returns `desc` with the scene's packed view as its constant input. The view keeps the shape that
+  // `desc` states.
   const auto as_constant_of = [&](OpDesc desc) {
     bp_tensor_desc& view = desc.inputs()[kConstantInput];
     const bp_tensor_desc packed = scene.packed_desc().inputs()[kConstantInput];

@@ -152,7 +152,8 @@ void by_threads(Context& context) {
   });
 }
 
-// Checks a flag that plan_create knows. `expected` contains the statuses that the flag permits.
+// Checks the status of plan_create for a flag that plan_create knows. `expected` contains the
+// statuses that the flag permits.
 void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::initializer_list<bp_status> expected) {
   Device& device = context.device();
   OpDesc desc = sample(op, usual_dtype(op));

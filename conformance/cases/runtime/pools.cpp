@@ -331,7 +331,7 @@ void plans(Context& context, const std::vector<OpDesc>& descs) {
   }
 }
 
-// Returns descriptors of CORE operators. The operators repeat, each time with one more row.
+// Returns descriptors of several operators. The operators repeat, each time with one more row.
 std::vector<OpDesc> of_operators(unsigned count) {
   constexpr uint32_t ops[] = {BP_OP_ADD, BP_OP_MAX,        BP_OP_NEG,    BP_OP_MUL,    BP_OP_REDUCE_SUM, BP_OP_SELECT,
                               BP_OP_MIN, BP_OP_REDUCE_MAX, BP_OP_CUMSUM, BP_OP_MATMUL, BP_OP_SUB,        BP_OP_GATHER};

@@ -138,7 +138,7 @@ void elapsed_without_waiting(Context& context) {
 
 // Checks a wait whose timeout is shorter than the work. At least one of many attempts must return
 // TIMEOUT, and no attempt may return TIMEOUT too early. If kDelayAttempts * 2 / 3 or more waits
-// return too late, the plugin ignores the timeout or uses a wrong unit, and the case fails.
+// return too late, the case fails, because the plugin ignores the timeout or uses a wrong unit.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -176,7 +176,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
 }
 
 // Checks that a wait with a long timeout returns soon after the work has completed. The limit of
-// several seconds exceeds the effect of any load.
+// 15 seconds exceeds the effect of any load.
 void ends_with_the_work(Context& context, bool of_event) {
   Device& device = context.device();
   Delay delay(context);

@@ -7,7 +7,7 @@
 
 namespace backplane::conformance {
 
-// Whether the operator's results for small integers are exact in any order of computation.
+// Returns whether the operator's results for small integers are exact in any order of computation.
 bool is_exact_on_whole_numbers(uint32_t op);
 // Returns the oracle's results as bytes. `desc` describes dense operands. `outputs` contains the
 // previous contents of the outputs, which some operators read.

@@ -64,7 +64,7 @@ OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
 // Raises the alignment of every view to the alignment of the device's buffers.
 void state_alignment(const Device& device, OpDesc& desc);
 
-// Whether the plugin supports `desc`. Any status other than OK and UNSUPPORTED fails the case.
+// Returns whether the plugin supports `desc`. Any status other than OK and UNSUPPORTED fails the case.
 bool claims(Device& device, OpDesc desc);
 
 // A plan with its own workspace.

@@ -74,7 +74,7 @@ TEST(Verdict, APassingRunReachesTheRequestedProfile) {
                                       "; it supports 100 % of the requested cases");
 }
 
-// A newer suite must not take a profile from a plugin that was built for an older ABI version.
+// A plugin that was built for an older ABI version must keep its profile in a newer suite.
 TEST(Verdict, ANewerSuiteInvalidatesNoCertificate) {
   constexpr uint32_t next = BP_ABI_VERSION + 1;
   Catalogue grown = small();
