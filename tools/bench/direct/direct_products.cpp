@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares matmul of a plugin with direct calls of the vendor's library for matrix products, on the same memory. The
 // direct calls have a workspace of 32 MiB. SAME compares with calls that permit the same algorithms as the plugin, so
-// the difference is the cost of core and the plugin. RATIO compares with calls that permit every algorithm, also sums
-// of splits in the dtype of the output, which are less accurate.
+// the difference is the cost of core and the plugin. RATIO compares with calls that permit every algorithm. This
+// includes less accurate split-K algorithms, which add partial sums in the dtype of the output.
 // `direct_products PLUGIN [small] [kernels]` prints a table. A ratio above 1 means that the plugin is faster. With
 // `kernels`, the plugin multiplies without the library.
 #include <cmath>
