@@ -17,8 +17,8 @@ namespace {
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-// Sums that threads change. PyTorch's Stat has no atomic fields. Each allocation and each release is
-// one atomic addition.
+// A count that several threads change. The fields of PyTorch's Stat are not atomic. Here, an allocation or
+// a release is one atomic addition, and a new peak is one more atomic operation.
 struct Counter {
   std::atomic<int64_t> allocated{0}, freed{0}, peak{0};
   // The values of `allocated` and `freed` at the last reset.

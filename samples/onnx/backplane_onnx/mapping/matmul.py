@@ -157,7 +157,8 @@ def contract(n: Node, first: str, a: View, second: str, b: View, rest, extents):
 
 @maps("Det")
 def determinant(n: Node):
-    """Expands into minors, for sizes up to 4 x 4. A greater size needs pivots, which depend on data."""
+    """Computes determinants by expansion into minors, for sizes up to 4 x 4. A larger matrix would need pivots, which
+    depend on data."""
     x = n.view(0)
     if x.shape[-1] != x.shape[-2] or not 1 <= x.shape[-1] <= 4:
         n.fail(f"determinants of {x.shape[-2:]} matrices; the mapping has sizes up to 4 x 4")
