@@ -310,7 +310,7 @@ Status prepare_pool(const CheckedDesc& checked, Prepared& prepared) {
   stage_all_but({1, 1}, checked, prepared);
   const bool channels_last = index == 0 && (prepared.stage_inputs & 1u) == 0 && is_channels_last(desc.inputs[0]);
   if (!channels_last) stage_all_but({0, 0}, checked, prepared);
-  prepared.any_size = !channels_last;  // strides of other layouts are of the same class
+  prepared.any_size = !channels_last;  // the class of a channels-last image contains other layouts too
   if (channels_last) prepared.run = run_pool_channels_last;
   if (index == BP_I32) prepared.run = indexed_kernel<int32_t>(dtype);
   if (index == BP_I64) prepared.run = indexed_kernel<int64_t>(dtype);

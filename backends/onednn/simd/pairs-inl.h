@@ -154,7 +154,8 @@ HWY_INLINE V exp_half(D d, V x) {
   return exp2_fit<4>(d, hn::Mul(x, hn::Set(d, 1.44269502f)));
 }
 
-// Returns a sigmoid(x) with an error of (1.2 |x| + 4) u. The divider works beside the other units of a processor.
+// Returns a sigmoid(x) with an error of (1.2 |x| + 4) u. The division costs little time, because the divider works in
+// parallel with the processor's other units.
 template <class D, class V>
 HWY_INLINE V sigmoid_product_half(D d, V a, V x) {
   const V power = exp2_fit<5>(d, hn::Mul(x, hn::Set(d, -1.44269502f)));
@@ -213,11 +214,11 @@ class GateLookup {
       : rows_{row(table, 0), row(table, 1), row(table, 2), row(table, 3), row(table, 4)} {
     static_assert(kGateDegree == 4);
   }
-  // Sets each `value` to the values at -a. Each a is less than the limit of the table. The vectors advance step by
-  // step together, because the processor looks only a few dozen instructions ahead for independent ones.
+  // Sets `value` to the values at -a. Each element of `a` is less than the limit of the table. Each step processes all
+  // vectors of the group, because the processor finds independent instructions only a few dozen instructions ahead.
   HWY_INLINE void operator()(D d, const Group& a, Group& value) const {
     constexpr int kBits = gate_bits(kActivation);
-    // The last bit of the sum is worth one interval.
+    // The last bit of the sum a + round has the weight of one interval, so the low bits of the sum are the index.
     const V round = hn::Set(d, 1.5f * static_cast<float>(1 << (23 - kBits)));
     Group index, t;
 #pragma GCC unroll 8
@@ -232,7 +233,7 @@ class GateLookup {
       for (int v = 0; v < kGroup; ++v) value.v[v] = hn::MulAdd(value.v[v], t.v[v], at(rows_[k], index.v[v]));
     }
   }
-  // Sets each `value` to the values at x. The value at a is 1 minus the value at -a. `size` is |x|.
+  // Sets `value` to the values at x. The value at a is 1 minus the value at -a. `size` is |x|.
   HWY_INLINE void operator()(D d, const Group& x, const Group& size, Group& value) const {
     (*this)(d, size, value);
 #pragma GCC unroll 8
@@ -366,7 +367,7 @@ void map_pairs2(const void* const* in, void* out, int64_t count) {
 }
 #endif
 
-// Return the fastest kernel of F, which maps T to T.
+// fastest_map1 and fastest_map2 return the fastest kernel of F, whose operands and results all have the type T.
 template <class T, class F>
 VectorKernel fastest_map1() {
 #if HWY_TARGET != HWY_SCALAR

@@ -70,8 +70,8 @@ float greatest_half(const T* x, int64_t count) {
   return static_cast<float>(std::bit_cast<T>(greatest));
 }
 
-// Returns the maximum of the elements that are not NaN, or any element if a NaN follows. A NaN needs
-// no care here, because it makes the sum of the exponentials NaN.
+// Returns the maximum of the elements. If there is a NaN, the result may be any element, because a NaN makes
+// the sum of the exponentials NaN in any case.
 template <class T>
 float greatest_of(D d, const T* x, int64_t count) {
   if constexpr (kit::Half<T>) return greatest_half(x, count);
@@ -205,7 +205,7 @@ void softmax(const void* from, void* to, int64_t count, bool streams) {
   if constexpr (kLogarithm) {
     const D d;
     const auto* x = static_cast<const T*>(from);
-    if constexpr (kit::Half<T>) {  // a difference in the cache saves a conversion
+    if constexpr (kit::Half<T>) {  // keeps f32 differences in the cache, so that the last pass converts no elements
       if (count <= kKept) {
         HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
         greatest = greatest_of(d, x, count);
