@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of hipBLASLt that the plugin uses. Source: hipblaslt.h and hipblas-common.h of ROCm 6.3 and 7. The test
-// `hip_hipblaslt` compares the numbers with the header, if the machine has it.
+// The values of hipBLASLt's constants that the plugin uses, from hipblaslt.h and hipblas-common.h of ROCm 6.3 and 7.
+// The test `hip_hipblaslt` compares the values with the header, if the machine has it.
 #pragma once
 
 #include "gpu_host/blas_lt.hpp"
