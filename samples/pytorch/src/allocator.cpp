@@ -83,7 +83,8 @@ class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override { return allocate_on(current_device(), bytes); }
 
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // address and context differ
+  // Returns null, because the address and the context of a DataPtr differ here.
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
 
   void copy_data(void* dst, const void* src, size_t bytes) const override {
     bph_device* device = nullptr;

@@ -24,7 +24,7 @@ struct Memory {
 // Finds memory of the allocator without a search, and other memory by its address. Raises for an
 // address that is in no buffer.
 Memory memory_of(const c10::DataPtr& data);
-// The same for the tensor's first element.
+// Finds the memory of the tensor's first element.
 Memory memory_of(const at::TensorBase& tensor);
 // Returns the address of the tensor's first element if the host may read it after a wait for the
 // tensor's work. Otherwise returns null.

@@ -144,7 +144,8 @@ TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::
 
 void copy_on_device(const at::Tensor& to, const at::Tensor& from) {
   if (to.is_same(from) || to.numel() == 0) return;
-  if (same_dense_layout(to, from) && dtype_of(to.scalar_type()) == 0) {  // the bytes of any dtype
+  // Copies the bytes of a dtype that Backplane lacks.
+  if (same_dense_layout(to, from) && dtype_of(to.scalar_type()) == 0) {
     const Memory target = memory_of(to), source = memory_of(from);
     return call(bph_copy, stream_for(to), target.buffer, target.offset, source.buffer, source.offset,
                 uint64_t{to.nbytes()}, 0u);

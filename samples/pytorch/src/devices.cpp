@@ -30,7 +30,7 @@ struct DeviceEntry {
   std::atomic<bool> host_memory{false};
   std::array<backplane::Stream, kStreams> streams;
   std::array<std::atomic<bph_stream*>, kStreams> stream_handles{};
-  std::array<std::atomic<uint32_t>, 2> next_pooled{};  // per priority
+  std::array<std::atomic<uint32_t>, 2> next_pooled{};  // index of the next pooled stream, per priority
 };
 
 struct Devices {
