@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator linear. The GEMM of ops/gemm.cpp computes any size. A recurring size uses a oneDNN
 // primitive with bias, followed by a vector kernel for the activation. A product with packed weights
-// uses the same.
+// uses such a primitive too.
 #include "ops/gemm.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"

@@ -42,7 +42,7 @@ struct Planes {
 // number of elements of a column.
 template <class Body>
 void each_column_range(int64_t columns, int64_t work, const Body& body) {
-  constexpr int64_t kColumns = 64;  // at least a cache line
+  constexpr int64_t kColumns = 64;  // at least a cache line of elements
   each_row((columns + kColumns - 1) / kColumns, work * kColumns,
            [&](int64_t begin, int64_t end) { body(begin * kColumns, std::min(end * kColumns, columns)); });
 }

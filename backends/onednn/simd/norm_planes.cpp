@@ -142,7 +142,7 @@ HWY_INLINE void each_block(int64_t rows, int64_t begin, int64_t end, const Body&
 template <class T>
 void add_narrow_spreads(const T* x, int64_t height, int64_t count, Spread* spreads) {
   const D d;
-  constexpr int kParts = 4;  // independent sums
+  constexpr int kParts = 4;  // number of independent sums
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto n = static_cast<double>(height);
   for (int64_t i = 0; i < count; i += lanes) {

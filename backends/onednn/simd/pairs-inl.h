@@ -23,7 +23,8 @@ namespace backplane::onednn::HWY_NAMESPACE {
 
 // ---- Pairs of vectors
 
-// The even and the odd elements of bf16, or the first and the second half of elements of other types.
+// Two vectors that a kernel loads together: the even and the odd elements of bf16, or the first and the second
+// half of the elements of other types.
 template <class V>
 struct Pair {
   V first, second;
@@ -52,8 +53,8 @@ HWY_INLINE Pair<hn::Vec<D>> from_words(D d, hn::Vec<PairWords<D>> words) {
   }
 }
 
-// Rounds to T. For bf16, rounds ties away from zero, and the low 16 bits of a NaN must be 0. This is
-// true of the NaNs of arithmetic on bf16 operands.
+// Rounds to T. For bf16, rounds ties away from zero, and requires that the low 16 bits of a NaN are 0.
+// Arithmetic on bf16 operands yields only such NaNs.
 template <class T, class D>
 HWY_INLINE hn::Vec<PairWords<D>> to_words(D d, Pair<hn::Vec<D>> values) {
   const PairWords<D> words;
@@ -278,8 +279,8 @@ class GateLookup {
   Row rows_[kGateDegree + 1];
 };
 
-// The form of F for groups, if F multiplies x by a gate or is the gate. If all elements are in the range
-// of the table, polynomials of the table replace the exponential and the quotient.
+// Computes F for a group of vectors, where F is a gate, or multiplies x by a gate. If all elements are in the
+// range of the table, polynomials of the table replace the exponential and the quotient.
 template <class F>
 struct Gated {
   static constexpr bool kForF32 = true;
@@ -308,7 +309,7 @@ struct Gated {
   }
 };
 
-// The same for the backward pass of an activation that multiplies x by a gate.
+// Like Gated, where F is the backward pass of an activation that multiplies x by a gate.
 template <class F>
 struct GatedBackward {
   static constexpr bool kForF32 = true;
@@ -335,7 +336,7 @@ struct GatedBackward {
 #endif
 
 #if HWY_TARGET != HWY_SCALAR
-// The form of F that processes the vectors of a pair one by one.
+// Computes F for a pair, one vector after the other.
 template <class F>
 struct EachOfPair {
   static constexpr bool kForF32 = false;
@@ -347,7 +348,8 @@ struct EachOfPair {
   }
 };
 
-// The form of F that computes kVectors vectors of 16-bit floats, and of f32 if kForF32 is set.
+// Selects the form in which F processes 16-bit floats, and also f32 if kForF32 is set. The form processes kVectors
+// vectors at once.
 template <class F, class T>
 struct PairForm {
   using type = EachOfPair<F>;
@@ -355,7 +357,8 @@ struct PairForm {
 
 // ---- Loops
 
-// Like map1 and map2 for an F that is a PairForm. The NaNs of F must fulfil the condition of to_words.
+// map_pairs1 and map_pairs2 are like map1 and map2, where F is the type of a PairForm. If F returns a NaN, its low
+// 16 bits must be 0, as to_words requires.
 template <class T, class F>
 void map_pairs1(const void* const* in, void* out, int64_t count) {
   map_vectors<F::kVectors>(hn::ScalableTag<float>(), F(), count, static_cast<T*>(out), static_cast<const T*>(in[0]));

@@ -297,8 +297,8 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::CopySign(hn::IfThenElse(hn::Lt(t, c(0.55f)), near, far), x);
 }
 
-// erf by two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The error
-// is below 1 ULP with fused multiply-add. erf(x) rounds to 1 if x is at least 3.92, so the limit
+// Computes erf with two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The
+// error is below 1 ULP with fused multiply-add. erf(x) rounds to 1 if x is at least 3.92, so the limit
 // changes no result.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {

@@ -118,7 +118,7 @@ struct Exponentials {
   }
 };
 
-// Values of Write and of write_row.
+// Functors that Write and write_row apply to each vector.
 struct Scaled {
   V factor;
   HWY_INLINE V operator()(D, V e, int64_t) const { return hn::Mul(e, factor); }
@@ -181,7 +181,7 @@ double shares(const void* from, void* to, int64_t count, bool streams, double di
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
   if (count <= kKept) {
-    HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
+    HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // has padding for a partial last pair
     maximum = greatest_of(d, x, count);
     Exponentials<T, Kept::exponentials> exponentials{kept, hn::Set(d, maximum), Total(d), x + count};
     each_pair(d, x, count, kLowest, exponentials);
@@ -207,7 +207,7 @@ void softmax(const void* from, void* to, int64_t count, bool streams) {
     const auto* x = static_cast<const T*>(from);
     if constexpr (kit::Half<T>) {  // keeps f32 differences in the cache, so that the last pass converts no elements
       if (count <= kKept) {
-        HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
+        HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // has padding for a partial last pair
         greatest = greatest_of(d, x, count);
         Exponentials<T, Kept::differences> exponentials{kept, hn::Set(d, greatest), Total(d), x + count};
         each_pair(d, x, count, kLowest, exponentials);
