@@ -7,12 +7,12 @@
 
 namespace backplane::hip {
 
-// hipblasStatus_t
+// Values of hipblasStatus_t.
 inline constexpr int32_t kHipblasNotInitialized = 1, kHipblasAllocFailed = 2, kHipblasInvalidValue = 3,
                          kHipblasMappingError = 4, kHipblasExecutionFailed = 5, kHipblasInternalError = 6,
                          kHipblasNotSupported = 7, kHipblasArchMismatch = 8, kHipblasHandleIsNullptr = 9,
                          kHipblasInvalidEnum = 10, kHipblasUnknown = 11;
-// hipblasLtMatmulAlgo_t
+// Size of hipblasLtMatmulAlgo_t.
 inline constexpr uint32_t kHipblasLtAlgorithmBytes = 24;
 
 inline constexpr gpu_host::LtNumbers kHipblasLtNumbers{
