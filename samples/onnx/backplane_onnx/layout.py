@@ -65,7 +65,7 @@ def _images(steps: "list[Step]", outputs: "set[Storage]") -> "dict[Storage, tupl
 
 def _strides(view: View, shape: "tuple[int, ...]") -> "Optional[tuple[list[int], int]]":
     """Returns the strides and the offset in elements of a view of a dense image if the image becomes channels-last.
-    Returns None if the view is no part of the image, for example because it joins two dimensions."""
+    Returns None if the view is not a part of the image, for example because it joins two dimensions."""
     before, after = dense_strides(shape), channels_last(shape)
     size = dtypes.BYTES[view.dtype]
     if view.offset % size or prod(shape) * size != view.storage.bytes:

@@ -26,7 +26,7 @@ class Call {
   Call& in(const at::Tensor& tensor);
   // Broadcasts the tensor to `shape` without a copy.
   Call& in(const at::Tensor& tensor, at::IntArrayRef shape);
-  // Adds a number of the CPU as an immediate, and converts any other tensor to `type`.
+  // Adds a tensor for which is_number() is true as an immediate, and converts any other tensor to `type`.
   Call& in(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef shape);
   // Adds a view of `shape` whose elements all have the value `number`.
   Call& in(const at::Scalar& number, at::ScalarType type, at::IntArrayRef shape);
@@ -86,9 +86,10 @@ uint32_t axes_mask(at::OptionalIntArrayRef dims, int64_t rank);
 // Returns `dim`, counted from 0.
 uint32_t axis(int64_t dim, int64_t rank);
 
-// Gives the output of a call with `out=` its shape. PyTorch does this only for functional calls.
+// Resizes the output to `shape` if it has another shape, as in a call with `out=`. In functional calls,
+// PyTorch has already done this.
 void fit(const at::Tensor& out, at::IntArrayRef shape);
-// Gives the output the shape to which the inputs are broadcast.
+// Resizes the output to the shape to which the inputs are broadcast.
 void fit(const at::Tensor& out, std::initializer_list<at::Tensor> inputs);
 // Raises if PyTorch does not convert results of dtype `type` to the output's dtype.
 void check_conversion(at::ScalarType type, const at::Tensor& out);

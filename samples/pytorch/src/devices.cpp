@@ -106,7 +106,7 @@ DeviceEntry& entry(c10::DeviceIndex index) {
   return entries[static_cast<size_t>(index)];
 }
 
-// Calls `body` and converts errors of the host API's classes.
+// Calls `body`, and converts a backplane::Error to an exception of PyTorch.
 template <class Body>
 decltype(auto) converting(Body&& body) {
   try {

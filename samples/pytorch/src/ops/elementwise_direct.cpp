@@ -75,7 +75,7 @@ at::Tensor unary(const at::Tensor& self) {
   return out;
 }
 
-// Writes the gradient of an activation, whose attribute is the activation.
+// Returns the gradient of an activation function, where `activation` is BP_ACTIVATION_*.
 at::Tensor activation_gradient(uint32_t activation, const at::Tensor& grad, const at::Tensor& saved) {
   at::Tensor out = like(grad);
   auto attrs = attributes<BP_OP_ACTIVATION_BWD>();
