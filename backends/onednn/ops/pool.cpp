@@ -259,8 +259,8 @@ void run_pool_channels_last(const Call& call) {
 }
 
 // Computes the maximum of each window, and the index of this maximum in its plane. Among equal
-// maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. A window
-// that covers only padding has the greatest value of Index.
+// maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. If a window
+// covers only padding, the index is the greatest value of Index.
 template <class T, class Index>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();

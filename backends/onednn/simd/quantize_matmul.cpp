@@ -39,7 +39,8 @@ struct Weights4 {
   static HWY_INLINE V table(float zero, float scale) {
     return hn::Mul(hn::Sub(hn::Iota(D(), 0.0f), hn::Set(D(), zero)), hn::Set(D(), scale));
   }
-  // Converts one nibble of each lane to f32, by the table if there is an instruction for it.
+  // Converts one nibble of each lane to f32. Looks the number up in `table` if kTable is true, and
+  // ignores `table` otherwise.
   template <int kNibble>
   static HWY_INLINE V number(VU words, [[maybe_unused]] V table) {
     const VU shifted = hn::ShiftRight<4 * kNibble>(words);
