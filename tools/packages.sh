@@ -30,7 +30,7 @@ install_packages() {
 
 packages_pytorch=(torch==2.13.0 expecttest==0.3.0 numpy setuptools wheel ninja)
 
-# have_pytorch: installs PyTorch with pip in an environment of its own, unless an earlier run has
+# have_pytorch: installs PyTorch with pip in a separate environment, unless an earlier run has
 # installed the same packages. The bridge in samples/pytorch is built and tested with this environment.
 have_pytorch() {
   [ "$(cat build/pytorch-prefix/complete 2>/dev/null)" = "${packages_pytorch[*]}" ] || {
@@ -39,7 +39,7 @@ have_pytorch() {
   } >build/pytorch-prefix.log 2>&1
 }
 
-# have_onnx: installs ONNX and ONNX Runtime with pip in an environment of its own, unless an earlier
+# have_onnx: installs ONNX and ONNX Runtime with pip in a separate environment, unless an earlier
 # run has installed them. The package in samples/onnx is tested with this environment.
 have_onnx() {
   [ -f build/onnx-prefix/complete ] || {

@@ -27,7 +27,8 @@ input_names = {"gather": ("x", "index"), "scatter": ("index", "source"), "select
 scalar_names = {"fill": ("value",), "iota": ("start", "step"), "philox": ("key", "counter_low", "counter_high"),
                 "adamw": ("learning_rate", "correction1", "correction2"), "gemm": ("alpha", "beta"),
                 **{name: ("key", "counter_low", "counter_high") for name in ("uniform", "normal", "dropout")}}
-# Integer attributes whose value 0 selects something, so that a caller must state them. 0 turns off other integers.
+# Integer attributes for which 0 is one choice among several, so a caller must state them. For all other integer
+# attributes, 0 means that the feature is off.
 stated = {"axis", "axes", "predicate", "norm", "function"}
 # Float attributes that a later ABI version added to an operator. 0 turns them off, as earlier callers expect.
 unstated = {"softcap"}
@@ -163,7 +164,7 @@ def scalars_of(row):
 
 
 def must_be_stated(field):
-    """Returns whether the caller must pass the attribute: 0 is not legal, or 0 is a number like any other."""
+    """Returns whether the caller must pass the attribute, because 0 is not legal or does not mean `off`."""
     if field["name"] in unstated:
         return False
     return field["least"] > 0 or field["name"] in stated or field["type"] == "f32" or field["type"] == "i64" and field["count"] == 1

@@ -158,7 +158,7 @@ TEST(DeviceScalars, WrongScalarsAreRefused) {
     change(scalar);
     EXPECT_FAILS(bph_execute(host.stream, &call, &error), status, text);
   };
-  // Once before the descriptor is known, and once after it is in the plan cache.
+  // The plan cache lacks the descriptor in the first iteration, and contains it in the second.
   for (int known = 0; known < 2; ++known) {
     refused(BP_UNSUPPORTED, "scalar 0 is i32", [](bph_tensor& t) { t.dtype = BP_I32; });
     refused(BP_UNSUPPORTED, "flags such as IMMEDIATE", [](bph_tensor& t) { t.flags = BPH_TENSOR_IMMEDIATE; });

@@ -61,7 +61,7 @@ TEST_F(Large, BytesAreTransposed) { check_transpose<uint8_t>(BP_U8, 6007, 5801);
 TEST_F(Large, WordsOf2BytesAreTransposed) { check_transpose<uint16_t>(BP_BF16, 4099, 4201); }
 TEST_F(Large, WordsOf4BytesAreTransposed) { check_transpose<uint32_t>(BP_U32, 2903, 3001); }
 TEST_F(Large, WordsOf8BytesAreTransposed) { check_transpose<int64_t>(BP_I64, 2099, 2101); }
-// Rows of whole cache lines.
+// In the next two tests, each row consists of whole cache lines.
 TEST_F(Large, AlignedWordsOf4BytesAreTransposed) { check_transpose<uint32_t>(BP_U32, 2912, 2992); }
 TEST_F(Large, AlignedWordsOf8BytesAreTransposed) { check_transpose<int64_t>(BP_I64, 2104, 2088); }
 

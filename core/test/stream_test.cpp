@@ -151,7 +151,8 @@ TEST_F(StreamTest, AWaitAfterACallbackThatReportsALossCallsThePlugin) {
   EXPECT_EQ(fake->calls("stream_wait"), waits + 1);
 }
 
-// A failure completes the stream's work, and the stream does not become idle by it.
+// After a failure no work is pending, but core must not treat the stream as idle: each wait must report
+// the failure.
 TEST_F(StreamTest, EachWaitForAFailedStreamFails) {
   for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
     open();

@@ -38,8 +38,8 @@ struct Gradients {
   backplane::Tensor mixed, qkv, active;      // [M,C], [M,3C], [M,4C]
 };
 
-// The weights of the products in the forward pass. The device has packed a weight, or prefers the plain
-// one, which is then shared.
+// The weights of the products in the forward pass. A weight is packed, unless the device prefers the plain
+// weight. A plain weight shares the model's memory.
 struct ProductWeights {
   struct Block {
     backplane::Tensor qkv, mix, up, down;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the reports as HTML pages with headline, curves, text or table, and properties of the run.
+// Writes each report as an HTML page: a headline, curves, a text or a table, and properties of the run.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -18,7 +18,7 @@ struct TrainingReport {
   Curve curve;                                    // training losses, one per step
   std::vector<std::pair<int64_t, double>> known;  // step, and bits per character of the held-out text
   double gzip = 0;                                // bits per character of the held-out text with `gzip -9`
-  double gzip_behind_training = 0;                // like `gzip`, if gzip has first read the training text
+  double gzip_behind_training = 0;                // like `gzip`, but gzip has first read the training text
   std::string prompt, written;
   Facts facts;
 };

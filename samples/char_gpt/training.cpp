@@ -99,7 +99,7 @@ Trainer::Trainer(const bp::Device& device, const Config& config, const Schedule&
   norm_ = bp::Tensor::empty(first, BP_F32, {1});
   const std::vector<int32_t> numbers = codes(text);
   bp::copy_in<int32_t>(first, text_, numbers);
-  first.wait();  // copy_in borrowed `numbers`
+  first.wait();  // copy_in borrows `numbers` until the stream has executed the copy
 }
 
 // Averages the gradients of all lanes in the lanes' order, clips the mean, and takes a step of

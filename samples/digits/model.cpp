@@ -30,7 +30,7 @@ DeviceImages::DeviceImages(const bp::Stream& stream, const Images& images)
   bp::fill(stream, padded_, 0.0);
   bp::cast(stream, shifted(0, 0), raw);
   bp::mul(stream, padded_, padded_, f32(1.0 / kPixelMax));
-  stream.wait();  // copy_in borrowed the caller's memory
+  stream.wait();  // copy_in borrows the caller's memory until the stream has executed the copy
 }
 
 // [shifted]

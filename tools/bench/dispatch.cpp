@@ -100,7 +100,8 @@ class EagerAdd {
     }
   }
   bp_status execute() { return bph_execute(stream_.get(), &call_, nullptr); }
-  // Records `count` calls in a graph. At a launch, the library enqueues these calls, not the plugin.
+  // Records `count` calls in a graph. A launch enqueues these calls one by one, because the flag
+  // BPH_GRAPH_NO_NATIVE prevents a launch by the plugin.
   Graph record(uint64_t count) {
     const auto calls = [&] {
       for (uint64_t i = 0; i < count; ++i) call(bph_execute, stream_.get(), &call_);

@@ -187,7 +187,7 @@ class ModelBench {
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<Contestant>> started;
-    std::vector<size_t> peer_at;  // for each contestant except the device, its index in row.peers
+    std::vector<size_t> peer_at;  // the index in row.peers of each contestant except the device
     const auto enter = [&](std::unique_ptr<Contestant> contestant) {
       if (contestant == nullptr) return;
       contestants.push_back(contestant.get());
@@ -215,7 +215,7 @@ class ModelBench {
   }
 
   // Counts the allocations, decomposed composites and staged operands of a run. Call this function after
-  // sampling, because a size that recurs may have its own plan by then.
+  // sampling, when core has specialised the plans of recurring sizes.
   static void count_calls(const Device& device, DeviceModel& model, ModelRow& row) {
     constexpr uint32_t runs = 3;
     const bph_stats before = device.stats();

@@ -8,7 +8,8 @@
 namespace tool {
 namespace {
 
-// Returns the spread of weights with which a sum of `terms` products has the magnitude of its terms.
+// Returns a spread of weights. A sum of `terms` products of such weights with inputs has about the magnitude of one
+// input.
 double weight_spread(int64_t terms) { return 1 / std::sqrt(static_cast<double>(terms)); }
 
 }  // namespace

@@ -18,7 +18,7 @@ class SequenceBuilder {
 
   size_t linear(size_t x, int64_t inputs, int64_t outputs, const char* activation = "activation=0",
                 Role role = Role::temporary);
-  // Multiplies by weights of 4 bits, of which 32 share a scale.
+  // Multiplies by weights of 4 bits. Each block of 32 weights has one scale.
   size_t linear_w4(size_t x, int64_t inputs, int64_t outputs);
   size_t layer_norm(size_t x, Role role = Role::temporary);
   size_t rms_norm(size_t x);

@@ -263,7 +263,7 @@ class OpsBench {
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<Contestant>> started;
-    std::vector<size_t> peer_at;  // for each contestant except the device, its index in row.peers
+    std::vector<size_t> peer_at;  // the index in row.peers of each contestant except the device
     const auto enter = [&](std::unique_ptr<Contestant> contestant) {
       if (contestant == nullptr) return;
       contestants.push_back(contestant.get());

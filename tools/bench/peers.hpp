@@ -52,8 +52,8 @@ struct Peers {
   std::vector<std::unique_ptr<Peer>> usable;
   std::vector<std::string> faults;
 };
-// Peers use the same hardware as the device: a GPU, or else the host's processor. No library of a folder uses a
-// GPU. `gpu_and_graphs` adds peers that replay a case as a graph.
+// Peers use the same hardware as the device: a GPU, or else the host's processor. Peers that are libraries use only the
+// processor. `gpu_and_graphs` adds peers that replay a case as a graph.
 enum class PeerKind { processor, gpu, gpu_and_graphs };
 Peers find_peers(const std::string& folder, PeerKind kind);
 // Adds those peers of peer.py whose packages are installed.

@@ -111,7 +111,8 @@ groups.sort(key=lambda group: len(group[0]), reverse=True)  # the longest first
 
 
 def planted_findings(scratch, text):
-    """Returns the findings for two units, each of one source with a planted finding and the text."""
+    """Returns the findings for two units, each of one source. A source consists of `text` and of a function whose name
+    clang-tidy must report."""
     # As in a build, a unit names its source by a path through the directory of the build.
     directory = os.path.join(scratch, "build")
     for folder in ("build", "core"):

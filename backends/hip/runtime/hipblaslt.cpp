@@ -52,7 +52,7 @@ const gpu_host::LtKind& hipblaslt() {
                                           .files = kFiles,
                                           .results = kResults,
                                           .numbers = kHipblasLtNumbers,
-                                          .is_deterministic = false,  // no document of hipBLASLt promises it
+                                          .is_deterministic = false,  // hipBLASLt promises no determinism
                                           .version = version_of,
                                           .has_kernels = has_kernels,
                                           .is_accurate = is_accurate};

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of hipBLASLt that the plugin uses. Source: hipblaslt.h and hipblas-common.h of ROCm 6.3 and 7. The test
-// `hip_hipblaslt` compares the numbers with the header, if the machine has it.
+// The values of hipBLASLt's constants that the plugin uses, from hipblaslt.h and hipblas-common.h of ROCm 6.3 and 7.
+// The test `hip_hipblaslt` compares the values with the header, if the machine has it.
 #pragma once
 
 #include "gpu_host/blas_lt.hpp"
 
 namespace backplane::hip {
 
-// hipblasStatus_t
+// Values of hipblasStatus_t.
 inline constexpr int32_t kHipblasNotInitialized = 1, kHipblasAllocFailed = 2, kHipblasInvalidValue = 3,
                          kHipblasMappingError = 4, kHipblasExecutionFailed = 5, kHipblasInternalError = 6,
                          kHipblasNotSupported = 7, kHipblasArchMismatch = 8, kHipblasHandleIsNullptr = 9,
                          kHipblasInvalidEnum = 10, kHipblasUnknown = 11;
-// hipblasLtMatmulAlgo_t
+// Size of hipblasLtMatmulAlgo_t.
 inline constexpr uint32_t kHipblasLtAlgorithmBytes = 24;
 
 inline constexpr gpu_host::LtNumbers kHipblasLtNumbers{

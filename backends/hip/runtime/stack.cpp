@@ -267,7 +267,7 @@ kit::Status Stack::check_stream(Handle stream, Handle, int ordinal) const {
     return kit::unsupported(
         "stream_wrap: hipStreamPerThread is another stream in each thread; pass a stream that was created");
   }
-  hipDevice_t owner = ordinal;  // the null stream belongs to each device
+  hipDevice_t owner = ordinal;  // the null stream exists on each device
   auto capture = hipStreamCaptureStatusNone;
   if (hip_.stream_device != nullptr && given != nullptr) {
     const hipError_t code = hip_.stream_device(given, &owner);

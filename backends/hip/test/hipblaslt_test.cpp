@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the numbers of runtime/hipblaslt.hpp with the header of hipBLASLt. The build compiles this file only if the
+// Compares the values in runtime/hipblaslt.hpp with the header of hipBLASLt. The build compiles this file only if the
 // machine has the header.
 #include <gtest/gtest.h>
 #include <hipblaslt/hipblaslt.h>

@@ -11,7 +11,7 @@ namespace backplane::level_zero {
 
 namespace {
 
-// Sysman works only if the user enabled it before the driver started.
+// Returns whether the user has enabled Sysman, which is possible only before the driver starts.
 bool wants_sysman() {
   const char* setting = std::getenv("ZES_ENABLE_SYSMAN");
   return setting != nullptr && std::strcmp(setting, "1") == 0;

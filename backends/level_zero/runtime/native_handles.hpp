@@ -11,7 +11,7 @@ namespace backplane::level_zero {
 
 // Returns UNSUPPORTED for an index past the last handle.
 kit::Result<bp_native_handle> handle_of_device(const Context& context, uint32_t index);
-// From this call on, other code may append commands to the queue (Queue::share).
+// Returns the handle of a queue. From this call on, other code may append commands to the queue (Queue::share).
 kit::Result<bp_native_handle> handle_of(Queue& queue);
 kit::Result<bp_native_handle> handle_of(const Buffer& buffer);
 kit::Result<bp_native_handle> handle_of(const Mark& mark);

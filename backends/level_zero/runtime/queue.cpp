@@ -80,7 +80,8 @@ kit::Status Queue::end(ze_result_t code, const char* call) {
   if (!is_shared_) return status;
   status = mark(false).status();
   if (status.ok() || status.code() == BP_DEVICE_LOST) return status;
-  return {BP_EXECUTION_FAILED, status.message(), status.vendor_code()};  // the command may run without a barrier
+  // The command may run, but without a barrier after it.
+  return {BP_EXECUTION_FAILED, status.message(), status.vendor_code()};
 }
 
 // While the process exits, commands have no effect, and marks never complete.

@@ -7,8 +7,8 @@ test skips modules that declare f64. If a module spills registers, the test comp
 the large register file, as the plugin does. No kernel may then spill, except those in MAY_SPILL.
 
 The compilation of all modules takes minutes. The file RESULTS contains results by the digest of the
-compiler, the device and the module. The test compiles each module that has no result, and each
-sixteenth of the other modules, whose result must be the same again. With --record, the test then writes
+compiler, the device and the module. The test compiles each module that has no result, and one
+sixteenth of the other modules, whose results must not change. With --record, the test then writes
 RESULTS. A new compiler and changed kernels make the test slow, until someone writes RESULTS again."""
 import concurrent.futures
 import ctypes

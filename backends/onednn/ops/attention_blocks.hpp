@@ -16,7 +16,7 @@ namespace backplane::onednn {
 inline constexpr int64_t kQueries = 64, kKeys = 512;
 inline constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
-// Rows of f32 that sgemm can read.
+// Rows of f32 that sgemm can read. The stride is in elements.
 struct Rows {
   const float* data;
   int64_t stride;
@@ -38,7 +38,7 @@ inline Rows rows_of(const kit::View& view, const F32Cast& widen, int64_t b, int6
   return {buffer, cols};
 }
 
-// Rows of f32 that sgemm writes.
+// Rows of f32 that sgemm writes. The stride is in elements.
 struct Target {
   float* data;
   int64_t stride;

@@ -22,8 +22,8 @@ struct OperandMasks {
   uint32_t inputs, outputs;
 };
 
-// Adds to the plan's needs the operands that core stages: all that are not dense. Operands of `images`
-// may also be channels-last.
+// Requests in `needs` that core stages each operand that is not dense. The operands of `images` may instead
+// be channels-last.
 inline void stage_all_but(const OperandMasks& images, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) {
   const kit::PlanNeeds dense = kit::common_needs(checked, true), any = kit::common_needs(checked, false);
   const auto accepted = [](uint32_t mask, const bp_tensor_desc* views, uint32_t count) {
@@ -38,8 +38,8 @@ inline void stage_all_but(const OperandMasks& images, const kit::CheckedDesc& ch
       any.stage_outputs | (dense.stage_outputs & ~accepted(images.outputs, desc.outputs, desc.output_count));
 }
 
-// Like stage_all_but, for kernels that need x and y in the same layout. Returns whether this layout is
-// channels-last. The masks of x and y are then 0, and otherwise core stages those that are not dense.
+// Like stage_all_but, for kernels that need x and y in the same layout. Returns whether both are
+// channels-last. If so, core stages neither of them. Otherwise core stages each of them that is not dense.
 inline bool stage_unless_both(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) {
   const bp_op_desc& desc = checked.desc;
   const kit::PlanNeeds any = kit::common_needs(checked, false);

@@ -139,9 +139,9 @@ OperandMasks images_of(uint32_t op) {
                                      : OperandMasks{.inputs = 1, .outputs = 1};
 }
 
-// Describes a convolution whose images are all channels-last if one of the operands is, because no fast
-// kernel of oneDNN mixes layouts. If oneDNN has no fast kernel for this layout, oneDNN chooses all layouts.
-// `describe(keep)` makes the description.
+// Describes a convolution. If an image is channels-last, all images of the convolution become channels-last,
+// because no fast kernel of oneDNN mixes layouts. If oneDNN has no fast kernel for this layout, oneDNN chooses
+// all layouts. `describe(keep)` makes the description, with channels-last images if `keep` is true.
 template <class Describe>
 auto describe_kept(bool any_channels_last, const Describe& describe) {
   if (any_channels_last) {
@@ -226,7 +226,8 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked, const PlanNeeds& ne
   const auto layout_y = [&](bool keep) {
     return keep && !by_weight ? image_md(desc.outputs[0], true) : free_layout(y);
   };
-  // If only one image is channels-last, the smaller image is reordered.
+  // If only one of the two images is channels-last, the layout of the larger image applies to both, so that
+  // the smaller image is reordered.
   const bool second_kept = kept[1] || kept[2];
   const auto first_size = rules::element_count(desc.inputs[0]),
              second_size = rules::element_count(by_weight ? desc.inputs[1] : desc.outputs[0]);

@@ -15,14 +15,15 @@ namespace {
 
 using namespace kit;
 
-// oneDNN is faster for larger images, in which little lies in the padding, and for larger weights.
+// Limits of the direct convolution. oneDNN is faster for larger weights, and for larger images, in which
+// windows contain less padding.
 constexpr int64_t kMostPositions = 256, kMostWeights = int64_t{1} << 14, kFewestImages = 8;
 constexpr int64_t kDirectGrain = int64_t{1} << 22;  // number of products that justify waking a thread
-constexpr int64_t kDirectLayout = -1;               // tells the layout from those of oneDNN
+constexpr int64_t kDirectLayout = -1;               // distinguishes the layout from oneDNN's layouts
 
 struct Direct {
   DirectConvShape shape;
-  VectorPlan activation;  // null if the kernel computes it
+  VectorPlan activation;  // null if the convolution kernel itself applies the activation
   bool relu;
 };
 

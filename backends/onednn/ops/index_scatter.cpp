@@ -15,7 +15,7 @@ using namespace kit;
 
 constexpr int64_t kScatterGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 
-// The plain kernel of the dtype, and the kernel of mode ADD.
+// The plain kernel for all modes, and the vector kernel for mode ADD, which may be null.
 struct ScatterState {
   Kernel plain;
   AddRowsKernel add;
@@ -42,8 +42,9 @@ struct RowScatter {
     }
   }
 
-  // Lists the rows of the source by the row of the output to which they belong. Returns the number of
-  // such rows, and writes them to `touched`.
+  // Makes a linked list of source rows for each output row that an index selects. `heads` contains the first
+  // source row for each output row, and `next` the successor of each source row. Writes the selected output
+  // rows to `touched`, and returns their number.
   int64_t list(const std::byte* from, int32_t* heads, int32_t* next, int32_t* touched) const {
     std::fill_n(heads, extent, -1);
     int64_t count = 0;
@@ -60,7 +61,7 @@ struct RowScatter {
 
 bool moves_rows(const LoopNest<3>& nest, int64_t size) {
   const auto& strides = nest.inner_strides();
-  constexpr int64_t kShortest = 8;  // number of elements
+  constexpr int64_t kShortest = 8;  // minimum number of elements of a row
   return strides[0] == size && strides[1] == 0 && strides[2] == size && nest.inner_count() >= kShortest;
 }
 
@@ -90,7 +91,7 @@ void run_scatter(const Call& call) {
   auto* const heads = reinterpret_cast<int32_t*>(
       call.scratch->get(static_cast<std::size_t>(rows.extent + 2 * rows.length) * sizeof(int32_t)));
   int32_t *const next = heads + rows.extent, *const touched = next + rows.length;
-  const std::byte* listed = nullptr;  // the indices that the lists contain
+  const std::byte* listed = nullptr;  // address of the indices for which the lists were made
   int64_t touched_count = 0;
   nest.rows([&](const auto& at, const auto&, int64_t count) {
     if (at[1] != listed) touched_count = rows.list(at[1], heads, next, touched);

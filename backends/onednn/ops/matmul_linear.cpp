@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator linear. The GEMM of ops/gemm.cpp computes any size. A recurring size uses a oneDNN
 // primitive with bias, followed by a vector kernel for the activation. A product with packed weights
-// uses the same.
+// uses such a primitive too.
 #include "ops/gemm.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
@@ -115,7 +115,7 @@ Status prepare_linear(const CheckedDesc& checked, Prepared& prepared) {
   const auto [rows, depth, cols, type, weights_type, sums, bias_type] = product;
   const bool has_terms = rows != 0 && cols != 0 && depth != 0;
   const bool packed = rules::is_packed(w);
-  // For f32 and few rows, dots are faster than oneDNN with plain weights.
+  // For f32, few rows and plain weights, the dot products of ops/gemm.cpp are faster than oneDNN.
   const bool dots = x.dtype == BP_F32 && rows <= kRowsOfDots && gemm_uses_dots(rows, depth);
   prepared.any_size = !packed && (x.dtype == BP_F16 || !has_terms || dots || (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0);
   prepared.specializable = !packed && x.dtype != BP_F16 && rows > 1 && cols > 1;

@@ -15,7 +15,7 @@ using dnnl_api::Dims;
 using dnnl_api::Md;
 
 // The GEMM of ops/gemm.cpp is as fast as oneDNN for up to kFewRows rows or columns, if the other extents
-// are at least kManyElements. It is faster for up to kFewProducts multiplications.
+// are at least kManyElements. The GEMM is faster than oneDNN for up to kFewProducts multiplications.
 constexpr int64_t kFewRows = 16, kManyElements = 256, kFewProducts = int64_t{1} << 14;
 
 // Returns whether oneDNN has fast implementations for the layout. Rows or columns must be

@@ -45,19 +45,19 @@ class MatmulPrimitive {
 // Returns whether a oneDNN primitive can be faster than the GEMM of ops/gemm.cpp for an output of this size.
 bool specializable(const bp_tensor_desc& out);
 
-// Returns whether the plan uses the GEMM of ops/gemm.cpp. It does so if core does not request a plan for one
-// size, if an operand has no elements, and if this GEMM is as fast as a primitive.
+// Returns whether the plan uses the GEMM of ops/gemm.cpp. A plan does so in three cases: core does not request a
+// plan for one size; an operand has no elements; this GEMM is as fast as a primitive.
 bool prefers_any_size(const bp_op_desc& desc);
 
-// Returns the first two inputs and the output of `desc`, and requests staging of those whose layout oneDNN reads
-// or writes slowly.
+// Returns the first two inputs and the output of `desc`. Requests staging of each of these operands that oneDNN
+// would read or write slowly in its layout.
 MatmulOperands fast_operands_of(const bp_op_desc& desc, kit::Prepared& prepared);
 
 // Returns null if oneDNN has no fast implementation for these layouts.
 std::shared_ptr<const MatmulPrimitive> make_matmul(const MatmulOperands& operands);
 
-// Does the same for the operands of `desc`. If oneDNN has no fast implementation for their layouts, requests
-// staging of all operands.
+// Overload for the operands of `desc`. If oneDNN has no fast implementation for their layouts, requests staging of
+// all operands.
 std::shared_ptr<const MatmulPrimitive> make_matmul(const bp_op_desc& desc, kit::Prepared& prepared);
 
 }  // namespace backplane::onednn

@@ -65,7 +65,7 @@ void run_batch_norm_channels_last(const Call& call) { run_planes(call, Planes::c
 
 Status prepare_batch_norm(const CheckedDesc& checked, Prepared& prepared) {
   const bool channels_last = stage_unless_both(checked, prepared);
-  prepared.any_size = !channels_last;  // strides of other layouts are of the same class
+  prepared.any_size = !channels_last;  // an any-size plan would also serve images in other layouts
   if (channels_last) prepared.run = run_batch_norm_channels_last;
   return {};
 }

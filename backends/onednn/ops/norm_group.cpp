@@ -87,7 +87,7 @@ void run_group_norm_channels_last(const Call& call) {
 
 Status prepare_group_norm(const CheckedDesc& checked, Prepared& prepared) {
   const bool channels_last = stage_unless_both(checked, prepared);
-  prepared.any_size = !channels_last;  // strides of other layouts are of the same class
+  prepared.any_size = !channels_last;  // the class of a channels-last image contains other layouts too
   if (!channels_last) return {};
   prepared.run = run_group_norm_channels_last;
   prepared.state = std::make_shared<PlaneKernels>(plane_kernels(checked.desc.inputs[0].dtype));

@@ -38,11 +38,11 @@ struct Planes {
   int64_t images, channels, plane = 1, element_bytes;
 };
 
-// Calls body(begin, end) for ranges of columns on the threads. `work` is the number of elements of a
-// column.
+// Divides columns among threads. Each thread calls body(begin, end) for a range of columns. `work` is the
+// number of elements of a column.
 template <class Body>
 void each_column_range(int64_t columns, int64_t work, const Body& body) {
-  constexpr int64_t kColumns = 64;  // at least a cache line
+  constexpr int64_t kColumns = 64;  // at least a cache line of elements
   each_row((columns + kColumns - 1) / kColumns, work * kColumns,
            [&](int64_t begin, int64_t end) { body(begin * kColumns, std::min(end * kColumns, columns)); });
 }

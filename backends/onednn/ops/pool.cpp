@@ -259,8 +259,8 @@ void run_pool_channels_last(const Call& call) {
 }
 
 // Computes the maximum of each window, and the index of this maximum in its plane. Among equal
-// maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. A window
-// that covers only padding has the greatest value of Index.
+// maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. If a window
+// covers only padding, the index is the greatest value of Index.
 template <class T, class Index>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();
@@ -310,7 +310,7 @@ Status prepare_pool(const CheckedDesc& checked, Prepared& prepared) {
   stage_all_but({1, 1}, checked, prepared);
   const bool channels_last = index == 0 && (prepared.stage_inputs & 1u) == 0 && is_channels_last(desc.inputs[0]);
   if (!channels_last) stage_all_but({0, 0}, checked, prepared);
-  prepared.any_size = !channels_last;  // strides of other layouts are of the same class
+  prepared.any_size = !channels_last;  // the class of a channels-last image contains other layouts too
   if (channels_last) prepared.run = run_pool_channels_last;
   if (index == BP_I32) prepared.run = indexed_kernel<int32_t>(dtype);
   if (index == BP_I64) prepared.run = indexed_kernel<int64_t>(dtype);

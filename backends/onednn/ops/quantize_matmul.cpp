@@ -71,7 +71,7 @@ class Parameter {
   const std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
   decltype(GemmInput::pack) pack_ = nullptr;
-  int64_t of_column_ = 0, of_block_ = 0;  // the distances between columns, and between blocks
+  int64_t of_column_ = 0, of_block_ = 0;  // distances between columns and between blocks, in elements
 };
 
 // The layout of weights in memory.

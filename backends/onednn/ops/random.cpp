@@ -19,7 +19,7 @@ constexpr int64_t kPart = 1024;                     // elements that are process
 constexpr int64_t kRandomGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 static_assert(kPart % kPhiloxWords == 0);
 
-// The parts of one thread.
+// The arrays with which a thread processes one part after another.
 struct Part {
   alignas(64) uint32_t words[kPart];
   alignas(64) float numbers[kPart], x[kPart];
@@ -51,7 +51,7 @@ void run_philox(const Call& call) {
             });
 }
 
-// The precision of the numbers of uniform.
+// Returns the number of random bits of each number that uniform generates.
 int bits_of(uint32_t dtype) { return dtype == BP_BF16 ? 8 : dtype == BP_F16 ? 11 : 24; }
 
 template <bool kNormal>

@@ -28,7 +28,7 @@ struct Rotate {
   void run(const LoopNest<4>& nest, float* own) const {
     RopeTable table{nullptr, nullptr, own, own + half + kRopePadding, half};
     float *const from = table.sines + half + kRopePadding, *const to = from + depth;
-    const std::byte *cosine = nullptr, *sine = nullptr;  // the tables that `own` contains
+    const std::byte *cosine = nullptr, *sine = nullptr;  // addresses of the tables that `own` contains as f32
     nest.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (int64_t k = 0; k < count; ++k) {
         std::byte* const out = at[0] + k * strides[0];

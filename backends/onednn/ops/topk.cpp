@@ -39,7 +39,7 @@ void select_lane(const std::byte* lane, int64_t stride, int64_t length, Candidat
   std::make_heap(best, best + k, kBefore);
   for (int64_t i = k; i < length; ++i) {
     const Candidate next = at(i);
-    // Passes NaN, which the comparison below orders.
+    // This comparison is false if a value is NaN. kBefore then decides.
     if (kSmallest ? next.value >= best[0].value : next.value <= best[0].value) continue;
     if (!kBefore(next, best[0])) continue;
     std::pop_heap(best, best + k, kBefore);

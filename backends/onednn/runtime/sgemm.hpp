@@ -24,7 +24,7 @@ class Sgemm {
         dnnl_api::sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
     if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
   }
-  // The same for an `a` that is not transposed.
+  // Like the other overload, with 'N' for op_a.
   void multiply(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a, int64_t a_stride,
                 const float* b, int64_t b_stride, float beta, float* out, int64_t stride) const noexcept {
     multiply('N', op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);

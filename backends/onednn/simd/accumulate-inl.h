@@ -73,7 +73,8 @@ HWY_INLINE void each_vector(D d, const T* x, int64_t count, float filler, Step& 
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// The same for pairs of vectors.
+// The following functions do for pairs of vectors what the functions above do for single vectors. load_words_part
+// loads 16-bit elements without conversion.
 template <class T>
 HWY_INLINE hn::Vec<PairWords<D>> load_words_part(D, const T* from, int64_t count, T filler) {
   const PairWords<D> words;

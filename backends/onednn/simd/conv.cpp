@@ -17,7 +17,7 @@ namespace {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Images at once. Each image has up to two accumulators.
+// Number of images that the kernel processes at once. Each image has up to two accumulator vectors.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 constexpr int kImages = 8;
 #else

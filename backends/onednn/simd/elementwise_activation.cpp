@@ -54,7 +54,7 @@ struct GeluErf {
   }
 };
 
-// w = 2 sqrt(2 / pi) (x + 0.044715 x^3)
+// gelu with tanh is x sigmoid(w) with w = 2 sqrt(2 / pi) (x + 0.044715 x^3).
 struct GeluTanh {
   [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_GELU_TANH;
   template <class D, class V>

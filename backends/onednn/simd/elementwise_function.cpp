@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// The Taylor series of (e^x - 1) / x has an error of 0.2 u for |x| up to 1/2. For larger |x|, the
-// difference e^x - 1 loses at most 2 bits.
+// Returns e^x - 1. The Taylor series of (e^x - 1) / x has an error of 0.2 u for |x| up to 1/2, where
+// u = 2^-24. For larger |x|, the difference e^x - 1 loses at most 2 bits.
 template <class D, class V>
 HWY_INLINE V expm1_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -33,7 +33,8 @@ HWY_INLINE V expm1_of(D d, V x) {
   return hn::IfThenElse(hn::Lt(hn::Abs(x), c(0.5f)), near, hn::Sub(exp_of(d, x), c(1.0f)));
 }
 
-// The logarithm of the rounded sum s = 1 + x, corrected by the first-order effect of the rounding.
+// Returns log(1 + x): the logarithm of the rounded sum s = 1 + x, plus (1 + x - s) / s, the first-order effect
+// of the rounding.
 template <class D, class V>
 HWY_INLINE V log1p_of(D d, V x) {
   const V one = hn::Set(d, 1.0f), s = hn::Add(one, x), log = log_of(d, s);
@@ -51,13 +52,14 @@ HWY_INLINE V binary_log_of(D d, V x) {
 #endif
 }
 
-// log(1 + e^-|x|)
+// Returns log(1 + e^-|x|), the part of softplus that is added to max(x, 0).
 template <class D, class V>
 HWY_INLINE V soft_part(D d, V x) {
   return log1p_of(d, exp_of(d, hn::Neg(hn::Abs(x))));
 }
 
-// tanh(log(1 + e)) is n / (n + 2) with n = e (e + 2). The quotient is 1 from x = 20 on.
+// Returns x tanh(log(1 + e)) with e = e^x, where tanh(log(1 + e)) is n / (n + 2) with n = e (e + 2). The
+// quotient is 1 from x = 20 on.
 template <class D, class V>
 HWY_INLINE V mish_of(D d, V x) {
   const V two = hn::Set(d, 2.0f), e = exp_of(d, at_most(d, x, 20.0f)), n = hn::Mul(e, hn::Add(e, two));
@@ -70,7 +72,7 @@ HWY_INLINE V hard_sigmoid_of(D d, V x) {
   return hn::Mul(at_least(d, at_most(d, sum, 6.0f), 0.0f), hn::Set(d, 1.0f / 6));
 }
 
-// Returns zeros and NaN as they are.
+// Returns the sign of x. Returns a zero or a NaN unchanged.
 template <class D, class V>
 HWY_INLINE V sign_of(D d, V x) {
   const auto has_sign = hn::Gt(hn::Abs(x), hn::Zero(d));

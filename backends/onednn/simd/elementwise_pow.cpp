@@ -27,8 +27,8 @@ HWY_INLINE V power_of(D d, V magnitude, V y) {
 #endif
 }
 
-// Computes |x|^y. The result is negated if x is negative, or -0, and y is odd. It is NaN if x is negative
-// and finite and y is not whole. It is 1 if x is 1 or y is 0.
+// Computes |x|^y, and negates the result if the sign bit of x is set and y is odd. If x is negative and finite, and
+// y is not whole, the result is NaN. If x is 1 or y is 0, the result is 1.
 struct Pow {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V y) const {

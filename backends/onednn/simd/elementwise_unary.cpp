@@ -55,7 +55,7 @@ BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, SigmoidHalf, sigmoid_product_half(d, hn::
 #if HWY_TARGET != HWY_SCALAR
 }  // namespace
 
-// These functors have forms of their own for pairs.
+// Selects, for some functors, the form that fastest_map1 uses for pairs of vectors (pairs-inl.h).
 #define BACKPLANE_PAIR_FORM(Name, ...) \
   template <class T>                   \
   struct PairForm<Name, T> {           \
@@ -67,7 +67,7 @@ BACKPLANE_PAIR_FORM(Erf, EachOfPair<ErfHalf>)
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 BACKPLANE_PAIR_FORM(GeluErf, Gated<GeluErf>)
 BACKPLANE_PAIR_FORM(GeluTanh, Gated<GeluTanh>)
-// A quotient has the accuracy of 16 bits, and avoids the lookups of the table.
+// For 16-bit floats, a quotient with a short exponential is accurate enough, and avoids lookups in the table.
 BACKPLANE_PAIR_FORM(Silu, std::conditional_t<kit::Half<T>, EachOfPair<SiluHalf>, Gated<Silu>>)
 BACKPLANE_PAIR_FORM(Sigmoid, std::conditional_t<kit::Half<T>, EachOfPair<SigmoidHalf>, Gated<Sigmoid>>)
 #endif

@@ -4,10 +4,11 @@
 
 namespace backplane::onednn {
 
-// Entry i belongs to an interval of numbers: [1 + i / 32, 1 + (i + 1) / 32) for i below 16, and half of
-// these numbers from 16 on. inverse[i] is near the inverse of the interval's centre, and 1 for the two
-// intervals at 1. log2[i] and log[i] are the negative logarithms of inverse[i]. The inverses are chosen so
-// that the errors of the rounded logarithms are below 0.01 ULP.
+// Entry i belongs to an interval of numbers. For i below 16, the interval is [1 + i / 32, 1 + (i + 1) / 32).
+// From 16 on, both ends are half as large, so the intervals 16 to 31 cover [0.75, 1). inverse[i] is near the
+// inverse of the interval's centre. For the two intervals adjacent to 1 it is 1. log2[i] and log[i] are the
+// negative logarithms of inverse[i]. The inverses are chosen so that the errors of the rounded logarithms are
+// below 0.01 ULP.
 struct LogTables {
   alignas(64) float inverse[32];
   alignas(64) float log2[32];

@@ -19,17 +19,18 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
-// A vector of a cache line, or of as many blocks of 16 bytes as the target has. The number of blocks is
-// known at compile time.
+// Describes a vector of a cache line, or the largest vector of the target if that is smaller. A block has 16
+// bytes. With scalable vectors, a line is one block, because the code needs the number of blocks at compile time.
 template <class Word>
 using Line = hn::CappedTag<Word, (HWY_HAVE_SCALABLE ? 16 : 64) / sizeof(Word)>;
-// A vector of one block.
+// Describes a vector of one block.
 template <class Word>
 using Block = hn::CappedTag<Word, 16 / sizeof(Word)>;
 
-// The vector with which a transpose to a buffer reads columns. Words of 1 and 2 bytes are read by cache
-// lines, to avoid conflicts in the first-level cache: columns at a distance of 4 KiB or more share few
-// ways. Larger words need at most 4 columns at once, so they do not conflict.
+// Describes the vector with which a transpose to a buffer reads columns. Words of 1 and 2 bytes are read a cache
+// line at a time. Otherwise lines would be evicted before they are read completely, because columns at a
+// distance of 4 KiB or more share few ways of the first-level cache. Larger words need at most 4 columns at once,
+// so they do not conflict.
 template <class Word>
 using Wide = std::conditional_t<sizeof(Word) <= 2, Line<Word>, Block<Word>>;
 

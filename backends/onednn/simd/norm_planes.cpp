@@ -16,10 +16,10 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kChunk = 2048;       // elements that stay in the first-level cache between two passes
-constexpr int64_t kRows = 32;          // fewest rows whose sums are added in f32
-constexpr int64_t kMostRows = 128;     // most rows, if few columns keep a block in the first-level cache
-constexpr int64_t kNarrow = 256;       // columns of which kRows rows do not share too few cache sets
+constexpr int64_t kChunk = 2048;       // number of elements that stay in the first-level cache between two passes
+constexpr int64_t kRows = 32;          // minimum number of rows of a block, whose sums are in f32
+constexpr int64_t kMostRows = 128;     // maximum number of rows of a block
+constexpr int64_t kNarrow = 256;       // number of columns up to which kRows rows do not compete for cache sets
 constexpr int64_t kBlock = 4096;       // number of elements of a block of more than kRows rows
 constexpr int64_t kColumnBlock = 512;  // columns whose sums are in the first-level cache
 
@@ -142,7 +142,7 @@ HWY_INLINE void each_block(int64_t rows, int64_t begin, int64_t end, const Body&
 template <class T>
 void add_narrow_spreads(const T* x, int64_t height, int64_t count, Spread* spreads) {
   const D d;
-  constexpr int kParts = 4;  // independent sums
+  constexpr int kParts = 4;  // number of independent sums
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto n = static_cast<double>(height);
   for (int64_t i = 0; i < count; i += lanes) {

@@ -40,20 +40,20 @@ struct Gradient {
 
 // y and x, or dx and dy or x, may be the same memory.
 struct PlaneKernels {
-  // Returns the spread of `count` elements.
+  // These functions process the `count` elements of a plane. `spread` and `sums` return their results.
   Spread (*spread)(const void* x, int64_t count) = nullptr;
   void (*affine)(const void* x, void* y, int64_t count, const Affine& factors) = nullptr;
   GradientSums (*sums)(const void* dy, const void* x, int64_t count, float mean) = nullptr;
   void (*gradient)(const void* dy, const void* x, void* dx, int64_t count, const Gradient& factors) = nullptr;
 
-  // The same for columns [begin, end) of `rows` rows, which have `count` elements each. The column's
-  // result is at its own index in `spreads` and `sums`. `spreads` has initial values.
+  // These functions process columns [begin, end) of `rows` rows, which have `count` elements each. They add the
+  // elements of column i to spreads[i] or sums[i], which the caller has initialised.
   void (*column_spread)(const void* x, int64_t rows, int64_t count, int64_t begin, int64_t end,
                         Spread* spreads) = nullptr;
   void (*column_sums)(const void* dy, const void* x, int64_t rows, int64_t count, int64_t begin, int64_t end,
                       const float* means, GradientSums* sums) = nullptr;
-  // Rows with factors for each column. `factors` contains an array of `count` elements for each field of
-  // Affine or Gradient, in the order of the fields. row_gradient processes one row.
+  // These functions process rows, with separate factors for each column. `factors` contains an array of `count`
+  // elements for each field of Affine or Gradient, in the order of the fields. row_gradient processes one row.
   void (*rows_affine)(const void* x, void* y, int64_t rows, int64_t count, const float* factors) = nullptr;
   void (*row_gradient)(const void* dy, const void* x, void* dx, int64_t count, const float* factors) = nullptr;
 };

@@ -23,7 +23,8 @@ namespace backplane::onednn::HWY_NAMESPACE {
 
 // ---- Pairs of vectors
 
-// The even and the odd elements of bf16, or the first and the second half of elements of other types.
+// Two vectors that a kernel loads together: the even and the odd elements of bf16, or the first and the second
+// half of the elements of other types.
 template <class V>
 struct Pair {
   V first, second;
@@ -52,8 +53,8 @@ HWY_INLINE Pair<hn::Vec<D>> from_words(D d, hn::Vec<PairWords<D>> words) {
   }
 }
 
-// Rounds to T. For bf16, rounds ties away from zero, and the low 16 bits of a NaN must be 0. This is
-// true of the NaNs of arithmetic on bf16 operands.
+// Rounds to T. For bf16, rounds ties away from zero, and requires that the low 16 bits of a NaN are 0.
+// Arithmetic on bf16 operands yields only such NaNs.
 template <class T, class D>
 HWY_INLINE hn::Vec<PairWords<D>> to_words(D d, Pair<hn::Vec<D>> values) {
   const PairWords<D> words;
@@ -154,7 +155,8 @@ HWY_INLINE V exp_half(D d, V x) {
   return exp2_fit<4>(d, hn::Mul(x, hn::Set(d, 1.44269502f)));
 }
 
-// Returns a sigmoid(x) with an error of (1.2 |x| + 4) u. The divider works beside the other units of a processor.
+// Returns a sigmoid(x) with an error of (1.2 |x| + 4) u. The division costs little time, because the divider works in
+// parallel with the processor's other units.
 template <class D, class V>
 HWY_INLINE V sigmoid_product_half(D d, V a, V x) {
   const V power = exp2_fit<5>(d, hn::Mul(x, hn::Set(d, -1.44269502f)));
@@ -213,11 +215,11 @@ class GateLookup {
       : rows_{row(table, 0), row(table, 1), row(table, 2), row(table, 3), row(table, 4)} {
     static_assert(kGateDegree == 4);
   }
-  // Sets each `value` to the values at -a. Each a is less than the limit of the table. The vectors advance step by
-  // step together, because the processor looks only a few dozen instructions ahead for independent ones.
+  // Sets `value` to the values at -a. Each element of `a` is less than the limit of the table. Each step processes all
+  // vectors of the group, because the processor finds independent instructions only a few dozen instructions ahead.
   HWY_INLINE void operator()(D d, const Group& a, Group& value) const {
     constexpr int kBits = gate_bits(kActivation);
-    // The last bit of the sum is worth one interval.
+    // The last bit of the sum a + round has the weight of one interval, so the low bits of the sum are the index.
     const V round = hn::Set(d, 1.5f * static_cast<float>(1 << (23 - kBits)));
     Group index, t;
 #pragma GCC unroll 8
@@ -232,7 +234,7 @@ class GateLookup {
       for (int v = 0; v < kGroup; ++v) value.v[v] = hn::MulAdd(value.v[v], t.v[v], at(rows_[k], index.v[v]));
     }
   }
-  // Sets each `value` to the values at x. The value at a is 1 minus the value at -a. `size` is |x|.
+  // Sets `value` to the values at x. The value at a is 1 minus the value at -a. `size` is |x|.
   HWY_INLINE void operator()(D d, const Group& x, const Group& size, Group& value) const {
     (*this)(d, size, value);
 #pragma GCC unroll 8
@@ -277,8 +279,8 @@ class GateLookup {
   Row rows_[kGateDegree + 1];
 };
 
-// The form of F for groups, if F multiplies x by a gate or is the gate. If all elements are in the range
-// of the table, polynomials of the table replace the exponential and the quotient.
+// Computes F for a group of vectors, where F is a gate, or multiplies x by a gate. If all elements are in the
+// range of the table, polynomials of the table replace the exponential and the quotient.
 template <class F>
 struct Gated {
   static constexpr bool kForF32 = true;
@@ -307,7 +309,7 @@ struct Gated {
   }
 };
 
-// The same for the backward pass of an activation that multiplies x by a gate.
+// Like Gated, where F is the backward pass of an activation that multiplies x by a gate.
 template <class F>
 struct GatedBackward {
   static constexpr bool kForF32 = true;
@@ -334,7 +336,7 @@ struct GatedBackward {
 #endif
 
 #if HWY_TARGET != HWY_SCALAR
-// The form of F that processes the vectors of a pair one by one.
+// Computes F for a pair, one vector after the other.
 template <class F>
 struct EachOfPair {
   static constexpr bool kForF32 = false;
@@ -346,7 +348,8 @@ struct EachOfPair {
   }
 };
 
-// The form of F that computes kVectors vectors of 16-bit floats, and of f32 if kForF32 is set.
+// Selects the form in which F processes 16-bit floats, and also f32 if kForF32 is set. The form processes kVectors
+// vectors at once.
 template <class F, class T>
 struct PairForm {
   using type = EachOfPair<F>;
@@ -354,7 +357,8 @@ struct PairForm {
 
 // ---- Loops
 
-// Like map1 and map2 for an F that is a PairForm. The NaNs of F must fulfil the condition of to_words.
+// map_pairs1 and map_pairs2 are like map1 and map2, where F is the type of a PairForm. If F returns a NaN, its low
+// 16 bits must be 0, as to_words requires.
 template <class T, class F>
 void map_pairs1(const void* const* in, void* out, int64_t count) {
   map_vectors<F::kVectors>(hn::ScalableTag<float>(), F(), count, static_cast<T*>(out), static_cast<const T*>(in[0]));
@@ -366,7 +370,7 @@ void map_pairs2(const void* const* in, void* out, int64_t count) {
 }
 #endif
 
-// Return the fastest kernel of F, which maps T to T.
+// fastest_map1 and fastest_map2 return the fastest kernel of F, whose operands and results all have the type T.
 template <class T, class F>
 VectorKernel fastest_map1() {
 #if HWY_TARGET != HWY_SCALAR

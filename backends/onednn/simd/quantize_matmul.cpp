@@ -26,7 +26,7 @@ using VU = hn::Vec<DU>;
 // Whether one instruction converts 4-bit weights to f32 by a table of 16 numbers.
 constexpr bool kTable = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 
-constexpr int kNibbles = 8;  // 4-bit weights in a lane of 32 bits
+constexpr int kNibbles = 8;  // number of 4-bit weights in a lane of 32 bits
 
 // The 4-bit weights of a vector of 32-bit lanes. Lane j of nibble i is weight 8 * j + i.
 struct Weights4 {
@@ -39,7 +39,8 @@ struct Weights4 {
   static HWY_INLINE V table(float zero, float scale) {
     return hn::Mul(hn::Sub(hn::Iota(D(), 0.0f), hn::Set(D(), zero)), hn::Set(D(), scale));
   }
-  // Converts one nibble of each lane to f32, by the table if there is an instruction for it.
+  // Converts one nibble of each lane to f32. Looks the number up in `table` if kTable is true, and
+  // ignores `table` otherwise.
   template <int kNibble>
   static HWY_INLINE V number(VU words, [[maybe_unused]] V table) {
     const VU shifted = hn::ShiftRight<4 * kNibble>(words);
@@ -79,7 +80,8 @@ class Chunks {
       std::memcpy(last_[c], p.w[c] + at, static_cast<size_t>(bytes - at));
     }
   }
-  // Also prefetches a chunk, because the processor does not predict the first chunks of a column.
+  // Returns chunk `i` of each column. Also prefetches a later chunk, because the processor does not predict the first
+  // chunks of a column.
   HWY_INLINE Chunk operator[](int64_t i) const {
     Chunk chunk;
 #pragma GCC unroll 4
@@ -155,7 +157,7 @@ void dots4(const QuantizedDots& p) {
   const Chunks chunks(p, 4);
   const int64_t run = kRoute.lanes ? 1 : (p.block + Weights4::kWeights - 1) / Weights4::kWeights;
   constexpr bool kTableHasZero = kTable && !kRoute.zero, kTableHasScale = kTable && kRoute.first && !kRoute.lanes;
-  // Blocks within a chunk have a power of two as their size (find_dots).
+  // find_dots selects kRoute.lanes only for blocks whose size is a power of two.
   const int block_log = kRoute.lanes ? std::countr_zero(static_cast<uint64_t>(p.block)) : 0;
   HWY_ALIGN int32_t owners[kMaxLanes];
   for (int64_t j = 0; j < lanes; ++j) owners[j] = kRoute.lanes ? static_cast<int32_t>(kNibbles * j / p.block) : 0;

@@ -22,7 +22,7 @@ inline constexpr int64_t kDotRows = 4, kDotColumns = 4;
 inline constexpr int64_t kParameterPadding = 16;
 
 struct QuantizedDots {
-  const float* a;  // arranged rows
+  const float* a;  // rows of activations, in the order that QuantizedDotsKernels::arrange writes
   int64_t a_stride;
   const std::byte* w[kDotColumns];  // the first chunk of each column
   int64_t chunk_bytes;              // the distance between chunks of a column
@@ -71,7 +71,7 @@ struct QuantizedPanel {
   // Parameters as [block][width]. zeros and minima may be null.
   const float *scales, *zeros, *minima;
   int64_t width;      // a multiple of 4 and of the number of lanes
-  float* out;         // [depth][width]; columns after the last column are arbitrary finite numbers
+  float* out;         // [depth][width]; the kernel writes arbitrary finite numbers to columns past `columns`
   uint32_t* scratch;  // panel_scratch(width) words
 };
 constexpr int64_t panel_scratch(int64_t width) { return kChunkBytes / 4 * width; }

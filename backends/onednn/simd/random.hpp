@@ -17,8 +17,8 @@ inline constexpr int64_t kPhiloxWords = 64;
 struct RandomKernels {
   // Writes the words of blocks from `block` on: `count` words, which is a multiple of kPhiloxWords.
   void (*words)(const PhiloxSeed& seed, uint64_t block, uint32_t* out, int64_t count) = nullptr;
-  // Convert the leading `bits` bits of each word to a number in [0, 1), and pairs of such numbers with 24
-  // bits to pairs of normal numbers. `count` is a multiple of kPhiloxWords. `out` may be `words`.
+  // `uniform` converts the leading `bits` bits of each word to a number in [0, 1). `normal` converts pairs of such
+  // numbers to pairs of normal numbers. `count` is a multiple of kPhiloxWords. `out` may be `words`.
   void (*uniform)(const uint32_t* words, int bits, float* out, int64_t count) = nullptr;
   void (*normal)(const uint32_t* words, int bits, float* out, int64_t count) = nullptr;
   // Computes y = x * factor for elements whose uniform number is at least p, and 0 for others. Sets

@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Functors that order values. kLast precedes no value.
+// The orders of values for argmax and argmin. kLast is the start value, which precedes no other value.
 struct Greatest {
   static HWY_INLINE V better(V a, V b) { return hn::Max(a, b); }
   static HWY_INLINE auto precedes(V a, V b) { return hn::Gt(a, b); }

@@ -208,9 +208,9 @@ HWY_INLINE V exp2_of(D d, V s) {
   return scaled_by_power(d, p, q);
 }
 
-// Returns e^x, without a limit of the range: |x| is at most 174. The reduction and the polynomial
-// are those of N. Juffa's expf, whose error is below 1 ULP with fused multiply-add. The product of
-// q and the first part of ln 2 is exact.
+// Returns e^x for |x| of at most 174; the caller limits x. The reduction and the polynomial are those of
+// N. Juffa's expf, whose error is below 1 ULP with fused multiply-add. The product of q and the first
+// part of ln 2 is exact.
 template <class D, class V>
 HWY_INLINE V exp_in_range(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -225,7 +225,7 @@ HWY_INLINE V exp_in_range(D d, V x) {
   return scaled_by_power(d, p, q);
 }
 
-// e^104 is infinite in f32, and e^-104 is 0.
+// Returns e^x. The limits change no result, because e^104 is infinite in f32, and e^-104 is 0.
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
   return exp_in_range(d, at_least(d, at_most(d, x, 104.0f), -104.0f));
@@ -297,8 +297,8 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::CopySign(hn::IfThenElse(hn::Lt(t, c(0.55f)), near, far), x);
 }
 
-// erf by two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The error
-// is below 1 ULP with fused multiply-add. erf(x) rounds to 1 if x is at least 3.92, so the limit
+// Computes erf with two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The
+// error is below 1 ULP with fused multiply-add. erf(x) rounds to 1 if x is at least 3.92, so the limit
 // changes no result.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {
@@ -360,8 +360,8 @@ HWY_INLINE V silu_of(D d, V x) {
 }
 // The factors of h = erfc(a / sqrt(2)) / 2 with a = |x|. h is power * factor, where power is
 // e^(-a^2 / 2) and factor is t P(t) with t = 1 / (1 + 0.35 a). P is a minimax fit (Lawson's algorithm
-// in f64) with the bound of gelu as weight, of which its error is 0.17. h is 0 from a = 15 on, so a is
-// limited to 15.
+// in f64), weighted by the error bound of gelu, with an error of 0.17 times this bound. h is 0 from
+// a = 15 on, so a is limited to 15.
 template <class V>
 struct GeluErfTail {
   V a, power, factor;

@@ -70,8 +70,8 @@ float greatest_half(const T* x, int64_t count) {
   return static_cast<float>(std::bit_cast<T>(greatest));
 }
 
-// Returns the maximum of the elements that are not NaN, or any element if a NaN follows. A NaN needs
-// no care here, because it makes the sum of the exponentials NaN.
+// Returns the maximum of the elements. If there is a NaN, the result may be any element, because a NaN makes
+// the sum of the exponentials NaN in any case.
 template <class T>
 float greatest_of(D d, const T* x, int64_t count) {
   if constexpr (kit::Half<T>) return greatest_half(x, count);
@@ -118,7 +118,7 @@ struct Exponentials {
   }
 };
 
-// Values of Write and of write_row.
+// Functors that Write and write_row apply to each vector.
 struct Scaled {
   V factor;
   HWY_INLINE V operator()(D, V e, int64_t) const { return hn::Mul(e, factor); }
@@ -181,7 +181,7 @@ double shares(const void* from, void* to, int64_t count, bool streams, double di
   const auto* x = static_cast<const T*>(from);
   auto* y = static_cast<T*>(to);
   if (count <= kKept) {
-    HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
+    HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // has padding for a partial last pair
     maximum = greatest_of(d, x, count);
     Exponentials<T, Kept::exponentials> exponentials{kept, hn::Set(d, maximum), Total(d), x + count};
     each_pair(d, x, count, kLowest, exponentials);
@@ -205,9 +205,9 @@ void softmax(const void* from, void* to, int64_t count, bool streams) {
   if constexpr (kLogarithm) {
     const D d;
     const auto* x = static_cast<const T*>(from);
-    if constexpr (kit::Half<T>) {  // a difference in the cache saves a conversion
+    if constexpr (kit::Half<T>) {  // keeps f32 differences in the cache, so that the last pass converts no elements
       if (count <= kKept) {
-        HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // whole pairs
+        HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // has padding for a partial last pair
         greatest = greatest_of(d, x, count);
         Exponentials<T, Kept::differences> exponentials{kept, hn::Set(d, greatest), Total(d), x + count};
         each_pair(d, x, count, kLowest, exponentials);

@@ -333,7 +333,7 @@ void compare_orders(const bp_device_api* api, bp_device* device, uint32_t op, co
       EXPECT_EQ(info.stage_inputs, 0u);
       EXPECT_EQ(info.stage_outputs, 0u);
     }
-    if (info.stage_inputs != 0 || info.stage_outputs != 0) continue;  // core would stage
+    if (info.stage_inputs != 0 || info.stage_outputs != 0) continue;  // core would stage an operand
     const std::vector<float> got = reordered(execute(api, device, desc, data, elements(output), info), output, false);
     if (expected.empty()) expected = got;
     ASSERT_EQ(got.size(), expected.size());

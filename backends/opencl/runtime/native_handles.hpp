@@ -11,7 +11,7 @@ namespace backplane::opencl {
 
 // Returns UNSUPPORTED for an index past the last handle.
 kit::Result<bp_native_handle> handle_of_device(const Context& context, uint32_t index);
-// Also submits all commands of the queue.
+// Returns the handle of a queue, after all commands of the queue have been submitted.
 kit::Result<bp_native_handle> handle_of(Queue& queue);
 kit::Result<bp_native_handle> handle_of(const Buffer& buffer);
 kit::Result<bp_native_handle> handle_of(const Event& event);

@@ -79,5 +79,5 @@ _CLASSES = {each.status: each for each in Error.__subclasses__()}
 
 
 def of_status(status: int) -> "type[Error]":
-    """Returns the class of a status."""
+    """Returns the exception class of a status."""
     return _CLASSES.get(status, Internal)

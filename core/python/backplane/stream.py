@@ -46,7 +46,7 @@ class Stream(Handle):
 
     def revive(self) -> None:
         """Makes a failed stream usable again. The contents of memory that the failed work or later work of the
-        stream wrote are undefined. Only waits if the stream has not failed."""
+        stream wrote are undefined. If the stream has not failed, only waits for it."""
         invoke("bph_stream_revive", self.handle)
 
     def wait_event(self, event: "Event") -> None:

@@ -289,9 +289,9 @@ class Tensor:
                    copy: Optional[bool] = None) -> Any:
         """Exports the view. Waits for the work of this tensor's stream, unless `stream` is -1.
 
-        The memory is shared, unless `copy` is True, or `dl_device` requests memory of the host, (1, 0), and the host
-        cannot access the memory. A copy is complete when the call returns. Raises BufferError, which is also
-        Unsupported, for a tensor that DLPack cannot represent."""
+        Shares the memory, except in two cases: `copy` is True, or `dl_device` is the host, (1, 0), and the host cannot
+        access the memory. In these cases the result is a copy, which is complete when the call returns. Raises a
+        BufferError that is also an Unsupported for a tensor that DLPack cannot represent."""
         from ._dlpack import export_tensor
         return export_tensor(self, stream, max_version, dl_device, copy)
 

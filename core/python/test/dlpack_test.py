@@ -161,7 +161,7 @@ class DlpackTest(DeviceTest):
         self.check_nothing_lives()
 
     def test_the_host_gets_a_copy_of_memory_that_it_cannot_reach(self):
-        # The reference device's memory is the host's, so the test gives this memory another device.
+        # The host can access all memory of the reference device. The test therefore states other DLPack devices for it.
         tensor = self.device.tensor([[1., 2.], [3., 4.]]).transpose()
         other = {"device": (99, 5), "shared": (98, 0), "host": (97, 0)}
         info = self.device.info._replace(dlpack=other)

@@ -49,7 +49,7 @@ namespace backplane::core::dlpack {
 inline constexpr uint32_t kMajor = 1;
 // Bits of DLManagedTensorVersioned.flags.
 inline constexpr uint64_t kReadOnly = 1;
-inline constexpr uint64_t kCopied = 2;         // the consumer alone uses the memory
+inline constexpr uint64_t kCopied = 2;         // the memory is a copy that only the consumer uses
 inline constexpr uint64_t kPaddedSubbyte = 4;  // no effect on dtypes of whole bytes
 inline constexpr uint64_t kKnownFlags = kReadOnly | kCopied | kPaddedSubbyte;
 inline constexpr int32_t kCpu = 1;      // kDLCPU in dlpack.h

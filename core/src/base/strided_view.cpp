@@ -90,8 +90,8 @@ bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) n
 }
 
 Overlap self_overlap(const bp_tensor_desc& view) noexcept {
-  // First tests a sufficient condition for no overlap, which usually holds. In order of increasing
-  // stride, each stride must exceed the span of all smaller strides.
+  // First tests a sufficient condition for no overlap, which usually holds: each dimension's stride exceeds
+  // the span of all dimensions with smaller strides.
   struct Dim {
     int64_t stride, extent;
   } dims[BP_MAX_RANK];

@@ -99,8 +99,8 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
   b.store(target, b.select(nothing, b.constant(0), b.div(weighed, total)));
 }
 
-// The operands of attention_bwd that attention does not have, and q and k for the products with the
-// gradients of the scores.
+// The operands that only attention_bwd has. Also q and k in the dtype of the computation, because they
+// are multiplied by the gradients of the scores.
 struct Backward {
   Value dy, y, sum, q, k;  // sum is the logsumexp, with shape [B,G,R,L,1]
 };
@@ -152,7 +152,8 @@ TileSizes tile_sizes(const Builder& b, const Operands& o) {
   return {batches, groups, groups > 1 || batches > 1 ? o.queries : std::min(o.queries, fits(row_bytes))};
 }
 
-// Calls `part` for the tiles of each set of batches and groups, and `whole` after these tiles.
+// Divides the batches and groups into sets, and the queries of each set into tiles. Calls `part` for each
+// tile, and `whole` once per set, after the set's last tile.
 template <class Part, class Whole>
 void for_tiles(const TileSizes& size, const Operands& o, const Part& part, const Whole& whole) {
   for (int64_t batch = 0; batch < o.batches; batch += size.batches) {

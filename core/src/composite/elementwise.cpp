@@ -55,8 +55,8 @@ Value sigmoid_of(Builder& b, const Value& x) {
   return b.div(b.constant(1), divisor);
 }
 
-// Clamps x, so that no power of x in a slope's formula overflows. At both limits every gate is 0 or
-// 1, so the clamp changes no slope.
+// Clamps x, so that no power of x in a slope's formula overflows. At both limits the sigmoid or the
+// distribution function in the formula is 0 or 1, so the clamp changes no slope.
 Value limited(Builder& b, const Value& x) {
   constexpr double limit = 16384;
   return b.binary(BP_OP_MAX, b.binary(BP_OP_MIN, x, b.constant(limit)), b.constant(-limit));

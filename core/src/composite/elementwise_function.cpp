@@ -19,7 +19,7 @@ Value with_sign_of(Builder& b, const Value& x, const Value& y) { return b.select
 
 // ---- Exponentials and logarithms
 
-// Near x = 0, returns x (e - 1) / log(e) with e = exp(x). The rounding error of e affects the
+// Returns e^x - 1, near x = 0 as x (e - 1) / log(e) with e = exp(x). The rounding error of e affects the
 // numerator and the denominator almost equally, so their quotient is accurate.
 Value expm1(Builder& b, const Value& x) {
   const Value e = b.exp(x), less = plus(b, e, -1);
@@ -28,7 +28,7 @@ Value expm1(Builder& b, const Value& x) {
   return b.select(below(b, magnitude(b, x), 1), near, less);
 }
 
-// Near x = 0, returns x log(m) / (m - 1) with m = 1 + x. As in expm1, the rounding error of m
+// Returns log(1 + x), near x = 0 as x log(m) / (m - 1) with m = 1 + x. As in expm1, the rounding error of m
 // affects the numerator and the denominator almost equally.
 Value log1p(Builder& b, const Value& x) {
   const Value more = plus(b, x, 1), logarithm = b.log(more);
@@ -37,8 +37,9 @@ Value log1p(Builder& b, const Value& x) {
   return b.select(below(b, magnitude(b, x), 0.5), near, logarithm);
 }
 
-// With x = n + f for the nearest integer n, computes e^(n high) e^(n low + f log 2). `high` has 12
-// significant bits, so n * high is exact, and the error of the exponential does not grow with n.
+// Returns 2^x as e^(n high) e^(n low + f log 2), where n is the integer nearest to x, f is x - n, and high + low
+// is log 2. `high` has 12 significant bits, so n * high is exact, and the error of the exponential does not
+// grow with n.
 Value exp2(Builder& b, const Value& x) {
   constexpr double high = 0.693115234375, low = 3.1946184945309417e-05;
   constexpr double limit = 2048;  // if |x| is at least this, the result is 0 or infinity
@@ -219,7 +220,7 @@ Value apply(Builder& b, uint32_t function) {
       return atanh(b, x());
     case BP_UNARY_SOFTPLUS:
       return softplus(b, x());
-    case BP_UNARY_LOG_SIGMOID:  // -0 if the device flushes the result
+    case BP_UNARY_LOG_SIGMOID:  // the result is -0 if the device flushes subnormals
       return b.neg(softplus(b, b.neg(x())));
     case BP_UNARY_MISH:
       return mish(b, x());

@@ -55,8 +55,8 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // Returns, for each row, the sum over all classes of the log-probability times the probability of
-  // the class in the smoothed target, times the class weight if there is one.
+  // Returns a sum over all classes for each row. A class contributes its log-probability, times its
+  // probability in the smoothed target, times its class weight if there is one.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;

@@ -176,7 +176,7 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
 
 void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                  const bp_operand* scalars) {
-  const Ref<PlanEntry> entry(&borrowed);  // staging looks up plans and may evict the entry
+  const Ref<PlanEntry> entry(&borrowed);  // keeps the entry alive, because staging looks up plans, which may evict it
   const Program& program = *entry->program;
   const WorkScope scope("composite", entry->row->name);
   Span temporaries;

@@ -235,8 +235,8 @@ class PlanCache {
     if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
 
-  // Throws UNSUPPORTED if the plugin must not receive the entry's descriptor. Either the descriptor
-  // is newer than the plugin, or core would decompose a call without a request to the plugin.
+  // Throws UNSUPPORTED if the plugin must not receive the entry's descriptor. This is so if the
+  // descriptor is newer than the plugin, or if the caller or a setting forbids native composites.
   void require_native(const PlanEntry& entry, const Descriptor& key) const;
 
   // Drops all entries. Each stream cache drops its entries at its next use.

@@ -3,9 +3,9 @@
 // but do not reach the plugin. The plugin's streams are therefore never in capture while the
 // framework uses them.
 //
-// Executions need temporaries and workspace, whose sizes are known only when the recording ends.
-// Until then, an operand in temporaries or workspace refers to a tag of the stream's lane instead
-// of a plugin's buffer. A lane is the state of one recorded stream.
+// A lane is the state of one recorded stream. Executions need temporaries and workspace, whose sizes
+// are known only when the recording ends. Until then, the address of a tag in the lane takes the
+// place of the plugin's buffer in an operand.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -13,7 +13,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr size_t kConfigLimit = 64 * 1024;  // bytes
+constexpr size_t kConfigLimit = 64 * 1024;  // maximum size of the file in bytes
 
 void check_device(const std::string& device, const std::string& path) {
   const size_t colon = device.find(':');

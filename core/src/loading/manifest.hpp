@@ -18,7 +18,7 @@
 
 namespace backplane::core {
 
-inline constexpr size_t kManifestLimit = 64 * 1024;  // bytes
+inline constexpr size_t kManifestLimit = 64 * 1024;  // maximum size of the file in bytes
 inline constexpr size_t kJsonDepthLimit = 16;
 
 struct Manifest {

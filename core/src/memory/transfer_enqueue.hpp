@@ -23,8 +23,8 @@ void check_enqueue(Stream& stream, const char* slot, bp_status status, const bp_
 void enqueue_copy(Stream& stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src, uint64_t src_offset,
                   uint64_t bytes);
 void enqueue_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes);
-// If the plugin may have submitted a part of the copy, waits for the stream, because that part may
-// still write to `dst`.
+// If the copy fails with EXECUTION_FAILED, waits for the stream, because a submitted part of the copy
+// may still write to `dst`.
 void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 
 }  // namespace backplane::core::transfer

@@ -92,8 +92,8 @@ class Stream final : public Object {
   void count_enqueue() noexcept { timeline->count_enqueue(); }
   bool idle() const noexcept { return timeline->idle(); }
   // Returns whether all work of the stream is known to have completed without a failure, so that a
-  // wait needs no call to the plugin. Other code may have enqueued work on an EXTERNAL stream that
-  // has failed. Any thread may call this function, without the lock.
+  // wait needs no call to the plugin. Returns false for an EXTERNAL stream, on which other code may
+  // have enqueued work. Any thread may call this function, without the lock.
   bool known_idle() const noexcept {
     return idle() && !failed_.load(std::memory_order_relaxed) &&
            (gate.load(std::memory_order_relaxed) & ~kGateShared) == 0 && (flags & BPH_STREAM_EXTERNAL) == 0;

@@ -130,7 +130,7 @@ class Builder:
         return View(x.storage, x.dtype, shape, None, x.offset)
 
     def wrap(self, x: View, kind: int) -> View:
-        """Returns x with each integer reduced to the range of the element type `kind`, which wraps."""
+        """Wraps the integers of x to the range of the element type `kind`."""
         low, high = dtypes.limits_of(kind)
         if low == 0:
             return self.op("and", x, high)

@@ -22,7 +22,7 @@ KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
 def all_cases(kinds: "tuple[str, ...]" = KINDS) -> "Iterator[tuple[str, Any]]":
-    """Yields the kind and the case of each case that the wheel contains. The kind `real` downloads models."""
+    """Yields (kind, case) for the test cases in the wheel `onnx`. For the kind `real`, onnx downloads models."""
     from onnx.backend.test.loader import load_model_tests
     for kind in kinds:
         for case in load_model_tests(kind=kind):

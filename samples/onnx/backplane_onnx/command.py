@@ -39,7 +39,8 @@ def _pairs(texts, option):
 
 
 def feeds_of(session: Any, files: "dict[str, str]", shapes: "dict[str, str]", seed: int) -> "dict[str, np.ndarray]":
-    """Returns the inputs: files, or random numbers. Integers are 0 or 1, which is a valid index of any table."""
+    """Returns the inputs: the contents of `files`, and random numbers for all other inputs. Random integers are 0 or 1,
+    so that they are valid as indices."""
     random, feeds = np.random.default_rng(seed), {}
     for name in [*files, *shapes]:
         if name not in session.input_names:

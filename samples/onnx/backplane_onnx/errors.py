@@ -23,8 +23,8 @@ class UnsupportedNode(OnnxError):
 
 
 class NeedsHostValue(Exception):
-    """A mapping needs the value of tensors that are known only at run time. The tracer starts again with the values
-    of these graph inputs."""
+    """A mapping needs a tensor's value, which depends on the graph inputs `inputs`. The tracer then starts again with
+    the values of these inputs."""
 
     def __init__(self, inputs) -> None:
         super().__init__(", ".join(sorted(inputs)))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stores images in the order N, spatial dimensions, C (channels-last), if the device's convolutions prefer this order.
 
-The shapes of views do not change, only their strides. A device whose convolution converts dense images to an order of
-its own states more workspace for dense images than for images in this order. Results do not depend on the choice."""
+The shapes of views do not change, only their strides. If a device's convolution first converts dense images to another
+order, the device states more workspace for dense images than for images in that order. Results do not depend on the
+choice."""
 from math import prod
 from typing import Callable, Iterable, Optional
 
@@ -13,7 +14,7 @@ from .builder import Step
 from .views import Storage, View, dense_strides
 
 CONVOLUTIONS = ("conv", "conv_transpose")
-# Calls that are fastest if their images have one order. The same is true of elementwise calls.
+# Calls that are fastest if all their images have the same order. The same is true of elementwise calls.
 FOLLOWERS = ("max_pool", "avg_pool", "batch_norm", "group_norm")
 
 
@@ -24,8 +25,9 @@ def channels_last(shape: "tuple[int, ...]") -> "tuple[int, ...]":
 
 
 def choose(steps: "list[Step]", outputs: "Iterable[Storage]", prefers: "Callable[[Step, list, list], bool]") -> "list[Storage]":
-    """Changes the order of images, and returns them. `outputs` lists storages that keep their order. `prefers(step,
-    inputs, outputs)` returns whether a convolution prefers these views to its own."""
+    """Stores images channels-last where convolutions prefer this, and returns the changed images. `outputs` lists
+    storages that keep their order. `prefers(step, inputs, outputs)` returns whether a convolution prefers these views
+    to its own."""
     images = _images(steps, set(outputs))
     chosen: "set[Storage]" = set()
     pending: "list[Storage]" = []
@@ -63,7 +65,7 @@ def _images(steps: "list[Step]", outputs: "set[Storage]") -> "dict[Storage, tupl
 
 def _strides(view: View, shape: "tuple[int, ...]") -> "Optional[tuple[list[int], int]]":
     """Returns the strides and the offset in elements of a view of a dense image if the image becomes channels-last.
-    Returns None if the view is no part of the image, for example because it joins two dimensions."""
+    Returns None if the view is not a part of the image, for example because it joins two dimensions."""
     before, after = dense_strides(shape), channels_last(shape)
     size = dtypes.BYTES[view.dtype]
     if view.offset % size or prod(shape) * size != view.storage.bytes:

@@ -199,7 +199,8 @@ def _check(proto: Message, name: str) -> None:
 
 
 def _without_data(proto):
-    """Returns the model with external tensors that the checker does not open. `Model.array` checks their paths."""
+    """Returns the model with empty tensors in place of external ones, so that the checker opens no files. `Model.array`
+    checks the paths of these files."""
     external = [tensor for tensor in proto.graph.initializer if tensor.data_location == TensorProto.EXTERNAL]
     if not external:
         return proto

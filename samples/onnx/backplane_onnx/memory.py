@@ -15,7 +15,8 @@ def storages(views: "Iterable[object]") -> "list[Storage]":
 
 
 def divide(steps: "Sequence[Step]") -> "tuple[list[Step], list[Step]]":
-    """Returns the steps that use constants only, and all other steps. Marks storages that only the former write."""
+    """Returns the steps that use only constants, and the list of all other steps. Marks the storages that only steps of
+    the first list write."""
     writers = {storage: storage for step in steps for storage in storages(step.outputs)}
     for storage in writers:
         storage.fixed = True

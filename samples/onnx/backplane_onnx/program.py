@@ -158,8 +158,9 @@ class Program:
     # ---- Order of images ----
 
     def _saves_work(self, step: Step, inputs: list, outputs: list) -> bool:
-        """Returns whether the device runs a call on other views itself, copies none of them, and needs less workspace,
-        because it converts fewer operands."""
+        """Returns whether a call saves work if it uses the views `inputs` and `outputs` instead of its own. The device
+        must then run the call natively, core must stage no operand, and the call must need less workspace. A call with
+        less workspace converts fewer operands."""
         def unplaced(views):
             return [bp.Tensor(None, each.dtype, each.shape, each.strides) if isinstance(each, View) else None for each in views]
         found = []

@@ -17,8 +17,8 @@ namespace {
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-// Sums that threads change. PyTorch's Stat has no atomic fields. Each allocation and each release is
-// one atomic addition.
+// A count that several threads change. The fields of PyTorch's Stat are not atomic. Here, an allocation or
+// a release is one atomic addition, and a new peak is one more atomic operation.
 struct Counter {
   std::atomic<int64_t> allocated{0}, freed{0}, peak{0};
   // The values of `allocated` and `freed` at the last reset.
@@ -83,7 +83,8 @@ class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override { return allocate_on(current_device(), bytes); }
 
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // address and context differ
+  // Returns null, because the address and the context of a DataPtr differ here.
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
 
   void copy_data(void* dst, const void* src, size_t bytes) const override {
     bph_device* device = nullptr;

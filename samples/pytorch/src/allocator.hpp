@@ -16,7 +16,7 @@ c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes);
 // Returns a contiguous tensor without the cost of a dispatched call. The contents are undefined. Raises
 // for a negative extent, and for a number of bytes that size_t cannot represent.
 at::Tensor dense_tensor(at::IntArrayRef shape, at::ScalarType type, c10::Device device);
-// The buffer that contains memory, borrowed, and the memory's place in the buffer.
+// A place in a buffer. The struct owns no reference to the buffer.
 struct Memory {
   bph_buffer* buffer = nullptr;  // null if the memory has no bytes
   uint64_t offset = 0;
@@ -24,7 +24,7 @@ struct Memory {
 // Finds memory of the allocator without a search, and other memory by its address. Raises for an
 // address that is in no buffer.
 Memory memory_of(const c10::DataPtr& data);
-// The same for the tensor's first element.
+// Finds the memory of the tensor's first element.
 Memory memory_of(const at::TensorBase& tensor);
 // Returns the address of the tensor's first element if the host may read it after a wait for the
 // tensor's work. Otherwise returns null.

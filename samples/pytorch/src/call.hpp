@@ -12,7 +12,7 @@ namespace backplane_torch {
 
 // Returns the dtype's number, or 0 for a dtype that Backplane does not have.
 uint16_t dtype_of(at::ScalarType type) noexcept;
-// The same, but raises instead of returning 0.
+// Returns the dtype's number. Raises for a dtype that Backplane does not have.
 uint16_t require_dtype(at::ScalarType type);
 
 // One call of an operator, on the current stream of the device of `on`. Operands are added in the
@@ -26,16 +26,16 @@ class Call {
   Call& in(const at::Tensor& tensor);
   // Broadcasts the tensor to `shape` without a copy.
   Call& in(const at::Tensor& tensor, at::IntArrayRef shape);
-  // Adds a number of the CPU as an immediate, and converts any other tensor to `type`.
+  // Adds a tensor for which is_number() is true as an immediate, and converts any other tensor to `type`.
   Call& in(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef shape);
   // Adds a view of `shape` whose elements all have the value `number`.
   Call& in(const at::Scalar& number, at::ScalarType type, at::IntArrayRef shape);
   // Adds a view of a contiguous tensor as a matrix.
   Call& in_matrix(const at::Tensor& tensor, int64_t rows, int64_t cols);
-  // The same for the transpose of this matrix.
+  // Adds the transpose of the matrix that in_matrix would add.
   Call& in_transposed(const at::Tensor& tensor, int64_t rows, int64_t cols);
   Call& out_matrix(const at::Tensor& tensor, int64_t rows, int64_t cols);
-  // Reverses the order of the elements in the dimensions of `mask`, without a copy.
+  // Adds a view of the tensor whose elements are in reverse order along the dimensions of `mask`.
   Call& in_flipped(const at::Tensor& tensor, uint32_t mask);
   // Adds the tensor, or an absent operand if the tensor is undefined.
   Call& in_optional(const at::Tensor& tensor);
@@ -47,12 +47,12 @@ class Call {
   // or only values.
   Call& scalar(const at::Tensor& tensor);
   Call& scalar_bits(uint64_t bits);
-  // The attributes are borrowed until `run`.
+  // Sets the attributes, which are borrowed until `run`.
   template <class Attributes>
   Call& attributes(const Attributes& value) {
     return attributes_at(&value);
   }
-  // The same for the address of any attribute struct. Null means no attributes.
+  // Sets the address of any attribute struct, which is borrowed until `run`. Null means no attributes.
   Call& attributes_at(const void* value) {
     call_.attributes = value;
     return *this;
@@ -86,9 +86,10 @@ uint32_t axes_mask(at::OptionalIntArrayRef dims, int64_t rank);
 // Returns `dim`, counted from 0.
 uint32_t axis(int64_t dim, int64_t rank);
 
-// Gives the output of a call with `out=` its shape. PyTorch does this only for functional calls.
+// Resizes the output to `shape` if it has another shape, as in a call with `out=`. In functional calls,
+// PyTorch has already done this.
 void fit(const at::Tensor& out, at::IntArrayRef shape);
-// The same for the shape to which the inputs are broadcast.
+// Resizes the output to the shape to which the inputs are broadcast.
 void fit(const at::Tensor& out, std::initializer_list<at::Tensor> inputs);
 // Raises if PyTorch does not convert results of dtype `type` to the output's dtype.
 void check_conversion(at::ScalarType type, const at::Tensor& out);

@@ -79,7 +79,8 @@ void copy_across(const at::Tensor& to, const at::Tensor& from) {
   copy_on_device(to, staged);
 }
 
-// Returns the tensor of the numbers in memory, of which `tensor` may be a lazily conjugated or negated view.
+// Returns a view of the numbers as they are stored in memory. If PyTorch conjugates or negates `tensor` lazily, the
+// view omits this step.
 at::Tensor stored(at::Tensor tensor) {
   if (tensor.is_conj()) tensor = tensor.conj();
   return tensor.is_neg() ? tensor._neg_view() : tensor;
@@ -134,7 +135,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"_local_scalar_dense", local_scalar>();
 }
 
-// Otherwise, PyTorch would copy a conjugated or negated view before the copy, without end.
+// PyTorch would otherwise first materialise a conjugated or negated view with a copy, which would call _copy_from
+// again, without end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
@@ -142,7 +144,8 @@ TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::
 
 void copy_on_device(const at::Tensor& to, const at::Tensor& from) {
   if (to.is_same(from) || to.numel() == 0) return;
-  if (same_dense_layout(to, from) && dtype_of(to.scalar_type()) == 0) {  // the bytes of any dtype
+  // Copies the bytes of a dtype that Backplane lacks.
+  if (same_dense_layout(to, from) && dtype_of(to.scalar_type()) == 0) {
     const Memory target = memory_of(to), source = memory_of(from);
     return call(bph_copy, stream_for(to), target.buffer, target.offset, source.buffer, source.offset,
                 uint64_t{to.nbytes()}, 0u);

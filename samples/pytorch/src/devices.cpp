@@ -30,7 +30,7 @@ struct DeviceEntry {
   std::atomic<bool> host_memory{false};
   std::array<backplane::Stream, kStreams> streams;
   std::array<std::atomic<bph_stream*>, kStreams> stream_handles{};
-  std::array<std::atomic<uint32_t>, 2> next_pooled{};  // per priority
+  std::array<std::atomic<uint32_t>, 2> next_pooled{};  // index of the next pooled stream, per priority
 };
 
 struct Devices {
@@ -106,7 +106,7 @@ DeviceEntry& entry(c10::DeviceIndex index) {
   return entries[static_cast<size_t>(index)];
 }
 
-// Calls `body` and converts errors of the host API's classes.
+// Calls `body`, and converts a backplane::Error to an exception of PyTorch.
 template <class Body>
 decltype(auto) converting(Body&& body) {
   try {

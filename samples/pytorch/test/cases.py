@@ -17,7 +17,8 @@ def running_statistics(m, body):
 
 
 def f64_digits(result):
-    """Returns the digits of an f64 result that an f32 does not contain, for the comparison's tolerance of f32."""
+    """Returns the part of an f64 result that f32 cannot represent, multiplied by 2^24. A comparison with the tolerance
+    of f32 then also tests the low digits."""
     return (result - result.float().double()) * 2**24
 
 

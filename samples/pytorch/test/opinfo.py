@@ -96,7 +96,8 @@ def difference(expected, found, random):
 
 def accurate(call, sample, device, expected, found, with_gradients):
     """Returns whether 16-bit results are at most twice as far from the CPU's results in f32 as the CPU's own 16-bit
-    results. Both round each step of a composition, so they may differ from each other by more than the tolerance."""
+    results. The device and the CPU round each step of a composition, so their results may differ by more than the
+    tolerance."""
     if not any(leaf.dtype in halves for leaf in tensors(expected)) or difference(expected, found, True):
         return False
     try:

@@ -20,7 +20,8 @@ python, build, includes, library, *devices = sys.argv[1:]
 package = os.path.join(build, "lib")
 environment = {
     **os.environ, "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1", "MAX_JOBS": "2", "OMP_NUM_THREADS": "1", "BACKPLANE_ONEDNN_THREADS": "1",
-    # The last flag replaces -O2. The compiler takes less time, and the kernels run in the plugins.
+    # The last flag replaces -O2, so the compiler takes less time. Slower code does not matter, because the kernels run
+    # in the plugins.
     "BACKPLANE_CFLAGS": " ".join([*(f"-I{folder}" for folder in includes.split(":")), "-O1"]),
     "BACKPLANE_LIBS": f"-L{os.path.dirname(library)} -lbackplane"}
 

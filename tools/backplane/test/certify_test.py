@@ -124,7 +124,7 @@ whole, _ = certificate(library, "--seed", "7", "--output", "whole", "--filter", 
 tap.check("and comes to the same verdict", resumed["verdict"] == {**whole["verdict"], "extensions": resumed["verdict"]["extensions"]},
           json.dumps([resumed["verdict"], whole["verdict"]])[:3000])
 
-# An interrupted run tells what it found, and a resumed run continues.
+# An interrupted run prints the failures so far, and a resumed run continues.
 arguments[arguments.index("killed")] = "interrupted"
 journal = work + "/interrupted/libbackplane_reference.journal"
 running = subprocess.Popen([command, "certify", *arguments], env=environment, cwd=work, stdout=subprocess.PIPE, text=True, start_new_session=True)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device of a plugin for direct calls of the driver, and paired measurements of the plugin and direct calls. The
-// plugin and the direct calls run alternately, so that slow phases of the machine affect both.
+// Gives a program direct access to the driver on a plugin's device, and compares the times of the plugin and of direct
+// calls. The plugin and the direct calls run alternately, so that slow phases of the machine affect both.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -26,7 +26,7 @@ inline void check(const kit::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.message());
 }
 
-// The context of device 0, which the calling thread has entered.
+// Opens device 0 of the plugin. While the object exists, the calling thread is in the context of the device.
 class Vendor {
  public:
   Vendor() : opened_(*value_of(BP_VENDOR::platform().open(0))), scope_(*opened_.context) {
@@ -57,7 +57,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Medians in seconds, and the median of direct / plugin.
+// The median times of the plugin and of the direct calls, in seconds, and the median of the ratio direct / plugin.
 struct Paired {
   double plugin, direct, ratio;
 };

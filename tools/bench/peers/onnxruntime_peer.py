@@ -14,7 +14,7 @@ class OnnxRuntime:
         self.dtypes = {"f32": numpy.float32, "f64": numpy.float64, "i8": numpy.int8, "u8": numpy.uint8, "i32": numpy.int32,
                        "i64": numpy.int64, "bool": numpy.bool_}
 
-    # Waits for the calls. A call returns when its work is done.
+    # Does nothing, because a call returns when its work is done.
     def wait(self):
         pass
 

@@ -14,7 +14,7 @@ class Torch:
             if not torch.cuda.is_available():
                 raise Unsupported(f"PyTorch {torch.__version__} finds no GPU")
             self.version += f", {torch.cuda.get_device_name()}"
-            # Products of f32 without TF32, like the device's.
+            # Like the device, PyTorch must compute products of f32 without TF32.
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         self.dtypes = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8,
                        "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64, "bool": torch.bool}

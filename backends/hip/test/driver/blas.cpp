@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of hipBLASLt, with which the HIP test driver exports its library for matrix products.
+// Exports the test drivers' library for matrix products with the names and constants of hipBLASLt.
 #include "gpu_host/test_driver/blas.hpp"
 #include "runtime/hipblaslt.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles of code objects, which hipcc makes of a module.
+// Reads bundles. For each module, hipcc writes a bundle with one code object per architecture.
 #pragma once
 
 #include "call.hpp"

@@ -79,7 +79,7 @@ ze_result_t ZE_APICALL event_time(ze_event_handle_t handle, ze_kernel_timestamp_
   const auto* event = object_of<Event>(handle);
   if (!event->pool->timed) violation("zeEventQueryKernelTimestamp: the pool of the event has no timestamps");
   if (!event->signal.is_set()) return ZE_RESULT_NOT_READY;
-  // kernelTimestampValidBits is 32.
+  // The driver states a kernelTimestampValidBits of 32, so timestamps wrap.
   const uint64_t time = event->signal.time() & 0xFFFFFFFFu;
   *out = {{time, time}, {time, time}};
   return ZE_RESULT_SUCCESS;

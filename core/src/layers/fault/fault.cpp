@@ -176,8 +176,8 @@ struct FaultArguments {
   static void clear(const T&) {}
 };
 
-// Ends the capture of a graph_end call that the layer made fail. Without this, the plugin's stream
-// would stay in capture.
+// If the layer makes a graph_end call fail, ends the capture in the plugin. Otherwise the plugin's
+// stream would stay in capture.
 template <Slot slot>
 struct Unreached {
   template <class... Args>

@@ -39,7 +39,7 @@ struct CheckedGraph {
   std::vector<CheckedPlan*> plans;
   uint32_t calls = 0;
 
-  // Reserves memory, so that `use` cannot fail after the next call.
+  // Reserves memory for the objects of one more call, so that the following `use` cannot fail.
   void expect();
   void use(const std::vector<CheckedBuffer*>& used, CheckedPlan* plan) noexcept;
   void forget() noexcept;

@@ -77,8 +77,8 @@ def _is_constant(view: "Optional[View]") -> bool:
 
 
 def _normalized(builder: Builder, conv: Step, norm: Step, result: "list[Step]") -> "list[Step]":
-    """Multiplies the weight and the bias of a convolution by the factors of a batch norm. If an operand is no constant,
-    nothing changes."""
+    """Changes the weight and the bias of a convolution, so that the convolution also computes the batch norm of its
+    result. Changes nothing if one of these operands or of the batch norm's parameters is not constant."""
     weight, bias = conv.inputs[1], conv.inputs[2] if len(conv.inputs) > 2 else None
     gamma, beta, mean, variance = norm.inputs[1:5]
     shape = (weight.shape[0],)

@@ -87,8 +87,8 @@ def conv_transpose(n: Node):
         before.append(low)
         after.append(high)
         out.append(full - low - high)
-    # conv_transpose has no output padding, and no negative padding. For these, the operator computes the full result
-    # without padding, which is then cropped or extended.
+    # conv_transpose supports neither output padding nor negative padding. In these two cases, conv_transpose computes
+    # the full result without padding, which is then cropped or extended.
     shape = [stride[d] * (x.shape[2 + d] - 1) + (kernel[d] - 1) * dilation[d] + 1 for d in range(rank)]
     plain = all(low >= 0 and high >= 0 and more == 0 for low, high, more in zip(before, after, extra))
     bias = n.optional(2)

@@ -83,7 +83,7 @@ MODES = {"none": bp.constants.BP_SCATTER_SET, "add": bp.constants.BP_SCATTER_ADD
 
 
 def scattered(n: Node, target: View, index: View, source: View, axis: int, mode: str) -> None:
-    """Writes into the view `target`."""
+    """Writes the elements of `source` to the places in `target` that `index` selects along `axis`."""
     if mode not in MODES:
         n.fail(f"the reduction {mode!r} is not one of {', '.join(MODES)}")
     n.b.call("scatter", [index, source], [target], axis=axis, mode=MODES[mode])

@@ -47,7 +47,7 @@ def gemm(n: Node):
 
 
 def signed(n: Node, x: View, zero: "View | None") -> "tuple[View, View | int]":
-    """Returns integers of 8 bits as i8, and their zero point as i32. An u8 becomes an i8 by the subtraction of 128."""
+    """Returns integers of 8 bits as i8, and their zero point as i32. A u8 becomes an i8 by the subtraction of 128."""
     b = n.b
     if x.dtype == "i8":
         return x, 0 if zero is None else b.cast(zero, "i32")
@@ -93,7 +93,8 @@ def matmul_integer(n: Node):
 
 @maps("Einsum")
 def einsum(n: Node):
-    """Multiplies all operands in a common order of letters, and sums. Two operands become one matrix product."""
+    """Multiplies the first two operands as matrices, until one operand is left. Then sums over the letters that the
+    output lacks, and permutes the other letters to the output's order."""
     equation = n.attr("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -137,7 +138,8 @@ def diagonal(term: str, view: View) -> "tuple[View, str]":
 
 
 def contract(n: Node, first: str, a: View, second: str, b: View, rest, extents):
-    """Contracts two operands over the letters that nothing else needs."""
+    """Returns the letters of the product of two operands, and the product, which is summed over the common letters that
+    are not in `rest`. `rest` contains the letters of the output and of the other operands."""
     batch = [letter for letter in first if letter in second and letter in rest]
     inner = [letter for letter in first if letter in second and letter not in rest]
     rows = [letter for letter in first if letter not in second]
@@ -157,7 +159,8 @@ def contract(n: Node, first: str, a: View, second: str, b: View, rest, extents):
 
 @maps("Det")
 def determinant(n: Node):
-    """Expands into minors, for sizes up to 4 x 4. A greater size needs pivots, which depend on data."""
+    """Computes determinants by expansion into minors, for sizes up to 4 x 4. A larger matrix would need pivots, which
+    depend on data."""
     x = n.view(0)
     if x.shape[-1] != x.shape[-2] or not 1 <= x.shape[-1] <= 4:
         n.fail(f"determinants of {x.shape[-2:]} matrices; the mapping has sizes up to 4 x 4")

@@ -38,7 +38,8 @@ def sources(mode: str, scale: float, extent: int, count: int, roi) -> np.ndarray
 
 
 def coefficients(mode: str, ratio: float, scale: float, antialias: bool, a: float) -> np.ndarray:
-    """Returns the weights of the neighbours of a position. `ratio` is in (0, 1], and the neighbours are symmetric."""
+    """Returns the weights of the neighbours of a position, of which equally many are on each side. `ratio` is the
+    distance of the position from the nearest neighbour on the left, and is in (0, 1]."""
     reach = min(scale, 1.0) if antialias else 1.0
     half = 1 if mode == "linear" else 2
     start = int(math.floor(-half / reach) + 1)

@@ -74,7 +74,7 @@ at::Tensor bias_gradient(const at::Tensor& grad, const at::Tensor& query, const 
   const at::Tensor keys = wide(repeated(key, query)).transpose(2, 3),
                    values = wide(repeated(value, query)).transpose(2, 3);
   const at::Tensor weights = at::matmul(wide(query), keys).mul_(scale).add_(bias).sub_(sums).exp_();
-  weights.masked_fill_(at::isneginf(sums), 0);  // rows whose keys are all masked
+  weights.masked_fill_(at::isneginf(sums), 0);  // the weights of a row are 0 if all keys are masked
   if (causal) weights.tril_();
   const at::Tensor mean = at::sum(at::mul(upstream, wide(out)), {3}, true);
   return as_type(at::sum_to(at::matmul(upstream, values).sub_(mean).mul_(weights), bias.sizes()), bias.scalar_type());
@@ -86,7 +86,7 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
                              c10::SymInt, c10::SymInt, double, bool causal, const at::Tensor&, const at::Tensor&,
                              std::optional<double> scale) {
   const bp_attention_attributes attrs = attention_attributes(query, causal, scale);
-  const at::Tensor grad_query = at::empty_like(query);  // dq is no optional output
+  const at::Tensor grad_query = at::empty_like(query);  // attention_bwd requires the output dq
   const at::Tensor grad_key = wanted[1] ? at::empty_like(key) : at::Tensor();
   const at::Tensor grad_value = wanted[2] ? at::empty_like(value) : at::Tensor();
   Call call(BP_OP_ATTENTION_BWD, grad_query);

@@ -42,10 +42,9 @@ c10::DimVector conv_shape(const at::Tensor& input, const at::Tensor& weight, con
   return shape;
 }
 
-// Sets `pad_end` of a transposed convolution. Output padding makes the output longer at its end. It
-// first reduces the padding at the end. If it exceeds this padding, `pad_end` is 0, and the kernel does
-// not reach the last elements of the output, which contain only the bias. Returns the part of the
-// output that the kernel reaches.
+// Sets `pad_end` of a transposed convolution, and returns the part of the output that the kernel reaches.
+// Output padding lengthens the output at its end, so it is subtracted from the padding at the end. If the
+// output padding is larger, `pad_end` is 0, and the last elements of the output contain only the bias.
 at::Tensor reached_part(const at::Tensor& out, const at::Tensor& input, const at::Tensor& weight,
                         ConvAttributes& attrs) {
   at::Tensor part = out;

@@ -366,8 +366,7 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
 at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }
 
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
-  // As in PyTorch, the limits and the step of an i64 range are first truncated to integers. Those of other
-  // ranges are not.
+  // As in PyTorch, the limits and the step are first truncated to integers if the range is i64, and only then.
   const bool whole = out.scalar_type() == at::kLong;
   const double stride = whole ? static_cast<double>(step.toLong()) : step.toDouble();
   const double span = whole ? static_cast<double>(end.toLong() - start.toLong()) : end.toDouble() - start.toDouble();
@@ -387,7 +386,7 @@ at::Tensor rolled(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRe
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t extent = out.size(dims[i]);
     if (extent == 0) continue;
-    const int64_t head = (shifts[i] % extent + extent) % extent;  // elements that move to the front
+    const int64_t head = (shifts[i] % extent + extent) % extent;  // number of elements that move to the front
     out = at::cat({out.narrow(dims[i], extent - head, head), out.narrow(dims[i], 0, extent - head)}, dims[i]);
   }
   return out.is_same(self) ? self.clone() : out;

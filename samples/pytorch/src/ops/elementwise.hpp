@@ -21,7 +21,7 @@ void write_fill(const at::Tensor& out, const at::Scalar& value);
 void write_iota(const at::Tensor& out, int64_t axis, const at::Scalar& start, const at::Scalar& step);
 // Returns the dtype in which a function of floats computes for an input of dtype `input`.
 at::ScalarType float_type(at::ScalarType input, const at::Tensor& out);
-// Returns whether the tensor is on a device, is contiguous, and has a dtype of numbers.
+// Returns whether the tensor is on a device, is contiguous, and has a dtype of Backplane other than bool.
 bool is_dense(const at::Tensor& tensor);
 // Returns a contiguous tensor of the same shape, dtype and device, without the cost of a dispatched call.
 at::Tensor like(const at::Tensor& tensor);

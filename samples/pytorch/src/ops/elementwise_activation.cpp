@@ -58,7 +58,8 @@ at::Tensor& leaky_relu_out(const at::Tensor& self, const at::Scalar& slope, at::
   return out;
 }
 
-// The slope is positive if `self` is the result, so the signs of the input and the result agree.
+// `self` may be the result of leaky_relu instead of its input. PyTorch then permits no negative slope, so the
+// input and the result are positive at the same elements.
 at::Tensor& leaky_relu_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope, bool,
                                     at::Tensor& grad_input) {
   const at::Tensor positive = at::gt(self, 0), scaled = at::mul(grad, slope);

@@ -75,7 +75,7 @@ at::Tensor unary(const at::Tensor& self) {
   return out;
 }
 
-// Writes the gradient of an activation, whose attribute is the activation.
+// Returns the gradient of an activation function, where `activation` is BP_ACTIVATION_*.
 at::Tensor activation_gradient(uint32_t activation, const at::Tensor& grad, const at::Tensor& saved) {
   at::Tensor out = like(grad);
   auto attrs = attributes<BP_OP_ACTIVATION_BWD>();
@@ -114,8 +114,8 @@ at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   return out;
 }
 
-// Adds a number to each tensor, such as the numbers of steps of an optimizer. PyTorch leaves it to the
-// kernels of lists to increase the versions of tensors, by which autograd detects changes of saved tensors.
+// Adds a number to each tensor, for example to the step counters of an optimizer. PyTorch expects a kernel for a list
+// of tensors to increase each tensor's version, by which autograd detects changes of saved tensors.
 void add_to_each(at::TensorList tensors, const at::Scalar& value) {
   for (at::Tensor each : tensors) {
     if (!is_dense(each) || !each.is_floating_point() || value.isComplex()) {

@@ -108,7 +108,8 @@ IndexPlan plan_index(const at::Tensor& x, const c10::List<std::optional<at::Tens
     last = d;
   }
   plan.indexed = static_cast<int64_t>(used.size());
-  // As in NumPy: the index's dimensions replace adjacent indexed dimensions, and otherwise come first.
+  // As in NumPy, the dimensions of the index replace the indexed dimensions if these are adjacent. If not, the
+  // dimensions of the index come first.
   plan.place = last - first + 1 == plan.indexed ? first : 0;
   for (int64_t d = 0; d < x.dim(); ++d) {
     if (!indices[static_cast<size_t>(d)].defined()) plan.order.push_back(d);

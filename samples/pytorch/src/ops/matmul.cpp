@@ -27,7 +27,7 @@ bool is_f32(const at::Scalar& factor) {
 // Writes beta * self + alpha * (a * b). If beta is 0, `self` has no effect, even if it is NaN.
 void write_gemm(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                 const at::Scalar& alpha, const at::Tensor& out) {
-  if (out.scalar_type() == at::kDouble) {  // the operator's factors are f32
+  if (out.scalar_type() == at::kDouble) {  // multiplies by factors that f32 cannot represent before the call
     if (!is_f32(alpha)) return write_gemm(self, at::mul(a, alpha), b, beta, 1, out);
     if (!is_f32(beta)) return write_gemm(at::mul(self, beta), a, b, 1, alpha, out);
   }

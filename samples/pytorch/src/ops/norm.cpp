@@ -142,7 +142,7 @@ ThreeTensors batch_norm_backward(const at::Tensor& grad, const at::Tensor& input
                                  const std::optional<at::Tensor>& mean, const std::optional<at::Tensor>& rstd,
                                  bool training, double epsilon, std::array<bool, 3> wanted) {
   const at::Tensor gamma = or_undefined(weight);
-  if (!training) {  // an affine map of each channel
+  if (!training) {  // the forward pass was an affine map of each channel
     c10::DimVector shape(static_cast<size_t>(input.dim()), 1), dims{0};
     shape[1] = input.size(1);
     for (int64_t dim = 2; dim < input.dim(); ++dim) dims.push_back(dim);

@@ -11,7 +11,7 @@ struct Window {
   at::IntArrayRef kernel, stride, padding, dilation;
 };
 
-// The padding at the end is the one that gives the output's extents, which depend on ceil_mode.
+// Sets the padding at the end such that the output has the extents of `y`, which depend on ceil_mode.
 bp_pool_attributes pool_attributes(const at::Tensor& x, const at::Tensor& y, const Window& window) {
   auto attrs = attributes<BP_OP_MAX_POOL>();
   attrs.spatial_rank = 2;
@@ -62,7 +62,8 @@ at::Tensor& avg_pool_out(const at::Tensor& self, at::IntArrayRef kernel, at::Int
   return out;
 }
 
-// Returns the numbers by which PyTorch divides the sums of windows, in dimension `dim` of the planes.
+// Returns the extent of each window along dimension `dim` of the planes. PyTorch divides the sum of a window by the
+// product of its extents.
 at::Tensor window_extents(const at::Tensor& x, const at::Tensor& y, const bp_pool_attributes& window, int64_t dim,
                           bool count_padding) {
   const auto i = static_cast<size_t>(dim + 2);
@@ -76,7 +77,8 @@ at::Tensor window_extents(const at::Tensor& x, const at::Tensor& y, const bp_poo
   return extents;
 }
 
-// The sum of the windows' shares is the gradient of a convolution with ones.
+// Each window distributes its gradient in equal shares to its elements. The sums of these shares are the input gradient
+// of a convolution with ones.
 at::Tensor& avg_pool_backward_out(const at::Tensor& grad, const at::Tensor& self, at::IntArrayRef kernel,
                                   at::IntArrayRef stride, at::IntArrayRef padding, bool, bool count_padding,
                                   std::optional<int64_t> divisor, at::Tensor& grad_input) {

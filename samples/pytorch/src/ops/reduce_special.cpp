@@ -52,7 +52,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   return self.sizes() == other.sizes() && at::eq(self, other).all().item().toBool();
 }
 
-// a x b in dimension `dim`, which has three elements.
+// Writes the cross product a x b along dimension `dim`, which has three elements.
 at::Tensor& cross_out(const at::Tensor& self, const at::Tensor& other, int64_t dim, at::Tensor& out) {
   const std::vector<at::Tensor> both = at::broadcast_tensors({self, other});
   const auto turned = [&](const at::Tensor& x, int64_t by) { return at::roll(x, by, dim); };

@@ -34,7 +34,7 @@ at::Tensor& softmax_backward_out(const at::Tensor& grad, const at::Tensor& outpu
   return grad_input;
 }
 
-// The functional forms of contiguous tensors, as in elementwise_direct.cpp.
+// Returns whether a functional form calls the operator directly, as in elementwise_direct.cpp.
 bool is_direct(const at::Tensor& tensor) { return is_dense(tensor) && tensor.is_floating_point(); }
 
 template <uint32_t op, auto general>

@@ -21,7 +21,7 @@ TwoOutputs sort_out(const at::Tensor& self, std::optional<bool>, int64_t dim, bo
   fit(values, self.sizes());
   fit(indices, self.sizes());
   if (self.dim() == 0) return copy_number(self, values, indices);
-  if (self.scalar_type() == at::kBool) {  // the operator has no bool
+  if (self.scalar_type() == at::kBool) {  // the operator sort does not support bool
     at::Tensor bytes = at::empty_like(values, values.options().dtype(at::kByte));
     sort_out(as_type(self, at::kByte), true, dim, descending, bytes, indices);
     copy_on_device(values, bytes);
