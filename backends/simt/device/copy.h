@@ -52,7 +52,9 @@ SIMT_KERNEL(copy_transpose)(Pointer out, Pointer a, NestParams p) {
 // Copies a matrix like copy_transpose, in blocks that threads transpose in registers.
 SIMT_KERNEL(copy_blocks)(Pointer out, Pointer a, NestParams p) {
   const u32 last = p.rank - 1;
-  for_blocks<2>(p, [&](const Position<2>& at) {
+  for (u32 tile = group_id(); tile < p.count; tile += group_count()) {
+    Position<2> at;
+    if (!locate_block<2>(p, tile, at)) continue;
     Block lines;
     load_block(at_offset<SIMT_T::Bits>(a, p.offsets[1]) + at.at[1], p.strides[1][last], lines);
     SIMT_GLOBAL SIMT_T::Bits* to = at_offset<SIMT_T::Bits>(out, p.offsets[0]) + at.at[0];
@@ -61,7 +63,7 @@ SIMT_KERNEL(copy_blocks)(Pointer out, Pointer a, NestParams p) {
       SIMT_UNROLL for (u32 w = 0; w < SIMT_LINE_WORDS; ++w) line[w] = transposed_word(lines, i, w);
       store_line(to + p.strides[0][last - 1] * i, line);
     }
-  });
+  }
 }
 
 // Like copy_transpose, for groups of SIMT_BLOCK_THREADS threads. A thread begins all loads of a tile before it stores.

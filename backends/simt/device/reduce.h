@@ -369,7 +369,7 @@ SIMT_FN void reduce_by_thread(Pointer out, Pointer in, Pointer partials, const R
 }
 
 #define REDUCE_LOADS 16  // loads in flight per thread
-#define REDUCE_MAX_GROUP 512
+#define REDUCE_MAX_GROUP 256
 // Reduces elements begin, begin + step, ... below `end` of a row. The loads precede the operations, because many bytes
 // must be in flight.
 template <class Op>

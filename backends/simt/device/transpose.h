@@ -65,34 +65,32 @@ SIMT_FN void transpose(const Block& block, Block& out) {
   }
 }
 
-// Calls body(position, has) for each block of this thread. The last two dimensions of `p` are the matrix. The extents
-// of the matrix are multiples of SIMT_LINE. extra[0] is the number of threads of a group whose lines of the output are
-// in the same row, a power of two. p.count is the number of tiles, each of which a group processes.
-template <int Count, class Body>
-SIMT_FN void for_blocks(const NestParams& p, const Body& body) {
+// Sets the position of this thread's block of a tile. Returns false if the thread has no block. The last two dimensions
+// of `p` are the matrix, and its extents are multiples of SIMT_LINE. extra[0] is the number of threads of a group whose
+// lines of the output are in the same row, a power of two. p.count is the number of tiles, each of which a group
+// processes.
+template <int Count>
+SIMT_FN bool locate_block(const NestParams& p, u32 tile, Position<Count>& at) {
   const u32 last = p.rank - 1, across = (u32)p.extra[0], down = group_size() / across;
   const u32 near = smaller(across, (u32)SIMT_BLOCK_ACROSS), few = smaller(width() / near, down);
   const u32 id = local_id(), part = id / (near * few), parts = across / near;
   const u32 x = id % near + part % parts * near, y = id / near % few + part / parts * few;
   const u32 rows = p.shape[last - 1] / SIMT_LINE, columns = p.shape[last] / SIMT_LINE;
   const u32 tiles_across = (columns + across - 1) / across, tiles_down = (rows + down - 1) / down;
-  for (u32 tile = group_id(); tile < p.count; tile += group_count()) {
-    u32 rest = tile / tiles_across;
-    const u32 column = (tile - rest * tiles_across) * across + x;
-    const u32 band = rest / tiles_down, row = (rest - band * tiles_down) * down + y;
-    if (row >= rows || column >= columns) continue;
-    Position<Count> at;
-    SIMT_UNROLL for (int k = 0; k < Count; ++k) {
-      at.at[k] = p.strides[k][last - 1] * (row * SIMT_LINE) + p.strides[k][last] * (column * SIMT_LINE);
-    }
-    rest = band;
-    for (u32 d = last - 1; d-- > 0;) {
-      const u32 quotient = rest / p.shape[d], coordinate = rest - quotient * p.shape[d];
-      rest = quotient;
-      SIMT_UNROLL for (int k = 0; k < Count; ++k) at.at[k] += p.strides[k][d] * coordinate;
-    }
-    body(at);
+  u32 rest = tile / tiles_across;
+  const u32 column = (tile - rest * tiles_across) * across + x;
+  const u32 band = rest / tiles_down, row = (rest - band * tiles_down) * down + y;
+  if (row >= rows || column >= columns) return false;
+  SIMT_UNROLL for (int k = 0; k < Count; ++k) {
+    at.at[k] = p.strides[k][last - 1] * (row * SIMT_LINE) + p.strides[k][last] * (column * SIMT_LINE);
   }
+  rest = band;
+  for (u32 d = last - 1; d-- > 0;) {
+    const u32 quotient = rest / p.shape[d], coordinate = rest - quotient * p.shape[d];
+    rest = quotient;
+    SIMT_UNROLL for (int k = 0; k < Count; ++k) at.at[k] += p.strides[k][d] * coordinate;
+  }
+  return true;
 }
 
 // Loads a block of operand `k`, so that a line is a part of a row of the output.
@@ -133,7 +131,9 @@ SIMT_FN void add_element(SIMT_PRIVATE u32* words, u32 e, SIMT_T::Bits bits) {
 template <class Op>
 SIMT_FN void map2_blocks(Pointer out, Pointer a, Pointer b, const NestParams& p) {
   const u32 last = p.rank - 1;
-  for_blocks<3>(p, [&](const Position<3>& at) {
+  for (u32 tile = group_id(); tile < p.count; tile += group_count()) {
+    Position<3> at;
+    if (!locate_block<3>(p, tile, at)) continue;
     Block x, y;
     load_block_of(a, p, 1, at.at[1], x);
     load_block_of(b, p, 2, at.at[2], y);
@@ -145,5 +145,5 @@ SIMT_FN void map2_blocks(Pointer out, Pointer a, Pointer b, const NestParams& p)
       }
       store_line(to + p.strides[0][last - 1] * i, line);
     }
-  });
+  }
 }

@@ -103,7 +103,7 @@ struct Distribution {
   static constexpr int64_t kAlignment = 1024;  // elements
   static constexpr int64_t kTileBytes = 128;   // bytes of adjacent elements
   static constexpr int64_t kStrandLength = 8;  // minimum number of elements per strand, if there are several strands
-  // Groups per compute unit. A compute unit with registers for 1,024 threads of a tile executes all groups at once.
+  // Groups per compute unit. With two groups of tiles, enough bytes are in flight.
   static constexpr int64_t kGroups = 8, kTileGroups = 2;
   static constexpr int64_t kThreadBytes = 128;  // bytes of a contiguous row that a thread loads at once
 
@@ -115,7 +115,7 @@ struct Distribution {
   Distribution with_tiles(const Nest& outer, int64_t extent, const Limits& limits) const {
     Distribution out = *this;
     const int64_t length = outer.shape[outer.rank - 1];
-    int64_t group = std::min<int64_t>(std::max(limits.width, 512u), limits.max_group_size);
+    int64_t group = whole_group(limits);
     // A tile has as many adjacent rows as fill a cache line, or more if rows are too short for all strands.
     int64_t tile = 1;
     while (tile < length && tile < group &&
