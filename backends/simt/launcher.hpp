@@ -33,7 +33,8 @@ struct Limits {
   uint32_t max_group_size = 256;  // threads
   uint32_t local_bytes = 32768;   // local memory per group
   uint32_t compute_units = 1;
-  bool is_cpu = false;  // a CPU runs the sub-groups of a group one after another
+  bool is_cpu = false;     // a CPU runs the sub-groups of a group one after another
+  bool has_teams = false;  // teams of threads smaller than a group process the rows of RowParams (device/nest.h)
   // The matrix instructions that the stack's own kernels may use, as bits that the stack defines, and the maximum of
   // Launch::local_bytes.
   uint32_t matrix_instructions = 0;

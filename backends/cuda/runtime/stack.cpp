@@ -88,6 +88,7 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   out.driver = kit::text("CUDA ", version / 1000, ".", version % 1000 / 10);
   out.limits.width = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
   out.limits.max_group_size = kMaxGroupSize;
+  out.limits.has_teams = true;
   out.limits.local_bytes = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
   out.limits.launch_bytes = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   out.limits.compute_units = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));

@@ -83,6 +83,7 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   out.driver = kit::text("HIP ", version_text(version));
   out.limits.width = static_cast<uint32_t>(attribute(hipDeviceAttributeWarpSize));
   out.limits.max_group_size = kMaxGroupSize;
+  out.limits.has_teams = true;
   out.limits.local_bytes = static_cast<uint32_t>(attribute(hipDeviceAttributeMaxSharedMemoryPerBlock));
   out.limits.compute_units = static_cast<uint32_t>(attribute(hipDeviceAttributeMultiprocessorCount));
   out.is_integrated = attribute(hipDeviceAttributeIntegrated) != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = a op b for each element.
 #include "math.h"
-#include "nest.h"
+#include "transpose.h"
 
 #define BINARY(Name, expression)                                     \
   struct Name {                                                      \
@@ -70,6 +70,14 @@ SIMT_MAP2(or, Or)
 SIMT_MAP2(xor, Xor)
 SIMT_MAP2(shl, Shl)
 SIMT_MAP2(shr, Shr)
+#endif
+#if SIMT_IS_FLOAT
+#define BLOCKS(name, Op) \
+  SIMT_KERNEL(name##_blocks)(Pointer out, Pointer a, Pointer b, NestParams p) { map2_blocks<Op>(out, a, b, p); }
+BLOCKS(add, Add)
+BLOCKS(sub, Sub)
+BLOCKS(mul, Mul)
+BLOCKS(div, Div)
 #endif
 SIMT_MAP2(add, Add)
 SIMT_MAP2(sub, Sub)

@@ -15,7 +15,8 @@ SIMT_KERNEL(select_nest)(Pointer out, Pointer condition, Pointer a, Pointer b, N
 // row.
 SIMT_KERNEL(select_rows)(Pointer out, Pointer condition, Pointer a, Pointer b, RowParams p) {
   typedef SIMT_T::Bits Bits;
-  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+  const Team team = team_of(p);
+  for (u32 c = first_chunk(p); c < p.chunks; c += chunk_step(p)) {
     const Chunk<4> chunk = chunk_of<4>(p, c);
     SIMT_GLOBAL Bits* to = row_of<Bits>(out, p, 0, chunk.at[0]);
     SIMT_GLOBAL const u8* which = row_of<u8>(condition, p, 1, chunk.at[1]);
@@ -24,18 +25,18 @@ SIMT_KERNEL(select_rows)(Pointer out, Pointer condition, Pointer a, Pointer b, R
     if ((p.broadcast & 2u) != 0) {
       const bool first = row_value<u8>(condition, p, 1, chunk.at[1]) != 0;
       map_row(
-          chunk.count, to, [&](Bits x, Bits y) { return first ? x : y; }, from_a, from_b);
+          team, chunk.count, to, [&](Bits x, Bits y) { return first ? x : y; }, from_a, from_b);
     } else if ((p.broadcast & 4u) != 0) {
       const Bits x = row_value<Bits>(a, p, 2, chunk.at[2]);
       map_row(
-          chunk.count, to, [&](u8 is_first, Bits y) { return is_first != 0 ? x : y; }, which, from_b);
+          team, chunk.count, to, [&](u8 is_first, Bits y) { return is_first != 0 ? x : y; }, which, from_b);
     } else if ((p.broadcast & 8u) != 0) {
       const Bits y = row_value<Bits>(b, p, 3, chunk.at[3]);
       map_row(
-          chunk.count, to, [&](u8 is_first, Bits x) { return is_first != 0 ? x : y; }, which, from_a);
+          team, chunk.count, to, [&](u8 is_first, Bits x) { return is_first != 0 ? x : y; }, which, from_a);
     } else {
       const auto choose = [](u8 is_first, Bits x, Bits y) { return is_first != 0 ? x : y; };
-      map_row(chunk.count, to, choose, which, from_a, from_b);
+      map_row(team, chunk.count, to, choose, which, from_a, from_b);
     }
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementary functions of f32. They use additions, products, quotients, square roots, rounding and
-// integer operations, so that all stacks are equally accurate. Errors are relative to f64.
-// Quotients may be off by 2.5 ulp and built-in roots by 3 ulp, as OpenCL permits.
+// integer operations, so that they are accurate on all stacks. Errors are relative to f64. Quotients may be off by
+// 2.5 ulp and built-in roots by 3 ulp, as OpenCL permits. A stack with SIMT_NATIVE_MATH uses its own functions where
+// they are accurate enough and take fewer instructions.
 #pragma once
 #include "exact.h"
 
@@ -15,6 +16,9 @@ SIMT_FN float power_of_two(i32 n) { return float_of_bits((u32)(n + 127) << 23); 
 // e^x within 1 ulp, by the method of Cephes expf. Subtracts a multiple of ln 2 from x in two parts,
 // and then uses a polynomial of degree 7. Arguments outside the range of f32 results are clamped,
 // and give 0 or inf.
+#ifdef SIMT_NATIVE_MATH
+SIMT_FN float exp_f32(float x) { return native_exp(x); }
+#else
 SIMT_FN float exp_f32(float x) {
   const float inside = x < -104.0f ? -104.0f : x > 88.8f ? 88.8f : x;
   const float n = round_even(inside * 1.44269504f);
@@ -31,6 +35,7 @@ SIMT_FN float exp_f32(float x) {
   const float scaled = y * power_of_two(some) * power_of_two(whole - some);
   return is_nan(x) ? x : scaled;
 }
+#endif
 
 // ln x within 1 ulp, by the method of FreeBSD's e_logf.c. The mantissa is 1 + f in [sqrt(1/2),
 // sqrt(2)), and the series is in s = f / (2 + f).
@@ -135,6 +140,9 @@ SIMT_FN float sin_cos_f32(float x, u32 which) {
 
 // tanh x within 2 ulp, by the method of Cephes tanhf. The method uses an odd polynomial for |x|
 // below 0.625, and e^2x otherwise.
+#ifdef SIMT_NATIVE_MATH
+SIMT_FN float tanh_f32(float x) { return native_tanh(x); }
+#else
 SIMT_FN float tanh_f32(float x) {
   const u32 bits = bits_of_float(x);
   const float t = magnitude(x), z = x * x;
@@ -147,10 +155,14 @@ SIMT_FN float tanh_f32(float x) {
   if (is_nan_bits(bits) || t < 1.0e-4f) return x;  // a small square is negligible and might be flushed
   return t < 0.625f ? near : with_sign(far, bits);
 }
+#endif
 
 // erf x within 1.2 ulp. The result is x + x P(x^2) for |x| below 0.93, and 1 - e^-Q(|x|) up to 4,
 // where f32 reaches 1. P and Q were fitted by least squares at Chebyshev nodes, weighted for
 // relative error.
+#ifdef SIMT_NATIVE_MATH
+SIMT_FN float erf_f32(float x) { return native_erf(x); }
+#else
 SIMT_FN float erf_f32(float x) {
   const u32 bits = bits_of_float(x);
   const float t = magnitude(x), s = x * x;
@@ -174,7 +186,16 @@ SIMT_FN float erf_f32(float x) {
   if (t < 1.0e-18f) return x * 1.12837917f;  // the polynomial's products are negligible and might be flushed
   return t < 0.93f ? x + x * p : with_sign(far, bits);
 }
+#endif
 
+#ifdef SIMT_NATIVE_MATH
+SIMT_FN float sqrt_f32(float x) { return root(x); }
+SIMT_FN float rsqrt_f32(float x) { return 1.0f / root(x); }
+SIMT_FN float divide_f32(float a, float b) { return a / b; }
+SIMT_FN float divide_closely_f32(float a, float b) { return a / b; }
+// a / b for b >= 1, within 2 ulp of a. The result is 0 if b exceeds 2^126.
+SIMT_FN float divide_by_large_f32(float a, float b) { return a * native_inverse(b); }
+#else
 // Returns the mantissa in [1, 2) of a finite x > 0, and sets its exponent. Uses integer operations,
 // so that no subnormal is flushed.
 SIMT_FN float mantissa_of(u32 bits, i32& exponent) {
@@ -241,34 +262,36 @@ SIMT_FN float divide_closely_f32(float a, float b) {
   const i32 some = whole / 2;
   return with_sign(closer * power_of_two(some) * power_of_two(whole - some), x ^ y);
 }
+SIMT_FN float divide_by_large_f32(float a, float b) { return divide_f32(a, b); }
+#endif
 
 // 1 / (1 + e^-x). If x is below about -88.7, the divisor overflows to infinity, so the result is 0.
-SIMT_FN float sigmoid_f32(float x) { return divide_f32(1.0f, 1.0f + exp_f32(-x)); }
-SIMT_FN float silu_f32(float x) { return divide_f32(x, 1.0f + exp_f32(-x)); }
+SIMT_FN float sigmoid_f32(float x) { return divide_by_large_f32(1.0f, 1.0f + exp_f32(-x)); }
+SIMT_FN float silu_f32(float x) { return divide_by_large_f32(x, 1.0f + exp_f32(-x)); }
 
 // x / 2 * erfc(-x / sqrt(2)). For z > 0, erfc(z) is t e^(P(t) - z^2) with t = 1 / (1 + z / 2) and a
 // Chebyshev fit P (Numerical Recipes, erfcc). The form with 1 + erf would cancel for negative x.
 SIMT_FN float gelu_erf_f32(float x) {
-  const float t = divide_f32(1.0f, 1.0f + magnitude(x) * 0.35355339f);
+  const float t = divide_by_large_f32(1.0f, multiply_add(magnitude(x), 0.35355339f, 1.0f));
   float p = 0.17087277f;
-  p = p * t + -0.82215223f;
-  p = p * t + 1.48851587f;
-  p = p * t + -1.13520398f;
-  p = p * t + 0.27886807f;
-  p = p * t + -0.18628806f;
-  p = p * t + 0.09678418f;
-  p = p * t + 0.37409196f;
-  p = p * t + 1.00002368f;
-  p = p * t + -1.26551223f;
+  p = multiply_add(p, t, -0.82215223f);
+  p = multiply_add(p, t, 1.48851587f);
+  p = multiply_add(p, t, -1.13520398f);
+  p = multiply_add(p, t, 0.27886807f);
+  p = multiply_add(p, t, -0.18628806f);
+  p = multiply_add(p, t, 0.09678418f);
+  p = multiply_add(p, t, 0.37409196f);
+  p = multiply_add(p, t, 1.00002368f);
+  p = multiply_add(p, t, -1.26551223f);
   // Many CPUs take about a hundred times as long to compute a subnormal exponential.
-  const float power = p - 0.5f * (x * x);
+  const float power = multiply_add(x * -0.5f, x, p);
   const float tail = power < -87.0f ? 0.0f : 0.5f * t * exp_f32(power < -87.0f ? 0.0f : power);
   return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 // x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). This equals x * (1 + tanh v) / 2 but
 // does not cancel.
 SIMT_FN float gelu_tanh_f32(float x) {
-  return divide_f32(x, 1.0f + exp_f32(x * (x * x * -0.071354816f + -1.59576912f)));
+  return divide_by_large_f32(x, 1.0f + exp_f32(x * multiply_add(x * x, -0.071354816f, -1.59576912f)));
 }
 
 SIMT_FN bool is_whole_f32(float x) { return round_down(x) == x; }

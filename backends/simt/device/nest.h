@@ -54,6 +54,30 @@ SIMT_FN Chunk<Count> chunk_of(const RowParams& p, u32 index) {
   }
   return out;
 }
+// The threads that process a chunk: a group or, if SIMT_PACKS_ROWS, one of the group's teams.
+struct Team {
+  u32 index, size;  // this thread's index in the team, and the number of threads
+};
+#ifdef SIMT_PACKS_ROWS
+SIMT_FN Team team_of(const RowParams& p) {
+  Team out;
+  out.index = local_id() % p.team;
+  out.size = p.team;
+  return out;
+}
+SIMT_FN u32 first_chunk(const RowParams& p) { return group_id() * (group_size() / p.team) + local_id() / p.team; }
+SIMT_FN u32 chunk_step(const RowParams& p) { return group_count() * (group_size() / p.team); }
+#else
+SIMT_FN Team team_of(const RowParams&) {
+  Team out;
+  out.index = local_id();
+  out.size = group_size();
+  return out;
+}
+SIMT_FN u32 first_chunk(const RowParams&) { return group_id(); }
+SIMT_FN u32 chunk_step(const RowParams&) { return group_count(); }
+#endif
+
 // Calls body(i) for each element of a row. Element i + lane() belongs to this thread, and i is the
 // same for all lanes. Compilers recognize (pointer + i)[lane()] as an access to adjacent elements.
 template <class Body>
@@ -87,24 +111,25 @@ SIMT_FN u32 past_boundary(const T* at, u32 bytes) {
 }
 // If all operands reach the boundary of a pack at the same element, lanes process packs from this element on.
 template <class Out, class Function, class... In>
-SIMT_FN void map_row(u32 count, Out* to, const Function& function, const In*... from) {
+SIMT_FN void map_row(const Team& team, u32 count, Out* to, const Function& function, const In*... from) {
   constexpr u32 pack = SIMT_PACK_BYTES / widest((u32)sizeof(Out), (u32)sizeof(In)...);
   constexpr u32 out_bytes = pack * (u32)sizeof(Out);
   const u32 head = (out_bytes - past_boundary(to, out_bytes)) % out_bytes / (u32)sizeof(Out);
   if (count < head + pack || (0u | ... | past_boundary(from + head, pack * (u32)sizeof(In))) != 0u) {
-    for (u32 i = local_id(); i < count; i += group_size()) to[i] = function(from[i]...);
+    for (u32 i = team.index; i < count; i += team.size) to[i] = function(from[i]...);
     return;
   }
   const u32 packs = (count - head) / pack, tail = head + packs * pack;
-  for (u32 i = local_id(); i < head; i += group_size()) to[i] = function(from[i]...);
-  for (u32 i = local_id(); i < packs; i += group_size()) {
+  for (u32 i = team.index; i < head; i += team.size) to[i] = function(from[i]...);
+  for (u32 i = team.index; i < packs; i += team.size) {
     ((Pack<Out, pack>*)(to + head))[i] = map_pack<pack, Out>(function, ((const Pack<In, pack>*)(from + head))[i]...);
   }
-  for (u32 i = tail + local_id(); i < count; i += group_size()) to[i] = function(from[i]...);
+  for (u32 i = tail + team.index; i < count; i += team.size) to[i] = function(from[i]...);
 }
 #else
 template <class Out, class Function, class... In>
-SIMT_FN void map_row(u32 count, SIMT_GLOBAL Out* to, const Function& function, SIMT_GLOBAL const In*... from) {
+SIMT_FN void map_row(const Team&, u32 count, SIMT_GLOBAL Out* to, const Function& function,
+                     SIMT_GLOBAL const In*... from) {
   for_row(count, [&](u32 i) { (to + i)[lane()] = function((from + i)[lane()]...); });
 }
 #endif
@@ -134,16 +159,17 @@ template <class Op>
 SIMT_FN void map1_rows(Pointer out, Pointer a, const RowParams& p) {
   typedef typename Op::Out Out;
   typedef typename Op::In In;
-  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+  const Team team = team_of(p);
+  for (u32 c = first_chunk(p); c < p.chunks; c += chunk_step(p)) {
     const Chunk<2> chunk = chunk_of<2>(p, c);
     SIMT_GLOBAL Out* to = row_of<Out>(out, p, 0, chunk.at[0]);
     if ((p.broadcast & 2u) != 0) {
       const Out x = Op::apply(row_value<In>(a, p, 1, chunk.at[1]), p.option);
-      map_row(chunk.count, to, [&] { return x; });
+      map_row(team, chunk.count, to, [&] { return x; });
     } else {
       SIMT_GLOBAL const In* from = row_of<In>(a, p, 1, chunk.at[1]);
       map_row(
-          chunk.count, to, [&](In x) { return Op::apply(x, p.option); }, from);
+          team, chunk.count, to, [&](In x) { return Op::apply(x, p.option); }, from);
     }
   }
 }
@@ -161,7 +187,8 @@ template <class Op>
 SIMT_FN void map2_rows(Pointer out, Pointer a, Pointer b, const RowParams& p) {
   typedef typename Op::Out Out;
   typedef typename Op::In In;
-  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+  const Team team = team_of(p);
+  for (u32 c = first_chunk(p); c < p.chunks; c += chunk_step(p)) {
     const Chunk<3> chunk = chunk_of<3>(p, c);
     SIMT_GLOBAL Out* to = row_of<Out>(out, p, 0, chunk.at[0]);
     SIMT_GLOBAL const In* from_a = row_of<In>(a, p, 1, chunk.at[1]);
@@ -169,14 +196,14 @@ SIMT_FN void map2_rows(Pointer out, Pointer a, Pointer b, const RowParams& p) {
     if ((p.broadcast & 2u) != 0) {
       const In x = row_value<In>(a, p, 1, chunk.at[1]);
       map_row(
-          chunk.count, to, [&](In y) { return Op::apply(x, y, p.option); }, from_b);
+          team, chunk.count, to, [&](In y) { return Op::apply(x, y, p.option); }, from_b);
     } else if ((p.broadcast & 4u) != 0) {
       const In y = row_value<In>(b, p, 2, chunk.at[2]);
       map_row(
-          chunk.count, to, [&](In x) { return Op::apply(x, y, p.option); }, from_a);
+          team, chunk.count, to, [&](In x) { return Op::apply(x, y, p.option); }, from_a);
     } else {
       map_row(
-          chunk.count, to, [&](In x, In y) { return Op::apply(x, y, p.option); }, from_a, from_b);
+          team, chunk.count, to, [&](In x, In y) { return Op::apply(x, y, p.option); }, from_a, from_b);
     }
   }
 }

@@ -64,6 +64,23 @@ SIMT_KERNEL(adamw_rows)
     SIMT_GLOBAL Bits* firsts = at_offset<Bits>(first, p.offsets[1]) + chunk.at[1];
     SIMT_GLOBAL Bits* seconds = at_offset<Bits>(second, p.offsets[2]) + chunk.at[2];
     SIMT_GLOBAL const Bits* gradients = at_offset<Bits>(gradient, p.offsets[3]) + chunk.at[3];
+#ifdef SIMT_PACKS_ROWS
+    constexpr u32 size = SIMT_PACK_BYTES / (u32)sizeof(Bits);
+    typedef Pack<Bits, size> Packed;
+    const u32 past = past_boundary(parameters, SIMT_PACK_BYTES) | past_boundary(firsts, SIMT_PACK_BYTES) |
+                     past_boundary(seconds, SIMT_PACK_BYTES) | past_boundary(gradients, SIMT_PACK_BYTES);
+    if (past == 0u && chunk.count % size == 0u) {
+      for (u32 i = local_id(); i < chunk.count / size; i += group_size()) {
+        Packed a = ((const Packed*)parameters)[i], m = ((const Packed*)firsts)[i], v = ((const Packed*)seconds)[i];
+        const Packed g = ((const Packed*)gradients)[i];
+        SIMT_UNROLL for (u32 e = 0; e < size; ++e) update(p, step, a.at + e, m.at + e, v.at + e, g.at[e]);
+        ((Packed*)parameters)[i] = a;
+        ((Packed*)firsts)[i] = m;
+        ((Packed*)seconds)[i] = v;
+      }
+      continue;
+    }
+#endif
     for_row(chunk.count, [&](u32 i) {
       update(p, step, parameters + i + lane(), firsts + i + lane(), seconds + i + lane(), (gradients + i)[lane()]);
     });

@@ -37,8 +37,13 @@ struct RowParams {
   u32 immediate;
   u32 broadcast;  // mask of the operands that have one value per row
   u32 option;
+  u32 team;  // threads per chunk, in stacks whose teams may be smaller than a group
+  u32 reserved;
 };
-static_assert(sizeof(RowParams) == 384, "host and kernels must agree on the layout");
+static_assert(sizeof(RowParams) == 392, "host and kernels must agree on the layout");
+
+// Threads of a group that transposes blocks or tiles.
+#define SIMT_BLOCK_THREADS 256
 
 // Reductions of rows. The dimensions that enumerate rows come first, and the dimensions within a row
 // follow. If a row is divided into splits, a second launch combines the partial results of the
@@ -100,7 +105,7 @@ struct AdamwParams {
   Loops loops;
 };
 static_assert(sizeof(AdamwParams<NestParams>) == 512, "host and kernels must agree on the layout");
-static_assert(sizeof(AdamwParams<RowParams>) == 480, "host and kernels must agree on the layout");
+static_assert(sizeof(AdamwParams<RowParams>) == 488, "host and kernels must agree on the layout");
 
 // The rotations of rope. `rows` contains the loops over rows of y, x and position. These loops omit
 // one dimension, along which positions are equal. The extent of this dimension is `repeats`.
@@ -124,7 +129,7 @@ struct GatherRowsParams {
   RowParams rows;
   i64 extent, stride;  // extent and stride of x along the axis
 };
-static_assert(sizeof(GatherRowsParams) == 400, "host and kernels must agree on the layout");
+static_assert(sizeof(GatherRowsParams) == 408, "host and kernels must agree on the layout");
 
 // Windows over images of three dimensions. If an image has fewer dimensions, the first dimensions
 // have extent 1. Loops is NestParams or RowParams. The operands are y, indices, the first element
@@ -140,7 +145,7 @@ struct PoolParams {
   u32 reserved;
 };
 static_assert(sizeof(PoolParams<NestParams>) == 520, "host and kernels must agree on the layout");
-static_assert(sizeof(PoolParams<RowParams>) == 488, "host and kernels must agree on the layout");
+static_assert(sizeof(PoolParams<RowParams>) == 496, "host and kernels must agree on the layout");
 
 // A matrix product in which b contains quantized weights. The operands `own` are the weights'
 // scale, the weights' zero point, a third operand, and the zero point of a. The third operand is

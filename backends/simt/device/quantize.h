@@ -20,11 +20,13 @@ SIMT_FN float whole(u32 byte, u32 flags) {
 SIMT_FN u32 quantized(Element x_bits, Element scale_bits, u8 zero, u32 flags) {
   const float x = SIMT_T::value(x_bits), scale = SIMT_T::value(scale_bits);
   float ratio = divide_f32(x, scale);
+#ifndef SIMT_NATIVE_MATH
   // The quotient may be off by 2.5 ulp, which changes the result near a tie. An exact remainder
   // corrects the quotient.
   const Exact product = exact_product(ratio, scale);
   const float closer = ratio + divide_f32((x - product.high) - product.low, scale);
   ratio = magnitude(ratio) < 1.0e4f ? closer : ratio;
+#endif
   const bool packed = (flags & IS_PACKED) != 0u, is_signed = (flags & IS_SIGNED) != 0u;
   const float least = is_signed ? -128.0f : 0.0f, greatest = packed ? 15.0f : is_signed ? 127.0f : 255.0f;
   const float step = round_even(ratio) + whole(zero, flags);
@@ -83,7 +85,8 @@ struct Dequantize {
 template <class Op>
 SIMT_FN void process_rows(Pointer out, Pointer in, Pointer scale, Pointer zero, const RowParams& p) {
   typedef typename Op::In In;
-  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+  const Team team = team_of(p);
+  for (u32 c = first_chunk(p); c < p.chunks; c += chunk_step(p)) {
     const Chunk<4> chunk = chunk_of<4>(p, c);
     SIMT_GLOBAL typename Op::Out* to = row_of<typename Op::Out>(out, p, 0, chunk.at[0]);
     SIMT_GLOBAL const In* from = row_of<In>(in, p, 1, chunk.at[1]);
@@ -91,18 +94,18 @@ SIMT_FN void process_rows(Pointer out, Pointer in, Pointer scale, Pointer zero, 
     SIMT_GLOBAL const u8* zeros = row_of<u8>(zero, p, 3, chunk.at[3]);
     if ((p.broadcast & 8u) == 0) {
       const auto apply = [&](In x, Element by, u8 origin) { return Op::apply(x, by, origin, p.option); };
-      map_row(chunk.count, to, apply, from, scales, zeros);
+      map_row(team, chunk.count, to, apply, from, scales, zeros);
       continue;
     }
     const u8 origin = row_value<u8>(zero, p, 3, chunk.at[3]);
     if ((p.broadcast & 4u) == 0) {
       map_row(
-          chunk.count, to, [&](In x, Element by) { return Op::apply(x, by, origin, p.option); }, from, scales);
+          team, chunk.count, to, [&](In x, Element by) { return Op::apply(x, by, origin, p.option); }, from, scales);
       continue;
     }
     const Element by = row_value<Element>(scale, p, 2, chunk.at[2]);
     map_row(
-        chunk.count, to, [&](In x) { return Op::apply(x, by, origin, p.option); }, from);
+        team, chunk.count, to, [&](In x) { return Op::apply(x, by, origin, p.option); }, from);
   }
 }
 
@@ -113,25 +116,27 @@ SIMT_FN u32 second_values(const RowParams& p, u32 c) { return c % p.row_chunks *
 
 // A row has one scale and one zero point, and each byte contains two values.
 SIMT_FN void quantize_pairs(Pointer out, Pointer in, Pointer scale, Pointer zero, const RowParams& p) {
-  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+  const Team team = team_of(p);
+  for (u32 c = first_chunk(p); c < p.chunks; c += chunk_step(p)) {
     const Chunk<4> chunk = chunk_of<4>(p, c);
     const Element by = row_value<Element>(scale, p, 2, chunk.at[2]);
     const u8 origin = row_value<u8>(zero, p, 3, chunk.at[3]);
     SIMT_GLOBAL u8* to = row_of<u8>(out, p, 0, chunk.at[0]);
     SIMT_GLOBAL const Element* from = row_of<Element>(in, p, 1, chunk.at[1] + second_values(p, c));
-    for (u32 i = local_id(); i < chunk.count; i += group_size())
+    for (u32 i = team.index; i < chunk.count; i += team.size)
       to[i] =
           (u8)(quantized(from[2 * i], by, origin, p.option) | quantized(from[2 * i + 1], by, origin, p.option) << 4);
   }
 }
 SIMT_FN void dequantize_pairs(Pointer out, Pointer in, Pointer scale, Pointer zero, const RowParams& p) {
-  for (u32 c = group_id(); c < p.chunks; c += group_count()) {
+  const Team team = team_of(p);
+  for (u32 c = first_chunk(p); c < p.chunks; c += chunk_step(p)) {
     const Chunk<4> chunk = chunk_of<4>(p, c);
     const Element by = row_value<Element>(scale, p, 2, chunk.at[2]);
     const u8 origin = row_value<u8>(zero, p, 3, chunk.at[3]);
     SIMT_GLOBAL Element* to = row_of<Element>(out, p, 0, chunk.at[0] + second_values(p, c));
     SIMT_GLOBAL const u8* from = row_of<u8>(in, p, 1, chunk.at[1]);
-    for (u32 i = local_id(); i < chunk.count; i += group_size()) {
+    for (u32 i = team.index; i < chunk.count; i += team.size) {
       to[2 * i] = dequantized(from[i] & 15u, by, origin, p.option);
       to[2 * i + 1] = dequantized(from[i] >> 4, by, origin, p.option);
     }

@@ -291,7 +291,7 @@ SIMT_FN typename Op::Acc reduce_contiguous(const ReduceParams& p, SIMT_GLOBAL co
 }
 
 #ifdef SIMT_PACKS_ROWS
-#define REDUCE_PACKS 4  // packs in flight per thread
+#define REDUCE_PACKS 8  // packs in flight per thread
 template <bool aligned, class Packed>
 SIMT_FN Packed pack_at(const Element* from, u32 index) {
   constexpr u32 size = (u32)(sizeof(Packed) / sizeof(Element));
@@ -368,7 +368,7 @@ SIMT_FN void reduce_by_thread(Pointer out, Pointer in, Pointer partials, const R
   }
 }
 
-#define REDUCE_LOADS 8  // loads in flight per thread
+#define REDUCE_LOADS 16  // loads in flight per thread
 #define REDUCE_MAX_GROUP 256
 // Reduces elements begin, begin + step, ... below `end` of a row. The loads precede the operations, because many bytes
 // must be in flight.

@@ -185,6 +185,10 @@ SIMT_FN float scaled_exp(float x) {
   const float inside = x < -104.0f ? -104.0f : x;
   // The sum rounds the product to an integer n. Its last bits are n + 127 + 64.
   const float biased = multiply_add(inside, 1.44269504f, 12583103.0f), n = biased - 12583103.0f;
+#ifdef SIMT_NATIVE_MATH
+  const float r = multiply_add(inside, 1.92596303e-8f, multiply_add(inside, 1.44269502f, -n));
+  return native_exp2(r) * float_of_bits(bits_of_float(biased) << 23);
+#else
   const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, inside));
   float p = 1.9875691500e-4f;
   p = multiply_add(p, r, 1.3981999507e-3f);
@@ -193,6 +197,7 @@ SIMT_FN float scaled_exp(float x) {
   p = multiply_add(p, r, 1.6666665459e-1f);
   p = multiply_add(p, r, 5.0000001201e-1f);
   return (multiply_add(p, r * r, r) + 1.0f) * float_of_bits(bits_of_float(biased) << 23);
+#endif
 }
 
 // A shift that is finite unless the maximum is inf.

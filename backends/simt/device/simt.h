@@ -81,6 +81,10 @@ SIMT_FN Quad<T> load_quad(global const T* from) {
   out.at[0] = x.x, out.at[1] = x.y, out.at[2] = x.z, out.at[3] = x.w;
   return out;
 }
+template <class T>
+SIMT_FN void store_quad(global T* to, const Quad<T>& x) {
+  SIMT_UNROLL for (u32 e = 0; e < 4; ++e) to[e] = x.at[e];
+}
 // Returns `x`. A compiler for few registers treats the result as a new value, so that it computes values that depend on
 // it again instead of keeping them in registers.
 SIMT_FN u32 opaque(u32 x) { return x; }
@@ -219,6 +223,24 @@ SIMT_FN float round_down(float x) { return floorf(x); }
 SIMT_FN float round_even(float x) { return rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return __clz((int)x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
+// Functions of the toolkit. Roots and quotients are correctly rounded, e^x is within 1 ulp, and tanh and erf are within
+// 2 ulp.
+#define SIMT_NATIVE_MATH 1
+SIMT_FN float native_exp(float x) { return expf(x); }
+SIMT_FN float native_tanh(float x) { return tanhf(x); }
+SIMT_FN float native_erf(float x) { return erff(x); }
+// 2^x within 2 ulp, if the result is normal.
+SIMT_FN float native_exp2(float x) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+// 1 / x within 1 ulp, if x and the result are normal. Other results may be 0.
+SIMT_FN float native_inverse(float x) {
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
 SIMT_FN u32 opaque(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -234,6 +256,14 @@ SIMT_FN u32 f16_of_f32(u32 bits) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out) : "f"(float_of_bits(bits)));
   return out;
 }
+#if __CUDA_ARCH__ >= 800
+#define SIMT_NATIVE_BF16 1
+SIMT_FN u32 bf16_of_f32(u32 bits) {
+  u16 out;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(float_of_bits(bits)));
+  return out;
+}
+#endif
 #endif
 // Loops over rows access 16 bytes per lane at once.
 #define SIMT_PACKS_ROWS 1
@@ -252,6 +282,10 @@ SIMT_FN void store_local(Words* to, const Words& x) { *to = x; }
 template <class T>
 SIMT_FN Quad<T> load_quad(const T* from) {
   return *(const Quad<T>*)from;
+}
+template <class T>
+SIMT_FN void store_quad(T* to, const Quad<T>& x) {
+  *(Quad<T>*)to = x;
 }
 #endif
 

@@ -120,6 +120,7 @@ SIMT_KERNEL(topk_select)(Pointer values, Pointer indices, Pointer x, NestParams 
 // has the same remainder modulo 4.
 #define TOPK_BLOCK 8
 #define TOPK_MAX_PARTS 1024
+#define TOPK_LOADS 4  // loads in flight per thread that searches parts
 // The capacity of local memory for elements that may be results.
 #define TOPK_MAX_KEPT 1024
 struct PartBests {
@@ -224,17 +225,27 @@ SIMT_FN bool filter_slice(Pointer values, Pointer indices, const NestParams& p, 
   last.key = f.keys[wanted - 1];
   last.index = f.indices[wanted - 1];
   const u32 step = group_size() * TOPK_BLOCK, visits = (extent + step - 1) / step * part_block;
-  for (u32 item = local_id(); item < wanted * visits; item += group_size()) {
-    const u32 part = item / visits, visit = item - part * visits, best = f.indices[part];
-    const u32 first = best / TOPK_BLOCK % group_size() * TOPK_BLOCK + (best & (own_parts - 1));
-    const u32 index = first + visit / part_block * step + (visit & (part_block - 1)) * own_parts;
-    if (index >= extent) continue;
-    const Order key = key_of(p, element_at<contiguous>(p, from, index));
-    if (is_before(last.key, last.index, key, index)) continue;
-    const u32 slot = count_one(f.kept);
-    if (slot >= TOPK_MAX_KEPT) continue;
-    f.keys[TOPK_MAX_PARTS + slot] = key;
-    f.indices[TOPK_MAX_PARTS + slot] = index;
+  // A thread begins TOPK_LOADS loads before it compares an element.
+  const u32 all = wanted * visits;
+  for (u32 item = local_id(); item < all; item += TOPK_LOADS * group_size()) {
+    Element x[TOPK_LOADS];
+    u32 places[TOPK_LOADS];
+    SIMT_UNROLL for (u32 u = 0; u < TOPK_LOADS; ++u) {
+      const u32 own_item = smaller(item + u * group_size(), all - 1u), part = own_item / visits;
+      const u32 visit = own_item - part * visits, best = f.indices[part];
+      const u32 first = best / TOPK_BLOCK % group_size() * TOPK_BLOCK + (best & (own_parts - 1));
+      const u32 index = first + visit / part_block * step + (visit & (part_block - 1)) * own_parts;
+      places[u] = item + u * group_size() < all ? index : extent;
+      x[u] = element_at<contiguous>(p, from, smaller(index, extent - 1u));
+    }
+    SIMT_UNROLL for (u32 u = 0; u < TOPK_LOADS; ++u) {
+      const Order key = key_of(p, x[u]);
+      if (places[u] >= extent || is_before(last.key, last.index, key, places[u])) continue;
+      const u32 slot = count_one(f.kept);
+      if (slot >= TOPK_MAX_KEPT) continue;
+      f.keys[TOPK_MAX_PARTS + slot] = key;
+      f.indices[TOPK_MAX_PARTS + slot] = places[u];
+    }
   }
   group_barrier();
   const u32 kept = *f.kept;

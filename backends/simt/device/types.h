@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dtypes. `Bits` is the type of an element in memory, and `Value` is the type for arithmetic.
 // Arithmetic on f16 and bf16 uses float. Conversions use integers, and products that are never
-// subnormal, so that devices that flush subnormals give the same results. cuda and hip convert f16 with
-// instructions that flush no subnormals. `Order` is an integer
-// that compares like the number: -0 equals +0, and NaN is the maximum.
+// subnormal, so that devices that flush subnormals give the same results. cuda and hip convert f16, and
+// cuda converts bf16, with instructions that flush no subnormals. `Order` is an integer that compares like
+// the number: -0 equals +0, and NaN is the maximum.
 #pragma once
 #include "simt.h"
 
@@ -34,10 +34,12 @@ SIMT_FN u32 f16_of_f32(u32 bits) {
   return (bits >> 16 & 0x8000u) | (magnitude >= 0x477FF000u ? large : finite);
 }
 #endif
+#ifndef SIMT_NATIVE_BF16
 SIMT_FN u32 bf16_of_f32(u32 bits) {
   const u32 rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16, quiet = bits >> 16 | 0x40u;
   return is_nan_bits(bits) ? quiet : rounded;
 }
+#endif
 SIMT_FN i32 order_of_f32(u32 bits) {
   if (is_nan_bits(bits)) return 0x7FFFFFFF;
   if (bits == 0x80000000u) bits = 0u;

@@ -8,30 +8,8 @@ namespace backplane::simt {
 namespace {
 
 constexpr int64_t kTile = 32;  // SIMT_TILE of device/copy.h
-
-// Makes the input's contiguous dimension second to last, and the output's contiguous dimension
-// last. Returns false if the two are the same dimension, or if either dimension is shorter than
-// half a tile.
-bool transpose(Nest& nest) {
-  const auto line_of = [&](uint32_t k) {
-    uint32_t axis = 0;
-    while (axis < nest.rank && (nest.operand[k].strides[axis] != 1 || nest.shape[axis] < kTile / 2)) ++axis;
-    return axis;
-  };
-  const uint32_t lines[2] = {line_of(1), line_of(0)};
-  if (nest.operand[1].is_immediate || lines[0] == lines[1] || std::max(lines[0], lines[1]) == nest.rank) return false;
-  const auto to_end = [&](int64_t* of) {
-    const int64_t last[2] = {of[lines[0]], of[lines[1]]};
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < nest.rank; ++i) {
-      if (i != lines[0] && i != lines[1]) of[kept++] = of[i];
-    }
-    std::copy_n(last, 2, of + kept);
-  };
-  to_end(nest.shape);
-  for (uint32_t k = 0; k < nest.operands; ++k) to_end(nest.operand[k].strides);
-  return true;
-}
+// Returns SIMT_WIDE_TILE of device/copy.h.
+constexpr int64_t wide_tile(uint32_t bytes) { return bytes <= 2 ? 64 : 32; }
 
 class Copy : public Map {
  public:
@@ -42,20 +20,32 @@ class Copy : public Map {
     out[kTranspose] = {module(), "copy_transpose"};
     return out;
   }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (!has_transposes(limits)) return out;
+    out[kTranspose] = {module(), "copy_tiles"};
+    out[kBlocks] = {module(), "copy_blocks"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     Nest nest = Nest::over(call.out());
     nest.add(call.out());
     nest.add(call.in(0));
     nest.merge();
-    if (!transpose(nest)) return launch_map(launcher, program.kernels[0], program.kernels[1], nest);
+    if (!transpose(nest, kTile / 2)) return launch_map(launcher, program.kernels[0], program.kernels[1], nest);
+    const Limits& limits = launcher.limits();
+    if (has_transposes(limits)) {
+      if (const auto status = launch_blocks(launcher, program.kernels[kBlocks], nest)) return *status;
+    }
+    const int64_t tile = has_transposes(limits) ? wide_tile(nest.operand[0].bytes) : kTile;
     return nest.for_slices([&](const Nest& slice, int64_t) {
       NestParams params = slice.nest_params();
       int64_t tiles = 1;
       for (uint32_t d = 0; d < slice.rank; ++d) {
-        tiles *= d + 2 < slice.rank ? slice.shape[d] : (slice.shape[d] + kTile - 1) / kTile;
+        tiles *= d + 2 < slice.rank ? slice.shape[d] : (slice.shape[d] + tile - 1) / tile;
       }
       params.count = static_cast<uint32_t>(tiles);
-      const uint32_t group = whole_group(launcher.limits());
+      const uint32_t group = whole_group(limits);
       const auto places = slice.places();
       return launch(launcher, program.kernels[kTranspose], groups_for(params.count, 1), group, {places.data(), 2},
                     params);
@@ -63,7 +53,7 @@ class Copy : public Map {
   }
 
  private:
-  enum Kernel : uint32_t { kTranspose = 2 };
+  enum Kernel : uint32_t { kTranspose = 2, kBlocks };
 };
 
 class Fill : public Map {

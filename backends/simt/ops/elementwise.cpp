@@ -16,6 +16,34 @@ class Gelu : public Map {
   }
 };
 
+// Operators with a kernel for inputs that are contiguous along different dimensions.
+class Arithmetic : public Map {
+ public:
+  using Map::Map;
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (has_transposes(limits)) out[kBlocks] = {module(), function() + "_blocks"};
+    return out;
+  }
+  kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
+    Nest nest = Nest::over(call.out());
+    nest.add(call.out());
+    for (const View& view : call.inputs) nest.add(view);
+    nest.merge();
+    if (has_transposes(launcher.limits()) && !nest.has_rows(launcher.limits().width)) {
+      Nest blocks = nest;
+      if (transpose(blocks, kLeast)) {
+        if (const auto status = launch_blocks(launcher, program.kernels[kBlocks], blocks)) return *status;
+      }
+    }
+    return launch_map(launcher, program.kernels[0], program.kernels[1], nest);
+  }
+
+ private:
+  enum Kernel : uint32_t { kBlocks = 2 };
+  static constexpr int64_t kLeast = 16;  // elements of the two dimensions of a matrix
+};
+
 class Compare : public Map {
  public:
   explicit Compare(uint32_t dtype) : Map(module_name("elementwise_compare", dtype), "compare") {}
@@ -27,6 +55,7 @@ class Compare : public Map {
 constexpr uint32_t kUnary[] = {BP_OP_NEG,   BP_OP_ABS, BP_OP_FLOOR, BP_OP_RINT,    BP_OP_SQRT,
                                BP_OP_RSQRT, BP_OP_EXP, BP_OP_LOG,   BP_OP_SIN,     BP_OP_COS,
                                BP_OP_TANH,  BP_OP_ERF, BP_OP_SILU,  BP_OP_SIGMOID, BP_OP_BITNOT};
+constexpr uint32_t kArithmetic[] = {BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV};
 constexpr uint32_t kBinary[] = {BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV, BP_OP_REM, BP_OP_MAX, BP_OP_MIN,
                                 BP_OP_AND, BP_OP_OR,  BP_OP_XOR, BP_OP_SHL, BP_OP_SHR, BP_OP_POW};
 
@@ -40,6 +69,10 @@ void add_elementwise(Operators& operators) {
   for_dtypes(kComputed, [&](uint32_t dtype) {
     for (const uint32_t op : kUnary) add(op, dtype, "elementwise_unary");
     for (const uint32_t op : kBinary) add(op, dtype, "elementwise_binary");
+    for (const uint32_t op : kArithmetic) {
+      if (!kit::in_set(BP_SET_FLOATS, dtype)) break;
+      operators.add(op, dtype, entry_of<Arithmetic>(module_name("elementwise_binary", dtype), kit::op_name(op)));
+    }
     operators.add(BP_OP_COMPARE, dtype, entry_of<Compare>(dtype));
   });
   for_dtypes(kComputed & BP_SET_FLOATS,

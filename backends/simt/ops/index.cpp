@@ -11,6 +11,11 @@ class Gather : public Operator {
  public:
   explicit Gather(uint32_t dtype) : module_(moved_module("index_gather", dtype)) {}
   KernelNames kernels(const kit::PlanForm&) const override { return {{{module_, "gather"}, {module_, "gather_rows"}}}; }
+  KernelNames kernels_on(const Limits& limits, const kit::PlanForm& plan) const override {
+    KernelNames out = kernels(plan);
+    if (!limits.is_cpu) out[kQuads] = {module_, "gather_quads"};
+    return out;
+  }
   kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const override {
     const View &x = call.in(0), &index = call.in(1);
     const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
@@ -22,6 +27,18 @@ class Gather : public Operator {
     // If x is empty, every index is out of range.
     const int64_t extent = x.elements() == 0 ? 0 : x.shape[axis];
     const uint32_t index_bytes = kit::dtype_bytes(index.dtype);
+    if (has_quads(nest, launcher.limits())) {
+      const uint32_t last = nest.rank - 1;
+      const int64_t step = nest.operand[2].strides[last];
+      nest.shape[last] /= 4;
+      for (uint32_t k = 0; k < nest.operands; ++k) nest.operand[k].strides[last] *= 4;
+      return launch_nest(launcher, program.kernels[kQuads], nest, [&](NestParams& params, int64_t) {
+        params.extra[0] = extent;
+        params.extra[1] = stride;
+        params.extra[2] = step;
+        params.option = index_bytes;
+      });
+    }
     if (!has_equal_indices(nest, launcher.limits())) {
       return launch_nest(launcher, program.kernels[kElements], nest, [&](NestParams& params, int64_t) {
         params.extra[0] = extent;
@@ -35,14 +52,26 @@ class Gather : public Operator {
                               stride};
       params.rows.option = index_bytes;
       const auto places = slice.places();
-      return launch(launcher, program.kernels[kRows], row_groups(limits, params.rows),
-                    row_group(limits, params.rows.columns), {places.data(), slice.operands}, params);
+      const RowGroups groups = divide_rows(limits, slice.operand[0].bytes, params.rows);
+      return launch(launcher, program.kernels[kRows], groups.groups, groups.group_size, {places.data(), slice.operands},
+                    params);
     });
   }
 
  private:
-  enum Kernel : uint32_t { kElements, kRows };
+  enum Kernel : uint32_t { kElements, kRows, kQuads };
 
+  // Returns whether rows of out and of the index consist of quads at boundaries of a quad.
+  static bool has_quads(const Nest& nest, const Limits& limits) {
+    if (limits.is_cpu || nest.rank == 0 || nest.shape[nest.rank - 1] % 4 != 0) return false;
+    if (nest.operand[1].is_immediate || nest.operand[2].is_immediate) return false;
+    for (uint32_t k = 0; k < 2; ++k) {
+      const int64_t* strides = nest.operand[k].strides;
+      if (strides[nest.rank - 1] != 1 || !nest.is_aligned(k, 4 * uint64_t{nest.operand[k].bytes})) return false;
+      if (std::any_of(strides, strides + nest.rank - 1, [](int64_t stride) { return stride % 4 != 0; })) return false;
+    }
+    return true;
+  }
   // Returns whether rows of out and x are contiguous, have one index, and have at least 4 elements
   // per thread of a sub-group.
   static bool has_equal_indices(const Nest& nest, const Limits& limits) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/nest.hpp"
 
+#include <bit>
+
 namespace backplane::simt {
 
 Nest Nest::over(const View& view) {
@@ -121,6 +123,20 @@ std::array<Place, SIMT_OPERANDS> Nest::places() const {
   return out;
 }
 
+bool Nest::is_aligned(uint32_t k, uint64_t bytes) const {
+  const Place& place = operand[k].place;
+  const uint64_t start = place.memory == nullptr            ? 0
+                         : place.memory->address != nullptr ? std::bit_cast<uintptr_t>(place.memory->address)
+                                                            : place.memory->offset;
+  return (start + place.offset) % bytes == 0;
+}
+
+uint32_t Nest::widest() const {
+  uint32_t out = 1;
+  for (uint32_t k = 0; k < operands; ++k) out = std::max(out, operand[k].is_immediate ? 1 : operand[k].bytes);
+  return out;
+}
+
 uint32_t whole_group(const Limits& limits) { return std::min(std::max(limits.width, 256u), limits.max_group_size); }
 
 uint32_t stream_group(const Limits& limits) { return limits.is_cpu ? limits.width : whole_group(limits); }
@@ -129,12 +145,6 @@ uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count
   if (!limits.is_cpu) return group;
   const uint64_t share = std::clamp<uint64_t>(count / (limits.compute_units * uint64_t{4}), least, 16384);
   return static_cast<uint32_t>((share + group - 1) / group * group);
-}
-
-uint32_t row_group(const Limits& limits, uint32_t columns) {
-  if (limits.is_cpu) return limits.width;
-  const uint32_t loads = (columns + 3) / 4;
-  return std::min((loads + limits.width - 1) / limits.width * limits.width, whole_group(limits));
 }
 
 uint32_t row_chunk(const Limits& limits, uint64_t count) {
@@ -147,6 +157,17 @@ uint32_t row_chunk(const Limits& limits, uint64_t count) {
 
 uint32_t row_groups(const Limits& limits, const RowParams& params) {
   return groups_for(params.chunks, limits.is_cpu ? std::max(1024 / params.columns, 1u) : 1);
+}
+
+RowGroups divide_rows(const Limits& limits, uint32_t bytes, RowParams& params) {
+  const auto whole = [&](uint32_t threads) { return (threads + limits.width - 1) / limits.width * limits.width; };
+  const uint32_t most = whole_group(limits), pack = SIMT_PACK_BYTES / bytes, packs = (params.columns + pack - 1) / pack;
+  if (limits.has_teams && packs <= most / 2) {
+    params.team = std::bit_ceil(packs);
+    return {groups_for(params.chunks, most / params.team), most};
+  }
+  params.team = limits.is_cpu ? limits.width : std::min(whole((params.columns + 3) / 4), most);
+  return {row_groups(limits, params), params.team};
 }
 
 kit::Status launch_map(Launcher& launcher, uint32_t any, uint32_t rows, Nest nest, uint32_t option) {
@@ -163,7 +184,69 @@ kit::Status launch_rows(Launcher& launcher, uint32_t kernel, const Nest& nest, u
     RowParams params = slice.row_params(row_chunk(limits, static_cast<uint64_t>(slice.count())));
     params.option = option;
     const auto places = slice.places();
-    return launch(launcher, kernel, row_groups(limits, params), row_group(limits, params.columns),
+    const RowGroups groups = divide_rows(limits, slice.widest(), params);
+    return launch(launcher, kernel, groups.groups, groups.group_size, {places.data(), slice.operands}, params);
+  });
+}
+
+bool has_transposes(const Limits& limits) { return !limits.is_cpu && whole_group(limits) == SIMT_BLOCK_THREADS; }
+
+bool transpose(Nest& nest, int64_t least) {
+  const auto line_of = [&](uint32_t k) {
+    uint32_t axis = 0;
+    while (axis < nest.rank && (nest.operand[k].strides[axis] != 1 || nest.shape[axis] < least)) ++axis;
+    return axis;
+  };
+  const uint32_t along = line_of(0);
+  uint32_t across = along;
+  for (uint32_t k = 1; k < nest.operands; ++k) {
+    const uint32_t line = line_of(k);
+    if (nest.operand[k].is_immediate || line == nest.rank) return false;
+    if (line == along) continue;
+    if (across != along && across != line) return false;
+    across = line;
+  }
+  if (along == nest.rank || across == along) return false;
+  const auto to_end = [&](int64_t* of) {
+    const int64_t last[2] = {of[across], of[along]};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < nest.rank; ++i) {
+      if (i != across && i != along) of[kept++] = of[i];
+    }
+    std::copy_n(last, 2, of + kept);
+  };
+  to_end(nest.shape);
+  for (uint32_t k = 0; k < nest.operands; ++k) to_end(nest.operand[k].strides);
+  return true;
+}
+
+std::optional<kit::Status> launch_blocks(Launcher& launcher, uint32_t kernel, const Nest& nest, uint32_t option) {
+  const uint32_t bytes = nest.operand[0].bytes, last = nest.rank - 1;
+  const int64_t line = bytes == 1 ? 8 : SIMT_PACK_BYTES / bytes;
+  for (uint32_t k = 0; k < nest.operands; ++k) {
+    const int64_t* strides = nest.operand[k].strides;
+    const auto begins = [&](uint32_t d) { return strides[d] % line == 0 || (d + 1 >= last && strides[d] == 1); };
+    for (uint32_t d = 0; d < nest.rank; ++d) {
+      if (!begins(d)) return std::nullopt;
+    }
+    if (!nest.is_aligned(k, static_cast<uint64_t>(line) * bytes)) return std::nullopt;
+  }
+  const int64_t matrix = nest.shape[last] * nest.shape[last - 1];
+  if (nest.shape[last] % line != 0 || nest.shape[last - 1] % line != 0 || matrix > Nest::kMaxCount) return std::nullopt;
+  return nest.for_slices([&](const Nest& slice, int64_t) {
+    NestParams params = slice.nest_params();
+    params.option = option;
+    const int64_t columns = slice.shape[last] / line, rows = slice.shape[last - 1] / line;
+    const auto threads = static_cast<int64_t>(whole_group(launcher.limits()));
+    int64_t across = 16;
+    while (across > 1 && across / 2 >= columns) across /= 2;
+    while (across < threads && across < columns && threads / across / 2 >= rows) across *= 2;
+    const int64_t down = threads / across;
+    params.extra[0] = across;
+    params.count =
+        static_cast<uint32_t>(slice.count() / matrix * ((columns + across - 1) / across) * ((rows + down - 1) / down));
+    const auto places = slice.places();
+    return launch(launcher, kernel, groups_for(params.count, 1), static_cast<uint32_t>(threads),
                   {places.data(), slice.operands}, params);
   });
 }

@@ -4,6 +4,8 @@
 // this order.
 #pragma once
 
+#include <optional>
+
 #include "operator.hpp"
 #include "params.hpp"
 
@@ -60,6 +62,10 @@ struct Nest {
   // contiguous or have one value in each input. At most one input may have one value per row.
   bool has_rows(uint32_t least) const;
   std::array<Place, SIMT_OPERANDS> places() const;
+  // Returns whether element 0 of operand `k` is at a multiple of `bytes`.
+  bool is_aligned(uint32_t k, uint64_t bytes) const;
+  // Returns the largest number of bytes of an element in memory.
+  uint32_t widest() const;
 
  private:
   template <class Body>
@@ -103,9 +109,14 @@ uint32_t whole_group(const Limits& limits);
 // CPU, a group processes `least` to 16384 elements, so that all compute units have work if
 // possible.
 uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count, uint64_t least = 1024);
-// Returns the group size of kernels that process rows of `columns` elements. On a GPU, each thread of a group loads
-// at least about 4 elements, so that short rows leave few threads idle.
-uint32_t row_group(const Limits& limits, uint32_t columns);
+// The groups of a launch of a kernel whose parameters are RowParams.
+struct RowGroups {
+  uint32_t groups, group_size;
+};
+// Returns the groups of a kernel that accesses elements of up to `bytes` bytes, and sets the size of teams. On a GPU,
+// short rows leave few threads idle: each thread of a group loads at least about 4 elements, or a team of a group
+// processes a row.
+RowGroups divide_rows(const Limits& limits, uint32_t bytes, RowParams& params);
 // Returns the number of elements per chunk of a row, for kernels whose parameters are RowParams.
 uint32_t row_chunk(const Limits& limits, uint64_t count);
 // Returns the number of groups for a kernel whose parameters are RowParams. On a CPU, a group
@@ -115,6 +126,15 @@ uint32_t row_groups(const Limits& limits, const RowParams& params);
 // Enqueues one of two kernels over the elements of `nest`. `rows` is for contiguous rows, and `any`
 // for any strides. `option` is passed to the kernel.
 kit::Status launch_map(Launcher& launcher, uint32_t any, uint32_t rows, Nest nest, uint32_t option = 0);
+// Kernels that transpose blocks in registers (device/transpose.h). A plan of such kernels is for GPUs only.
+bool has_transposes(const Limits& limits);
+// Makes two dimensions the last ones, so that operand 0 is contiguous along the last one, and each other operand
+// along one of the two, but not all along the last one. Returns false if there are no such dimensions of at least
+// `least` elements.
+bool transpose(Nest& nest, int64_t least);
+// Enqueues `kernel` over the blocks of a nest after transpose(), if all operands consist of whole blocks at boundaries
+// of lines. Otherwise returns no status.
+std::optional<kit::Status> launch_blocks(Launcher& launcher, uint32_t kernel, const Nest& nest, uint32_t option = 0);
 // Enqueues `kernel` over the chunks of the rows of `nest`.
 kit::Status launch_rows(Launcher& launcher, uint32_t kernel, const Nest& nest, uint32_t option);
 

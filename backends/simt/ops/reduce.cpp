@@ -103,9 +103,9 @@ struct Distribution {
   static constexpr int64_t kAlignment = 1024;  // elements
   static constexpr int64_t kTileBytes = 128;   // bytes of adjacent elements
   static constexpr int64_t kStrandLength = 8;  // minimum number of elements per strand, if there are several strands
-  // Groups per compute unit. A compute unit with registers for 1,280 threads of a tile executes all groups at once.
-  static constexpr int64_t kGroups = 8, kTileGroups = 5;
-  static constexpr int64_t kThreadBytes = 64;  // bytes of a contiguous row that a thread loads at once
+  // Groups per compute unit. With two groups of tiles, enough bytes are in flight.
+  static constexpr int64_t kGroups = 8, kTileGroups = 2;
+  static constexpr int64_t kThreadBytes = 128;  // bytes of a contiguous row that a thread loads at once
 
   // Divides rows into about `splits` splits of at least `least` elements.
   void divide(int64_t count, int64_t extent, int64_t splits, int64_t least) {
@@ -122,12 +122,17 @@ struct Distribution {
            (tile * outer.operand[1].bytes < kTileBytes || group / tile * kStrandLength > extent)) {
       tile *= 2;
     }
+    // Half a line if there are few tiles.
+    const auto tiles = [&] { return outer.count() / std::max<int64_t>(length, 1) * ceil_div(length, tile); };
+    if (tile * outer.operand[1].bytes == kTileBytes && tiles() < 2 * limits.compute_units &&
+        group / tile * 2 * kStrandLength <= extent) {
+      tile /= 2;
+    }
     while (group > limits.width && group / tile * kStrandLength > extent) group /= 2;
     out.group_size = static_cast<uint32_t>(group);
     out.tile = static_cast<uint32_t>(tile);
-    const int64_t tiles = outer.count() / std::max<int64_t>(length, 1) * ceil_div(length, tile);
     out.divide(std::max<int64_t>(outer.count(), 1), extent,
-               limits.compute_units * kTileGroups / std::max<int64_t>(tiles, 1), group / tile * kStrandLength);
+               limits.compute_units * kTileGroups / std::max<int64_t>(tiles(), 1), group / tile * kStrandLength);
     return out;
   }
 };

@@ -74,13 +74,19 @@ class Cumsum : public Operator {
  private:
   enum Kernel : uint32_t { kThread, kGroup, kTile };
 
+  static constexpr uint32_t kSmallGroup = 64, kManyGroups = 16;
+
   // Enqueues a scan of all slices in tiles. If there are few slices, divides them into splits.
   static kit::Status scan_tiles(Launcher& launcher, uint32_t kernel, const Nest& nest, const Place& sums,
                                 NestParams& params) {
     const Limits& limits = launcher.limits();
     const int64_t extent = params.extra[0], count = params.count, length = params.shape[params.rank - 1];
     const bool across = params.strides[1][params.rank - 1] == 1 && params.extra[2] != 1 && params.extra[2] != -1;
+    // Barriers of small groups are short. Many slices need no large groups.
     int64_t group = whole_group(limits), tile = 1, strands = 1;
+    if (!across && count >= int64_t{limits.compute_units} * kManyGroups) {
+      group = std::min<int64_t>(group, std::max(limits.width, kSmallGroup));
+    }
     while (strands < group && strands * SCAN_ITEMS < extent) strands *= 2;
     const auto tiles = [&] { return count / length * ((length + tile - 1) / tile); };
     // The adjacent elements of a tile fill a cache line, or a half of it if there are few tiles.
