@@ -103,7 +103,7 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
     uint32_t compiled = 0;
     if (can_run(kTensorArchitectures, major, minor)) compiled |= kTensorCores;
     if (can_run(kWarpgroupArchitectures, major, minor)) compiled |= kWarpgroups;
-    out.limits.matrix_instructions = permitted.value() & compiled;
+    out.limits.matrix_instructions = permitted.value() & (compiled | kTrial);
   }
   if (!permitted.ok()) {
     out.refusal = permitted.status().message();

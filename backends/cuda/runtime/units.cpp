@@ -8,8 +8,9 @@ kit::Result<uint32_t> permitted_instructions() {
   const std::string_view value = given == nullptr ? "" : given;
   if (value.empty() || value == "warps") return kTensorCores;
   if (value == "on") return kTensorCores | kWarpgroups;
+  if (value == "trial") return kTensorCores | kWarpgroups | kTrial;
   if (value == "off") return 0u;
-  return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on, warps or off");
+  return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on, warps, trial or off");
 }
 
 // kernels/warpgroup_product.h and kernels/unit_product.h have the same tiles. The estimates of time relate to each

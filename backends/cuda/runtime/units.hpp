@@ -7,8 +7,8 @@
 namespace backplane::cuda {
 
 // Bits of Limits::matrix_instructions: mma.sync for f16 and bf16, ldmatrix and cp.async, since compute capability 8.0,
-// and wgmma, only for compute capability 9.0.
-inline constexpr uint32_t kTensorCores = 1, kWarpgroups = 2;
+// and wgmma, only for compute capability 9.0. kTrial permits kernels that no GPU has certified.
+inline constexpr uint32_t kTensorCores = 1, kWarpgroups = 2, kTrial = 4;
 
 // The environment variable that restricts the kernels.
 inline constexpr const char* kTensorKernels = "BACKPLANE_CUDA_TENSOR_KERNELS";

@@ -341,8 +341,10 @@ TEST(Settings, TheDefaultIsTheKernelsOfWarps) {
   EXPECT_EQ(value("").value(), cuda::kTensorCores);
   EXPECT_EQ(value("on").value(), cuda::kTensorCores | cuda::kWarpgroups);
   EXPECT_EQ(value("warps").value(), cuda::kTensorCores);
+  EXPECT_EQ(value("trial").value(), cuda::kTensorCores | cuda::kWarpgroups | cuda::kTrial);
   EXPECT_EQ(value("off").value(), 0u);
-  EXPECT_EQ(value("yes").status().message(), "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on, warps or off");
+  EXPECT_EQ(value("yes").status().message(),
+            "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on, warps, trial or off");
   ::setenv(cuda::kTensorKernels, old.c_str(), 1);
 }
 
