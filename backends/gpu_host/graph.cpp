@@ -40,13 +40,15 @@ void Graph::shrink(uint32_t size) {
 }
 
 void Graph::add_kernel(std::span<const uint32_t> after, Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
-                       uint32_t local_bytes, std::span<const std::byte> arguments, std::size_t addresses) {
+                       uint32_t local_bytes, std::span<const std::byte> arguments, std::size_t addresses,
+                       std::span<const simt::TensorMap> maps) {
   Node node;
   node.kernel = kernel;
   std::copy_n(groups, 3, node.groups);
   node.group_size = group_size;
   node.local_bytes = local_bytes;
   node.values.assign(arguments.begin(), arguments.end());
+  node.maps.assign(maps.begin(), maps.end());
   add(std::move(node), after, addresses);
 }
 
@@ -121,6 +123,7 @@ GraphNode Graph::describe(const Node& node) const {
     out.group_size = node.group_size;
     out.local_bytes = node.local_bytes;
     out.arguments = node.values;
+    out.maps = node.maps;
     return out;
   }
   std::memcpy(&out.dst, node.values.data(), sizeof(out.dst));

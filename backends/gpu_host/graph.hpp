@@ -26,9 +26,11 @@ class Graph {
   // Removes the last nodes.
   void shrink(uint32_t size);
 
-  // These functions add a node that follows the nodes `after`. `arguments` begin with `addresses` addresses.
+  // These functions add a node that follows the nodes `after`. `arguments` begin with `addresses` addresses. The stack
+  // makes `maps` again for other addresses.
   void add_kernel(std::span<const uint32_t> after, Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
-                  uint32_t local_bytes, std::span<const std::byte> arguments, std::size_t addresses);
+                  uint32_t local_bytes, std::span<const std::byte> arguments, std::size_t addresses,
+                  std::span<const simt::TensorMap> maps);
   void add_copy(std::span<const uint32_t> after, std::byte* dst, const std::byte* src, uint64_t bytes);
   void add_product(std::span<const uint32_t> after, const RecordedProduct& product);
 
@@ -50,7 +52,8 @@ class Graph {
     uint64_t bytes = 0;             // size of a copy
     std::shared_ptr<LtPlan> plan;   // plan of a product
     std::vector<std::byte> values;  // arguments of a kernel, the two addresses of a copy, or LtAddresses
-    std::vector<uint32_t> after;    // nodes that this node follows
+    std::vector<simt::TensorMap> maps;
+    std::vector<uint32_t> after;  // nodes that this node follows
   };
   // An address in the values of a node that points into a range.
   struct Patch {

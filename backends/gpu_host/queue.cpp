@@ -117,7 +117,7 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
   std::memcpy(arguments_.data() + count * sizeof(std::byte*), launch.params, launch.params_bytes);
   if (graph_ != nullptr) {
     graph_->add_kernel(after_, kernel(launch.kernel), launch.groups, launch.group_size, launch.local_bytes, arguments_,
-                       count);
+                       count, launch.maps);
     recorded();
     return {};
   }
@@ -128,7 +128,7 @@ kit::Status Queue::enqueue(const simt::Launch& launch) {
   return in_context(
       [&](const Stack& stack) {
         return stack.launch(kernel(launch.kernel), launch.groups, launch.group_size, launch.local_bytes, arguments_,
-                            stream_);
+                            launch.maps, stream_);
       },
       is_first ? Calls::kAny : Calls::kEnqueue);
 }

@@ -68,6 +68,7 @@ struct GraphNode {
   uint32_t group_size = 1;
   uint32_t local_bytes = 0;
   std::span<const std::byte> arguments;
+  std::span<const simt::TensorMap> maps;
   // A copy in the context `context`.
   std::byte* dst = nullptr;
   const std::byte* src = nullptr;
@@ -158,9 +159,10 @@ class Stack {
   // Launches of the kernel add at most `launch_bytes` of local memory.
   virtual kit::Result<Handle> find_kernel(Handle module, const std::string& name, uint32_t launch_bytes) const = 0;
   // The launch adds `local_bytes` of local memory to each group. `arguments` are the addresses of the operands,
-  // followed by the parameter struct.
+  // followed by the parameter struct. The stack appends `maps` for these addresses, if it has tensor maps.
   virtual kit::Status launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
-                             std::span<const std::byte> arguments, Handle stream) const = 0;
+                             std::span<const std::byte> arguments, std::span<const simt::TensorMap> maps,
+                             Handle stream) const = 0;
 
   // Returns whether the driver has the functions that follow.
   virtual bool has_graphs() const = 0;

@@ -4,7 +4,8 @@
 #pragma once
 
 #define UNIT_OPERANDS 5
-#define UNIT_DEPTH 64  // elements of k per step of a kernel
+#define UNIT_DEPTH 64    // elements of k per step of a kernel
+#define UNIT_COMBINED 4  // elements of a row that a thread combines at once, in a module with tensor maps
 // A batch of matrix products: c[m,n] is the sum of a[m,k] * b[k,n] over k, plus bias[n]. Rows of c are contiguous. The
 // name of a kernel states along which index the elements of a and b are contiguous. Strides are in elements.
 struct UnitParams {

@@ -13,6 +13,10 @@ namespace {
 constexpr const char* kLayoutNames[] = {"kk", "kn", "mk", "mn"};
 // The kernels copy 16 bytes at a time.
 constexpr int64_t kCopyBytes = 16, kElementBytes = 2;
+// Lines of a box of an operand whose lines are not along k.
+constexpr uint32_t kBoxLines = UNIT_DEPTH;
+// The maximum pitch of a tensor map.
+constexpr uint64_t kMaxMapPitch = (uint64_t{1} << 40) - 1;
 // Fewer rows or columns leave most of a tile unused. The shared kernels for few rows read each weight once.
 constexpr uint64_t kMinExtent = 9;
 // Minimum extent of a split of k, and maximum number of splits.
@@ -23,6 +27,23 @@ constexpr uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 uint64_t tiles_of(const UnitTile& tile, const simt::MatrixProduct& p) {
   return divide_up(p.rows, tile.rows) * divide_up(p.columns, tile.columns) * p.batches;
+}
+
+// The map of an operand whose lines are contiguous. If all products use the same matrix, the map has one matrix.
+simt::TensorMap map_of(uint32_t place, const simt::Matrix& matrix, const Storage& storage, uint64_t extent,
+                       uint64_t depth, uint64_t batches, bool across, uint32_t tile_extent) {
+  simt::TensorMap out{};
+  out.place = place;
+  out.dtype = matrix.dtype;
+  out.extents[0] = across ? extent : depth;
+  out.extents[1] = across ? depth : extent;
+  const bool is_shared = batches == 1 || matrix.batch_stride == 0;
+  out.extents[2] = is_shared ? 1 : batches;
+  out.pitches[0] = static_cast<uint64_t>(storage.pitch * kElementBytes);
+  out.pitches[1] =
+      is_shared ? out.pitches[0] * out.extents[1] : static_cast<uint64_t>(matrix.batch_stride * kElementBytes);
+  out.lines = across ? kBoxLines : tile_extent;
+  return out;
 }
 
 // An estimate of the cycles of a product. Each compute unit processes its tiles one after another.
@@ -45,6 +66,14 @@ std::optional<Storage> aligned_storage(const simt::Matrix& matrix, uint64_t rows
   return out;
 }
 
+// Returns whether tensor maps can describe a and b, which have aligned storage.
+bool has_maps(const simt::MatrixProduct& p) {
+  const auto is_described = [&](const simt::Matrix& matrix) {
+    return p.batches == 1 || static_cast<uint64_t>(matrix.batch_stride) * kElementBytes <= kMaxMapPitch;
+  };
+  return is_described(p.a) && is_described(p.b);
+}
+
 bool is_unit_dtype(uint32_t dtype) { return dtype == BP_F16 || dtype == BP_BF16; }
 
 }  // namespace
@@ -55,8 +84,8 @@ bool can_run(const UnitTile& tile, const simt::Limits& limits) {
 }
 
 simt::Launch UnitCall::combination() {
-  const uint64_t outputs = uint64_t{params.rows} * params.columns * params.batches;
-  const uint64_t wanted = divide_up(outputs, kCombineGroup);
+  const uint64_t parts = uint64_t{params.rows} * divide_up(params.columns, combined) * params.batches;
+  const uint64_t wanted = divide_up(parts, kCombineGroup);
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(wanted, kMaxCombineGroups));
   return {combine, {count, 1, 1}, kCombineGroup, places, &params, sizeof(params), 0};
 }
@@ -69,7 +98,7 @@ UnitChoice choose_unit(std::span<const UnitTile> tiles, const simt::Limits& limi
   UnitChoice out;
   uint64_t best = UINT64_MAX;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    if (!can_run(tiles[i], limits)) continue;
+    if (!can_run(tiles[i], limits) || (tiles[i].resident_groups != 0 && !has_maps(product))) continue;
     for (uint64_t splits = 1; splits <= most; ++splits) {
       const uint64_t cycles = cycles_of(tiles[i], std::max(limits.compute_units, 1u), product, splits);
       if (cycles >= best) continue;
@@ -116,8 +145,8 @@ bool Units::set_kernels(UnitCall& out, uint32_t dtype, std::size_t tile, std::si
   const auto entry = modules_.find(dtype);
   if (entry == modules_.end() || !entry->second.combine) return false;
   std::optional<uint32_t>& kernel = entry->second.kernels[tile][layout];
+  const UnitTile& of = context_.stack().unit_kernels()->tiles[tile];
   if (!kernel) {
-    const UnitTile& of = context_.stack().unit_kernels()->tiles[tile];
     const std::string name = kit::text("unit_", of.rows, "x", of.columns, "_", kLayoutNames[layout]);
     auto number = find(of.module, dtype, name, of.local_bytes);
     if (!number.ok()) return false;
@@ -125,6 +154,16 @@ bool Units::set_kernels(UnitCall& out, uint32_t dtype, std::size_t tile, std::si
   }
   out.kernel = *kernel;
   out.combine = *entry->second.combine;
+  if (of.resident_groups != 0) {
+    std::optional<uint32_t>& combine = entry->second.combine_of_maps;
+    if (!combine) {
+      auto number = find(of.module, dtype, "unit_combine", 0);
+      if (!number.ok()) return false;
+      combine = number.value();
+    }
+    out.combine = *combine;
+    out.combined = UNIT_COMBINED;
+  }
   return true;
 }
 
@@ -180,6 +219,13 @@ std::optional<UnitCall> Units::call_of(const simt::MatrixProduct& given) {
   if (given.bias_dtype != 0) out.places[3] = given.bias;
   if (choice.splits != 1) out.places[4] = given.scratch;
   out.groups = static_cast<uint32_t>(groups);
+  if (tile.resident_groups != 0) {
+    const uint32_t resident = std::max(context_.device().limits.compute_units, 1u) * tile.resident_groups;
+    out.groups = std::min(out.groups, resident);
+    out.maps = {map_of(1, given.a, *a, given.rows, given.depth, given.batches, !a->by_rows, tile.rows),
+                map_of(2, given.b, *b, given.columns, given.depth, given.batches, b->by_rows, tile.columns)};
+    out.map_count = 2;
+  }
   out.group_size = tile.group_size;
   out.local_bytes = tile.local_bytes;
   const std::size_t layout = (a->by_rows ? 0 : 2) + (b->by_rows ? 1 : 0);

@@ -24,11 +24,15 @@ struct UnitTile {
   uint32_t step_cycles;   // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
   uint32_t instructions;  // the bits of Limits::matrix_instructions that the kernels need
   const char* module;
+  // If not 0, kernels have tensor maps of a and b, a group computes several tiles, and a compute unit has this number of
+  // groups at once.
+  uint32_t resident_groups = 0;
 };
 
 // The kernels of a stack for matrix units. A module for the dtype T is MODULE_T. The module of a tile contains the
 // kernels unit_ROWSxCOLUMNS_kk, _kn, _mk and _mn. The suffix is the contiguous index of a and of b. UnitKernels::module
-// contains the kernel unit_combine, for all devices with matrix instructions.
+// contains the kernel unit_combine, for all devices with matrix instructions. The module of tiles with tensor maps has
+// its own unit_combine, whose threads compute UNIT_COMBINED elements of a row at once.
 struct UnitKernels {
   const char* module;
   std::span<const UnitTile> tiles;
@@ -42,8 +46,14 @@ struct UnitCall {
   std::array<simt::Place, UNIT_OPERANDS> places{};
   uint32_t kernel = 0, combine = 0;
   uint32_t groups = 1, group_size = 1, local_bytes = 0;
+  uint32_t combined = 1;  // elements of a row that a thread of `combine` computes at once
+  std::array<simt::TensorMap, 2> maps{};
+  uint32_t map_count = 0;
 
-  simt::Launch launch() { return {kernel, {groups, 1, 1}, group_size, places, &params, sizeof(params), local_bytes}; }
+  simt::Launch launch() {
+    return {kernel,  {groups, 1, 1}, group_size,  places,
+            &params, sizeof(params), local_bytes, std::span(maps).first(map_count)};
+  }
   simt::Launch combination();
 };
 
@@ -67,10 +77,10 @@ class Units {
   std::optional<UnitCall> call_of(const simt::MatrixProduct& product);
 
  private:
-  static constexpr std::size_t kMaxTiles = 8, kLayouts = 4;
+  static constexpr std::size_t kMaxTiles = 12, kLayouts = 4;
   // The numbers of the kernels of a dtype. The others are empty until a product first needs them.
   struct Module {
-    std::optional<uint32_t> combine, kernels[kMaxTiles][kLayouts];
+    std::optional<uint32_t> combine, combine_of_maps, kernels[kMaxTiles][kLayouts];
   };
 
   kit::Result<uint32_t> find(const char* module, uint32_t dtype, const std::string& name, uint32_t local_bytes);

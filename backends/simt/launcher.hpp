@@ -52,6 +52,16 @@ struct KernelName {
 // Maximum number of operands of a launch, including the workspace.
 inline constexpr std::size_t kMaxPlaces = 11;
 
+// A map of an operand, with which a kernel copies boxes of matrices of 16-bit elements: 64 elements of each of `lines`
+// lines. The operand begins at its place.
+struct TensorMap {
+  uint32_t place;       // an element of Launch::places
+  uint32_t dtype;       // BP_F16 or BP_BF16
+  uint64_t extents[3];  // elements of a line, lines of a matrix, and matrices
+  uint64_t pitches[2];  // bytes between lines and between matrices
+  uint32_t lines;       // lines of a box
+};
+
 // One kernel with its arguments. `params` is a parameter struct (device/params.h, tile_params.h).
 // The launcher writes the offsets of `places` to the beginning of `params`. A stack with pointers
 // writes 0.
@@ -63,6 +73,7 @@ struct Launch {
   void* params;
   uint32_t params_bytes;
   uint32_t local_bytes = 0;  // local memory per group that the launch adds; only stacks with such memory accept it
+  std::span<const TensorMap> maps{};  // arguments after `params`; only stacks with tensor maps accept them
 };
 
 // A matrix of a product. Strides are in elements.

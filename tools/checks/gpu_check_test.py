@@ -21,7 +21,7 @@ dry = run("--dry-run")
 for plugin in ("opencl", "vulkan"):
     tap.check(f"a dry run shows each step of {plugin}", all(f"{plugin}:0 {step}: " in dry.stdout for step in steps), dry.stdout + dry.stderr)
 tap.check("a dry run shows the steps for the kernels of cuda", all(f"cuda:0 {kind}_{variant}: " in dry.stdout for kind in ("certify", "bench")
-                                                                     for variant in ("kernels", "tensor", "warpgroups")), dry.stdout)
+                                                                     for variant in ("kernels", "tensor", "warpgroups", "trial")), dry.stdout)
 missing = run("--device", "missing:0")
 tap.check("a device that is not there: usage error, with the devices", missing.returncode == 2 and device in missing.stderr, missing.stderr)
 

@@ -205,4 +205,5 @@ SIMT_INLINED void store(const UnitTarget& to, u32 row, u32 column, const float (
   }
 }
 
-#define UNIT_POINTERS Pointer c, Pointer a, Pointer b, Pointer bias, Pointer sums, UnitParams p
+#define UNIT_ADDRESSES Pointer c, Pointer a, Pointer b, Pointer bias, Pointer sums
+#define UNIT_POINTERS UNIT_ADDRESSES, UnitParams p

@@ -136,11 +136,14 @@ SIMT_INLINED u64 descriptor_of(SharedAt at) {
   WG_TENS("6", ", ") WG_TENS("7", ", ") WG_TENS("8", ", ") WG_TENS("9", ", ") WG_TENS("10", ", ") WG_TENS("11", rest)
 #define WG_NUMBERS_32 WG_30(", %30, %31")
 #define WG_NUMBERS_64 WG_60(", %60, %61, %62, %63")
+#define WG_NUMBERS_96 \
+  WG_60(", ") WG_TENS("6", ", ") WG_TENS("7", ", ") WG_TENS("8", ", ") "%90, %91, %92, %93, %94, %95"
 #define WG_NUMBERS_128 WG_120(", %120, %121, %122, %123, %124, %125, %126, %127")
 #define WG_4(d, j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
 #define WG_16(d, j) WG_4(d, j), WG_4(d, j + 1), WG_4(d, j + 2), WG_4(d, j + 3)
 #define WG_NAMES_32(d, j) WG_16(d, j), WG_16(d, j + 4)
 #define WG_NAMES_64(d, j) WG_NAMES_32(d, j), WG_NAMES_32(d, j + 8)
+#define WG_NAMES_96(d, j) WG_NAMES_64(d, j), WG_NAMES_32(d, j + 16)
 #define WG_NAMES_128(d, j) WG_NAMES_64(d, j), WG_NAMES_64(d, j + 16)
 
 template <class T, int kColumns, bool kAcrossA, bool kAcrossB>
@@ -159,9 +162,10 @@ struct WarpgroupInstruction;
                    : "l"(left), "l"(right), "n"((int)kAcrossA), "n"((int)kAcrossB), "r"(1));                         \
     }                                                                                                                \
   };
-#define WG_INSTRUCTIONS(T, type)                       \
-  WG_INSTRUCTION(T, type, 64, 32, 32, 33, 34, 35, 36)  \
-  WG_INSTRUCTION(T, type, 128, 64, 64, 65, 66, 67, 68) \
+#define WG_INSTRUCTIONS(T, type)                        \
+  WG_INSTRUCTION(T, type, 64, 32, 32, 33, 34, 35, 36)   \
+  WG_INSTRUCTION(T, type, 128, 64, 64, 65, 66, 67, 68)  \
+  WG_INSTRUCTION(T, type, 192, 96, 96, 97, 98, 99, 100) \
   WG_INSTRUCTION(T, type, 256, 128, 128, 129, 130, 131, 132)
 WG_INSTRUCTIONS(F16, "f16")
 WG_INSTRUCTIONS(BF16, "bf16")

@@ -75,5 +75,4 @@ SIMT_INLINED void warpgroup_product(const UnitParams& p, const UnitPointers& at,
   WARPGROUP_KERNEL(rows, columns, mk, stages, threads, groups, true, false)  \
   WARPGROUP_KERNEL(rows, columns, mn, stages, threads, groups, true, true)
 WARPGROUP_TILE(128, 256, 4, 256, 1)
-WARPGROUP_TILE(128, 128, 3, 256, 2)
 WARPGROUP_TILE(64, 64, 4, 128, 3)

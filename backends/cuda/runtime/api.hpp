@@ -18,8 +18,10 @@ struct Api {
 #include "runtime/functions.def"
   // Functions that a driver may lack. A function that it lacks is null.
 #include "runtime/graph_functions.def"
+#include "runtime/tensor_functions.def"
 #undef BP_CU
-  bool has_graphs = false;  // the driver has all functions for graphs
+  bool has_graphs = false;       // the driver has all functions for graphs
+  bool has_tensor_maps = false;  // the driver has all functions for tensor maps
 
   // Returns the functions, which stay loaded until the process ends. Returns UNAVAILABLE if the
   // system has no driver, or if the driver is too old.

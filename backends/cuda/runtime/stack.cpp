@@ -14,6 +14,9 @@
 namespace backplane::cuda {
 
 using gpu_host::Handle;
+using gpu_host::u32;
+using gpu_host::u64;
+#include "kernels/tensor_map.h"
 
 namespace {
 
@@ -103,8 +106,11 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   if (permitted.ok()) {
     uint32_t compiled = 0;
     if (can_run(kTensorArchitectures, major, minor)) compiled |= kTensorCores;
-    if (can_run(kWarpgroupArchitectures, major, minor)) compiled |= kWarpgroups;
-    out.limits.matrix_instructions = permitted.value() & compiled;
+    if (can_run(kWarpgroupArchitectures, major, minor)) {
+      compiled |= kWarpgroups;
+      if (cu_.has_tensor_maps) compiled |= kTensorMaps;
+    }
+    out.limits.matrix_instructions = permitted.value() & (compiled | kTrial);
   }
   if (!permitted.ok()) {
     out.refusal = permitted.status().message();
@@ -354,24 +360,71 @@ kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name, u
   return result_of<Handle>(std::move(status), function);
 }
 
+namespace {
+
+kit::Status encode(const Api& api, const simt::TensorMap& map, void* address, CUtensorMap& out) {
+  const cuuint32_t box[] = {TENSOR_BOX, map.lines, 1}, one[] = {1, 1, 1};
+  const auto type = map.dtype == BP_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const CUresult code = api.cuTensorMapEncodeTiled(
+      &out, type, 3, address, map.extents, map.pitches, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return api.status_of(code, "cuTensorMapEncodeTiled");
+}
+
+// The buffer of a launch's arguments. The driver copies the buffer before the launch returns.
+class Arguments {
+ public:
+  // `given` begins with the addresses of the operands, to which the maps refer.
+  kit::Status set(const Api& api, std::span<const std::byte> given, std::span<const simt::TensorMap> maps) {
+    bytes_ = given.size();
+    extra_[1] = const_cast<std::byte*>(given.data());
+    if (maps.empty()) return {};
+    const std::size_t begin = (given.size() + kMapAlignment - 1) / kMapAlignment * kMapAlignment;
+    if (begin + maps.size() * sizeof(CUtensorMap) > sizeof(buffer_)) {
+      return {BP_INTERNAL, "cuda: the arguments of a launch with tensor maps are too long; report this to the vendor"};
+    }
+    std::memcpy(buffer_, given.data(), given.size());
+    bytes_ = begin;
+    for (const simt::TensorMap& map : maps) {
+      void* address = nullptr;
+      std::memcpy(&address, given.data() + map.place * sizeof(address), sizeof(address));
+      CUtensorMap encoded;
+      if (kit::Status status = encode(api, map, address, encoded); !status.ok()) return status;
+      std::memcpy(buffer_ + bytes_, &encoded, sizeof(encoded));
+      bytes_ += sizeof(encoded);
+    }
+    extra_[1] = buffer_;
+    return {};
+  }
+  void** extra() { return extra_; }
+
+ private:
+  static constexpr std::size_t kMapAlignment = TENSOR_MAP_ALIGNMENT;
+  static_assert(kMapAlignment % alignof(CUtensorMap) == 0 && sizeof(CUtensorMap) == TENSOR_MAP_BYTES);
+
+  std::byte buffer_[512];
+  std::size_t bytes_ = 0;
+  void* extra_[5] = {CU_LAUNCH_PARAM_BUFFER_POINTER, nullptr, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
+                     CU_LAUNCH_PARAM_END};
+};
+
+}  // namespace
+
 kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
-                          std::span<const std::byte> arguments, Handle stream) const {
-  std::size_t bytes = arguments.size();
-  // The driver copies the arguments before it returns.
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(arguments.data()),
-                   CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+                          std::span<const std::byte> arguments, std::span<const simt::TensorMap> maps,
+                          Handle stream) const {
+  Arguments all;
+  if (kit::Status status = all.set(cu_, arguments, maps); !status.ok()) return status;
   return BP_CALL(cuLaunchKernel, static_cast<CUfunction>(kernel), groups[0], groups[1], groups[2], group_size, 1, 1,
-                 local_bytes, static_cast<CUstream>(stream), nullptr, extra);
+                 local_bytes, static_cast<CUstream>(stream), nullptr, all.extra());
 }
 
 namespace {
 
-// The parameters of a node that launches a kernel. The driver copies the arguments.
+// The parameters of a node that launches a kernel.
 struct KernelNode {
-  explicit KernelNode(const gpu_host::GraphNode& node)
-      : bytes(node.arguments.size()),
-        extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(node.arguments.data()),
-              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END} {
+  KernelNode() = default;
+  kit::Status set(const Api& api, const gpu_host::GraphNode& node) {
     params.func = static_cast<CUfunction>(node.kernel);
     params.gridDimX = node.groups[0];
     params.gridDimY = node.groups[1];
@@ -379,13 +432,13 @@ struct KernelNode {
     params.blockDimX = node.group_size;
     params.blockDimY = params.blockDimZ = 1;
     params.sharedMemBytes = node.local_bytes;
-    params.extra = extra;
+    params.extra = arguments.extra();
+    return arguments.set(api, node.arguments, node.maps);
   }
   KernelNode(const KernelNode&) = delete;
   KernelNode& operator=(const KernelNode&) = delete;
 
-  std::size_t bytes;
-  void* extra[5];
+  Arguments arguments;
   CUDA_KERNEL_NODE_PARAMS params{};
 };
 
@@ -417,7 +470,9 @@ kit::Result<Handle> Stack::add_node(Handle graph, std::span<const Handle> after,
   CUgraphNode made = nullptr;
   kit::Status status;
   if (node.kind == gpu_host::GraphNode::Kind::kKernel) {
-    const KernelNode given(node);
+    KernelNode given;
+    status = given.set(cu_, node);
+    if (!status.ok()) return status;
     status =
         BP_CALL(cuGraphAddKernelNode, &made, static_cast<CUgraph>(graph), nodes.data(), nodes.size(), &given.params);
   } else {
@@ -442,7 +497,8 @@ kit::Status Stack::set_node(Handle executable, Handle node, const gpu_host::Grap
   const auto exec = static_cast<CUgraphExec>(executable);
   const auto which = static_cast<CUgraphNode>(node);
   if (changed.kind == gpu_host::GraphNode::Kind::kKernel) {
-    const KernelNode given(changed);
+    KernelNode given;
+    if (kit::Status status = given.set(cu_, changed); !status.ok()) return status;
     return BP_CALL(cuGraphExecKernelNodeSetParams, exec, which, &given.params);
   }
   const CUDA_MEMCPY3D given = copy_of(changed);

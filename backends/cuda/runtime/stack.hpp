@@ -56,7 +56,8 @@ class Stack : public gpu_host::Stack {
   kit::Result<gpu_host::Handle> find_kernel(gpu_host::Handle module, const std::string& name,
                                             uint32_t launch_bytes) const override;
   kit::Status launch(gpu_host::Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
-                     std::span<const std::byte> arguments, gpu_host::Handle stream) const override;
+                     std::span<const std::byte> arguments, std::span<const simt::TensorMap> maps,
+                     gpu_host::Handle stream) const override;
 
   bool has_graphs() const override { return cu_.has_graphs; }
   bool updates_running_graphs() const override { return true; }

@@ -6,25 +6,48 @@ namespace backplane::cuda {
 kit::Result<uint32_t> permitted_instructions() {
   const char* const given = std::getenv(kTensorKernels);
   const std::string_view value = given == nullptr ? "" : given;
-  if (value.empty() || value == "warps") return kTensorCores;
-  if (value == "on") return kTensorCores | kWarpgroups;
+  if (value.empty() || value == "on") return kTensorCores | kWarpgroups | kTensorMaps;
+  if (value == "warps") return kTensorCores;
+  if (value == "trial") return kTensorCores | kWarpgroups | kTensorMaps | kTrial;
   if (value == "off") return 0u;
-  return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on, warps or off");
+  return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on, warps, trial or off");
 }
 
-// kernels/warpgroup_product.h and kernels/unit_product.h have the same tiles. The estimates of time relate to each
-// other. Those of warps are measured on an H100 at 4096 x 4096 x 4096. Those of warpgroups are expectations: 1.5 times
-// the speed of warps, unless reads and writes of shared memory take longer.
+namespace {
+
+// A tile of kernels/tensor_product.h: the tiles of a and b in `slots` slots, their barriers, the sums that the threads
+// finish together, and a boundary for the tiles.
+constexpr gpu_host::UnitTile tensor_tile(uint32_t rows, uint32_t columns, uint32_t slots, uint32_t part,
+                                         uint32_t step_cycles, uint32_t resident_groups) {
+  constexpr uint32_t kLine = 128, kBarriers = 16, kAlignment = 1024, kProducer = 32;
+  const uint32_t readers = rows * 2;
+  return {rows,
+          columns,
+          readers + kProducer,
+          slots * ((rows + columns) * kLine + kBarriers) + readers * part * 4 + kAlignment,
+          step_cycles,
+          kWarpgroups | kTensorMaps | kTrial,
+          "tensor_product",
+          resident_groups};
+}
+
+}  // namespace
+
+// The headers of the modules in kernels/ have the same tiles. The estimates of time follow from the speed on an H100 at
+// 4096 x 4096 x 4096, and relate to each other. Those of tensor_product are those of a program with the same pipeline.
 const gpu_host::UnitKernels& tensor_kernels() {
   static constexpr const char *kWarps = "unit_product", *kGroups = "warpgroup_product";
   static constexpr uint32_t kAlignment = 1024;  // WARPGROUP_ALIGNMENT
   static constexpr gpu_host::UnitTile kTiles[] = {
-      {128, 256, 256, (128 + 256) * 128 * 4 + kAlignment, 1360, kWarpgroups, kGroups},
-      {128, 128, 256, (128 + 128) * 128 * 3 + kAlignment, 820, kWarpgroups, kGroups},
-      {64, 64, 128, (64 + 64) * 128 * 4 + kAlignment, 300, kWarpgroups, kGroups},
+      tensor_tile(128, 256, 4, 32, 1060, 1),
+      tensor_tile(128, 192, 5, 24, 820, 1),
+      tensor_tile(128, 128, 6, 32, 565, 1),
+      tensor_tile(64, 128, 4, 16, 325, 2),
+      {128, 256, 256, (128 + 256) * 128 * 4 + kAlignment, 1450, kWarpgroups, kGroups},
+      {64, 64, 128, (64 + 64) * 128 * 4 + kAlignment, 325, kWarpgroups, kGroups},
       {128, 256, 256, (128 + 256) * 128 * 3, 2048, kTensorCores, kWarps},
-      {128, 128, 256, (128 + 128) * 128 * 3, 1120, kTensorCores, kWarps},
-      {64, 64, 128, (64 + 64) * 128 * 4, 400, kTensorCores, kWarps},
+      {128, 128, 256, (128 + 128) * 128 * 3, 1040, kTensorCores, kWarps},
+      {64, 64, 128, (64 + 64) * 128 * 4, 355, kTensorCores, kWarps},
   };
   static constexpr gpu_host::UnitKernels kKernels{kWarps, kTiles};
   return kKernels;

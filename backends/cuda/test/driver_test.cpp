@@ -62,11 +62,46 @@ TEST_F(CudaDriver, ChecksTheSharedMemoryThatALaunchAdds) {
   const Handle kernel = stack().find_kernel(module, name, tile.local_bytes).value();
   const std::vector<std::byte> arguments(4096);
   const auto launch = [&](uint32_t local_bytes) {
-    return stack().launch(kernel, {1, 1, 1}, tile.group_size, local_bytes, arguments, stream);
+    return stack().launch(kernel, {1, 1, 1}, tile.group_size, local_bytes, arguments, {}, stream);
   };
   expect_violation(launch(tile.local_bytes - 16), test_driver::Result::kInvalidValue, "less shared memory");
   expect_violation(launch(tile.local_bytes + 16), test_driver::Result::kInvalidValue, "more shared memory");
   expect_violation(launch(0), test_driver::Result::kInvalidValue, "too much shared memory");
+}
+
+TEST_F(CudaDriver, ChecksTensorMaps) {
+  CUtensorMap map;
+  std::vector<std::byte> memory(512);
+  const auto encode = [&](std::ptrdiff_t offset, cuuint64_t pitch, cuuint32_t lines, cuuint32_t step) {
+    auto* const base = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+    const cuuint64_t extents[] = {64, 2, 1}, pitches[] = {pitch, 256};
+    const cuuint32_t box[] = {64, lines, 1}, steps[] = {1, step, 1};
+    return cu->cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, base + offset, extents, pitches, box,
+                                      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  EXPECT_EQ(encode(0, 128, 2, 1), CUDA_SUCCESS);
+  EXPECT_EQ(encode(2, 128, 2, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_THAT(violations(), HasSubstr("the address of a tensor map is not a multiple of 16"));
+  EXPECT_EQ(encode(0, 136, 2, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_THAT(violations(), HasSubstr("a stride of a tensor map is not a multiple of 16"));
+  EXPECT_EQ(encode(0, 128, 257, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_THAT(violations(), HasSubstr("an extent of a box is not 1 to 256"));
+  EXPECT_EQ(encode(0, 128, 2, 2), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_THAT(violations(), HasSubstr("adjacent elements"));
+}
+
+TEST_F(CudaDriver, ADriverWithoutTensorMapsIsUsable) {
+  cuda::Api old = *cu;
+  old.cuTensorMapEncodeTiled = nullptr;
+  old.has_tensor_maps = false;
+  ::setenv(cuda::kTensorKernels, "on", 1);
+  PhysicalDevice with, without;
+  EXPECT_TRUE(cuda::Stack(*cu).describe(0, with).ok());
+  EXPECT_TRUE(cuda::Stack(old).describe(0, without).ok());
+  ::setenv(cuda::kTensorKernels, "off", 1);
+  EXPECT_EQ(without.limits.matrix_instructions, with.limits.matrix_instructions & ~cuda::kTensorMaps);
+  EXPECT_EQ(without.refusal, "");
 }
 
 TEST_F(CudaDriver, RejectsDestroyedEvents) {

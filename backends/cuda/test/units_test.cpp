@@ -21,7 +21,10 @@ constexpr uint32_t kDtypes[] = {BP_F16, BP_BF16};
 const std::span<const UnitTile> kTiles = cuda::tensor_kernels().tiles;
 
 std::string name_of(const UnitTile& tile) {
-  return kit::text(tile.instructions == cuda::kWarpgroups ? "warpgroups " : "warps ", tile.rows, "x", tile.columns);
+  const char* const kind = tile.resident_groups != 0                 ? "maps "
+                           : tile.instructions == cuda::kTensorCores ? "warps "
+                                                                     : "warpgroups ";
+  return kit::text(kind, tile.rows, "x", tile.columns);
 }
 
 // A product whose operands are in HOST memory, so that the test can read them.
@@ -244,16 +247,21 @@ TEST_F(UnitTest, ATransposedResult) {
 
 TEST_F(UnitTest, SplitsOfKAreAdded) {
   for (const uint32_t c_dtype : {BP_F16, BP_F32}) {
-    simt::MatrixProduct p = product(BP_F16, 40, 50, 4000, 1, true, true);
-    p.c.dtype = c_dtype;
+    for (const uint64_t columns : {50, 118, 120}) {  // the wider ones select tiles with tensor maps
+      simt::MatrixProduct p = product(BP_F16, 40, columns, 4000, 1, true, true);
+      p.c.dtype = c_dtype;
+      p.scratch_bytes = kScratchBytes;
+      const UnitChoice choice = choose_unit(kTiles, context().device().limits, p);
+      if (choice.splits == 1) continue;  // the device has enough tiles
+      expect_product(p, choice.splits);
+      p.bias = {buffers_[3], 0};
+      p.bias_dtype = BP_F32;
+      p.activation = BP_ACTIVATION_SILU;
+      expect_product(p, choice.splits);
+    }
+    simt::MatrixProduct p = product(BP_F16, 40, 50, 4000);
     p.scratch_bytes = kScratchBytes;
-    const UnitChoice choice = choose_unit(kTiles, context().device().limits, p);
-    ASSERT_GT(choice.splits, 1u);
-    expect_product(p, choice.splits);
-    p.bias = {buffers_[3], 0};
-    p.bias_dtype = BP_F32;
-    p.activation = BP_ACTIVATION_SILU;
-    expect_product(p, choice.splits);
+    EXPECT_GT(choose_unit(kTiles, context().device().limits, p).splits, 1u);
   }
 }
 
@@ -313,15 +321,69 @@ TEST_F(UnitTest, AGraphContainsTheKernels) {
   EXPECT_NEAR(element(p.c, 0, 39, 49), sum, std::abs(sum) / 1000 + 0.01);
 }
 
+// A tensor map contains the address of its operand.
+TEST_F(UnitTest, AGraphMakesTensorMapsOfOtherOperands) {
+  simt::MatrixProduct p = product(BP_F16, 40, 50, 72, 2);
+  fill(p);
+  simt::Buffer* const other = context().allocate({sizeof(bp_buffer_desc), BP_MEMORY_HOST, kOperandBytes, 256}).value();
+  constexpr uint64_t kOffset = 4096;
+  const uint64_t a_bytes = p.batches * p.rows * p.depth * 2;
+  for (uint64_t i = 0; i < a_bytes; i += 2) {
+    const uint16_t one = kit::f32_to_f16(i % 4 == 0 ? 1.0f : -2.0f);
+    std::memcpy(other->address + kOffset + i, &one, sizeof(one));
+  }
+  const auto queue = create_queue();
+  const Graph::Range ranges[] = {{buffers_[1], 0, a_bytes}}, changed[] = {{other, kOffset, a_bytes}};
+  Graph graph(context(), devices[0]->events, products(), ranges);
+  queue->record(&graph, {});
+  auto done = queue->multiply(p);
+  queue->record(nullptr, {});
+  ASSERT_TRUE(done.ok() && done.value());
+  ASSERT_TRUE(graph.build().ok());
+  for (const auto& range : {ranges, changed, ranges}) {
+    simt::MatrixProduct given = p;
+    given.a.place = {range->memory, range->offset};
+    ASSERT_TRUE(queue->launch_graph(graph, {range, 1}).ok());
+    expect_passes(queue->mark(false).value());
+    double sum = 0;
+    for (uint64_t k = 0; k < p.depth; ++k) sum += double{element(given.a, 1, 39, k)} * element(p.b, 1, k, 49);
+    EXPECT_NEAR(element(p.c, 1, 39, 49), sum, std::abs(sum) / 1000 + 0.01);
+  }
+  context().free(other);
+}
+
+TEST_F(UnitTest, TensorMapsDescribeTheOperands) {
+  if (!can_run(kTiles.front(), context().device().limits)) GTEST_SKIP() << "the device has no tensor maps";
+  simt::MatrixProduct p = product(BP_BF16, 200, 300, 2000, 3, true, false);
+  p.b.batch_stride = 0;
+  const UnitCall call = products().unit_call(p).value();
+  ASSERT_EQ(call.map_count, 2u);
+  const simt::TensorMap &a = call.maps[0], &b = call.maps[1];
+  EXPECT_EQ(a.place, 1u);
+  EXPECT_EQ(b.place, 2u);
+  EXPECT_EQ(b.dtype, uint32_t{BP_BF16});
+  EXPECT_THAT(a.extents, testing::ElementsAre(200, 2000, 3));
+  EXPECT_THAT(b.extents, testing::ElementsAre(2000, 300, 1));  // all products have the same b
+  EXPECT_THAT(a.pitches, testing::ElementsAre(400, 800000));
+  EXPECT_EQ(b.pitches[0], 4000u);
+  EXPECT_EQ(a.lines, 64u);
+  EXPECT_EQ(b.lines, tile_of(p).columns);
+  EXPECT_LE(call.groups, context().device().limits.compute_units * tile_of(p).resident_groups);
+}
+
 TEST(UnitChoices, DependOnTheDevice) {
-  const simt::Limits h100{
-      .compute_units = 132, .matrix_instructions = cuda::kTensorCores | cuda::kWarpgroups, .launch_bytes = 227u << 10};
+  const simt::Limits h100{.compute_units = 132,
+                          .matrix_instructions = cuda::kTensorCores | cuda::kWarpgroups | cuda::kTensorMaps,
+                          .launch_bytes = 227u << 10};
   const auto tile = [&](const simt::Limits& limits, simt::MatrixProduct p) {
     p.scratch_bytes = uint64_t{32} << 20;
     const UnitChoice choice = choose_unit(kTiles, limits, p);
     return kit::text(name_of(kTiles[choice.tile]), "/", choice.splits);
   };
   EXPECT_EQ(tile(h100, {4096, 4096, 4096, 1}), "warpgroups 128x256/1");
+  EXPECT_EQ(tile(h100, {512, 11008, 4096, 1}), "warpgroups 128x256/1");
+  EXPECT_EQ(tile(h100, {1024, 1024, 1024, 1}), "warpgroups 64x64/1");
+  EXPECT_EQ(tile(h100, {512, 4096, 4096, 1}), "warps 128x128/1");  // the faster one on an H100
   simt::Limits warps = h100;
   warps.matrix_instructions = cuda::kTensorCores;
   EXPECT_EQ(tile(warps, {4096, 4096, 4096, 1}), "warps 128x256/1");
@@ -329,20 +391,31 @@ TEST(UnitChoices, DependOnTheDevice) {
   EXPECT_THAT(tile(warps, {128, 4096, 4096, 1}), testing::Not(testing::StartsWith("warps 128x256")));
   warps.launch_bytes = 99u << 10;
   EXPECT_THAT(tile(warps, {4096, 4096, 4096, 1}), testing::StartsWith("warps 128x128"));
+  simt::Limits trial = h100;
+  trial.matrix_instructions |= cuda::kTrial;
+  EXPECT_EQ(tile(trial, {4096, 4096, 4096, 1}), "maps 128x256/1");
+  EXPECT_EQ(tile(trial, {512, 11008, 4096, 1}), "maps 128x192/1");
+  EXPECT_EQ(tile(trial, {25088, 256, 1152, 1}), "maps 128x128/1");
+  EXPECT_EQ(tile(trial, {1024, 1024, 1024, 1}), "maps 64x128/1");
+  simt::MatrixProduct far{4096, 4096, 4096, 2};
+  far.b.batch_stride = int64_t{1} << 40;  // beyond the strides of tensor maps
+  EXPECT_EQ(tile(trial, far), "warpgroups 128x256/1");
 }
 
-TEST(Settings, TheDefaultIsTheKernelsOfWarps) {
+TEST(Settings, TheDefaultIsTheKernelsThatAGpuHasCertified) {
   const char* const given = std::getenv(cuda::kTensorKernels);
   const std::string old = given == nullptr ? "" : given;
   const auto value = [](const char* text) {
     ::setenv(cuda::kTensorKernels, text, 1);
     return cuda::permitted_instructions();
   };
-  EXPECT_EQ(value("").value(), cuda::kTensorCores);
-  EXPECT_EQ(value("on").value(), cuda::kTensorCores | cuda::kWarpgroups);
+  EXPECT_EQ(value("").value(), value("on").value());
+  EXPECT_EQ(value("on").value(), cuda::kTensorCores | cuda::kWarpgroups | cuda::kTensorMaps);
   EXPECT_EQ(value("warps").value(), cuda::kTensorCores);
+  EXPECT_EQ(value("trial").value(), cuda::kTensorCores | cuda::kWarpgroups | cuda::kTensorMaps | cuda::kTrial);
   EXPECT_EQ(value("off").value(), 0u);
-  EXPECT_EQ(value("yes").status().message(), "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on, warps or off");
+  EXPECT_EQ(value("yes").status().message(),
+            "BACKPLANE_CUDA_TENSOR_KERNELS is `yes`; set it to on, warps, trial or off");
   ::setenv(cuda::kTensorKernels, old.c_str(), 1);
 }
 

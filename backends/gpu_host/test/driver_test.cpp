@@ -105,7 +105,7 @@ GraphNode DriverTest::copy_node(std::byte* to, const std::byte* from, uint64_t b
 kit::Status DriverTest::launch(Handle function, std::byte* out, uint32_t group_size, Handle on) const {
   const KernelArguments arguments(out);
   const GraphNode node = arguments.node(function);
-  return stack().launch(function, node.groups, group_size, 0, node.arguments, on == nullptr ? stream : on);
+  return stack().launch(function, node.groups, group_size, 0, node.arguments, {}, on == nullptr ? stream : on);
 }
 
 void DriverTest::wait_for(Handle recorded) const {
@@ -298,11 +298,11 @@ TEST_F(DriverTest, ChecksLaunches) {
   const Handle function = kernel();
   expect_violation(launch(function, nullptr, 2048), Result::kInvalidValue, "size of groups");
   const std::vector<std::byte> few(24);
-  expect_violation(stack().launch(function, {1, 1, 1}, 64, 0, few, stream), Result::kInvalidValue, "shorter");
+  expect_violation(stack().launch(function, {1, 1, 1}, 64, 0, few, {}, stream), Result::kInvalidValue, "shorter");
   const std::vector<std::byte> enough(4096);
-  expect_violation(stack().launch(function, {1, 1u << 17, 1}, 64, 0, enough, stream), Result::kInvalidValue,
+  expect_violation(stack().launch(function, {1, 1u << 17, 1}, 64, 0, enough, {}, stream), Result::kInvalidValue,
                    "number of groups");
-  expect_violation(stack().launch(function, {1, 1, 1}, 64, 1u << 20, enough, stream), Result::kInvalidValue,
+  expect_violation(stack().launch(function, {1, 1, 1}, 64, 1u << 20, enough, {}, stream), Result::kInvalidValue,
                    "more shared memory than its kernel permits");
 }
 

@@ -343,7 +343,7 @@ kit::Result<Handle> Stack::find_kernel(Handle module, const std::string& name, u
 }
 
 kit::Status Stack::launch(Handle kernel, const uint32_t (&groups)[3], uint32_t group_size, uint32_t local_bytes,
-                          std::span<const std::byte> arguments, Handle stream) const {
+                          std::span<const std::byte> arguments, std::span<const simt::TensorMap>, Handle stream) const {
   std::size_t bytes = arguments.size();
   // The driver copies the arguments before it returns.
   void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(arguments.data()),

@@ -40,6 +40,7 @@ inline void* address_of(CUdeviceptr address) { return reinterpret_cast<void*>(ad
   extern "C" __attribute__((visibility("default"))) decltype(::name) entry_##name asm(#symbol);
 #include "runtime/functions.def"
 #include "runtime/graph_functions.def"
+#include "runtime/tensor_functions.def"
 #undef BP_CU
 
 }  // namespace backplane::cuda::test_driver
