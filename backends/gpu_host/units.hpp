@@ -24,8 +24,8 @@ struct UnitTile {
   uint32_t step_cycles;   // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
   uint32_t instructions;  // the bits of Limits::matrix_instructions that the kernels need
   const char* module;
-  // If not 0, kernels have tensor maps of a and b, a group computes several tiles, and a compute unit has this number of
-  // groups at once.
+  // If not 0, kernels have tensor maps of a and b, a group computes several tiles, and a compute unit has this number
+  // of groups at once.
   uint32_t resident_groups = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of tensor maps that host and kernels share, and the contents of a tensor map in the test driver. The driver of
-// a GPU has a format of its own. The including file defines u32 and u64.
+// Numbers of tensor maps that host and kernels share, and the contents of a tensor map in the test driver. The driver
+// of a GPU has a format of its own. The including file defines u32 and u64.
 #pragma once
 
 #define TENSOR_BOX 64  // elements of a line of a box

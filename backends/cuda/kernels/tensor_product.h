@@ -48,8 +48,8 @@ struct TensorProducer {
   }
 };
 
-// Adds the bias and applies the activation like finish(), in parts of kPart sums per thread. No thread waits for others.
-// `shared` contains kThreads * kPart sums, and `thread` is below kThreads.
+// Adds the bias and applies the activation like finish(), in parts of kPart sums per thread. No thread waits for
+// others. `shared` contains kThreads * kPart sums, and `thread` is below kThreads.
 template <int kThreads, int kPart, int kBlocks>
 SIMT_INLINED void finish_parts(const UnitParams& p, Pointer bias, SIMT_LOCAL u8* shared, u32 thread, u32 column,
                                float (&sums)[1][kBlocks][4]) {
