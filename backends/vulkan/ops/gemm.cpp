@@ -13,6 +13,9 @@ namespace {
 constexpr int64_t kMinSubgroupTileN = BACKPLANE_THREAD_TILE_N * BACKPLANE_MIN_SUBGROUP;
 constexpr int64_t kMaxSubgroupsPerGroup = BACKPLANE_SUBGROUP_WORKGROUP / BACKPLANE_MIN_SUBGROUP;
 constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // minimum number of workgroups that keep a device busy
+// Minimum number of workgroups of matmul_cooperative_wide.comp that keep a GPU busy. Each workgroup
+// needs the registers of a whole multiprocessor.
+constexpr int64_t kOccupancyOfWideMatrices = 120;
 
 // Returns a dispatch of `groups` workgroups. The dispatch has two dimensions if `groups` exceeds
 // the limit of one dimension. It has fewer workgroups if `groups` exceeds the limit of two
@@ -42,7 +45,8 @@ Constants with_matrices(Constants constants, const MatrixTiling& tiling) {
   constants.set(kIdMatrixK, tiling.shape.k);
   constants.set(kIdMatrixSubgroupSize, tiling.subgroup_size);
   constants.set(kIdSubgroupsM, tiling.subgroups_m);
-  constants.set(kIdGroupTile, tiling.tile);
+  constants.set(kIdGroupTile, tiling.rows);
+  constants.set(kIdGroupTileN, tiling.columns);
   return constants;
 }
 
@@ -54,9 +58,18 @@ Gemm::Gemm(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device
       is_cpu_(device.is_cpu()),
       max_operations_(static_cast<double>(device.max_operations())),
       source_(source) {
-  if (algorithm_ != GemmAlgorithm::kCooperative) return;
-  matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE);
-  large_matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_LARGE_TILE);
+  if (algorithm_ == GemmAlgorithm::kCooperative) {
+    matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE, BACKPLANE_MATRIX_TILE);
+    large_matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_LARGE_TILE, BACKPLANE_MATRIX_LARGE_TILE);
+  }
+  if (algorithm != GemmAlgorithm::kWide || source.quantized) return;
+  if (algorithm_ == GemmAlgorithm::kCooperative && source.window == 0)
+    wide_matrices_ = device.matrices.wide_tiling(dtype);
+  if (wide_matrices_) {
+    wide_ = {kWideTiles, wide_matrices_->rows, wide_matrices_->columns};
+  } else if (algorithm_ == GemmAlgorithm::kShared && !is_byte()) {
+    wide_ = {kWideTiles, BACKPLANE_WIDE_TILE_M, BACKPLANE_WIDE_TILE_N};
+  }
 }
 
 uint64_t* Gemm::address_of_input(GemmParams& params, uint32_t input) const {
@@ -100,6 +113,11 @@ Kernels Gemm::kernels(const kit::PlanForm& plan, bool) const {
       out[kTiled] = {shader(algorithm_ == GemmAlgorithm::kDot ? "_dot" : ""),
                      with(kIdAlgorithm, static_cast<uint32_t>(algorithm_))};
     }
+    if (wide_matrices_) {
+      out[kWideTiles] = {shader("_cooperative_wide"), with_matrices(common, *wide_matrices_)};
+    } else if (wide_) {
+      out[kWideTiles] = {shader("_wide"), common};
+    }
     if (large_matrices_) out[kLargeTiles] = {shader("_cooperative"), with_matrices(common, *large_matrices_)};
   }
   for (uint32_t i = 0; has_k_major_kernel() && i < std::size(kKMajorRows); ++i) {
@@ -124,7 +142,8 @@ kit::Status Gemm::enqueue(Stream& stream, const Program& program, const Call& ca
     if (address != nullptr && call.in(i).dtype != 0) *address = address_of(call.in(i));
   }
 
-  const int64_t wanted = occupancy_target() / workgroups_of(program, params);
+  const int64_t wanted =
+      tiling_of(program, params).pipeline == kWideTiles ? 1 : occupancy_target() / workgroups_of(program, params);
   const int64_t splits =
       choose_split_k(params, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(kMaxPartialSums / params.outputs(), 1)));
   const DispatchExtent extent = dispatch_extent(params, splits, max_operations_);
@@ -156,6 +175,13 @@ bool Gemm::b_is_vec4_columns(const GemmParams& params) const {
          addresses % (bytes * BACKPLANE_THREAD_TILE_N) == 0;
 }
 
+bool Gemm::fills_wide_tiles(const GemmParams& params) const {
+  if (is_cpu_) return true;  // tests on a CPU run the kernels with wide tiles for all sizes
+  const int64_t tiles = ceil_div(params.rows, wide_->rows) * ceil_div(params.columns, wide_->columns) * params.matrices;
+  return 2 * params.rows > wide_->rows && 2 * params.columns > wide_->columns &&
+         tiles >= (wide_matrices_ ? kOccupancyOfWideMatrices : occupancy_target());
+}
+
 int64_t Gemm::occupancy_target() const { return is_cpu_ ? kOccupancyOfCpu : kOccupancyOfGpu; }
 
 Gemm::Tiling Gemm::tiling_of(const Program& program, const GemmParams& params) const {
@@ -170,6 +196,7 @@ Gemm::Tiling Gemm::tiling_of(const Program& program, const GemmParams& params) c
     return {kKMajor + index, kKMajorRows[index], BACKPLANE_K_MAJOR_TILE_N};
   }
   if (params.rows <= BACKPLANE_THREAD_TILE_M) return {kSkinny, BACKPLANE_THREAD_TILE_M, BACKPLANE_SKINNY_TILE_N};
+  if (wide_ && fills_wide_tiles(params)) return *wide_;
   if (algorithm_ != GemmAlgorithm::kCooperative) return {kTiled, BACKPLANE_GROUP_TILE_M, BACKPLANE_GROUP_TILE_N};
   constexpr int64_t kLarge = BACKPLANE_MATRIX_LARGE_TILE;
   const int64_t large_tiles = ceil_div(params.rows, kLarge) * ceil_div(params.columns, kLarge) * params.matrices;

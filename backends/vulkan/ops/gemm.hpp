@@ -36,7 +36,7 @@ class Gemm : public Operator {
 
  private:
   // The pipelines of a plan. Pipeline kKMajor + i processes up to kKMajorRows[i] rows.
-  enum Pipeline : uint32_t { kTiled, kSplitKReduce, kSkinny, kSubgroupVec4, kLargeTiles, kKMajor };
+  enum Pipeline : uint32_t { kTiled, kSplitKReduce, kSkinny, kSubgroupVec4, kLargeTiles, kWideTiles, kKMajor };
   static constexpr uint32_t kKMajorRows[] = {1, 2, 4, BACKPLANE_THREAD_TILE_M};
 
   // A pipeline, and the extents of the output tile per workgroup or, with kSubgroup, per subgroup.
@@ -53,6 +53,7 @@ class Gemm : public Operator {
   bool b_is_k_major(const GemmParams& params) const;       // whether kernels should read `b` along K, not along N
   bool b_is_vec4_columns(const GemmParams& params) const;  // whether four columns of `b` can be loaded at once
   int64_t occupancy_target() const;                        // minimum number of workgroups that keep the device busy
+  bool fills_wide_tiles(const GemmParams& params) const;  // whether wide tiles are mostly full and keep the device busy
   Tiling tiling_of(const Program& program, const GemmParams& params) const;
   // Returns the number of workgroups of a dispatch without split-K.
   int64_t workgroups_of(const Program& program, const GemmParams& params) const;
@@ -64,7 +65,8 @@ class Gemm : public Operator {
   const bool is_cpu_;
   const double max_operations_;  // maximum number of operations per dispatch
   const BSource source_;
-  std::optional<MatrixTiling> matrices_, large_matrices_;
+  std::optional<MatrixTiling> matrices_, large_matrices_, wide_matrices_;
+  std::optional<Tiling> wide_;  // the tiling of the kernel with wide tiles, if the GEMM uses this kernel
 };
 
 }  // namespace backplane::vulkan

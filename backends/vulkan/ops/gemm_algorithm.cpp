@@ -12,15 +12,14 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr std::pair<std::string_view, GemmAlgorithm> kAlgorithms[] = {{"direct", GemmAlgorithm::kDirect},
-                                                                      {"shared", GemmAlgorithm::kShared},
-                                                                      {"subgroup", GemmAlgorithm::kSubgroup},
-                                                                      {"cooperative", GemmAlgorithm::kCooperative},
-                                                                      {"dot", GemmAlgorithm::kDot}};
+constexpr std::pair<std::string_view, GemmAlgorithm> kAlgorithms[] = {
+    {"direct", GemmAlgorithm::kDirect},     {"shared", GemmAlgorithm::kShared},
+    {"subgroup", GemmAlgorithm::kSubgroup}, {"cooperative", GemmAlgorithm::kCooperative},
+    {"dot", GemmAlgorithm::kDot},           {"wide", GemmAlgorithm::kWide}};
 
 bool has_cooperative_matrices(const PhysicalDevice& device) {
   return std::ranges::any_of(device.matrices.shapes, [&](const MatrixShape& each) {
-    return device.matrices.tiling(each.dtype, BACKPLANE_MATRIX_TILE).has_value();
+    return device.matrices.tiling(each.dtype, BACKPLANE_MATRIX_TILE, BACKPLANE_MATRIX_TILE).has_value();
   });
 }
 
@@ -45,7 +44,7 @@ kit::Result<GemmAlgorithm> choose_algorithm(const PhysicalDevice& device) {
       std::ranges::find(kAlgorithms, std::string_view(setting), &std::pair<std::string_view, GemmAlgorithm>::first);
   if (found == std::end(kAlgorithms)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is ", setting,
-                            "; it may be direct, shared, subgroup, cooperative or dot, or unset");
+                            "; it may be direct, shared, subgroup, cooperative, dot or wide, or unset");
   }
   const GemmAlgorithm algorithm = found->second;
   if (algorithm == GemmAlgorithm::kCooperative && !has_cooperative_matrices(device)) {
@@ -66,7 +65,9 @@ kit::Result<GemmAlgorithm> choose_algorithm(const PhysicalDevice& device) {
 
 GemmAlgorithm algorithm_for_dtype(GemmAlgorithm algorithm, uint32_t dtype, const PhysicalDevice& device) {
   const bool byte = dtype == BP_I8 || dtype == BP_U8;
-  if (algorithm == GemmAlgorithm::kCooperative && !device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE)) {
+  if (algorithm == GemmAlgorithm::kWide) algorithm = GemmAlgorithm::kCooperative;
+  if (algorithm == GemmAlgorithm::kCooperative &&
+      !device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE, BACKPLANE_MATRIX_TILE)) {
     const bool fast_dot = (dtype == BP_I8 && device.fast_dot_i8) || (dtype == BP_U8 && device.fast_dot_u8);
     algorithm = fast_dot ? GemmAlgorithm::kDot : GemmAlgorithm::kShared;
   }

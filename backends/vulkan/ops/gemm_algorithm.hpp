@@ -16,6 +16,9 @@ enum class GemmAlgorithm : uint32_t {
   kSubgroup = BACKPLANE_ALGORITHM_SUBGROUP,  // threads of a subgroup broadcast the values that they read
   kCooperative = 4,                          // uses VK_KHR_cooperative_matrix
   kDot = 5,                                  // like kShared, with dot products of four 8-bit integers
+  // Like kCooperative, and uses the kernels with wide tiles, which no GPU has certified. Only Gemm
+  // uses this value.
+  kWide = 6,
 };
 
 // Returns whether workgroups of BACKPLANE_SUBGROUP_WORKGROUP threads have full subgroups with
@@ -29,6 +32,7 @@ bool supports_subgroup_kernels(const PhysicalDevice& device);
 kit::Result<GemmAlgorithm> choose_algorithm(const PhysicalDevice& device);
 
 // Returns `algorithm`, or the next best algorithm if the device cannot use `algorithm` for `dtype`.
+// For kWide, returns the result for kCooperative.
 GemmAlgorithm algorithm_for_dtype(GemmAlgorithm algorithm, uint32_t dtype, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

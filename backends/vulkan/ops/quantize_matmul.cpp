@@ -62,7 +62,8 @@ class FloatActivations : public QuantizedMatmul {
  public:
   FloatActivations(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device)
       : QuantizedMatmul(dtype,
-                        algorithm == GemmAlgorithm::kCooperative || algorithm == GemmAlgorithm::kDot
+                        algorithm == GemmAlgorithm::kCooperative || algorithm == GemmAlgorithm::kWide ||
+                                algorithm == GemmAlgorithm::kDot
                             ? GemmAlgorithm::kShared
                             : algorithm,
                         device, {.quantized = true}) {}

@@ -13,14 +13,13 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
-// Returns the bytes of shared memory per workgroup. Shared memory holds two tiles, and one matrix
-// of accumulators per subgroup. If the factors are i8, shared memory also holds an i32 sum per row
-// of the `a` tile and per column of the `b` tile.
-uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
+// Returns the bytes of shared memory per workgroup. Shared memory holds a tile of each operand, with
+// `lines` rows and columns together, and one matrix of accumulators per subgroup. If the factors
+// are i8, shared memory also holds an i32 sum per row of `a` and per column of `b`.
+uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size, uint64_t lines) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;
-  return 2 * BACKPLANE_MATRIX_LARGE_TILE * (kLine + line_sum) +
-         uint64_t{kGroup / subgroup_size} * shape.m * shape.n * sizeof(float);
+  return lines * (kLine + line_sum) + uint64_t{kGroup / subgroup_size} * shape.m * shape.n * sizeof(float);
 }
 
 // Returns the dtype of both factors (BP_*), or 0 if no kernel supports this combination of types.
@@ -59,6 +58,7 @@ CooperativeMatrices CooperativeMatrices::read(const InstanceApi& api, VkPhysical
 
   CooperativeMatrices out;
   out.subgroup_size = subgroups.subgroupSize;
+  out.shared_memory = limits.maxComputeSharedMemorySize;
   out.bfloat16 = bfloat16.shaderBFloat16Type == VK_TRUE && bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
   const bool usable = matrix.cooperativeMatrix == VK_TRUE && v12.vulkanMemoryModel == VK_TRUE &&
                       (stages.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
@@ -76,13 +76,13 @@ CooperativeMatrices CooperativeMatrices::read(const InstanceApi& api, VkPhysical
     const MatrixShape shape{dtype_of(each), each.MSize, each.NSize, each.KSize};
     const bool typed = (shape.dtype == BP_F16 && v12.shaderFloat16 == VK_TRUE) ||
                        (shape.dtype == BP_I8 && v12.shaderInt8 == VK_TRUE) || (shape.dtype == BP_BF16 && out.bfloat16);
-    if (typed && shared_bytes(shape, out.subgroup_size) <= limits.maxComputeSharedMemorySize)
+    if (typed && shared_bytes(shape, out.subgroup_size, 2 * BACKPLANE_MATRIX_LARGE_TILE) <= out.shared_memory)
       out.shapes.push_back(shape);
   }
   return out;
 }
 
-std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t tile) const {
+std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t rows, uint32_t columns) const {
   const uint32_t depth = BACKPLANE_MATRIX_DEPTH_BYTES / (dtype == BP_I8 ? 1 : 2);
   std::optional<MatrixTiling> best;
   const auto products = [](const MatrixShape& shape) { return uint64_t{shape.m} * shape.n * shape.k; };
@@ -97,14 +97,25 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
     const uint32_t subgroups = kGroup / subgroup_size;
     uint32_t least = UINT32_MAX;
     for (uint32_t m = 1; m <= subgroups; m *= 2) {
-      if (subgroups % m != 0 || tile % (m * shape.m) != 0 || tile % (subgroups / m * shape.n) != 0) continue;
-      const uint32_t half_edge = tile / m + tile / (subgroups / m);
+      if (subgroups % m != 0 || rows % (m * shape.m) != 0 || columns % (subgroups / m * shape.n) != 0) continue;
+      const uint32_t half_edge = rows / m + columns / (subgroups / m);
       if (half_edge >= least) continue;
       least = half_edge;
-      best = {shape, subgroup_size, m, tile};
+      best = {shape, subgroup_size, m, rows, columns};
     }
   }
   return best;
+}
+
+std::optional<MatrixTiling> CooperativeMatrices::wide_tiling(uint32_t dtype) const {
+  constexpr uint32_t kRows = BACKPLANE_MATRIX_WIDE_TILE_M, kColumns = BACKPLANE_MATRIX_WIDE_TILE_N;
+  constexpr uint32_t kVector = 8;  // elements of 16 bits in 16 bytes
+  if (dtype != BP_F16 && dtype != BP_BF16) return {};
+  const auto found = tiling(dtype, kRows, kColumns);
+  if (!found || found->shape.m % kVector != 0 || found->shape.n % kVector != 0 || found->shape.k % kVector != 0 ||
+      shared_bytes(found->shape, subgroup_size, kRows + kColumns) > shared_memory)
+    return {};
+  return found;
 }
 
 CooperativeRequest::CooperativeRequest(const CooperativeMatrices& matrices, VkPhysicalDeviceVulkan12Features& v12) {

@@ -18,13 +18,13 @@ struct MatrixShape {
   uint32_t m, n, k;
 };
 
-// Division of tile x tile outputs among the subgroups of a workgroup
+// Division of the outputs of a tile among the subgroups of a workgroup
 // (shaders/matmul_cooperative.comp).
 struct MatrixTiling {
   MatrixShape shape;
   uint32_t subgroup_size;  // threads per subgroup
   uint32_t subgroups_m;    // number of subgroups along dimension m of the tile
-  uint32_t tile;
+  uint32_t rows, columns;  // extents of the tile
 };
 
 struct CooperativeMatrices {
@@ -33,14 +33,18 @@ struct CooperativeMatrices {
   std::vector<MatrixShape> shapes;
   uint32_t subgroup_size = 0;  // threads per subgroup
   bool bfloat16 = false;       // whether factors may be bf16
+  uint64_t shared_memory = 0;  // bytes of shared memory per workgroup
 
   // Queries the driver. The device must support full subgroups, because the pipelines require them.
   static CooperativeMatrices read(const InstanceApi& api, VkPhysicalDevice handle, const VkPhysicalDeviceLimits& limits,
                                   std::span<const VkExtensionProperties> extensions);
 
-  // Returns the tiling with the largest shape for `dtype` that divides tile x tile outputs evenly
+  // Returns the tiling with the largest shape for `dtype` that divides rows x columns outputs evenly
   // among the subgroups. Returns nothing if there is no such shape.
-  std::optional<MatrixTiling> tiling(uint32_t dtype, uint32_t tile) const;
+  std::optional<MatrixTiling> tiling(uint32_t dtype, uint32_t rows, uint32_t columns) const;
+  // Returns the tiling for shaders/matmul_cooperative_wide.comp, or nothing if the device cannot use
+  // this kernel.
+  std::optional<MatrixTiling> wide_tiling(uint32_t dtype) const;
 };
 
 // Extensions and features for cooperative matrices, to be enabled when a VkDevice is created. The

@@ -42,7 +42,8 @@ kit::Result<std::shared_ptr<Native::Shared>> Native::shared(const std::shared_pt
   auto logical = LogicalDevice::create(instance, index);
   if (!logical.ok()) return logical.status();
   LogicalDevice& device = *logical.value();
-  entry.reset(new Shared{.logical = std::move(logical.value()), .pipelines = Pipelines(device, log)});
+  entry.reset(new Shared{
+      .logical = std::move(logical.value()), .memory = vulkan::Memory(device), .pipelines = Pipelines(device, log)});
   if (kit::Status status = add_operators(entry->operators, device.physical()); !status.ok()) {
     entry.reset();
     return status;
@@ -58,13 +59,16 @@ kit::Result<std::unique_ptr<Native>> Native::open(const std::shared_ptr<const In
 }
 
 Native::Native(std::shared_ptr<Shared> shared, Log log)
-    : shared_(std::move(shared)), logical_(*shared_->logical), memory_(logical_), log_(std::move(log)) {}
+    : shared_(std::move(shared)), logical_(*shared_->logical), memory_(shared_->memory), log_(std::move(log)) {
+  shared_->natives.fetch_add(1);
+}
 
 Native::~Native() {
   try {
     shared_->pipelines.cache().save(log_);
   } catch (const std::bad_alloc&) {  // without memory, the pipeline cache is not saved
   }
+  if (shared_->natives.fetch_sub(1) == 1) memory_.destroy_empty_blocks();
 }
 
 uint32_t Native::memory_kinds() const {

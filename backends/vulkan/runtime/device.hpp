@@ -25,7 +25,7 @@ class Native {
   // Opens physical device `index` of `instance`. `log` is called until the device is closed.
   static kit::Result<std::unique_ptr<Native>> open(const std::shared_ptr<const Instance>& instance, uint32_t index,
                                                    Log log);
-  ~Native();  // saves compiled pipelines to the cache file
+  ~Native();  // saves compiled pipelines to the cache file, and frees memory that no open device uses
   Native(const Native&) = delete;
   Native& operator=(const Native&) = delete;
 
@@ -79,8 +79,10 @@ class Native {
   // Mesa 22.3, per pipeline.
   struct Shared {
     std::unique_ptr<LogicalDevice> logical;
+    vulkan::Memory memory;
     Operators operators{};
     Pipelines pipelines;
+    std::atomic<uint32_t> natives{0};  // number of Native objects
   };
   static kit::Result<std::shared_ptr<Shared>> shared(const std::shared_ptr<const Instance>& instance, uint32_t index,
                                                      const Log& log);
@@ -88,7 +90,7 @@ class Native {
 
   std::shared_ptr<Shared> shared_;
   LogicalDevice& logical_;
-  vulkan::Memory memory_;
+  vulkan::Memory& memory_;
   const Log log_;
 };
 

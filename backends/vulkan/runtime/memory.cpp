@@ -14,21 +14,105 @@ kit::Status not_taken() {
 }  // namespace
 
 kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
-  const PhysicalDevice& physical = device_.physical();
-  const VkMemoryType& type = physical.memory.memoryTypes[device_.memory_type(kind)];
-  out.total_bytes = physical.memory.memoryHeaps[type.heapIndex].size;
-  out.free_bytes =
-      out.total_bytes - std::min(device_.used(type.heapIndex).load(std::memory_order_relaxed), out.total_bytes);
+  const uint32_t heap = heap_of(kind);
+  out.total_bytes = device_.physical().memory.memoryHeaps[heap].size;
+  out.free_bytes = out.total_bytes - std::min(device_.used(heap).load(std::memory_order_relaxed), out.total_bytes);
   return {};
 }
 
+Memory::~Memory() {
+  for (auto& of_kind : blocks_) {
+    for (Blocks& blocks : of_kind) {
+      for (const auto& block : blocks) destroy(block->whole);
+    }
+  }
+}
+
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
+  auto made = create_once(desc);
+  if (made.status().code() == BP_OUT_OF_MEMORY && destroy_empty_blocks()) made = create_once(desc);
+  return made;
+}
+
+kit::Result<Buffer*> Memory::create_once(const bp_buffer_desc& desc) {
+  const bool fits = desc.bytes <= kMaxRoundedBytes || (desc.bytes <= kMaxSlotBytes && std::has_single_bit(desc.bytes));
+  return fits && desc.alignment <= kAlignment ? create_slot(desc) : create_alone(desc, true);
+}
+
+kit::Result<Buffer*> Memory::create_slot(const bp_buffer_desc& desc) {
+  auto buffer = std::make_unique<Buffer>();
+  buffer->kind = desc.kind;
+  buffer->heap = heap_of(desc.kind);
+  buffer->allocated = std::max(std::bit_ceil(desc.bytes), kAlignment);
+  kit::Status status = count(*buffer, desc);
+  if (status.ok()) {
+    std::lock_guard lock(mutex_);
+    Blocks& blocks = blocks_[desc.kind][std::countr_zero(buffer->allocated / kAlignment)];
+    auto found = block_with_room(blocks, desc.kind, buffer->allocated);
+    status = found.status();
+    if (status.ok()) {
+      Block& block = *found.value();
+      const auto slot = static_cast<uint64_t>(std::countr_zero(block.free));
+      block.free &= block.free - 1;
+      buffer->block = &block;
+      buffer->handle = block.whole->handle;
+      buffer->memory = block.whole->memory;
+      buffer->offset = block.whole->offset + slot * block.slot_bytes;
+      buffer->address = block.whole->address + slot * block.slot_bytes;
+      if (block.whole->mapped != nullptr) buffer->mapped = block.whole->mapped + slot * block.slot_bytes;
+      return buffer.release();
+    }
+  }
+  destroy(buffer.release());
+  return status;
+}
+
+kit::Result<Block*> Memory::block_with_room(Blocks& blocks, uint32_t kind, uint64_t slot_bytes) {
+  const auto found = std::ranges::find_if(blocks, [](const auto& each) { return each->free != 0; });
+  if (found != blocks.end()) return found->get();
+  const uint64_t slots = std::clamp<uint64_t>(kBlockBytes / slot_bytes, 1, 64);
+  auto block = std::make_unique<Block>();
+  blocks.reserve(blocks.size() + 1);
+  auto whole = create_alone({sizeof(bp_buffer_desc), kind, slots * slot_bytes, kAlignment}, false);
+  if (!whole.ok()) return whole.status();
+  *block = {whole.value(), slot_bytes, ~uint64_t{0} >> (64 - slots), ~uint64_t{0} >> (64 - slots)};
+  return blocks.emplace_back(std::move(block)).get();
+}
+
+void Memory::give_slot(const Buffer& buffer) {
+  Block& block = *buffer.block;
+  std::lock_guard lock(mutex_);
+  block.free |= uint64_t{1} << (buffer.offset - block.whole->offset) / block.slot_bytes;
+  if (block.free != block.all) return;
+  Blocks& blocks = blocks_[buffer.kind][std::countr_zero(block.slot_bytes / kAlignment)];
+  const auto is_empty = [](const auto& each) { return each->free == each->all; };
+  if (std::ranges::count_if(blocks, is_empty) == 1) return;
+  destroy(block.whole);
+  std::erase_if(blocks, [&](const auto& each) { return each.get() == &block; });
+}
+
+bool Memory::destroy_empty_blocks() {
+  bool any = false;
+  std::lock_guard lock(mutex_);
+  for (auto& of_kind : blocks_) {
+    for (Blocks& blocks : of_kind) {
+      std::erase_if(blocks, [&](const auto& block) {
+        if (block->free != block->all) return false;
+        destroy(block->whole);
+        return any = true;
+      });
+    }
+  }
+  return any;
+}
+
+kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, bool counts) {
   // If the requested alignment exceeds kAlignment, or the driver's address is not aligned as
   // requested, the VkBuffer gets extra bytes. The buffer then begins at the first aligned address.
-  auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
+  auto made = create_alone(desc, counts, desc.alignment > kAlignment ? desc.alignment : 0);
   if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());
-    made = create(desc, desc.alignment);
+    made = create_alone(desc, counts, desc.alignment);
   }
   if (!made.ok()) return made;
   Buffer& buffer = *made.value();
@@ -41,33 +125,36 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
   return &buffer;
 }
 
-kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc, uint64_t room) {
+kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, bool counts, uint64_t room) {
   const PhysicalDevice& physical = device_.physical();
-  const auto type = static_cast<uint32_t>(device_.memory_type(desc.kind));
-  auto buffer = std::make_unique<Buffer>();
-  buffer->kind = desc.kind;
-  buffer->heap = physical.memory.memoryTypes[type].heapIndex;
-  const uint64_t total = physical.memory.memoryHeaps[buffer->heap].size;
   if (desc.bytes > physical.max_allocation || desc.bytes + room > physical.max_allocation) {
     return kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind],
                               " memory requested, one allocation of ", physical.properties.deviceName, " has at most ",
                               physical.max_allocation, "; divide the tensor");
   }
+  auto buffer = std::make_unique<Buffer>();
+  buffer->kind = desc.kind;
+  buffer->heap = counts ? heap_of(desc.kind) : kNoHeap;
   buffer->allocated = desc.bytes + room;
-  const uint64_t before = device_.used(buffer->heap).fetch_add(buffer->allocated, std::memory_order_relaxed);
-  kit::Status status;
-  if (before > total || buffer->allocated > total - before) {
-    status =
-        kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind], " memory requested, ",
-                           before, " of ", total, " are in use; free buffers, or trim the allocator, and try again");
-  } else {
-    status = allocate(*buffer, type, nullptr);
-  }
+  kit::Status status = counts ? count(*buffer, desc) : kit::Status();
+  if (status.ok()) status = allocate(*buffer, static_cast<uint32_t>(device_.memory_type(desc.kind)), nullptr);
   if (!status.ok()) {
     destroy(buffer.release());
     return status;
   }
   return buffer.release();
+}
+
+kit::Status Memory::count(const Buffer& buffer, const bp_buffer_desc& desc) {
+  const uint64_t total = device_.physical().memory.memoryHeaps[buffer.heap].size;
+  const uint64_t before = device_.used(buffer.heap).fetch_add(buffer.allocated, std::memory_order_relaxed);
+  if (before <= total && buffer.allocated <= total - before) return {};
+  return kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind], " memory requested, ",
+                            before, " of ", total, " are in use; free buffers, or trim the allocator, and try again");
+}
+
+uint32_t Memory::heap_of(uint32_t kind) const {
+  return device_.physical().memory.memoryTypes[device_.memory_type(kind)].heapIndex;
 }
 
 kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
@@ -173,12 +260,16 @@ kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
 }
 
 void Memory::destroy(Buffer* buffer) {
-  // After a device loss, submitted work may access the buffer until the device is idle.
-  if (device_.lost()) device_.wait_idle();
-  const DeviceApi& api = device_.api();
-  api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
-  api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);
-  if (buffer->memory != VK_NULL_HANDLE) device_.allocations().fetch_sub(1, std::memory_order_relaxed);
+  if (buffer->block != nullptr) {
+    give_slot(*buffer);
+  } else {
+    // After a device loss, submitted work may access the buffer until the device is idle.
+    if (device_.lost()) device_.wait_idle();
+    const DeviceApi& api = device_.api();
+    api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
+    api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);
+    if (buffer->memory != VK_NULL_HANDLE) device_.allocations().fetch_sub(1, std::memory_order_relaxed);
+  }
   if (buffer->heap != kNoHeap) device_.used(buffer->heap).fetch_sub(buffer->allocated, std::memory_order_relaxed);
   delete buffer;
 }

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and imports buffers. Each buffer is a VkBuffer with its own memory and a device address.
-// Core caches and divides buffers. PhysicalDevice::memory_type (physical_device.cpp) chooses the
-// memory type.
+// Creates and imports buffers. A large buffer is a VkBuffer with its own memory and a device
+// address. A small buffer is a slot of a block, which is such a VkBuffer, so that most calls that
+// create a buffer call no driver function.
+// PhysicalDevice::memory_type (physical_device.cpp) chooses the memory type.
 #pragma once
+
+#include <bit>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "runtime/logical_device.hpp"
 
 namespace backplane::vulkan {
 
 inline constexpr uint32_t kNoHeap = VK_MAX_MEMORY_HEAPS;
+
+struct Block;
 
 struct Buffer {
   VkBuffer handle = VK_NULL_HANDLE;
@@ -17,18 +25,35 @@ struct Buffer {
   uint64_t address = 0;  // device address of the first byte, aligned as requested
   std::byte* mapped = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint32_t heap = 0;       // index of the memory heap; kNoHeap if the memory is imported
-  uint64_t allocated = 0;  // size of the VkBuffer in bytes
+  uint32_t heap = 0;       // index of the memory heap; kNoHeap if the memory is imported or is a block
+  uint64_t allocated = 0;  // size of the VkBuffer, or of the slot, in bytes
+  Block* block = nullptr;  // the block that contains the buffer; null if the buffer has its own memory
 
   bool on_host() const { return kind == BP_MEMORY_HOST || heap == kNoHeap; }
+};
+
+// A buffer that is divided into slots of equal size.
+struct Block {
+  Buffer* whole = nullptr;
+  uint64_t slot_bytes = 0;
+  uint64_t free = 0;  // bit i is set if slot i is free
+  uint64_t all = 0;   // the value of `free` if all slots are free
 };
 
 class Memory {
  public:
   static constexpr uint64_t kAlignment = 256;  // default alignment of buffers in bytes
   static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
+  // The size of a slot is a power of two. Buffers of up to kMaxRoundedBytes are rounded up to such a
+  // size. Larger buffers are slots only if their size is already a power of two.
+  static constexpr uint64_t kMaxRoundedBytes = uint64_t{1} << 20, kMaxSlotBytes = uint64_t{8} << 20;
+  // Size of a block with slots of at least 64 KiB. A block has up to 64 slots, and at least one.
+  static constexpr uint64_t kBlockBytes = uint64_t{4} << 20;
 
   explicit Memory(LogicalDevice& device) : device_(device) {}
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
 
   // The device must support the memory kind `kind`.
   kit::Status info(uint32_t kind, bp_memory_info& out) const;
@@ -38,11 +63,27 @@ class Memory {
   // Creates a SHARED buffer from host memory. The caller keeps ownership of the host memory.
   kit::Result<Buffer*> import(void* address, uint64_t bytes);
   void destroy(Buffer* buffer);
+  // Destroys the blocks without buffers. Returns whether there were any.
+  bool destroy_empty_blocks();
 
  private:
+  using Blocks = std::vector<std::unique_ptr<Block>>;
+  static constexpr std::size_t kSlotSizes = std::bit_width(kMaxSlotBytes / kAlignment);
+
+  kit::Result<Buffer*> create_once(const bp_buffer_desc& desc);
+  kit::Result<Buffer*> create_slot(const bp_buffer_desc& desc);
+  kit::Result<Block*> block_with_room(Blocks& blocks, uint32_t kind, uint64_t slot_bytes);
+  void give_slot(const Buffer& buffer);
+  // Creates a buffer with its own memory. If `counts` is false, the buffer is a block, and its size
+  // is not added to the used bytes of the heap.
+  kit::Result<Buffer*> create_alone(const bp_buffer_desc& desc, bool counts);
   // Creates a buffer with `room` extra bytes, so that the caller can move the buffer's first byte
   // to an aligned address.
-  kit::Result<Buffer*> create(const bp_buffer_desc& desc, uint64_t room);
+  kit::Result<Buffer*> create_alone(const bp_buffer_desc& desc, bool counts, uint64_t room);
+  // Adds the size of a buffer to the used bytes of its heap. Fails if the heap is too small. After
+  // a failure, too, destroy() subtracts the size.
+  kit::Status count(const Buffer& buffer, const bp_buffer_desc& desc);
+  uint32_t heap_of(uint32_t kind) const;
   // Creates the VkBuffer and gets its address. If `imported` is null, allocates memory for the
   // VkBuffer. Otherwise imports the pages at `imported`.
   kit::Status allocate(Buffer& buffer, uint32_t type, void* imported);
@@ -50,6 +91,10 @@ class Memory {
   kit::Status import_type(const void* pages, uint32_t& type) const;
 
   LogicalDevice& device_;
+  std::mutex mutex_;  // guards blocks_
+  // The blocks by kind of memory and by slot size. Each list keeps at most one block without
+  // buffers, so that repeated creation and destruction of a buffer makes no driver calls.
+  Blocks blocks_[BP_MEMORY_KINDS][kSlotSizes];
 };
 
 }  // namespace backplane::vulkan

@@ -54,6 +54,7 @@ enum ConstantId : uint32_t {
   kIdMatrixSubgroupSize = BACKPLANE_ID_MATRIX_SUBGROUP_SIZE,
   kIdSubgroupsM = BACKPLANE_ID_SUBGROUPS_M,
   kIdGroupTile = BACKPLANE_ID_GROUP_TILE,
+  kIdGroupTileN = BACKPLANE_ID_GROUP_TILE_N,
 };
 
 constexpr uint32_t layout_of(bool dense) { return dense ? BACKPLANE_LAYOUT_DENSE : BACKPLANE_LAYOUT_STRIDED; }

@@ -81,10 +81,17 @@ struct Gemm {
 #define FLAG_K_ALONG_IMAGE 8u
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
 layout(push_constant, scalar) uniform Push { Block block; };
+#ifdef PARAMS_IN_PLACE
+// For kernels of GPUs, whose loops do not use the parameters. A copy would be in memory, because
+// some parameters have a dynamic index.
+#define gemm block.gemm
+void read_params() {}
+#else
 // A copy of the parameters, which main reads once per thread. Compilers do not move the loads out
 // of loops, and Mesa's CPU driver loads separately for each thread.
 Gemm gemm;
 void read_params() { gemm = block.gemm; }
+#endif
 
 #if IS_FLOAT
 #define ACCUMULATOR float

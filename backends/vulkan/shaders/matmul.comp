@@ -9,6 +9,9 @@
 // at once. These columns are contiguous in `b` and aligned, and TN divides the number of columns.
 // skinny: like direct, for at most TM rows.
 //
+// WIDE is like `shared` for floats, with more outputs per thread. While a workgroup multiplies one
+// tile, it loads the next tile to registers.
+//
 // With QUANTIZED, `b` holds weights of 4 or 8 bits. DOT is like `shared` for 8-bit integers. A word
 // then holds the elements at four values of k, which one instruction multiplies.
 #version 460
@@ -20,6 +23,8 @@
 #elif defined(DOT)
 #extension GL_EXT_spirv_intrinsics : require
 #define ALGORITHM BACKPLANE_ALGORITHM_SHARED
+#elif defined(WIDE)
+#define ALGORITHM BACKPLANE_ALGORITHM_SHARED
 #else
 #define ALGORITHM MODE
 #endif
@@ -27,11 +32,21 @@
 #include "vec4.glsl"
 
 #define TM BACKPLANE_THREAD_TILE_M
+// DEPTH is the number of elements along k of a tile in shared memory.
+#ifdef WIDE
+#define TN (2 * BACKPLANE_THREAD_TILE_N)
+#define DEPTH 8
+#define TILE_ROWS BACKPLANE_WIDE_TILE_M
+#define TILE_COLUMNS BACKPLANE_WIDE_TILE_N
+#else
 #define TN BACKPLANE_THREAD_TILE_N
-#define DEPTH 16                      // elements along k of a tile in shared memory
+#define DEPTH 16
+#define TILE_ROWS BACKPLANE_GROUP_TILE_M
+#define TILE_COLUMNS BACKPLANE_GROUP_TILE_N
+#endif
 #define CHUNK BACKPLANE_MIN_SUBGROUP  // number of values of k that a subgroup reads at once
-#define ROWS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? TM : BACKPLANE_GROUP_TILE_M)
-#define COLUMNS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? BACKPLANE_SKINNY_TILE_N : BACKPLANE_GROUP_TILE_N)
+#define ROWS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? TM : TILE_ROWS)
+#define COLUMNS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? BACKPLANE_SKINNY_TILE_N : TILE_COLUMNS)
 #define THREADS_N (COLUMNS / TN)
 #define VEC4_COLUMNS (ALGORITHM == BACKPLANE_ALGORITHM_SUBGROUP && IS_FLOAT && MODE == BACKPLANE_MODE_VEC4_COLUMNS)
 
@@ -62,12 +77,19 @@ spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_litera
 #define product_of(a, b) ((a) * (b))
 #define ONES ACCUMULATOR(1)
 #endif
+#ifdef WIDE
+// Two tiles of each operand. A vec4 holds four rows of `a` or four columns of `b` at one k. Each k
+// has a vec4 of padding.
+shared vec4 a_tile[2][DEPTH][ROWS / 4 + 1];
+shared vec4 b_tile[2][DEPTH][COLUMNS / 4 + 1];
+#else
 // Each k has two words of padding. The padding avoids conflicts among 32 banks for accesses at one
 // k and for accesses along k.
 shared TILED
     a_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? ROWS + 2 : 1];
 shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
                    [ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? COLUMNS + 2 : 1];
+#endif
 
 ACCUMULATOR accumulators[TM][TN];
 #ifdef INTEGER_ACTIVATIONS
@@ -217,6 +239,54 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   uint64_t a_at = a + uint64_t(gemm.a_row * int64_t(m0 + a_line) + gemm.a_depth * int64_t(k_begin + int(a_k * WORD)));
   uint64_t b_at = same_column ? own.at : b + uint64_t(gemm.b_column * int64_t(n0 + b_line + gemm.first_column));
   b_at += uint64_t(gemm.b_depth * int64_t(k_begin + int(b_k * WORD)));
+#ifdef WIDE
+  const uint rows = gemm.rows, columns = gemm.columns;
+  const uint a_lines = a_by_depth ? GROUP / DEPTH : 0u, b_lines = b_by_depth ? GROUP / DEPTH : 0u;
+  const uint a_depths = a_by_depth ? 0u : GROUP / ROWS, b_depths = b_by_depth ? 0u : GROUP / COLUMNS;
+  float a_next_values[ROWS * DEPTH / GROUP], b_next_values[COLUMNS * DEPTH / GROUP];
+  uint tile = 0u;
+  for (int k0 = k_begin - DEPTH; k0 < k_end; k0 += DEPTH) {
+    // Elements outside the matrices become 0 in both operands.
+    const int left = k_end - k0 - DEPTH;
+    if (left > 0) {
+      [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
+        a_next_values[u] = 0.0;
+        if (int(a_k + u * a_depths) < left && m0 + a_line + u * a_lines < rows)
+          a_next_values[u] = a_value(a_at + a_step * uint64_t(u));
+      }
+      [[unroll]] for (uint u = 0; u < COLUMNS * DEPTH / GROUP; ++u) {
+        const int k = int(b_k + u * b_depths);
+        Column at = own;
+        at.at = b_at + b_step * uint64_t(u);
+        b_next_values[u] = 0.0;
+        if (k < left && (same_column || n0 + b_line + u * b_lines < columns))
+          b_next_values[u] = b_of(at, b, k0 + DEPTH + k);
+      }
+      a_at += a_next;
+      b_at += b_next;
+    }
+    if (k0 >= k_begin) {
+      [[unroll]] for (uint k = 0; k < DEPTH; ++k) {
+        const vec4 a0 = a_tile[tile][k][row / 4], a1 = a_tile[tile][k][row / 4 + 1];
+        const vec4 b0 = b_tile[tile][k][column], b1 = b_tile[tile][k][column + COLUMNS / 8];
+        multiply(float[](a0[0], a0[1], a0[2], a0[3], a1[0], a1[1], a1[2], a1[3]),
+                 float[](b0[0], b0[1], b0[2], b0[3], b1[0], b1[1], b1[2], b1[3]));
+      }
+      tile ^= 1u;
+    }
+    if (left > 0) {
+      [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
+        const uint r = a_line + u * a_lines;
+        a_tile[tile][a_k + u * a_depths][r / 4][r % 4] = a_next_values[u];
+      }
+      [[unroll]] for (uint u = 0; u < COLUMNS * DEPTH / GROUP; ++u) {
+        const uint c = b_line + u * b_lines;
+        b_tile[tile][b_k + u * b_depths][c / 4][c % 4] = b_next_values[u];
+      }
+    }
+    barrier();
+  }
+#else
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
     const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // stops at k_end, because zero padding * inf is NaN
     [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
@@ -243,7 +313,18 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
     }
     barrier();
   }
+#endif
 }
+
+// The distance between the first columns of adjacent threads, and from a thread's first column to
+// its column j.
+#ifdef WIDE
+#define OWN_COLUMN_STEP 4u
+#define OFFSET_OF(j) ((j) / 4u * (COLUMNS / 2) + (j) % 4u)
+#else
+#define OWN_COLUMN_STEP (ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? 1u : TN)
+#define OFFSET_OF(j) ((j) * column_step)
+#endif
 
 void main() {
   read_params();
@@ -262,7 +343,7 @@ void main() {
              column_step = ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? THREADS_N : 1u;
   const uint first = group, stride = groups;
   const uint own_row = gl_LocalInvocationIndex / THREADS_N * TM,
-             own_column = gl_LocalInvocationIndex % THREADS_N * (ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? 1u : TN);
+             own_column = gl_LocalInvocationIndex % THREADS_N * OWN_COLUMN_STEP;
   const int own_depth = 0;
 #endif
   const uint tiles_n = (gemm.columns + tile_columns - 1u) / tile_columns;
@@ -285,14 +366,14 @@ void main() {
     ColumnBase bases[TN];
     [[unroll]] for (uint j = 0; j < TN; ++j) {
       indices[j] = column_index(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? n0 + gl_LocalInvocationIndex % COLUMNS
-                                                                        : column + j * column_step);
+                                                                        : column + OFFSET_OF(j));
       bases[j] =
           column_base_at(b, VEC4_COLUMNS ? uvec4(min(column, gemm.columns - TN) + gemm.first_column) : indices[j]);
     }
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
         [[unroll]] for (uint r = 1; r < TM; ++r) accumulators[r - 1][j] = accumulators[r][j];
-        accumulators[TM - 1][j] = load_accumulator(target, row + i, column + j * column_step);
+        accumulators[TM - 1][j] = load_accumulator(target, row + i, column + OFFSET_OF(j));
       }
     }
 #ifdef INTEGER_ACTIVATIONS
@@ -337,11 +418,11 @@ void main() {
     int64_t out_columns[TN];
     [[unroll]] for (uint j = 0; j < TN; ++j)
       out_columns[j] =
-          out_column_at(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? column_index(column + j * column_step) : indices[j]);
+          out_column_at(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? column_index(column + OFFSET_OF(j)) : indices[j]);
     // Rotates each row to index 0, because a dynamic index would move the accumulators to memory.
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
-        store_result(target, row + i, column + j * column_step, out_columns[j], accumulators[0][j]);
+        store_result(target, row + i, column + OFFSET_OF(j), out_columns[j], accumulators[0][j]);
         [[unroll]] for (uint r = 1; r < TM; ++r) accumulators[r - 1][j] = accumulators[r][j];
       }
     }

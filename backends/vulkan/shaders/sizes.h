@@ -13,6 +13,8 @@
 #define BACKPLANE_THREAD_TILE_N 4       /* columns of GEMM outputs per thread */
 #define BACKPLANE_GROUP_TILE_M 64       /* rows of GEMM outputs per workgroup */
 #define BACKPLANE_GROUP_TILE_N 64       /* columns of GEMM outputs per workgroup */
+#define BACKPLANE_WIDE_TILE_M 128       /* rows of GEMM outputs per workgroup, for GEMMs that have enough such tiles */
+#define BACKPLANE_WIDE_TILE_N 64        /* columns of GEMM outputs per such workgroup */
 #define BACKPLANE_SKINNY_TILE_N 512     /* columns per workgroup of a GEMM with at most BACKPLANE_THREAD_TILE_M rows */
 #define BACKPLANE_K_MAJOR_TILE_N 16     /* columns per workgroup of a GEMM with K-major `b` */
 #define BACKPLANE_MIN_SUBGROUP 8        /* minimum subgroup size of kernels with ballots */
@@ -21,5 +23,7 @@
 #define BACKPLANE_MATRIX_DEPTH_BYTES 64 /* bytes along k of a tile of a GEMM with cooperative matrices */
 #define BACKPLANE_MATRIX_TILE 64        /* rows and columns of a tile of a GEMM with cooperative matrices */
 #define BACKPLANE_MATRIX_LARGE_TILE 128 /* rows and columns of a larger tile, for GEMMs that have enough such tiles */
+#define BACKPLANE_MATRIX_WIDE_TILE_M 128 /* rows of a tile of matmul_cooperative_wide.comp */
+#define BACKPLANE_MATRIX_WIDE_TILE_N 256 /* columns of a tile of matmul_cooperative_wide.comp */
 #define BACKPLANE_ATTENTION_ROWS 8      /* queries per subgroup of attention */
 #define BACKPLANE_ATTENTION_KEYS 8      /* keys per thread in a block of attention */

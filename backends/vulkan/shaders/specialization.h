@@ -28,7 +28,8 @@
 #define BACKPLANE_ID_MATRIX_SUBGROUP_SIZE 7
 #define BACKPLANE_ID_SUBGROUPS_M 8 /* matmul_cooperative.comp: subgroups of a workgroup along M */
 #define BACKPLANE_ID_GROUP_TILE 9  /* matmul_cooperative.comp: rows and columns of a workgroup's tile */
-#define BACKPLANE_ID_COUNT 10
+#define BACKPLANE_ID_GROUP_TILE_N 10 /* matmul_cooperative_wide.comp: columns of a tile; GROUP_TILE has the rows */
+#define BACKPLANE_ID_COUNT 11
 
 /* Values of LAYOUT. */
 #define BACKPLANE_LAYOUT_STRIDED 0   /* operands have any strides */

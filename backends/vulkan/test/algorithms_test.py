@@ -56,7 +56,7 @@ listed = subprocess.run([command, "certify", library, "--list", "--profile", "tr
 groups = [group for group in groups if any(case.startswith(group + ".") for case in listed)]  # not every dtype has every shape
 tap.check("each dtype of the products has cases", len({group.split(".")[2] for group in groups}) == 7, groups)
 ran, results = 0, {}
-for algorithm in ("direct", "shared", "subgroup", "cooperative", "dot"):
+for algorithm in ("direct", "shared", "subgroup", "cooperative", "dot", "wide"):
     said = refused(algorithm)
     if said:
         tap.check(f"{algorithm}: the refusal says what is lacking", "BACKPLANE_VULKAN_MATMUL" in said and "unset it" in said, said)

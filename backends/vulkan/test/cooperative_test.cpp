@@ -36,20 +36,21 @@ TEST(Cooperative, SubgroupsShareATileEvenly) {
   for (const CooperativeMatrices& each : kDevices) {
     for (const MatrixShape& shape : each.shapes) {
       for (const uint32_t tile : {kSmall, kLarge}) {
-        const auto found = each.tiling(shape.dtype, tile);
+        const auto found = each.tiling(shape.dtype, tile, tile);
         ASSERT_TRUE(found) << each.subgroup_size << " lanes";
         const uint32_t subgroups = kGroup / found->subgroup_size, n = subgroups / found->subgroups_m;
         EXPECT_EQ(subgroups % found->subgroups_m, 0u);
         EXPECT_EQ(tile % (found->subgroups_m * found->shape.m), 0u);
         EXPECT_EQ(tile % (n * found->shape.n), 0u);
-        EXPECT_EQ(found->tile, tile);
+        EXPECT_EQ(found->rows, tile);
+        EXPECT_EQ(found->columns, tile);
       }
     }
   }
 }
 
 TEST(Cooperative, TheLargestShapeIsTaken) {
-  const auto found = kDevices[2].tiling(BP_F16, kLarge);
+  const auto found = kDevices[2].tiling(BP_F16, kLarge, kLarge);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->shape.n, 16u);
   EXPECT_EQ(found->shape.k, 16u);
@@ -58,10 +59,27 @@ TEST(Cooperative, TheLargestShapeIsTaken) {
 }
 
 TEST(Cooperative, ShapesThatDoNotDivideATileAreSkipped) {
-  EXPECT_FALSE(device(32, {{BP_F16, 48, 16, 16}}).tiling(BP_F16, kLarge));
-  EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 24}}).tiling(BP_F16, kLarge));
-  EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall));  // the tile has 4 matrices for 32 subgroups
-  EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 16}}).tiling(BP_F32, kLarge));
+  EXPECT_FALSE(device(32, {{BP_F16, 48, 16, 16}}).tiling(BP_F16, kLarge, kLarge));
+  EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 24}}).tiling(BP_F16, kLarge, kLarge));
+  // The tile has 4 matrices for 32 subgroups.
+  EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall, kSmall));
+  EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 16}}).tiling(BP_F32, kLarge, kLarge));
+}
+
+TEST(Cooperative, AWideTileNeedsSharedMemoryAndVectors) {
+  CooperativeMatrices gpu = kDevices[2];
+  gpu.shared_memory = 48 << 10;
+  const auto found = gpu.wide_tiling(BP_F16);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rows, uint32_t{BACKPLANE_MATRIX_WIDE_TILE_M});
+  EXPECT_EQ(found->columns, uint32_t{BACKPLANE_MATRIX_WIDE_TILE_N});
+  EXPECT_EQ(found->subgroups_m, 2u);  // each of the 8 subgroups has 64 x 64 outputs
+  EXPECT_FALSE(gpu.wide_tiling(BP_I8));
+  gpu.shared_memory = 32 << 10;
+  EXPECT_FALSE(gpu.wide_tiling(BP_F16));
+  CooperativeMatrices narrow = device(32, {{BP_F16, 16, 4, 16}});
+  narrow.shared_memory = 48 << 10;
+  EXPECT_FALSE(narrow.wide_tiling(BP_F16));
 }
 
 TEST(Cooperative, ADeviceWithoutShapesRequestsNothing) {
@@ -92,7 +110,8 @@ std::map<uint32_t, int> opcodes(const Shader& shader) {
 }
 
 TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
-  for (const char* name : {"matmul_cooperative_f16", "matmul_cooperative_bf16", "matmul_cooperative_i8"}) {
+  for (const char* name : {"matmul_cooperative_f16", "matmul_cooperative_bf16", "matmul_cooperative_i8",
+                           "matmul_cooperative_wide_f16", "matmul_cooperative_wide_bf16"}) {
     const Shader* shader = find_shader(name);
     ASSERT_NE(shader, nullptr) << name;
     EXPECT_TRUE(needs_full_subgroups({shader->words, shader->word_count})) << name;

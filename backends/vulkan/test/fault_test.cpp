@@ -190,8 +190,8 @@ TEST_F(Faults, WithoutOneAllIsWell) {
   const kit::Status status = work(rig);
   EXPECT_TRUE(status.ok()) << status.message();
   const auto living = watched::living();
-  // The rig has three buffers, and the stream has two.
-  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";
+  // The rig's three buffers share a block. The stream has two buffers of other sizes.
+  EXPECT_EQ(living.at("vkCreateBuffer"), 3) << "the table is not used";
 }
 
 TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsReportedAndRecovered) {

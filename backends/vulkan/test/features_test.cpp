@@ -159,7 +159,8 @@ TEST_F(Features, AllocationsAreCountedAgainstTheDevicesLimit) {
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   ASSERT_TRUE(device.ok()) << device.status().message();
   Memory memory(*device.value());
-  const bp_buffer_desc desc = {sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, 4096, Memory::kAlignment};
+  const bp_buffer_desc desc = {sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, Memory::kMaxRoundedBytes + 1,
+                               Memory::kAlignment};
   std::vector<Buffer*> buffers;
   for (uint32_t i = 0; i < kMax; ++i) buffers.push_back(need(memory.create(desc)));
   const kit::Status status = memory.create(desc).status();
@@ -175,7 +176,7 @@ TEST_F(Features, MemoryThatBeginsElsewhereIsAlignedInside) {
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   ASSERT_TRUE(device.ok()) << device.status().message();
   Memory memory(*device.value());
-  constexpr uint64_t kBytes = 1000;
+  constexpr uint64_t kBytes = Memory::kMaxRoundedBytes + 1000;
   for (const uint64_t alignment : {Memory::kAlignment, uint64_t{4096}}) {
     Buffer* const buffer = need(memory.create({sizeof(bp_buffer_desc), BP_MEMORY_HOST, kBytes, alignment}));
     EXPECT_EQ(buffer->address % alignment, 0u);
@@ -183,6 +184,98 @@ TEST_F(Features, MemoryThatBeginsElsewhereIsAlignedInside) {
     EXPECT_NE(buffer->offset, 0u);
     memory.destroy(buffer);
   }
+  // Slots of a block that begins elsewhere are aligned, too.
+  Buffer* const slots[] = {need(memory.create({sizeof(bp_buffer_desc), BP_MEMORY_HOST, 1000, Memory::kAlignment})),
+                           need(memory.create({sizeof(bp_buffer_desc), BP_MEMORY_HOST, 1000, Memory::kAlignment}))};
+  for (const Buffer* slot : slots) EXPECT_EQ(slot->address % Memory::kAlignment, 0u);
+  EXPECT_EQ(slots[1]->address - slots[0]->address, 1024u);
+  EXPECT_EQ(slots[1]->mapped - slots[0]->mapped, 1024);
+  EXPECT_EQ(slots[1]->offset - slots[0]->offset, 1024u);
+  for (Buffer* slot : slots) memory.destroy(slot);
+}
+
+// Fixture for tests of blocks. `memory` belongs to a device with a limit of kMax allocations.
+class SmallBuffers : public Features {
+ protected:
+  static constexpr uint32_t kMax = 12;
+  void SetUp() override {
+    Features::SetUp();
+    if (IsSkipped()) return;
+    watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
+      out.properties.limits.maxMemoryAllocationCount = kMax;
+    };
+    device = std::move(LogicalDevice::create(watched::instance().value(), 0).value());
+    memory.emplace(*device);
+  }
+  void TearDown() override {
+    memory.reset();
+    device.reset();
+    EXPECT_EQ(watched::forgotten(), "");
+    Features::TearDown();
+  }
+  static bp_buffer_desc of(uint64_t bytes, uint32_t kind = BP_MEMORY_HOST) {
+    return {sizeof(bp_buffer_desc), kind, bytes, Memory::kAlignment};
+  }
+  uint32_t allocations() const { return device->allocations().load(); }
+
+  std::unique_ptr<LogicalDevice> device;
+  std::optional<Memory> memory;
+};
+
+TEST_F(SmallBuffers, ShareAnAllocationAndNoBytes) {
+  std::vector<Buffer*> buffers;
+  for (int i = 0; i < 65; ++i) {
+    buffers.push_back(need(memory->create(of(1000))));
+    std::memset(buffers.back()->mapped, i, 1000);
+    EXPECT_EQ(allocations(), i < 64 ? 1u : 2u) << i;
+  }
+  for (int i = 0; i < 65; ++i) {
+    const std::byte* const mapped = buffers[static_cast<std::size_t>(i)]->mapped;
+    EXPECT_TRUE(std::all_of(mapped, mapped + 1000, [&](std::byte each) { return each == std::byte(i); })) << i;
+  }
+  // A slot that becomes free is used again, before another block.
+  Buffer* const freed = buffers[7];
+  const uint64_t address = freed->address;
+  memory->destroy(freed);
+  buffers[7] = need(memory->create(of(1024)));
+  EXPECT_EQ(buffers[7]->address, address);
+  for (Buffer* buffer : buffers) memory->destroy(buffer);
+  EXPECT_EQ(allocations(), 1u) << "one block without buffers stays";
+  EXPECT_TRUE(memory->destroy_empty_blocks());
+  EXPECT_FALSE(memory->destroy_empty_blocks());
+  EXPECT_EQ(allocations(), 0u);
+}
+
+TEST_F(SmallBuffers, AreCountedWithTheirOwnSize) {
+  const uint64_t before = device->used(0);
+  Buffer* const buffer = need(memory->create(of(3000)));
+  EXPECT_EQ(device->used(0) - before, 4096u);
+  memory->destroy(buffer);
+  EXPECT_EQ(device->used(0), before);
+}
+
+TEST_F(SmallBuffers, AreSlotsUpToASize) {
+  constexpr uint64_t kRounded = Memory::kMaxRoundedBytes, kSlot = Memory::kMaxSlotBytes;
+  for (const auto& [bytes, is_slot] :
+       {std::pair{uint64_t{1}, true}, {kRounded, true}, {kRounded + 1, false}, {kSlot, true}, {2 * kSlot, false}}) {
+    Buffer* const buffer = need(memory->create(of(bytes)));
+    EXPECT_EQ(buffer->block != nullptr, is_slot) << bytes;
+    memory->destroy(buffer);
+  }
+  bp_buffer_desc desc = of(4096);
+  desc.alignment = 4096;
+  Buffer* const aligned = need(memory->create(desc));
+  EXPECT_EQ(aligned->block, nullptr) << "slots have the default alignment only";
+  memory->destroy(aligned);
+}
+
+TEST_F(SmallBuffers, GiveEmptyBlocksUpBeforeMemoryIsExhausted) {
+  for (const uint64_t bytes : {256u, 512u, 1024u}) memory->destroy(need(memory->create(of(bytes))));
+  ASSERT_EQ(allocations(), 3u);
+  std::vector<Buffer*> buffers;
+  for (uint32_t i = 0; i < kMax; ++i) buffers.push_back(need(memory->create(of(Memory::kMaxRoundedBytes + 1))));
+  EXPECT_EQ(memory->create(of(4096)).status().code(), BP_OUT_OF_MEMORY);
+  for (Buffer* buffer : buffers) memory->destroy(buffer);
 }
 
 }  // namespace

@@ -25,9 +25,10 @@ bp_tensor_desc desc_of(const View& view) {
 
 class GemmOnDevice : public OnRig {
  protected:
-  void TearDown() override {
-    for (Device::Buffer* buffer : buffers_) {
-      if (buffer != nullptr) rig.device->destroy(buffer);
+  void TearDown() override { free_buffers(); }
+  void free_buffers() {
+    for (Device::Buffer*& buffer : buffers_) {
+      if (buffer != nullptr) rig.device->destroy(std::exchange(buffer, nullptr));
     }
   }
 
@@ -103,6 +104,28 @@ TEST_F(GemmOnDevice, BatchesAreDivided) {
   EXPECT_EQ(wrong, 0);
   if (on_cpu()) {
     EXPECT_EQ(dispatches, 2u);
+  }
+}
+
+// The tiles suffice for the kernels with wide tiles on every device. The last tiles are partial.
+TEST_F(GemmOnDevice, WideTilesOfAnyLayoutAreWhole) {
+  constexpr int64_t kRows = 1410, kColumns = 1450, kDepth = 45;
+  for (const bool transposed : {false, true}) {
+    const View a{{kRows, kDepth}, transposed ? std::vector<int64_t>{1, kRows} : std::vector<int64_t>{kDepth, 1}};
+    const View b{{kDepth, kColumns}, transposed ? std::vector<int64_t>{1, kDepth} : std::vector<int64_t>{kColumns, 1}};
+    int64_t elements[] = {kRows * kDepth, kDepth * kColumns, kRows * kColumns};
+    const auto out = multiply(a, b, {{kRows, kColumns}, {kColumns, 1}}, elements);
+    int64_t wrong = 0;
+    for (int64_t m = 0; m < kRows; ++m) {
+      for (int64_t n = 0; n < kColumns; ++n) {
+        float sum = 0;
+        for (int64_t k = 0; k < kDepth; ++k)
+          sum += value(m * a.strides[0] + k * a.strides[1]) * value(k * b.strides[0] + n * b.strides[1]);
+        wrong += out[static_cast<std::size_t>(m * kColumns + n)] == sum ? 0 : 1;
+      }
+    }
+    EXPECT_EQ(wrong, 0) << transposed;
+    free_buffers();
   }
 }
 
