@@ -4,7 +4,7 @@
 // memory type.
 #pragma once
 
-#include "runtime/logical_device.hpp"
+#include "runtime/external.hpp"
 
 namespace backplane::vulkan {
 
@@ -19,8 +19,10 @@ struct Buffer {
   uint32_t kind = BP_MEMORY_DEVICE;
   uint32_t heap = 0;       // index of the memory heap; kNoHeap if the memory is imported
   uint64_t allocated = 0;  // size of the VkBuffer in bytes
+  uint64_t exported = 0;   // size of the memory in bytes if it can be exported, otherwise 0
 
-  bool on_host() const { return kind == BP_MEMORY_HOST || heap == kNoHeap; }
+  // Imported memory of the host has the kind SHARED.
+  bool on_host() const { return kind == BP_MEMORY_HOST || (kind == BP_MEMORY_SHARED && heap == kNoHeap); }
 };
 
 class Memory {
@@ -37,15 +39,28 @@ class Memory {
   kit::Result<Buffer*> create(const bp_buffer_desc& desc);
   // Creates a SHARED buffer from host memory. The caller keeps ownership of the host memory.
   kit::Result<Buffer*> import(void* address, uint64_t bytes);
+  // The functions that follow need the device's external operations (PhysicalDevice::external). External memory has the
+  // kind DEVICE.
+  kit::Result<Buffer*> create_external(const bp_buffer_desc& desc);
+  kit::Result<bp_external_handle> exported(const Buffer& buffer) const;
+  kit::Result<Buffer*> import_external(const bp_external_handle& handle);
   void destroy(Buffer* buffer);
 
  private:
   // Creates a buffer with `room` extra bytes, so that the caller can move the buffer's first byte
   // to an aligned address.
-  kit::Result<Buffer*> create(const bp_buffer_desc& desc, uint64_t room);
-  // Creates the VkBuffer and gets its address. If `imported` is null, allocates memory for the
-  // VkBuffer. Otherwise imports the pages at `imported`.
-  kit::Status allocate(Buffer& buffer, uint32_t type, void* imported);
+  kit::Result<Buffer*> create(const bp_buffer_desc& desc, uint64_t room, bool exportable);
+  // The origin of a buffer's memory: an allocation, or an import of pages or of a descriptor.
+  struct Backing {
+    bool exportable = false;
+    void* pages = nullptr;
+    int fd = -1;
+    uint64_t bytes = 0;  // the size of imported memory
+
+    bool is_imported() const { return pages != nullptr || fd >= 0; }
+  };
+  // Creates the VkBuffer with its memory, and gets its address.
+  kit::Status allocate(Buffer& buffer, uint32_t type, const Backing& backing);
   kit::Status map(Buffer& buffer) const;
   kit::Status import_type(const void* pages, uint32_t& type) const;
 
