@@ -75,11 +75,14 @@ kit::Status Context::health() const {
   return loss_;
 }
 
+kit::Status Context::check_device_bytes(uint64_t bytes) const {
+  if (bytes <= device_.total_bytes) return {};
+  return kit::out_of_memory(stack_.plugin(), ": a buffer of ", bytes, " bytes exceeds the device's memory of ",
+                            device_.total_bytes, "; divide it");
+}
+
 kit::Result<std::byte*> Context::allocate_device(uint64_t bytes) const {
-  if (bytes > device_.total_bytes) {
-    return kit::out_of_memory(stack_.plugin(), ": a buffer of ", bytes, " bytes exceeds the device's memory of ",
-                              device_.total_bytes, "; divide it");
-  }
+  if (kit::Status status = check_device_bytes(bytes); !status.ok()) return status;
   auto made = stack_.allocate_device(bytes, pool_, allocations_);
   if (!made.ok() || allocations_ == nullptr) return made;
   // Waits for the allocation to complete, because only then may other streams use the memory.
@@ -220,6 +223,9 @@ void Context::free(simt::Buffer* given) const {
       status = registrations_.remove(stack_, buffer->address);
       break;
     case Buffer::Source::kForeign:
+      break;
+    case Buffer::Source::kExternal:
+      status = stack_.external()->free(*buffer->shared);
       break;
   }
   (void)check(std::move(status));

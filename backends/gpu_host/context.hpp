@@ -7,13 +7,15 @@
 #include <mutex>
 
 #include "driver_call.hpp"
+#include "gpu_host/external.hpp"
 #include "gpu_host/registrations.hpp"
 
 namespace backplane::gpu_host {
 
 struct Buffer : simt::Buffer {
-  enum class Source { kDevice, kHost, kShared, kRegistered, kForeign } source = Source::kDevice;
+  enum class Source { kDevice, kHost, kShared, kRegistered, kForeign, kExternal } source = Source::kDevice;
   uint64_t bytes = 0;
+  std::unique_ptr<const SharedMemory> shared{};  // not null if the source is kExternal
 };
 inline Buffer* buffer_of(simt::Buffer* buffer) { return static_cast<Buffer*>(buffer); }
 
@@ -50,8 +52,14 @@ class Context {
   kit::Result<simt::Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) const;
   // Wraps memory of the caller. The driver must report the same kind of memory for the first and the last address.
   kit::Result<simt::Buffer*> wrap_memory(std::byte* address, uint64_t bytes, uint32_t& kind) const;
+  // The device has an external type. Its handles have descriptors of memory of the kind DEVICE.
+  kit::Result<simt::Buffer*> allocate_external(const bp_buffer_desc& desc, std::string_view type) const;
+  kit::Result<bp_external_handle> export_memory(const simt::Buffer* buffer, std::string_view type) const;
+  kit::Result<simt::Buffer*> import_external(const bp_external_handle& handle, uint32_t& kind) const;
   void free(simt::Buffer* buffer) const;
   kit::Status memory_info(uint32_t kind, bp_memory_info& out) const;
+  // The name of the device's external type. Call only if the device has one.
+  std::string_view external_type() const { return device_.external_types[0].name; }
 
  private:
   Context(const Stack& stack, const PhysicalDevice& device, Registrations& registrations)
@@ -63,6 +71,8 @@ class Context {
   }
   // Returns the pool's unused memory to the device.
   void trim() const;
+  // Returns OUT_OF_MEMORY if a buffer of the kind DEVICE exceeds the memory of the device.
+  kit::Status check_device_bytes(uint64_t bytes) const;
   kit::Result<std::byte*> allocate_device(uint64_t bytes) const;
   kit::Result<std::byte*> allocate_kind(uint32_t kind, uint64_t bytes) const;
   kit::Status import_host(const bp_import_desc& desc, Buffer& out) const;

@@ -23,6 +23,7 @@ class NativeDevice {
   using Graph = gpu_host::Graph;
   using Kernel = std::shared_ptr<const simt::Operator>;
   using Program = simt::Program;
+  using Semaphore = gpu_host::Semaphore;
 
   NativeDevice(OpenedDevice& opened, const kit::Host& host) : opened_(&opened), host_(host) {}
 
@@ -35,6 +36,29 @@ class NativeDevice {
   bool imports() const { return context().device().has_imports; }
   kit::Result<Memory> import_memory(const bp_import_desc& desc, uint32_t& kind) {
     return context().import_memory(desc, kind);
+  }
+
+  std::span<const kit::ExternalType> external_types() const { return context().device().external_types; }
+  kit::Result<Memory> allocate_external(const bp_buffer_desc& desc, std::string_view type) const {
+    return context().allocate_external(desc, type);
+  }
+  kit::Result<bp_external_handle> export_memory(const Memory& memory, std::string_view type) const {
+    return context().export_memory(memory, type);
+  }
+  kit::Result<Memory> import_external(const bp_external_handle& handle, uint32_t& kind) const {
+    return context().import_external(handle, kind);
+  }
+  kit::Result<std::unique_ptr<Semaphore>> import_semaphore(const bp_external_handle& handle) const {
+    return Semaphore::open(context(), handle);
+  }
+  kit::Status signal(const Semaphore&, uint64_t) const {
+    return kit::unsupported("semaphore_signal: the host cannot raise this semaphore; pass a stream");
+  }
+  kit::Status signal(Queue& queue, Semaphore& semaphore, uint64_t value) const {
+    return queue.signal(semaphore, value);
+  }
+  kit::Status wait(Queue& queue, const Semaphore& semaphore, uint64_t value) const {
+    return queue.wait(semaphore, value);
   }
 
   kit::Result<bp_native_handle> device_handle(uint32_t index) const;

@@ -57,6 +57,14 @@ kit::Status Queue::wait_for(const Mark& mark) {
   return in_context([&](const Stack& stack) { return stack.wait_event(stream_, mark->event); });
 }
 
+kit::Status Queue::signal(Semaphore& semaphore, uint64_t value) {
+  return in_context([&](const Stack& stack) { return semaphore.signal(stack, value, stream_); });
+}
+
+kit::Status Queue::wait(const Semaphore& semaphore, uint64_t value) {
+  return in_context([&](const Stack& stack) { return stack.external()->wait(semaphore.handle(), value, stream_); });
+}
+
 kit::Status Queue::copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
   if (graph_ != nullptr) {
     graph_->add_copy(after_, dst, src, bytes);

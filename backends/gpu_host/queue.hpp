@@ -4,6 +4,7 @@
 
 #include "gpu_host/graph.hpp"
 #include "gpu_host/kernels.hpp"
+#include "gpu_host/semaphore.hpp"
 
 namespace backplane::gpu_host {
 
@@ -22,6 +23,8 @@ class Queue : public simt::Launcher {
   kit::Result<Mark> mark(bool timed);
   kit::Status wait_for(const Mark& mark);
   kit::Status copy(std::byte* dst, const std::byte* src, uint64_t bytes);
+  kit::Status signal(Semaphore& semaphore, uint64_t value);
+  kit::Status wait(const Semaphore& semaphore, uint64_t value);
   // Until record(nullptr, {}), commands add nodes to the graph, and execute nothing. The first node follows the nodes
   // `after`, and each other node follows the node before it.
   void record(Graph* graph, std::span<const uint32_t> after);

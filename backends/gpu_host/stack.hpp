@@ -5,6 +5,7 @@
 
 #include <backplane/plugin.h>
 
+#include <backplane/kit/external.hpp>
 #include <backplane/kit/native.hpp>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@ namespace backplane::gpu_host {
 // An object of the driver: a context, a stream, an event, a module or a kernel.
 using Handle = void*;
 
+class External;      // external.hpp
 struct LtKind;       // blas_lt.hpp
 struct UnitKernels;  // units.hpp
 
@@ -34,6 +36,8 @@ struct PhysicalDevice {
   bool has_pools = false;          // supports stream-ordered allocations
   bool has_shared_memory = false;  // the host and kernels may access shared memory concurrently
   bool has_imports = false;        // kernels access registered host memory by its host address
+  // The type of external handles with its flags, or nothing. Then Stack::external() is not null.
+  std::span<const kit::ExternalType> external_types;
 };
 
 // The DLDeviceType of each kind of memory.
@@ -102,6 +106,8 @@ class Stack {
   // Describes the stack's own kernels for matrix units, or returns null. A device has them if its limits state matrix
   // instructions.
   virtual const UnitKernels* unit_kernels() const { return nullptr; }
+  // Returns the calls for memory and semaphores that other code shares, or null.
+  virtual const External* external() const { return nullptr; }
   // Makes `context` the current context of the calling thread. For any calls, also relaxes the thread's capture mode.
   // Otherwise some functions would invalidate another thread's capture of a stream. leave() restores the state in
   // `caller`.

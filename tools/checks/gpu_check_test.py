@@ -22,6 +22,8 @@ for plugin in ("opencl", "vulkan"):
     tap.check(f"a dry run shows each step of {plugin}", all(f"{plugin}:0 {step}: " in dry.stdout for step in steps), dry.stdout + dry.stderr)
 tap.check("a dry run shows the steps for the kernels of cuda", all(f"cuda:0 {kind}_{variant}: " in dry.stdout for kind in ("certify", "bench")
                                                                      for variant in ("kernels", "tensor", "warpgroups", "trial")), dry.stdout)
+tap.check("a dry run shows the steps for shared memory", all(f"{plugin}:0 {step}: " in dry.stdout for plugin in ("cuda", "vulkan")
+                                                              for step in ("certify_external", "exchange_cuda", "exchange_vulkan")), dry.stdout)
 missing = run("--device", "missing:0")
 tap.check("a device that is not there: usage error, with the devices", missing.returncode == 2 and device in missing.stderr, missing.stderr)
 

@@ -73,6 +73,12 @@ kit::Result<const Api*> load_once() {
   api.has_tensor_maps = api.has_tensor_maps && api.name_of_call != nullptr;
 #include "runtime/tensor_functions.def"
 #undef BP_CU
+  api.has_external = true;
+#define BP_CU(name_of_call, symbol)                                                           \
+  api.name_of_call = reinterpret_cast<decltype(api.name_of_call)>(::dlsym(library, #symbol)); \
+  api.has_external = api.has_external && api.name_of_call != nullptr;
+#include "runtime/external_functions.def"
+#undef BP_CU
   if (kit::Status status = check_version(api, name); !status.ok()) return status;
   return &api;
 }

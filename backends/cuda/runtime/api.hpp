@@ -17,11 +17,13 @@ struct Api {
 #define BP_CU(name, symbol) decltype(&::name) name = nullptr;
 #include "runtime/functions.def"
   // Functions that a driver may lack. A function that it lacks is null.
+#include "runtime/external_functions.def"
 #include "runtime/graph_functions.def"
 #include "runtime/tensor_functions.def"
 #undef BP_CU
   bool has_graphs = false;       // the driver has all functions for graphs
   bool has_tensor_maps = false;  // the driver has all functions for tensor maps
+  bool has_external = false;     // the driver has all functions for memory and semaphores that other code shares
 
   // Returns the functions, which stay loaded until the process ends. Returns UNAVAILABLE if the
   // system has no driver, or if the driver is too old.

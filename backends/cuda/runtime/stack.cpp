@@ -4,12 +4,10 @@
 #include <cmath>
 
 #include "runtime/architectures.hpp"
+#include "runtime/call.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/images.hpp"
 #include "runtime/units.hpp"
-
-// Calls a function of the driver, and converts the result to a status that names the function.
-#define BP_CALL(function, ...) cu_.status_of(cu_.function(__VA_ARGS__), #function)
 
 namespace backplane::cuda {
 
@@ -32,12 +30,6 @@ constexpr const char* kTensorArchitectures = BACKPLANE_CUDA_TENSOR_ARCHITECTURES
 constexpr const char* kWarpgroupArchitectures = BACKPLANE_CUDA_WARPGROUP_ARCHITECTURES;
 
 CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }
-
-template <class T>
-kit::Result<T> result_of(kit::Status status, T value) {
-  if (!status.ok()) return status;
-  return value;
-}
 
 kit::Result<const gpu_host::Stack*> load_stack() {
   auto api = Api::load();
@@ -101,6 +93,14 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
                           attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
   out.has_imports = attribute(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) != 0 &&
                     attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
+  auto offers = offers_external();
+  if (!offers.ok()) out.refusal = offers.status().message();
+  out.external_types = external_.types({
+      .shares_memory = offers.ok() && offers.value() &&
+                       attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0 &&
+                       attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0,
+      .imports_semaphores = attribute(CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED) != 0,
+  });
   if (!status.ok()) return status;
   auto permitted = permitted_instructions();
   if (permitted.ok()) {
@@ -112,6 +112,7 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
     }
     out.limits.matrix_instructions = permitted.value() & (compiled | kTrial);
   }
+  if (!out.refusal.empty()) return {};
   if (!permitted.ok()) {
     out.refusal = permitted.status().message();
   } else if (!can_run(kArchitectures, major, minor)) {

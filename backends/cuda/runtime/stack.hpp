@@ -3,13 +3,13 @@
 #pragma once
 
 #include "gpu_host/platform.hpp"
-#include "runtime/api.hpp"
+#include "runtime/external.hpp"
 
 namespace backplane::cuda {
 
 class Stack : public gpu_host::Stack {
  public:
-  explicit Stack(const Api& api) : cu_(api) {}
+  explicit Stack(const Api& api) : cu_(api), external_(api) {}
 
   const char* plugin() const override { return "cuda"; }
   gpu_host::DlpackTypes dlpack_types() const override { return {2, 3, 13}; }  // kDLCUDA, kDLCUDAHost, kDLCUDAManaged
@@ -20,6 +20,7 @@ class Stack : public gpu_host::Stack {
   std::span<const std::byte> image_of(std::string_view name) const override;
   const gpu_host::LtKind& product_library() const override;
   const gpu_host::UnitKernels* unit_kernels() const override;
+  const gpu_host::External* external() const override { return cu_.has_external ? &external_ : nullptr; }
   kit::Status enter(gpu_host::Handle context, gpu_host::Calls calls, gpu_host::Caller& caller) const override;
   void leave(const gpu_host::Caller& caller) const override;
 
@@ -73,6 +74,7 @@ class Stack : public gpu_host::Stack {
 
  private:
   const Api& cu_;
+  const External external_;
 };
 
 // Returns the devices of the process.

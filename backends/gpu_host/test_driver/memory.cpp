@@ -137,7 +137,8 @@ uint64_t free_bytes(const Context& context) {
   Memory::get().collect();
   uint64_t used = 0;
   for (const auto& [address, each] : Memory::get().living) {
-    if (each.kind == MemoryKind::kDevice && each.context == &context && each.pool == nullptr) used += each.bytes;
+    const bool is_of_device = each.kind == MemoryKind::kDevice || each.kind == MemoryKind::kMapped;
+    if (is_of_device && each.context == &context && each.pool == nullptr) used += each.bytes;
   }
   for (const Pool& pool : Memory::get().pools) {
     if (&pool.context == &context) used += pool.reserved;
@@ -286,12 +287,28 @@ Result unregister_host(void* address) {
   return result;
 }
 
+void add_mapped(Context& context, void* address, uint64_t bytes) {
+  Memory::get().add(MemoryKind::kMapped, address, bytes, context);
+}
+
+Result remove_mapped(void* address) {
+  Memory& memory = Memory::get();
+  const auto found = memory.living.find(reinterpret_cast<uintptr_t>(address));
+  if (found == memory.living.end() || found->second.kind != MemoryKind::kMapped) {
+    return violate(Result::kInvalidValue, "the address is not that of mapped memory");
+  }
+  const Result result = check_unused(found->second);
+  if (result == Result::kSuccess) memory.living.erase(found);
+  return result;
+}
+
 const Allocation* find_allocation(const void* address) { return Memory::get().find(address); }
 
 Result use_in_kernel(const Stream& stream, const void* address) {
   Allocation* const allocation = Memory::get().find(address);
   if (allocation == nullptr) return violate(Result::kIllegalAddress, "a kernel receives an address without memory");
-  if (allocation->kind == MemoryKind::kDevice && allocation->context != &stream.context()) {
+  const bool is_of_device = allocation->kind == MemoryKind::kDevice || allocation->kind == MemoryKind::kMapped;
+  if (is_of_device && allocation->context != &stream.context()) {
     return violate(Result::kIllegalAddress, "a kernel receives an address of another device");
   }
   const Result result = check_made(stream, *allocation);

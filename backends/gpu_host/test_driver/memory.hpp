@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory in one address space: allocations of devices and of the host, managed memory, and registered host memory.
+// Memory in one address space: allocations of devices and of the host, managed memory, registered host memory, and
+// mapped memory of devices (shared.hpp).
 #pragma once
 
 #include "gpu_host/test_driver/streams.hpp"
 
 namespace backplane::gpu_host::test_driver {
 
-enum class MemoryKind { kDevice, kHost, kManaged, kRegistered };
+enum class MemoryKind { kDevice, kHost, kManaged, kRegistered, kMapped };
 
 // A memory pool of a device. Freed memory stays in the pool until it is used again, or until a wait for a stream or a
 // trim returns it to the device.
@@ -49,6 +50,10 @@ Result free_ordered(const Call& call, const void* stream, void* address);
 Result free_memory(Call& call, void* address, std::initializer_list<MemoryKind> kinds);
 Result register_host(Context& context, void* address, uint64_t bytes);
 Result unregister_host(void* address);
+
+// Adds a range in which kernels access memory of the device, or removes it. No command may use a removed range.
+void add_mapped(Context& context, void* address, uint64_t bytes);
+Result remove_mapped(void* address);
 
 // Returns the allocation that contains an address, or null.
 const Allocation* find_allocation(const void* address);

@@ -142,6 +142,11 @@ kit::Status DeviceApi::load(const InstanceApi& instance, VkDevice device) {
 #undef BP_VK_DEVICE
   vkGetMemoryHostPointerPropertiesEXT = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
       instance.vkGetDeviceProcAddr(device, "vkGetMemoryHostPointerPropertiesEXT"));
+  vkGetMemoryFdKHR = reinterpret_cast<PFN_vkGetMemoryFdKHR>(instance.vkGetDeviceProcAddr(device, "vkGetMemoryFdKHR"));
+  vkGetSemaphoreFdKHR =
+      reinterpret_cast<PFN_vkGetSemaphoreFdKHR>(instance.vkGetDeviceProcAddr(device, "vkGetSemaphoreFdKHR"));
+  vkImportSemaphoreFdKHR =
+      reinterpret_cast<PFN_vkImportSemaphoreFdKHR>(instance.vkGetDeviceProcAddr(device, "vkImportSemaphoreFdKHR"));
   return {};
 }
 

@@ -59,7 +59,11 @@ kit::Result<std::unique_ptr<Native>> Native::open(const std::shared_ptr<const In
 }
 
 Native::Native(std::shared_ptr<Shared> shared, Log log)
-    : shared_(std::move(shared)), logical_(*shared_->logical), memory_(shared_->memory), log_(std::move(log)) {
+    : shared_(std::move(shared)),
+      logical_(*shared_->logical),
+      external_{kExternalType, logical_.physical().external},
+      memory_(shared_->memory),
+      log_(std::move(log)) {
   shared_->natives.fetch_add(1);
 }
 
@@ -94,6 +98,18 @@ kit::Result<bp_native_handle> Native::device_handle(uint32_t index) const {
     default:
       return kit::unsupported("device_native: index ", index, " is past the last handle, 4");
   }
+}
+
+kit::Status Native::check_type(std::string_view type, uint32_t flag) const {
+  kit::Status status = kit::check_external_type(type, kExternalType);
+  if (!status.ok() || (external_.flags & flag) != 0) return status;
+  return kit::unsupported("the driver lacks the operation ", flag, " of the external type ", kExternalType,
+                          "; external_type lists the operations");
+}
+
+kit::Status Native::check_handle(const bp_external_handle& handle, uint32_t flag) const {
+  kit::Status status = kit::check_external_handle(handle, kExternalType, logical_.physical().uuid);
+  return status.ok() ? check_type(kExternalType, flag) : status;
 }
 
 kit::Result<bp_native_handle> Native::handle(const Memory& memory) const {

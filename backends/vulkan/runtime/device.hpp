@@ -16,6 +16,7 @@ class Native {
   };
   using Kernel = std::shared_ptr<const Operator>;
   using Program = vulkan::Program;
+  using Semaphore = vulkan::Semaphore;
 
   static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
   static constexpr bool kWaitsForPassed = true;
@@ -43,6 +44,41 @@ class Native {
     }
     kind = BP_MEMORY_SHARED;  // every kernel accepts SHARED memory
     return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes);
+  }
+  std::span<const kit::ExternalType> external_types() const {
+    return {&external_, logical_.physical().external == 0 ? std::size_t{0} : std::size_t{1}};
+  }
+  kit::Result<Buffer*> allocate_external(const bp_buffer_desc& desc, std::string_view type) {
+    if (kit::Status status = check_type(type, BP_EXTERNAL_MEMORY_EXPORT); !status.ok()) return status;
+    return memory_.create_external(desc);
+  }
+  kit::Result<bp_external_handle> export_memory(const Memory& memory, std::string_view type) const {
+    if (kit::Status status = check_type(type, BP_EXTERNAL_MEMORY_EXPORT); !status.ok()) return status;
+    return memory_.exported(*memory);
+  }
+  kit::Result<Buffer*> import_external(const bp_external_handle& handle, uint32_t& kind) {
+    if (kit::Status status = check_handle(handle, BP_EXTERNAL_MEMORY_IMPORT); !status.ok()) return status;
+    kind = BP_MEMORY_DEVICE;
+    return memory_.import_external(handle);
+  }
+  kit::Result<std::unique_ptr<Semaphore>> create_semaphore(std::string_view type, uint64_t value) const {
+    if (kit::Status status = check_type(type, BP_EXTERNAL_SEMAPHORE_EXPORT); !status.ok()) return status;
+    return Semaphore::create(logical_, value);
+  }
+  kit::Result<bp_external_handle> export_semaphore(const Semaphore& semaphore, std::string_view type) const {
+    if (kit::Status status = check_type(type, BP_EXTERNAL_SEMAPHORE_EXPORT); !status.ok()) return status;
+    return semaphore.exported();
+  }
+  kit::Result<std::unique_ptr<Semaphore>> import_semaphore(const bp_external_handle& handle) const {
+    if (kit::Status status = check_handle(handle, BP_EXTERNAL_SEMAPHORE_IMPORT); !status.ok()) return status;
+    return Semaphore::open(logical_, handle);
+  }
+  kit::Status signal(Semaphore& semaphore, uint64_t value) const { return semaphore.raise_now(value); }
+  kit::Status signal(Stream& stream, Semaphore& semaphore, uint64_t value) const {
+    return stream.signal(semaphore, value);
+  }
+  kit::Status wait(Stream& stream, const Semaphore& semaphore, uint64_t value) const {
+    return stream.wait(semaphore, value);
   }
   void free(Buffer* buffer) { memory_.destroy(buffer); }
   void* map(Buffer* buffer) const { return buffer->mapped; }
@@ -88,8 +124,13 @@ class Native {
                                                      const Log& log);
   Native(std::shared_ptr<Shared> shared, Log log);
 
+  // Return UNSUPPORTED for a type that the device lacks, or whose operation `flag` it lacks.
+  kit::Status check_type(std::string_view type, uint32_t flag) const;
+  kit::Status check_handle(const bp_external_handle& handle, uint32_t flag) const;
+
   std::shared_ptr<Shared> shared_;
   LogicalDevice& logical_;
+  const kit::ExternalType external_;
   vulkan::Memory& memory_;
   const Log log_;
 };

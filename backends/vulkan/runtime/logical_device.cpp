@@ -80,6 +80,10 @@ kit::Status LogicalDevice::start() {
   std::vector<const char*> extensions = matrices.extensions;
   if (physical().has_dot) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   if (physical().import_alignment != 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  if ((physical().external & (BP_EXTERNAL_MEMORY_EXPORT | BP_EXTERNAL_MEMORY_IMPORT)) != 0)
+    extensions.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  if ((physical().external & (BP_EXTERNAL_SEMAPHORE_EXPORT | BP_EXTERNAL_SEMAPHORE_IMPORT)) != 0)
+    extensions.push_back(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   if (controls_subgroups) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (physical().portability) extensions.push_back(kPortabilitySubset);
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
@@ -117,6 +121,7 @@ void LogicalDevice::get_queues(uint32_t family, uint32_t count, std::vector<Queu
     Queue& queue = queues.emplace_back();
     queue.mutex = mutex++;
     queue.family = family;
+    queue.index = i;
     api_.vkGetDeviceQueue(handle_, family, i, &queue.handle);
   }
 }
@@ -176,6 +181,31 @@ void LogicalDevice::wait_idle() {
 kit::Status LogicalDevice::health() const {
   if (lost()) return status_of(VK_ERROR_DEVICE_LOST, "an earlier call");
   return instance_->messages().status();
+}
+
+Queue LogicalDevice::take_queue() {
+  std::lock_guard lock(lists_mutex_);
+  const Queue* best = nullptr;
+  for (const Queue& each : queues_) {
+    if (reserved_[each.index] || (best != nullptr && users_[best->index] <= users_[each.index])) continue;
+    best = &each;
+  }
+  ++users_[best->index];
+  return *best;
+}
+
+void LogicalDevice::give_queue(const Queue& queue) {
+  std::lock_guard lock(lists_mutex_);
+  --users_[queue.index];
+  reserved_[queue.index] = false;
+}
+
+bool LogicalDevice::reserve_queue(const Queue& queue) {
+  std::lock_guard lock(lists_mutex_);
+  const auto reserved = static_cast<std::size_t>(std::ranges::count(reserved_, true));
+  if (users_[queue.index] != 1 || reserved + 1 >= queues_.size()) return false;
+  reserved_[queue.index] = true;
+  return true;
 }
 
 kit::Result<VkSemaphore> LogicalDevice::take_semaphore() {

@@ -19,6 +19,7 @@ struct Queue {
   VkQueue handle = VK_NULL_HANDLE;
   std::mutex* mutex = nullptr;  // held during submissions, which must not overlap
   uint32_t family = 0;
+  uint32_t index = 0;  // the number of the queue in its family
   VkPipelineStageFlags stages = 0;
   VkAccessFlags reads = 0, writes = 0;
 };
@@ -53,11 +54,17 @@ class LogicalDevice {
   // Number of live memory allocations. The driver's limit is maxMemoryAllocationCount.
   std::atomic<uint32_t>& allocations() { return allocations_; }
 
-  // Both functions return a queue for a new stream, in round-robin order. next_copy_queue() returns
-  // the queue for large copies between host and device. next_queue() returns the queue for all
-  // other commands.
-  Queue next_queue() { return next(queues_, next_); }
-  Queue next_copy_queue() { return next(copy_queues_, next_copy_); }
+  // Returns the queue for the commands of a new stream: the queue with the fewest streams. The stream
+  // returns the queue when it ends.
+  Queue take_queue();
+  void give_queue(const Queue& queue);
+  // Reserves the queue for its stream, until the stream ends. Returns false if the queue has other
+  // streams, or if no other queue would be left for new streams.
+  bool reserve_queue(const Queue& queue);
+  // Returns the queue for a stream's large copies between host and device, in round-robin order.
+  Queue next_copy_queue() {
+    return copy_queues_[next_copy_.fetch_add(1, std::memory_order_relaxed) % copy_queues_.size()];
+  }
   // The first queue of the kernels' family.
   const Queue& first_queue() const { return queues_.front(); }
   // Minimum size in bytes of a copy between host and device that uses the copy queue. UINT64_MAX if
@@ -85,9 +92,6 @@ class LogicalDevice {
   kit::Status choose_copy_queue();
   void get_queues(uint32_t family, uint32_t count, std::vector<Queue>& queues);
   kit::Status find_buffer_types();
-  static Queue next(const std::vector<Queue>& queues, std::atomic<uint32_t>& counter) {
-    return queues[counter.fetch_add(1, std::memory_order_relaxed) % queues.size()];
-  }
 
   std::shared_ptr<const Instance> instance_;
   const uint32_t index_;
@@ -100,11 +104,13 @@ class LogicalDevice {
   uint32_t families_[2] = {};
   uint32_t family_count_ = 1;
   std::array<std::mutex, 2 * kMaxQueues> queue_mutexes_;
-  std::atomic<uint32_t> next_{0}, next_copy_{0};
+  std::atomic<uint32_t> next_copy_{0};
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> used_[VK_MAX_MEMORY_HEAPS] = {};
   std::atomic<uint32_t> allocations_{0};
   std::mutex lists_mutex_;
+  std::array<uint32_t, kMaxQueues> users_{};  // the number of streams of each queue in queues_
+  std::array<bool, kMaxQueues> reserved_{};
   std::vector<VkSemaphore> semaphores_;
   std::vector<VkQueryPool> queries_;
 };

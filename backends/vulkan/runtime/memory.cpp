@@ -36,7 +36,7 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
 
 kit::Result<Buffer*> Memory::create_once(const bp_buffer_desc& desc) {
   const bool fits = desc.bytes <= kMaxRoundedBytes || (desc.bytes <= kMaxSlotBytes && std::has_single_bit(desc.bytes));
-  return fits && desc.alignment <= kAlignment ? create_slot(desc) : create_alone(desc, true);
+  return fits && desc.alignment <= kAlignment ? create_slot(desc) : create_alone(desc, Purpose::kBuffer);
 }
 
 kit::Result<Buffer*> Memory::create_slot(const bp_buffer_desc& desc) {
@@ -73,7 +73,7 @@ kit::Result<Block*> Memory::block_with_room(Blocks& blocks, uint32_t kind, uint6
   const uint64_t slots = std::clamp<uint64_t>(kBlockBytes / slot_bytes, 1, 64);
   auto block = std::make_unique<Block>();
   blocks.reserve(blocks.size() + 1);
-  auto whole = create_alone({sizeof(bp_buffer_desc), kind, slots * slot_bytes, kAlignment}, false);
+  auto whole = create_alone({sizeof(bp_buffer_desc), kind, slots * slot_bytes, kAlignment}, Purpose::kBlock);
   if (!whole.ok()) return whole.status();
   *block = {whole.value(), slot_bytes, ~uint64_t{0} >> (64 - slots), ~uint64_t{0} >> (64 - slots)};
   return blocks.emplace_back(std::move(block)).get();
@@ -106,13 +106,13 @@ bool Memory::destroy_empty_blocks() {
   return any;
 }
 
-kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, bool counts) {
+kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, Purpose purpose) {
   // If the requested alignment exceeds kAlignment, or the driver's address is not aligned as
   // requested, the VkBuffer gets extra bytes. The buffer then begins at the first aligned address.
-  auto made = create_alone(desc, counts, desc.alignment > kAlignment ? desc.alignment : 0);
+  auto made = create_alone(desc, purpose, desc.alignment > kAlignment ? desc.alignment : 0);
   if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());
-    made = create_alone(desc, counts, desc.alignment);
+    made = create_alone(desc, purpose, desc.alignment);
   }
   if (!made.ok()) return made;
   Buffer& buffer = *made.value();
@@ -125,7 +125,7 @@ kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, bool count
   return &buffer;
 }
 
-kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, bool counts, uint64_t room) {
+kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, Purpose purpose, uint64_t room) {
   const PhysicalDevice& physical = device_.physical();
   if (desc.bytes > physical.max_allocation || desc.bytes + room > physical.max_allocation) {
     return kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind],
@@ -134,10 +134,11 @@ kit::Result<Buffer*> Memory::create_alone(const bp_buffer_desc& desc, bool count
   }
   auto buffer = std::make_unique<Buffer>();
   buffer->kind = desc.kind;
-  buffer->heap = counts ? heap_of(desc.kind) : kNoHeap;
+  buffer->heap = purpose == Purpose::kBlock ? kNoHeap : heap_of(desc.kind);
   buffer->allocated = desc.bytes + room;
-  kit::Status status = counts ? count(*buffer, desc) : kit::Status();
-  if (status.ok()) status = allocate(*buffer, static_cast<uint32_t>(device_.memory_type(desc.kind)), nullptr);
+  kit::Status status = purpose == Purpose::kBlock ? kit::Status() : count(*buffer, desc);
+  const auto type = static_cast<uint32_t>(device_.memory_type(desc.kind));
+  if (status.ok()) status = allocate(*buffer, type, {.exportable = purpose == Purpose::kExport});
   if (!status.ok()) {
     destroy(buffer.release());
     return status;
@@ -157,30 +158,39 @@ uint32_t Memory::heap_of(uint32_t kind) const {
   return device_.physical().memory.memoryTypes[device_.memory_type(kind)].heapIndex;
 }
 
-kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
+kit::Status Memory::allocate(Buffer& buffer, uint32_t type, const Backing& backing) {
   const DeviceApi& api = device_.api();
   auto external = chained<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
-  external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  external.handleTypes = backing.pages == nullptr ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT
+                                                  : VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
   VkBufferCreateInfo info = device_.buffer_info(buffer.allocated);
-  if (imported != nullptr) info.pNext = &external;
+  if (backing.exportable || backing.is_imported()) info.pNext = &external;
   kit::Status status =
       device_.check(api.vkCreateBuffer(device_.handle(), &info, nullptr, &buffer.handle), "vkCreateBuffer");
   if (!status.ok()) return status;
   VkMemoryRequirements requirements{};
   api.vkGetBufferMemoryRequirements(device_.handle(), buffer.handle, &requirements);
-  if ((requirements.memoryTypeBits >> type & 1u) == 0 ||
-      (imported != nullptr && requirements.size > buffer.allocated)) {
+  if ((requirements.memoryTypeBits >> type & 1u) == 0 || (backing.is_imported() && requirements.size > backing.bytes)) {
     return kit::unsupported("vulkan: the driver supports no buffers in ",
-                            imported ? "imported" : kKindNames[buffer.kind], " memory");
+                            backing.is_imported() ? "imported" : kKindNames[buffer.kind], " memory");
   }
   auto pages = chained<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
   pages.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-  pages.pHostPointer = imported;
-  auto flags =
-      chained<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, imported ? &pages : nullptr);
+  pages.pHostPointer = backing.pages;
+  auto descriptor = chained<VkImportMemoryFdInfoKHR>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
+  descriptor.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  descriptor.fd = backing.fd;
+  auto exports = chained<VkExportMemoryAllocateInfo>(VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
+  exports.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  void* next = nullptr;
+  if (backing.pages != nullptr) next = &pages;
+  if (backing.fd >= 0) next = &descriptor;
+  if (backing.exportable) next = &exports;
+  auto flags = chained<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, next);
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
   auto allocation = chained<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
-  allocation.allocationSize = imported ? buffer.allocated : requirements.size;
+  allocation.allocationSize = backing.is_imported() ? backing.bytes : requirements.size;
+  if (backing.exportable) buffer.exported = requirements.size;
   allocation.memoryTypeIndex = type;
   const uint32_t max_allocations = device_.physical().properties.limits.maxMemoryAllocationCount;
   if (device_.allocations().fetch_add(1, std::memory_order_relaxed) >= max_allocations) {
@@ -233,7 +243,7 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   buffer->kind = BP_MEMORY_SHARED;
   buffer->allocated = end - begin;
   buffer->heap = kNoHeap;
-  if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {
+  if (kit::Status status = allocate(*buffer, type, {.pages = pages, .bytes = buffer->allocated}); !status.ok()) {
     destroy(buffer.release());
     // Some drivers report a usable memory type and then reject the import.
     return status.vendor_code() == VK_ERROR_INVALID_EXTERNAL_HANDLE ? not_taken() : status;
@@ -241,6 +251,64 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   buffer->offset = first - begin;
   buffer->address += buffer->offset;
   buffer->mapped = static_cast<std::byte*>(address);
+  return buffer.release();
+}
+
+kit::Result<Buffer*> Memory::create_external(const bp_buffer_desc& desc) {
+  if (desc.kind != BP_MEMORY_DEVICE || desc.alignment > kAlignment) {
+    return kit::unsupported("buffer_create_external: memory of the type ", kExternalType,
+                            " has the kind DEVICE, and alignments up to ", kAlignment);
+  }
+  auto made = create_alone(desc, Purpose::kExport, 0);
+  if (!made.ok() || made.value()->address % desc.alignment == 0) return made;
+  destroy(made.value());
+  return kit::unsupported("buffer_create_external: the driver aligns such memory to less than ", desc.alignment);
+}
+
+kit::Result<bp_external_handle> Memory::exported(const Buffer& buffer) const {
+  if (buffer.exported == 0) {
+    return kit::unsupported("buffer_export: the buffer was not created for export; use buffer_create_external");
+  }
+  auto info = chained<VkMemoryGetFdInfoKHR>(VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR);
+  info.memory = buffer.memory;
+  info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  int fd = -1;
+  kit::Status status = device_.check(device_.api().vkGetMemoryFdKHR(device_.handle(), &info, &fd), "vkGetMemoryFdKHR");
+  if (!status.ok()) return status;
+  bp_external_handle out = opaque_handle(device_, fd);
+  out.object_bytes = buffer.exported;
+  return out;
+}
+
+kit::Result<Buffer*> Memory::import_external(const bp_external_handle& handle) {
+  constexpr const char* kSlot = "buffer_import";
+  const PhysicalDevice& physical = device_.physical();
+  // Memory of Vulkan must be imported with the type of its allocation, which is this type (create_external).
+  const auto type = static_cast<uint32_t>(device_.memory_type(BP_MEMORY_DEVICE));
+  const uint64_t most =
+      std::min(physical.max_allocation, physical.memory.memoryHeaps[physical.memory.memoryTypes[type].heapIndex].size);
+  if (handle.object_bytes > most) {
+    return kit::invalid_argument(kSlot, ": memory of ", handle.object_bytes, " bytes exceeds the largest allocation, ",
+                                 most, " bytes; pass object_bytes as exported");
+  }
+  auto fd = ImportedDescriptor::of(kSlot, handle.fd);
+  if (!fd.ok()) return fd.status();
+  auto buffer = std::make_unique<Buffer>();
+  buffer->heap = kNoHeap;
+  buffer->allocated = handle.offset + handle.bytes;
+  kit::Status status = allocate(*buffer, type, {.fd = fd.value().get(), .bytes = handle.object_bytes});
+  // The driver owns the descriptor once the memory exists, even if a later call has failed.
+  const bool is_imported = buffer->memory != VK_NULL_HANDLE;
+  if (is_imported || status.code() != BP_UNSUPPORTED) {
+    const kit::Status ended = fd.value().end(kSlot, is_imported ? kit::Status() : status);
+    if (!ended.ok()) status = ended;
+  }
+  if (!status.ok()) {
+    destroy(buffer.release());
+    return status;
+  }
+  buffer->offset = handle.offset;
+  buffer->address += handle.offset;
   return buffer.release();
 }
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/logical_device.hpp"
+#include "runtime/external.hpp"
 
 namespace backplane::vulkan {
 
@@ -28,8 +28,10 @@ struct Buffer {
   uint32_t heap = 0;       // index of the memory heap; kNoHeap if the memory is imported or is a block
   uint64_t allocated = 0;  // size of the VkBuffer, or of the slot, in bytes
   Block* block = nullptr;  // the block that contains the buffer; null if the buffer has its own memory
+  uint64_t exported = 0;   // size of the memory in bytes if it can be exported, otherwise 0
 
-  bool on_host() const { return kind == BP_MEMORY_HOST || heap == kNoHeap; }
+  // Imported memory of the host has the kind SHARED.
+  bool on_host() const { return kind == BP_MEMORY_HOST || (kind == BP_MEMORY_SHARED && heap == kNoHeap); }
 };
 
 // A buffer that is divided into slots of equal size.
@@ -62,6 +64,11 @@ class Memory {
   kit::Result<Buffer*> create(const bp_buffer_desc& desc);
   // Creates a SHARED buffer from host memory. The caller keeps ownership of the host memory.
   kit::Result<Buffer*> import(void* address, uint64_t bytes);
+  // The functions that follow need the device's external operations (PhysicalDevice::external). External memory has the
+  // kind DEVICE.
+  kit::Result<Buffer*> create_external(const bp_buffer_desc& desc);
+  kit::Result<bp_external_handle> exported(const Buffer& buffer) const;
+  kit::Result<Buffer*> import_external(const bp_external_handle& handle);
   void destroy(Buffer* buffer);
   // Destroys the blocks without buffers. Returns whether there were any.
   bool destroy_empty_blocks();
@@ -74,19 +81,27 @@ class Memory {
   kit::Result<Buffer*> create_slot(const bp_buffer_desc& desc);
   kit::Result<Block*> block_with_room(Blocks& blocks, uint32_t kind, uint64_t slot_bytes);
   void give_slot(const Buffer& buffer);
-  // Creates a buffer with its own memory. If `counts` is false, the buffer is a block, and its size
-  // is not added to the used bytes of the heap.
-  kit::Result<Buffer*> create_alone(const bp_buffer_desc& desc, bool counts);
+  // Creates a buffer with its own memory. The size of a block is not added to the used bytes of the heap.
+  enum class Purpose { kBuffer, kBlock, kExport };
+  kit::Result<Buffer*> create_alone(const bp_buffer_desc& desc, Purpose purpose);
   // Creates a buffer with `room` extra bytes, so that the caller can move the buffer's first byte
   // to an aligned address.
-  kit::Result<Buffer*> create_alone(const bp_buffer_desc& desc, bool counts, uint64_t room);
+  kit::Result<Buffer*> create_alone(const bp_buffer_desc& desc, Purpose purpose, uint64_t room);
   // Adds the size of a buffer to the used bytes of its heap. Fails if the heap is too small. After
   // a failure, too, destroy() subtracts the size.
   kit::Status count(const Buffer& buffer, const bp_buffer_desc& desc);
   uint32_t heap_of(uint32_t kind) const;
-  // Creates the VkBuffer and gets its address. If `imported` is null, allocates memory for the
-  // VkBuffer. Otherwise imports the pages at `imported`.
-  kit::Status allocate(Buffer& buffer, uint32_t type, void* imported);
+  // The origin of a buffer's memory: an allocation, or an import of pages or of a descriptor.
+  struct Backing {
+    bool exportable = false;
+    void* pages = nullptr;
+    int fd = -1;
+    uint64_t bytes = 0;  // the size of imported memory
+
+    bool is_imported() const { return pages != nullptr || fd >= 0; }
+  };
+  // Creates the VkBuffer with its memory, and gets its address.
+  kit::Status allocate(Buffer& buffer, uint32_t type, const Backing& backing);
   kit::Status map(Buffer& buffer) const;
   kit::Status import_type(const void* pages, uint32_t& type) const;
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "runtime/external.hpp"
 #include "runtime/memory.hpp"
 #include "shaders/sizes.h"
 
@@ -195,6 +196,14 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, families.data());
   out.choose_queues(families);
   if (out.queue_count == 0 && out.missing.empty()) out.missing = "a queue family with compute";
+  auto offers = offers_external();
+  if (!offers.ok() && out.missing.empty()) out.missing = "an accepted setting: " + offers.status().message();
+  const bool is_offered = offers.ok() && offers.value();
+  if (is_offered && lists(extensions.value(), VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME))
+    out.external |= shared_memory(api, handle);
+  // A wait must not block other streams, so each stream that waits needs a queue of its own.
+  if (is_offered && lists(extensions.value(), VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME) && out.queue_count > 1)
+    out.external |= shared_semaphores(api, handle);
   if (out.memory_type(BP_MEMORY_DEVICE) < 0 && out.missing.empty()) out.missing = "memory";
   return out;
 }

@@ -44,6 +44,7 @@ Stream::~Stream() {
   }
   if (params_ != nullptr) memory_.destroy(params_);
   if (scratch_ != nullptr) memory_.destroy(scratch_);
+  device_.give_queue(queues_[kCompute]);
 }
 
 kit::Status Stream::make(Commands& commands, QueueKind queue) {
@@ -159,40 +160,80 @@ kit::Status Stream::submit(Batch& batch) {
   barrier(batch, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   kit::Status status = device_.check(device_.api().vkEndCommandBuffer(batch.commands), "vkEndCommandBuffer");
   if (!status.ok()) return status;
+  // Timestamps are written at the end of all stages. If waits blocked only the stages of the
+  // queue's commands, a timestamp could be written before a wait completes.
+  status = submit(
+      batch.queue, batch.waits,
+      batch.stamps.empty() ? queues_[batch.queue].stages : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT},
+      batch.commands, {}, {});
+  batch.value = submitted_;  // the value of a failed submission is never signalled
+  return status;
+}
+
+kit::Status Stream::submit(QueueKind queue, std::vector<Point>& points, VkPipelineStageFlags stages,
+                           VkCommandBuffer commands, External extra_wait, External extra_signal) {
   // A batch also waits for its predecessor, because queue order does not order memory accesses.
-  if (submitted_ != timeline_->start()) batch.waits.push_back({timeline_, submitted_});
+  if (submitted_ != timeline_->start()) points.push_back({timeline_, submitted_});
   semaphores_.clear();
   values_.clear();
-  for (const Point& point : batch.waits) {
+  for (const Point& point : points) {
     semaphores_.push_back(point.timeline->semaphore());
     values_.push_back(point.value);
   }
-  // Timestamps are written at the end of all stages. If waits blocked only the stages of the
-  // queue's commands, a timestamp could be written before a wait completes.
-  stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.queue].stages
-                                                          : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT});
-  batch.value = submitted_ + 1;
-  VkSemaphore signal = timeline_->semaphore();
+  if (extra_wait.semaphore != VK_NULL_HANDLE) {
+    semaphores_.push_back(extra_wait.semaphore);
+    values_.push_back(extra_wait.value);
+  }
+  stages_.assign(semaphores_.size(), stages);
+  const uint64_t next = submitted_ + 1;
+  const VkSemaphore signals[] = {timeline_->semaphore(), extra_signal.semaphore};
+  const uint64_t signal_values[] = {next, extra_signal.value};
   auto timeline = chained<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   timeline.waitSemaphoreValueCount = static_cast<uint32_t>(values_.size());
   timeline.pWaitSemaphoreValues = values_.empty() ? nullptr : values_.data();
-  timeline.signalSemaphoreValueCount = 1;
-  timeline.pSignalSemaphoreValues = &batch.value;
+  timeline.signalSemaphoreValueCount = extra_signal.semaphore == VK_NULL_HANDLE ? 1 : 2;
+  timeline.pSignalSemaphoreValues = signal_values;
   auto info = chained<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
   info.waitSemaphoreCount = static_cast<uint32_t>(semaphores_.size());
   info.pWaitSemaphores = semaphores_.empty() ? nullptr : semaphores_.data();
   info.pWaitDstStageMask = stages_.empty() ? nullptr : stages_.data();
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &batch.commands;
-  info.signalSemaphoreCount = 1;
-  info.pSignalSemaphores = &signal;
-  status = device_.submit(queues_[batch.queue], info);
-  if (status.ok()) {
-    submitted_ = batch.value;
-  } else {
-    batch.value = submitted_;  // the failed submission never signals the new value
-  }
+  info.commandBufferCount = commands == VK_NULL_HANDLE ? 0 : 1;
+  info.pCommandBuffers = &commands;
+  info.signalSemaphoreCount = timeline.signalSemaphoreValueCount;
+  info.pSignalSemaphores = signals;
+  kit::Status status = device_.submit(queues_[queue], info);
+  if (status.ok()) submitted_ = next;
   return status;
+}
+
+kit::Status Stream::submit_semaphores(External wait, External signal) {
+  if (kit::Status status = flush(); !status.ok()) return status;
+  kit::Status status = submit(kCompute, waits_, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_NULL_HANDLE, wait, signal);
+  if (!status.ok()) {
+    timeline_->drain(submitted_);  // report the failure only after all work has completed
+    return work_is_lost(status);
+  }
+  waits_.clear();
+  return {};
+}
+
+kit::Status Stream::wait(const Semaphore& semaphore, uint64_t value) {
+  auto reached = semaphore.reached(value);
+  if (!reached.ok()) return reached.status();
+  // A wait that blocks the queue of other streams would block these streams too.
+  if (!reached.value() && !owns_queue_) {
+    if (!device_.reserve_queue(queues_[kCompute])) {
+      return kit::unsupported("semaphore_wait: the stream shares its queue with other streams; destroy streams, or ",
+                              "wait on the host");
+    }
+    owns_queue_ = true;
+  }
+  return submit_semaphores({semaphore.handle(), value}, {});
+}
+
+kit::Status Stream::signal(Semaphore& semaphore, uint64_t value) {
+  if (kit::Status status = flush(); !status.ok()) return status;
+  return semaphore.raise(value, [&] { return submit_semaphores({}, {semaphore.handle(), value}); });
 }
 
 kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
@@ -234,7 +275,9 @@ kit::Status Stream::wait_for(const Point& point) {
 kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
                          uint64_t bytes) {
   QueueKind queue = open_ == nullptr ? kCompute : open_->queue;  // a small copy uses the open batch's queue
-  if (bytes >= device_.copy_queue_threshold()) queue = src.on_host() != dst.on_host() ? kCopy : kCompute;
+  // After a wait for a semaphore, the stream keeps to its own queue, because batches wait for their predecessors.
+  if (bytes >= device_.copy_queue_threshold() && !owns_queue_)
+    queue = src.on_host() != dst.on_host() ? kCopy : kCompute;
   if (kit::Status status = open_batch(queue); !status.ok()) return status;
   order(Accesses{{src.address + src_offset, src.address + src_offset + bytes, false},
                  {dst.address + dst_offset, dst.address + dst_offset + bytes, true}});

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "runtime/external.hpp"
 #include "runtime/hazards.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/params.hpp"
@@ -45,6 +46,11 @@ class Stream {
   kit::Result<Point> mark(const std::shared_ptr<Stamp>& stamp);
   // Makes all later commands of this stream wait for `point`.
   kit::Status wait_for(const Point& point);
+  // Makes all later commands wait until the semaphore has reached `value`. Returns UNSUPPORTED if other streams would
+  // wait too.
+  kit::Status wait(const Semaphore& semaphore, uint64_t value);
+  // Raises the semaphore after all earlier commands.
+  kit::Status signal(Semaphore& semaphore, uint64_t value);
   uint64_t enqueued() const { return enqueued_; }
   kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
 
@@ -110,7 +116,7 @@ class Stream {
   Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
       : device_(device),
         memory_(memory),
-        queues_{device.next_queue(), device.next_copy_queue()},
+        queues_{device.take_queue(), device.next_copy_queue()},
         timeline_(std::move(timeline)),
         submitted_(timeline_->start()) {}
 
@@ -126,6 +132,16 @@ class Stream {
   kit::Status after_command();
   kit::Status flush();
   kit::Status submit(Batch& batch);
+  // Submits the waits in `points` and `extra_wait`, then `commands`, and then signals of the stream's timeline and of
+  // `extra_signal`. Both extra semaphores and the commands may be absent.
+  struct External {
+    VkSemaphore semaphore = VK_NULL_HANDLE;
+    uint64_t value = 0;
+  };
+  kit::Status submit(QueueKind queue, std::vector<Point>& points, VkPipelineStageFlags stages, VkCommandBuffer commands,
+                     External extra_wait, External extra_signal);
+  // Submits no commands, but the pending waits and external semaphores.
+  kit::Status submit_semaphores(External wait, External signal);
   void barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access);
 
   LogicalDevice& device_;
@@ -137,6 +153,7 @@ class Stream {
   std::array<Batch, kBatches> batches_;
   uint32_t made_ = 0;  // number of batches that have been used
   Batch* open_ = nullptr;
+  bool owns_queue_ = false;  // no other stream uses the queue of kCompute
   uint64_t submitted_;
   uint64_t enqueued_ = 0;
   std::vector<Point> waits_;  // points that the next batch waits for

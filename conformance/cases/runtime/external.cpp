@@ -188,6 +188,15 @@ Semaphore import_semaphore(Context& context, Device& device, const bp_external_h
   return {device, table, made};
 }
 
+uint32_t importer_index(Context& context, uint32_t kind) {
+  const std::string type = type_with(context, BP_EXTERNAL_MEMORY_EXPORT | BP_EXTERNAL_MEMORY_IMPORT);
+  const Buffer buffer = external_buffer(context, context.device(), type, 4096, kind);
+  const Exported exported = export_of(context, buffer, type);
+  const bool is_of_any = std::all_of(std::begin(exported.handle.uuid), std::end(exported.handle.uuid),
+                                     [](uint8_t byte) { return byte == 0; });
+  return is_of_any ? other_index(context) : context.device_index();
+}
+
 uint32_t other_index(Context& context) { return (context.device_index() + 1) % context.plugin().device_count(); }
 
 }  // namespace backplane::conformance

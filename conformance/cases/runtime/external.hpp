@@ -71,6 +71,9 @@ Semaphore import_semaphore(Context& context, Device& device, const bp_external_h
 // Returns the external type of the semaphores that semaphore_on creates.
 std::string semaphore_type(Context& context);
 
+// Returns other_index() if another device may import memory of `kind` that the device exports. Otherwise returns the
+// index of the device, because handles state its uuid.
+uint32_t importer_index(Context& context, uint32_t kind);
 // Returns the index of another device of the plugin, or of the same device if there is only one.
 uint32_t other_index(Context& context);
 

@@ -118,7 +118,7 @@ void is_one_memory_on_one_device(Context& context, uint32_t kind, uint64_t offse
   Twins(context, context.device(), kind, offset).require_one_memory();
 }
 void is_one_memory_on_two_devices(Context& context, uint32_t kind, uint64_t offset) {
-  Device other(context.plugin(), other_index(context));
+  Device other(context.plugin(), importer_index(context, kind));
   Twins(context, other, kind, offset).require_one_memory();
 }
 

@@ -83,7 +83,7 @@ void orders_devices(Context& context) {
   const Semaphore own = semaphore_on(context, context.device());
   const std::string type = semaphore_type(context),
                     memory_type = type_with(context, BP_EXTERNAL_MEMORY_EXPORT | BP_EXTERNAL_MEMORY_IMPORT);
-  Device other(context.plugin(), other_index(context));
+  Device other(context.plugin(), importer_index(context, BP_MEMORY_DEVICE));
   const Exported exported = own.exported(type);
   const Semaphore far = import_semaphore(context, other, exported.handle);
   SemaphoreScene scene(context);

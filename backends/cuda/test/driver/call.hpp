@@ -38,6 +38,7 @@ inline void* address_of(CUdeviceptr address) { return reinterpret_cast<void*>(ad
 // names as macros for later versions of a function.
 #define BP_CU(name, symbol) \
   extern "C" __attribute__((visibility("default"))) decltype(::name) entry_##name asm(#symbol);
+#include "runtime/external_functions.def"
 #include "runtime/functions.def"
 #include "runtime/graph_functions.def"
 #include "runtime/tensor_functions.def"

@@ -2,6 +2,7 @@
 // Memory of the CUDA test driver.
 #include "gpu_host/test_driver/memory.hpp"
 #include "call.hpp"
+#include "gpu_host/test_driver/shared.hpp"
 
 namespace backplane::cuda::test_driver {
 
@@ -44,7 +45,9 @@ CUresult CUDAAPI entry_cuMemAllocManaged(CUdeviceptr* out, std::size_t bytes, un
 
 CUresult CUDAAPI entry_cuMemFree(CUdeviceptr address) {
   return run("cuMemFree", Needs::kUncapturedContext, [&](Call& call) {
-    return gpu_host::test_driver::free_memory(call, address_of(address), {MemoryKind::kDevice, MemoryKind::kManaged});
+    void* const given = address_of(address);
+    if (gpu_host::test_driver::is_foreign(given)) return gpu_host::test_driver::unmap_foreign(given);
+    return gpu_host::test_driver::free_memory(call, given, {MemoryKind::kDevice, MemoryKind::kManaged});
   });
 }
 
@@ -132,7 +135,7 @@ CUresult CUDAAPI entry_cuPointerGetAttribute(void* out, CUpointer_attribute attr
   return run("cuPointerGetAttribute", Needs::kContext, [&](Call&) {
     const auto* const found = gpu_host::test_driver::find_allocation(address_of(address));
     if (found == nullptr) return Result::kInvalidValue;
-    const bool is_device = found->kind == MemoryKind::kDevice || found->kind == MemoryKind::kManaged;
+    const bool is_device = found->kind != MemoryKind::kHost && found->kind != MemoryKind::kRegistered;
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *static_cast<CUmemorytype*>(out) = is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory and timeline semaphores that other devices, APIs and processes share by opaque file descriptors.
+#pragma once
+
+#include <backplane/kit/external.hpp>
+#include <backplane/kit/shared_file.hpp>
+
+#include "runtime/logical_device.hpp"
+
+namespace backplane::vulkan {
+
+// Environment variable. With `on`, devices offer "bp.external".
+inline constexpr const char* kExternalSetting = "BACKPLANE_VULKAN_EXTERNAL";
+// Returns whether the variable is `on`. Returns UNSUPPORTED for an unknown value.
+kit::Result<bool> offers_external();
+
+// The name of the type of external handles. Vulkan names it VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT and
+// VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT.
+inline constexpr std::string_view kExternalType = "opaque_fd";
+
+// Both functions return the operations that the device supports, as flags BP_EXTERNAL_*. A device that requires
+// dedicated memory for each buffer supports none.
+uint32_t shared_memory(const InstanceApi& api, VkPhysicalDevice handle);
+uint32_t shared_semaphores(const InstanceApi& api, VkPhysicalDevice handle);
+
+// The copy of a caller's descriptor that an import consumes.
+class ImportedDescriptor {
+ public:
+  ImportedDescriptor() = default;
+  static kit::Result<ImportedDescriptor> of(const char* slot, int64_t given);
+  int get() const { return fd_.get(); }
+  // Call after the driver has imported the descriptor, or has failed. Converts the result.
+  kit::Status end(const char* slot, const kit::Status& result);
+
+ private:
+  ImportedDescriptor(kit::Descriptor fd, const struct stat& about) : fd_(std::move(fd)), about_(about) {}
+  kit::Descriptor fd_;
+  struct stat about_ {};
+};
+
+// Sets FD_CLOEXEC, and makes the handle of a descriptor that only this device imports.
+bp_external_handle opaque_handle(const LogicalDevice& device, int fd);
+
+// A timeline semaphore that can be exported or was imported.
+class Semaphore {
+ public:
+  static kit::Result<std::unique_ptr<Semaphore>> create(LogicalDevice& device, uint64_t value);
+  static kit::Result<std::unique_ptr<Semaphore>> open(LogicalDevice& device, const bp_external_handle& handle);
+  ~Semaphore();
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
+
+  VkSemaphore handle() const { return handle_; }
+  kit::Result<bp_external_handle> exported() const;
+  // Returns whether the semaphore has reached `value`, or a failure.
+  kit::Result<bool> reached(uint64_t value) const;
+  // Calls `signal()`, which submits a signal of `value`, unless the semaphore has reached the value, or an earlier
+  // call has submitted it. Vulkan forbids such signals.
+  template <class Signal>
+  kit::Status raise(uint64_t value, const Signal& signal) {
+    std::lock_guard lock(mutex_);
+    if (value <= highest_) return {};
+    auto passed = reached(value);
+    if (!passed.ok()) return passed.status();
+    kit::Status status = passed.value() ? kit::Status() : signal();
+    if (status.ok()) highest_ = value;
+    return status;
+  }
+  // Raises the semaphore during the call.
+  kit::Status raise_now(uint64_t value);
+
+ private:
+  Semaphore(LogicalDevice& device, VkSemaphore handle) : device_(device), handle_(handle) {}
+  static kit::Result<std::unique_ptr<Semaphore>> make(LogicalDevice& device, uint64_t value, bool exportable);
+
+  LogicalDevice& device_;
+  const VkSemaphore handle_;
+  std::mutex mutex_;      // guards highest_, and keeps signals in the order of their values
+  uint64_t highest_ = 0;  // the highest value that was submitted or reached
+};
+
+}  // namespace backplane::vulkan
