@@ -70,6 +70,7 @@ struct RowProducts {
   SIMT_FN void wait() {
     wait_for(kPending);
   }
+  SIMT_FN void wait_behind() { wait_for(0); }
   SIMT_FN void wait_for_scores(bool is_alone) { wait_for(is_alone ? 0u : 1u); }
   SIMT_FN void hold_scores() {}
   SIMT_FN void hold_weighted() {}
@@ -229,6 +230,8 @@ struct RowProducts {
   SIMT_INLINED void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
   }
+  // Waits for these products, after which the threads have begun exactly one group of other products.
+  SIMT_INLINED void wait_behind() { wait<1>(); }
   // Waits for all groups of products, except the last one if the scores are not alone.
   SIMT_INLINED void wait_for_scores(bool is_alone) {
     if (is_alone) {
