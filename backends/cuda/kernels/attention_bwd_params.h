@@ -11,6 +11,14 @@
 #define ATTENTION_BWD_BYTES(depth) \
   ((ATTENTION_BWD_ROWS + 2 * ATTENTION_BWD_STEP(depth)) * (depth)*4 + ATTENTION_BWD_STEP(depth) * 16)
 
+// The kernels for warpgroups. A group has two warpgroups, each of which has 64 rows of a tile.
+#define ATTENTION_BWD_GROUP_THREADS 256
+#define ATTENTION_BWD_GROUP_ROWS 128
+#define ATTENTION_BWD_GROUP_STEP 64
+// Two numbers per row of two steps, the tile's rows of two operands, and two steps of two operands.
+#define ATTENTION_BWD_GROUP_BYTES(depth) \
+  (1024 + 4 * ATTENTION_BWD_GROUP_STEP * 4 + (2 * ATTENTION_BWD_GROUP_ROWS + 4 * ATTENTION_BWD_GROUP_STEP) * (depth)*2)
+
 enum AttentionBwdOperand {
   kBwdDy,
   kBwdQ,
@@ -34,7 +42,7 @@ struct AttentionBwdParams {
   u32 causal;                // BP_CAUSAL_*
   u32 mask_kind;             // SIMT_MASK_*
   u32 words;                 // bits of the operands whose rows are contiguous and begin at multiples of 16 bytes
-  u32 tiles;                 // tiles of ATTENTION_BWD_ROWS rows per head
+  u32 tiles;                 // tiles of rows per head
   u32 has_dk, has_dv;
   float scale;
 };

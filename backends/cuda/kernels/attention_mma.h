@@ -15,51 +15,6 @@
 
 #include "attention_split.h"
 
-// The mask of a lane's keys of a step, for one row: bytes, or pairs of 16-bit numbers.
-template <int kKeys>
-struct MaskWords {
-  enum { kOwn = kKeys / 4 };
-  u32 words[kOwn / 2];
-};
-// Loads the mask of the keys from `first` on. Elements past the last key are 0.
-template <int kKeys>
-SIMT_INLINED void load_mask(MaskWords<kKeys>& out, SIMT_GLOBAL const u8* row, bool is_bool, bool has_words, u32 first,
-                            u32 keys) {
-  enum { kOwn = MaskWords<kKeys>::kOwn };
-  SIMT_GLOBAL const u8* at = row + (is_bool ? first : first * 2u);
-  if (has_words && first + kOwn <= keys) {
-    MMA_UNROLL for (int i = 0; i < kOwn / 8; ++i) {
-      if (i < kOwn / 16 || !is_bool) load_words(out.words + i * 4, at + i * 16);
-    }
-    return;
-  }
-  MMA_UNROLL for (int i = 0; i < kOwn / 2; ++i) out.words[i] = 0;
-  MMA_UNROLL for (int i = 0; i < kOwn; ++i) {
-    if (first + i >= keys) continue;
-    if (is_bool) {
-      out.words[i / 4] |= (u32)at[i] << 8 * (i % 4);
-    } else {
-      out.words[i / 2] |= (u32)((Elements)at)[i] << 16 * (i % 2);
-    }
-  }
-}
-// Multiplies the scores of a row by the scale, and applies the mask.
-template <int kKeys, int kTiles>
-SIMT_INLINED void apply_mask(float (&scores)[kTiles][4], int at, const MaskWords<kKeys>& mask, bool is_bool,
-                             float scale) {
-  MMA_UNROLL for (int n = 0; n < kTiles; ++n) {
-    MMA_UNROLL for (int i = 0; i < 2; ++i) {
-      float& score = scores[n][at + i];
-      const int key = n * 2 + i;
-      if (is_bool) {
-        score = (mask.words[key / 4] >> 8 * (key % 4) & 0xFFu) != 0 ? score * scale : -infinity();
-      } else {
-        score = multiply_add(score, scale, number_of<SIMT_T>((u16)(mask.words[key / 2] >> 16 * (key % 2))));
-      }
-    }
-  }
-}
-
 template <int kDepth, int kFragments, bool kMasked>
 SIMT_INLINED void attend(SIMT_LOCAL u8* memory, Pointer y, Pointer logsumexp, Pointer q, Pointer k, Pointer v,
                          Pointer mask, const AttentionMmaParams& p) {

@@ -28,6 +28,18 @@
 #define ATTENTION_GROUP_KEYS(depth) ((depth) == 64 ? 64 : 128)
 #define ATTENTION_GROUP_BYTES(depth) (1024 + (ATTENTION_GROUP_ROWS + 4 * ATTENTION_GROUP_KEYS(depth)) * (depth)*2)
 
+// The kernels whose warpgroups take turns. Each warpgroup has 64 rows, and `stages` steps of keys and values are in
+// shared memory.
+#define ATTENTION_TURN_THREADS(warpgroups) (128 * (warpgroups))
+#define ATTENTION_TURN_ROWS(warpgroups) (64 * (warpgroups))
+#define ATTENTION_TURN_BYTES(depth, warpgroups, keys, stages) \
+  (1024 + (ATTENTION_TURN_ROWS(warpgroups) + 2 * (stages) * (keys)) * (depth)*2)
+// Warpgroups per group, keys per step, and stages. Two groups of ATTENTION_TURN_64 run on a multiprocessor.
+#define ATTENTION_TURN_64 2, 64, 4
+#define ATTENTION_TURN_64_LONG 4, 64, 4
+#define ATTENTION_TURN_64_MASKED 2, 128, 3
+#define ATTENTION_TURN_128 2, 128, 3
+
 // A unit is a head of q or, if the tiles of rows include several heads, all heads that share keys and values.
 struct AttentionMmaParams {
   AttentionParams operands;  // `columns`, `tiles`, `column_blocks`, `items` and `contiguous` are unused

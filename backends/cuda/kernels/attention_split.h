@@ -191,3 +191,55 @@ MMA_KERNEL(attention_join, ATTENTION_MMA_THREADS, 1)
         logarithm_of(most, all, o.mask_kind != SIMT_MASK_NONE ? 1.0f : o.scale);
   }
 }
+
+// Adds the parts of a row like attention_join. A step loads the numbers of 32 parts at once, because loads in sequence
+// need more time than the parts.
+MMA_KERNEL(attention_join_steps, ATTENTION_MMA_THREADS, 1)
+(Pointer y, Pointer logsumexp, Pointer partial, const AttentionMmaParams p) {
+  enum { kStep = 32 };
+  const AttentionParams& o = p.operands;
+  const u32 rows = p.unit_heads * o.queries, unit = group_id() / rows, column = local_id();
+  const u32 batch_units = p.units / o.batches, batch = unit / batch_units;
+  const u32 row = group_id() - unit * rows, repeat = row / o.queries, query = row - repeat * o.queries;
+  const u32 head = (unit - batch * batch_units) * p.unit_heads + repeat;
+  const float factor = (o.mask_kind != SIMT_MASK_NONE ? 1.0f : o.scale) * LOG2_E;
+  const u32 pitch = ATTENTION_PART_NUMBERS(p.part_depth);
+  SIMT_GLOBAL const float* from = at_offset<const float>(partial, o.offsets[2]) + (u64)group_id() * p.parts * pitch;
+  RowState state = {-infinity(), 0.0f};
+  float total = 0.0f;
+  for (u32 first = 0; first < p.parts; first += kStep) {
+    float values[kStep];
+    MMA_UNROLL for (u32 i = 0; i < kStep; ++i) {
+      values[i] = first + i < p.parts && column < p.part_depth ? from[(first + i) * pitch + column] : 0.0f;
+    }
+    // Each lane has the state of one part.
+    RowState part = {-infinity(), 0.0f};
+    if (first + warp_lane() < p.parts) {
+      SIMT_GLOBAL const float* const at = from + ((first + warp_lane()) * pitch + p.part_depth);
+      part = {at[0], at[1]};
+    }
+    float most = part.greatest;
+    MMA_UNROLL for (u32 far = 1; far < 32; far *= 2) most =
+        larger(most, float_of_bits(shuffle_xor(bits_of_float(most), far)));
+    most = larger(most, state.greatest);
+    const float base = most == -infinity() ? 0.0f : most;
+    const float correction = power_of_two((state.greatest - base) * factor);
+    const float weight = power_of_two((part.greatest - base) * factor);
+    state.greatest = most;
+    state.sum = multiply_add(state.sum, correction, weight * part.sum);
+    total *= correction;
+    MMA_UNROLL for (u32 i = 0; i < kStep; ++i) {
+      total = multiply_add(float_of_bits(shuffle_from(bits_of_float(weight), i)), values[i], total);
+    }
+  }
+  float all = state.sum;
+  MMA_UNROLL for (u32 far = 1; far < 32; far *= 2) all += float_of_bits(shuffle_xor(bits_of_float(all), far));
+  if (column < o.value_columns) {
+    at_offset<Element>(y, o.offsets[0])[position(o.y, batch, head, query) + column] =
+        SIMT_T::bits(all == 0.0f ? 0.0f : total / all);
+  }
+  if (o.has_logsumexp != 0 && column == 0u) {
+    at_offset<float>(logsumexp, o.offsets[1])[position(o.logsumexp, batch, head, query)] =
+        logarithm_of(state.greatest, all, o.mask_kind != SIMT_MASK_NONE ? 1.0f : o.scale);
+  }
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of warpgroups for attention: scores are products of two operands in shared memory, and weighted values are
-// products of weights in registers with an operand in shared memory. See warpgroup_mma.h for layouts.
+// Products of warpgroups for attention: scores are products of queries in shared memory or registers with keys in
+// shared memory, and weighted values are products of weights in registers with values in shared memory. See
+// warpgroup_mma.h for layouts. The warpgroups of a group begin their products in turns.
 #pragma once
 #include "warpgroup_mma.h"
 
@@ -12,6 +13,20 @@ SIMT_FN void load_stored(u32 (&out)[4], SharedAt from) {
   for (u32 i = 0; i < 4; ++i) out[i] = ((SIMT_LOCAL const u32*)(from.base + from.offset))[i];
 }
 
+// Waits until the previous warpgroup passes the turn. Nothing passes the first turn to warpgroup 0. All warpgroups meet
+// here in emulation, so all take equally many turns.
+SIMT_FN void take_turn(u32, bool) { group_barrier(); }
+// Passes the turn to the warpgroup `next`.
+SIMT_FN void pass_turn(u32) {}
+// Calls `body` for the steps 0 to `last`, and whether the step is the first and the last one. nvcc compiles these steps
+// separately. Nothing happens if `last` is 0.
+template <class Body>
+SIMT_FN void for_steps(u32 last, const Body& body) {
+  for (u32 step = 0; last != 0 && step <= last; ++step) body(step, step == 0, step == last);
+}
+// Returns whether `x` is true in a thread of the warp.
+SIMT_FN bool any_in_warp(bool x) { return sub_group_any(x ? 1 : 0) != 0; }
+
 // The products of a warpgroup. A product takes effect only when the threads wait for it. If its operands have changed
 // until then, or if no fence precedes it, its result is NaN.
 template <class T, int kKeys, int kColumns>
@@ -19,7 +34,7 @@ struct RowProducts {
   enum { kMost = kColumns / 16 + kKeys / 16 };
   float scores[kKeys / 8][4], weighted[kColumns / 8][4];
   struct Pending {
-    bool is_score, adds, is_fenced;
+    bool is_score, has_registers, adds, is_fenced;
     SharedAt a, b;
     const u32* registers;
     u32 copies[4], words, group;
@@ -37,47 +52,69 @@ struct RowProducts {
   SIMT_FN void fence() { is_fenced = true; }
   SIMT_FN void commit() { ++groups; }
   SIMT_FN void multiply(SharedAt a, SharedAt b, bool adds) {
-    Pending& to = pending[(first + count++) % (u32)kMost];
-    to.is_score = true, to.adds = adds, to.is_fenced = is_fenced, to.a = a, to.b = b, to.group = groups;
+    Pending& to = next(true, adds, b);
+    to.has_registers = false, to.a = a;
     to.words = words_of<false, kKeys>(b) + words_of<false, WARPGROUP_ROWS>(a);
   }
+  SIMT_FN void multiply(const u32 (&a)[4], SharedAt b, bool adds) {
+    Pending& to = next(true, adds, b);
+    hold_registers(to, a);
+    to.words = words_of<false, kKeys>(b);
+  }
   SIMT_FN void add(const u32 (&a)[4], SharedAt b) {
-    Pending& to = pending[(first + count++) % (u32)kMost];
-    to.is_score = false, to.is_fenced = is_fenced, to.registers = a, to.b = b, to.group = groups;
-    for (u32 i = 0; i < 4; ++i) to.copies[i] = a[i];
+    Pending& to = next(false, true, b);
+    hold_registers(to, a);
     to.words = words_of<true, kColumns>(b);
   }
   template <int kPending>
   SIMT_FN void wait() {
-    for (; count != 0 && pending[first].group + kPending < groups; first = (first + 1) % (u32)kMost, --count) {
+    wait_for(kPending);
+  }
+  SIMT_FN void wait_behind() { wait_for(0); }
+  SIMT_FN void wait_for_scores(bool is_alone) { wait_for(is_alone ? 0u : 1u); }
+  SIMT_FN void hold_scores() {}
+  SIMT_FN void hold_weighted() {}
+
+ private:
+  // A copy of this function for each call would take the runtime minutes to compile.
+  __attribute__((noinline)) void wait_for(u32 later) {
+    for (; count != 0 && pending[first].group + later < groups; first = (first + 1) % (u32)kMost, --count) {
       Pending& each = pending[first];
       bool is_valid = each.is_fenced;
-      if (each.is_score) {
-        is_valid &= each.words == words_of<false, kKeys>(each.b) + words_of<false, WARPGROUP_ROWS>(each.a);
-        float a[2][WARPGROUP_DEPTH];
-        const u32 row = local_id() % WARPGROUP / 32 * 16 + lane() / 4;
-        for (u32 h = 0; h < 2; ++h) {
-          for (u32 k = 0; k < WARPGROUP_DEPTH; ++k) a[h][k] = element_of<false>(each.a, row + h * 8, k);
-        }
-        compute<false, kKeys>(scores, a, each.b, each.adds, is_valid);
-      } else {
-        is_valid &= each.words == words_of<true, kColumns>(each.b);
-        float a[2][WARPGROUP_DEPTH];
+      const u32 words = each.is_score ? words_of<false, kKeys>(each.b) : words_of<true, kColumns>(each.b);
+      float a[2][WARPGROUP_DEPTH];
+      if (each.has_registers) {
+        is_valid &= each.words == words;
         for (u32 i = 0; i < 4; ++i) {
           is_valid &= each.copies[i] == each.registers[i];
           for (u32 k = 0; k < 8; ++k) {
             a[i % 2][i / 2 * 8 + k] = element<T>(shuffle_from(each.copies[i], lane() / 4 * 4 + k / 2), k % 2);
           }
         }
+      } else {
+        is_valid &= each.words == words + words_of<false, WARPGROUP_ROWS>(each.a);
+        const u32 row = local_id() % WARPGROUP / 32 * 16 + lane() / 4;
+        for (u32 h = 0; h < 2; ++h) {
+          for (u32 k = 0; k < WARPGROUP_DEPTH; ++k) a[h][k] = element_of<false>(each.a, row + h * 8, k);
+        }
+      }
+      if (each.is_score) {
+        compute<false, kKeys>(scores, a, each.b, each.adds, is_valid);
+      } else {
         compute<true, kColumns>(weighted, a, each.b, true, is_valid);
       }
     }
     is_fenced = false;
   }
-  SIMT_FN void hold_scores() {}
-  SIMT_FN void hold_weighted() {}
-
- private:
+  SIMT_FN Pending& next(bool is_score, bool adds, SharedAt b) {
+    Pending& to = pending[(first + count++) % (u32)kMost];
+    to.is_score = is_score, to.adds = adds, to.is_fenced = is_fenced, to.b = b, to.group = groups;
+    return to;
+  }
+  SIMT_FN void hold_registers(Pending& to, const u32 (&a)[4]) {
+    to.has_registers = true, to.registers = a;
+    for (u32 i = 0; i < 4; ++i) to.copies[i] = a[i];
+  }
   template <bool kAcross>
   SIMT_FN float element_of(SharedAt at, u32 across, u32 k) {
     return T::value(*(SIMT_LOCAL const u16*)(at.base + swizzled<kAcross>(at.offset, across, k)));
@@ -118,31 +155,47 @@ SIMT_INLINED void load_stored(u32 (&out)[4], SharedAt from) {
                : "memory");
 }
 
+// The named barrier 1 + w is the turn of warpgroup w. Its own threads wait, and those of the previous warpgroup arrive.
+SIMT_INLINED void take_turn(u32 own, bool is_first) {
+  if (!is_first || own != 0) asm volatile("bar.sync %0, 256;" ::"r"(1 + own) : "memory");
+}
+SIMT_INLINED void pass_turn(u32 next) { asm volatile("bar.arrive %0, 256;" ::"r"(1 + next) : "memory"); }
+template <class Body>
+SIMT_INLINED void for_steps(u32 last, const Body& body) {
+  if (last == 0) return;
+  body(0u, true, false);
+  for (u32 step = 1; step < last; ++step) body(step, false, false);
+  body(last, false, true);
+}
+SIMT_INLINED bool any_in_warp(bool x) { return __any_sync(0xFFFFFFFFu, x) != 0; }
+
 template <class T, int kColumns>
 struct RowInstruction;
-#define WG_ROW_INSTRUCTION(T, type, columns, registers, a0, a1, a2, a3, b, adds)                                     \
-  template <>                                                                                                        \
-  struct RowInstruction<T, columns> {                                                                                \
-    static SIMT_INLINED void multiply(float (&d)[columns / 8][4], u64 left, u64 right, int is_added) {               \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #a2                                                          \
-                   ", 0;\n"                                                                                          \
-                   "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type " {" WG_NUMBERS_##registers \
-                   "}, %" #a0 ", %" #a1 ", p, 1, 1, 0, 0;\n}\n"                                                      \
-                   : WG_NAMES_##registers(d, 0)                                                                      \
-                   : "l"(left), "l"(right), "r"(is_added));                                                          \
-    }                                                                                                                \
-    static SIMT_INLINED void add(float (&d)[columns / 8][4], const u32 (&left)[4], u64 right) {                      \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #adds                                                        \
-                   ", 0;\n"                                                                                          \
-                   "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type " {" WG_NUMBERS_##registers \
-                   "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1, 1;\n}\n"                          \
-                   : WG_NAMES_##registers(d, 0)                                                                      \
-                   : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(1));                    \
-    }                                                                                                                \
+#define WG_ROW_INSTRUCTION(T, type, columns, registers, a0, a1, a2, a3, b, adds, layout)                              \
+  template <>                                                                                                         \
+  struct RowInstruction<T, columns> {                                                                                 \
+    static SIMT_INLINED void multiply(float (&d)[columns / 8][4], u64 left, u64 right, int is_added) {                \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #a2                                                           \
+                   ", 0;\n"                                                                                           \
+                   "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type " {" WG_NUMBERS_##registers  \
+                   "}, %" #a0 ", %" #a1 ", p, 1, 1, 0, 0;\n}\n"                                                       \
+                   : WG_NAMES_##registers(d, 0)                                                                       \
+                   : "l"(left), "l"(right), "r"(is_added));                                                           \
+    }                                                                                                                 \
+    /* `across` is 1 if lines of the right operand have elements of one k. */                                         \
+    template <int across>                                                                                             \
+    static SIMT_INLINED void add(float (&d)[columns / 8][4], const u32 (&left)[4], u64 right, int is_added) {         \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #adds                                                         \
+                   ", 0;\n"                                                                                           \
+                   "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type " {" WG_NUMBERS_##registers  \
+                   "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1, %" #layout ";\n}\n"                \
+                   : WG_NAMES_##registers(d, 0)                                                                       \
+                   : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(is_added), "n"(across)); \
+    }                                                                                                                 \
   };
-#define WG_ROW_INSTRUCTIONS(T, type)                          \
-  WG_ROW_INSTRUCTION(T, type, 64, 32, 32, 33, 34, 35, 36, 37) \
-  WG_ROW_INSTRUCTION(T, type, 128, 64, 64, 65, 66, 67, 68, 69)
+#define WG_ROW_INSTRUCTIONS(T, type)                              \
+  WG_ROW_INSTRUCTION(T, type, 64, 32, 32, 33, 34, 35, 36, 37, 38) \
+  WG_ROW_INSTRUCTION(T, type, 128, 64, 64, 65, 66, 67, 68, 69, 70)
 WG_ROW_INSTRUCTIONS(F16, "f16")
 WG_ROW_INSTRUCTIONS(BF16, "bf16")
 
@@ -161,10 +214,14 @@ struct RowProducts {
   SIMT_INLINED void multiply(SharedAt a, SharedAt b, bool adds) {
     RowInstruction<T, kKeys>::multiply(scores, descriptor_of(a), descriptor_of(b), adds ? 1 : 0);
   }
+  // The same with a fragment of queries, which must not change until the threads have waited for the product.
+  SIMT_INLINED void multiply(const u32 (&a)[4], SharedAt b, bool adds) {
+    RowInstruction<T, kKeys>::template add<0>(scores, a, descriptor_of(b), adds ? 1 : 0);
+  }
   // Begins a product of a fragment of weights with 16 rows of values, and adds it to the weighted values. The fragment
   // must not change until the threads have waited for the product.
   SIMT_INLINED void add(const u32 (&a)[4], SharedAt b) {
-    RowInstruction<T, kColumns>::add(weighted, a, descriptor_of(b));
+    RowInstruction<T, kColumns>::template add<1>(weighted, a, descriptor_of(b), 1);
   }
   // Ends a group of products.
   SIMT_INLINED void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -172,6 +229,16 @@ struct RowProducts {
   template <int kPending>
   SIMT_INLINED void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+  }
+  // Waits for these products, after which the threads have begun exactly one group of other products.
+  SIMT_INLINED void wait_behind() { wait<1>(); }
+  // Waits for all groups of products, except the last one if the scores are not alone.
+  SIMT_INLINED void wait_for_scores(bool is_alone) {
+    if (is_alone) {
+      wait<0>();
+    } else {
+      wait<1>();
+    }
   }
   // The compiler moves no access to these registers across a call.
   SIMT_INLINED void hold_scores() { hold(scores); }

@@ -24,6 +24,17 @@ constexpr uint32_t kBytes[2][2] = {{ATTENTION_MMA_BYTES(64, 1), ATTENTION_MMA_BY
 constexpr uint32_t kPartBytes[2] = {ATTENTION_PART_BYTES(64), ATTENTION_PART_BYTES(128)};
 constexpr uint32_t kMaxBytes = std::max({kBytes[0][kLong - 1], kBytes[1][kLong - 1], kPartBytes[1]});
 constexpr uint32_t kGroupBytes[2] = {ATTENTION_GROUP_BYTES(64), ATTENTION_GROUP_BYTES(128)};
+// The tiles of the kernels whose warpgroups take turns.
+struct TurnTile {
+  uint32_t warpgroups, bytes;
+  [[nodiscard]] constexpr uint32_t rows() const { return ATTENTION_TURN_ROWS(warpgroups); }
+};
+constexpr TurnTile turn_tile(uint32_t depth, uint32_t warpgroups, uint32_t keys, uint32_t stages) {
+  return {warpgroups, ATTENTION_TURN_BYTES(depth, warpgroups, keys, stages)};
+}
+constexpr TurnTile kTurn64 = turn_tile(64, ATTENTION_TURN_64), kTurn64Long = turn_tile(64, ATTENTION_TURN_64_LONG),
+                   kTurn64Masked = turn_tile(64, ATTENTION_TURN_64_MASKED),
+                   kTurn128 = turn_tile(128, ATTENTION_TURN_128);
 // Tiles include all heads that share keys if a head has at most this number of queries.
 constexpr uint32_t kFewQueries = 64;
 // The keys of calls with at most this number of rows per unit are divided among groups, if that makes use of more
@@ -112,7 +123,8 @@ class Attention : public simt::Operator {
   explicit Attention(uint32_t dtype)
       : shared_(simt::shared_attention(dtype)),
         module_(kit::text("attention_mma_", kit::dtype_name(dtype))),
-        group_module_(kit::text("attention_warpgroup_", kit::dtype_name(dtype))) {}
+        group_module_(kit::text("attention_warpgroup_", kit::dtype_name(dtype))),
+        turn_module_(kit::text("attention_turns_", kit::dtype_name(dtype))) {}
 
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     needs.workspace_bytes = kPartsBytes;
@@ -127,14 +139,19 @@ class Attention : public simt::Operator {
       const char *const depth = wide != 0 ? "128" : "64", *const masked = is_masked ? "_masked" : "";
       out[kTiles + wide] = {module_, kit::text("attention_mma_", depth, masked), kBytes[wide][kShort - 1]};
       out[kParts + wide] = {module_, kit::text("attention_part_", depth, masked), kPartBytes[wide]};
+      if (has_turns(limits)) {
+        out[kGroupTiles + wide] = {turn_module_, kit::text("attention_turns_", depth, masked),
+                                   turn_tile_of(wide, is_masked, false).bytes};
+      }
       // A mask needs the registers of the second fragment, and those of the keys of a warpgroup.
       if (is_masked) continue;
-      if (has_warpgroups(limits)) {
+      if (has_warpgroups(limits) && !has_turns(limits)) {
         out[kGroupTiles + wide] = {group_module_, kit::text("attention_warpgroup_", depth), kGroupBytes[wide]};
       }
       out[kLongTiles + wide] = {module_, kit::text("attention_mma_", depth, "_long"), kBytes[wide][kLong - 1]};
     }
-    out[kJoin] = {module_, "attention_join"};
+    out[kJoin] = {module_, is_trial(limits) ? "attention_join_steps" : "attention_join"};
+    if (has_turns(limits) && !is_masked) out[kLongTurns] = {turn_module_, "attention_turns_64_long", kTurn64Long.bytes};
     return out;
   }
   kit::Status enqueue(simt::Launcher& launcher, const simt::Program& program, const simt::Call& call) const override {
@@ -147,6 +164,21 @@ class Attention : public simt::Operator {
     const uint32_t wide = params.operands.depth > 64 || params.operands.value_columns > 64 ? 1 : 0;
     if (divide_keys(call, launcher.limits(), params)) return enqueue_parts(launcher, program, call, params, wide);
     const uint64_t rows = uint64_t{params.unit_heads} * params.operands.queries;
+    const bool is_masked = params.operands.mask_kind != SIMT_MASK_NONE;
+    // Long tiles have more warps, and short ones skip more keys that a causal mask hides.
+    const bool is_long = wide == 0 && !is_masked && params.operands.causal == BP_CAUSAL_NONE;
+    for (const bool takes_long : {is_long, false}) {
+      const TurnTile& tile = turn_tile_of(wide, is_masked, takes_long);
+      if (!has_turn_tiles(launcher.limits(), params, rows, tile)) continue;
+      params.unit_tiles = divide_up(rows, tile.rows());
+      return launcher.launch({program.kernels[takes_long ? kLongTurns : kGroupTiles + wide],
+                              {params.units * params.unit_tiles, 1, 1},
+                              ATTENTION_TURN_THREADS(tile.warpgroups),
+                              simt::attention_places(call),
+                              &params,
+                              sizeof(params),
+                              tile.bytes});
+    }
     if (has_group_tiles(launcher.limits(), params, rows, wide)) {
       params.unit_tiles = divide_up(rows, ATTENTION_GROUP_ROWS);
       return launcher.launch({program.kernels[kGroupTiles + wide],
@@ -176,7 +208,8 @@ class Attention : public simt::Operator {
     kLongTiles = kTiles + 2,
     kParts = kLongTiles + 2,
     kJoin = kParts + 2,
-    kGroupTiles
+    kGroupTiles,  // the tiles of kernels that take turns, if the device may run them
+    kLongTurns = kGroupTiles + 2
   };
 
   static bool has_tensor_cores(const simt::Limits& limits) {
@@ -185,9 +218,23 @@ class Attention : public simt::Operator {
   static bool has_warpgroups(const simt::Limits& limits) {
     return (limits.matrix_instructions & kWarpgroups) != 0 && limits.launch_bytes >= kGroupBytes[1];
   }
+  // Returns whether the device may run kernels that no GPU has certified.
+  static bool is_trial(const simt::Limits& limits) { return (limits.matrix_instructions & kTrial) != 0; }
+  static bool has_turns(const simt::Limits& limits) {
+    return is_trial(limits) && has_warpgroups(limits) && limits.launch_bytes >= kTurn128.bytes;
+  }
+  static const TurnTile& turn_tile_of(uint32_t wide, bool is_masked, bool is_long) {
+    if (wide != 0) return kTurn128;
+    return is_masked ? kTurn64Masked : is_long ? kTurn64Long : kTurn64;
+  }
+  // Returns whether each multiprocessor has a tile. With fewer tiles, tiles of 64 rows are faster.
+  static bool has_turn_tiles(const simt::Limits& limits, const AttentionMmaParams& params, uint64_t rows,
+                             const TurnTile& tile) {
+    return has_turns(limits) && uint64_t{params.units} * divide_up(rows, tile.rows()) >= limits.compute_units;
+  }
   static bool has_group_tiles(const simt::Limits& limits, const AttentionMmaParams& params, uint64_t rows,
                               uint32_t wide) {
-    return has_warpgroups(limits) && params.operands.mask_kind == SIMT_MASK_NONE &&
+    return has_warpgroups(limits) && !has_turns(limits) && params.operands.mask_kind == SIMT_MASK_NONE &&
            uint64_t{params.units} * divide_up(rows, ATTENTION_GROUP_ROWS) >=
                uint64_t{kTilesPerUnit[wide]} * limits.compute_units;
   }
@@ -219,7 +266,7 @@ class Attention : public simt::Operator {
   }
 
   const std::shared_ptr<const simt::Operator> shared_;
-  const std::string module_, group_module_;
+  const std::string module_, group_module_, turn_module_;
 };
 
 }  // namespace

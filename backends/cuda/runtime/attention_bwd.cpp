@@ -18,10 +18,17 @@ namespace {
 constexpr int64_t kMaxBwdDepth = 128, kBwdWordElements = 8;
 constexpr int64_t kMaxBwdRows = int64_t{1} << 28;
 constexpr uint32_t kBwdBytes[2] = {ATTENTION_BWD_BYTES(64), ATTENTION_BWD_BYTES(128)};
+constexpr uint32_t kBwdGroupBytes[2] = {ATTENTION_BWD_GROUP_BYTES(64), ATTENTION_BWD_GROUP_BYTES(128)};
 constexpr uint32_t kBwdSumRows = ATTENTION_BWD_THREADS / 32;  // rows per group of attention_bwd_sums
 
 bool can_run_bwd(const simt::Limits& limits) {
   return (limits.matrix_instructions & kTensorCores) != 0 && limits.launch_bytes >= kBwdBytes[1];
+}
+
+// Returns whether the device may run the kernels for warpgroups, which no GPU has certified.
+bool has_bwd_groups(const simt::Limits& limits) {
+  constexpr uint32_t kNeeded = kWarpgroups | kTrial;
+  return (limits.matrix_instructions & kNeeded) == kNeeded && limits.launch_bytes >= kBwdGroupBytes[1];
 }
 
 // Returns whether the rows of an operand are contiguous and begin at multiples of 16 bytes.
@@ -36,7 +43,9 @@ bool has_bwd_words(const View& view) {
 
 class AttentionBackward : public simt::Operator {
  public:
-  explicit AttentionBackward(uint32_t dtype) : module_(kit::text("attention_bwd_", kit::dtype_name(dtype))) {}
+  explicit AttentionBackward(uint32_t dtype)
+      : module_(kit::text("attention_bwd_", kit::dtype_name(dtype))),
+        group_module_(kit::text("attention_bwd_warpgroup_", kit::dtype_name(dtype))) {}
 
   kit::Status prepare_on(const simt::Limits& limits, const kit::CheckedDesc& checked,
                          kit::PlanNeeds& needs) const override {
@@ -58,13 +67,17 @@ class AttentionBackward : public simt::Operator {
     return {};
   }
   simt::KernelNames kernels(const kit::PlanForm&) const override { return {}; }
-  simt::KernelNames kernels_on(const simt::Limits&, const kit::PlanForm&) const override {
+  simt::KernelNames kernels_on(const simt::Limits& limits, const kit::PlanForm&) const override {
     simt::KernelNames out;
     out[kSums] = {module_, "attention_bwd_sums"};
     for (uint32_t wide = 0; wide < 2; ++wide) {
       const char* const depth = wide != 0 ? "128" : "64";
       out[kQueries + wide] = {module_, kit::text("attention_bwd_queries_", depth), kBwdBytes[wide]};
       out[kKeys + wide] = {module_, kit::text("attention_bwd_keys_", depth), kBwdBytes[wide]};
+      if (!has_bwd_groups(limits)) continue;
+      out[kGroupQueries + wide] = {group_module_, kit::text("attention_bwd_warpgroup_queries_", depth),
+                                   kBwdGroupBytes[wide]};
+      out[kGroupKeys + wide] = {group_module_, kit::text("attention_bwd_warpgroup_keys_", depth), kBwdGroupBytes[wide]};
     }
     return out;
   }
@@ -72,9 +85,15 @@ class AttentionBackward : public simt::Operator {
 
  private:
   // The kernels for up to 64 elements, and then those for up to 128 elements.
-  enum Kernel : uint32_t { kSums, kQueries, kKeys = kQueries + 2 };
+  enum Kernel : uint32_t {
+    kSums,
+    kQueries,
+    kKeys = kQueries + 2,
+    kGroupQueries = kKeys + 2,
+    kGroupKeys = kGroupQueries + 2
+  };
 
-  const std::string module_;
+  const std::string module_, group_module_;
 };
 
 kit::Status AttentionBackward::enqueue(simt::Launcher& launcher, const simt::Program& program,
@@ -106,20 +125,28 @@ kit::Status AttentionBackward::enqueue(simt::Launcher& launcher, const simt::Pro
     params.mask_kind = mask->dtype == BP_BOOL ? SIMT_MASK_BOOL : SIMT_MASK_ADDED;
   }
   const uint32_t wide = params.depth > 64 || params.value_columns > 64 ? 1 : 0;
-  const auto launch = [&](uint32_t kernel, uint32_t groups, uint32_t bytes) -> kit::Status {
+  const auto launch = [&](uint32_t kernel, uint32_t groups, uint32_t threads, uint32_t bytes) -> kit::Status {
     if (groups == 0) return {};
-    return launcher.launch(
-        {program.kernels[kernel], {groups, 1, 1}, ATTENTION_BWD_THREADS, places, &params, sizeof(params), bytes});
+    return launcher.launch({program.kernels[kernel], {groups, 1, 1}, threads, places, &params, sizeof(params), bytes});
   };
-  const auto tiles_of = [](u32 rows) { return (rows + ATTENTION_BWD_ROWS - 1) / ATTENTION_BWD_ROWS; };
+  // Launches a kernel for the rows of some heads. Tiles of warpgroups are faster if each multiprocessor has one.
+  const auto launch_tiles = [&](Kernel kernel, Kernel group_kernel, u32 heads, u32 rows) {
+    const auto tiles_of = [&](u32 tile_rows) { return (rows + tile_rows - 1) / tile_rows; };
+    constexpr u32 kCopied = 1u << kBwdDy | 1u << kBwdQ | 1u << kBwdK | 1u << kBwdV;
+    params.tiles = tiles_of(ATTENTION_BWD_GROUP_ROWS);
+    if (has_bwd_groups(launcher.limits()) && (params.words & kCopied) == kCopied &&
+        heads * params.tiles >= launcher.limits().compute_units) {
+      return launch(group_kernel + wide, heads * params.tiles, ATTENTION_BWD_GROUP_THREADS, kBwdGroupBytes[wide]);
+    }
+    params.tiles = tiles_of(ATTENTION_BWD_ROWS);
+    return launch(kernel + wide, heads * params.tiles, ATTENTION_BWD_THREADS, kBwdBytes[wide]);
+  };
   const u32 heads = params.batches * params.groups * params.repeats;
-  kit::Status status = launch(kSums, (heads * params.queries + kBwdSumRows - 1) / kBwdSumRows, 0);
-  if (!status.ok()) return status;
-  params.tiles = tiles_of(params.queries);
-  status = launch(kQueries + wide, heads * params.tiles, kBwdBytes[wide]);
+  kit::Status status =
+      launch(kSums, (heads * params.queries + kBwdSumRows - 1) / kBwdSumRows, ATTENTION_BWD_THREADS, 0);
+  if (status.ok()) status = launch_tiles(kQueries, kGroupQueries, heads, params.queries);
   if (!status.ok() || (params.has_dk == 0 && params.has_dv == 0)) return status;
-  params.tiles = tiles_of(params.keys);
-  return launch(kKeys + wide, params.batches * params.groups * params.tiles, kBwdBytes[wide]);
+  return launch_tiles(kKeys, kGroupKeys, params.batches * params.groups, params.keys);
 }
 
 }  // namespace

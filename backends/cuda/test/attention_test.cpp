@@ -31,7 +31,8 @@ enum Kernel : uint32_t {
   kLongTiles = kTiles + 2,
   kParts = kTiles + 4,
   kJoin = kTiles + 6,
-  kGroupTiles
+  kGroupTiles,
+  kLongTurns = kGroupTiles + 2
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -159,11 +160,12 @@ class AttentionChoice : public testing::Test {
     for (uint32_t i = 0; i < program_.kernels.size(); ++i) program_.kernels[i] = 10 + i;
   }
   // Returns the index of the kernel that a device with these instructions launches.
-  uint32_t choose(const Shape& shape, uint32_t instructions = cuda::kTensorCores) {
+  uint32_t choose(const Shape& shape, uint32_t instructions = cuda::kTensorCores, uint32_t launch_bytes = 163 << 10) {
     std::array<simt::Buffer*, kOperands> operands{};
     for (uint32_t i = 0; i < kOperands; ++i) operands[i] = &buffers_[i];
     const Attend attend(shape, BP_F16, operands);
     limits_ = limits_with(instructions);
+    limits_.launch_bytes = launch_bytes;
     recorder_.emplace(limits_);
     EXPECT_TRUE(attention_of(BP_F16).enqueue(*recorder_, program_, attend.call).ok());
     return recorder_->kernels.empty() ? UINT32_MAX : recorder_->kernels[0];
@@ -209,6 +211,24 @@ TEST_F(AttentionChoice, ManyTilesUseWarpgroups) {
   EXPECT_EQ(choose({1, 12, 12, 1024, 64, 64, 64}, kBoth), kTiles) << "96 tiles, and 132 multiprocessors";
   EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_NONE, BP_BOOL}, kBoth), kTiles);
   EXPECT_EQ(choose({1, 32, 8, 1, 4096, 128, 128}, kBoth), kParts + 1);
+}
+
+TEST_F(AttentionChoice, TrialKernelsTakeTurns) {
+  constexpr uint32_t kAll = cuda::kTensorCores | cuda::kWarpgroups | cuda::kTrial;
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_LOWER_RIGHT}, kAll, 227 << 10), kGroupTiles);
+  EXPECT_EQ(recorder_->last->groups[0], 4u * 16 * 16);
+  EXPECT_EQ(recorder_->last->group_size, 256u);
+  EXPECT_EQ(recorder_->last->local_bytes, 82944u);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64}, kAll, 227 << 10), kLongTurns);
+  EXPECT_EQ(recorder_->last->groups[0], 4u * 16 * 8);
+  EXPECT_EQ(recorder_->last->group_size, 512u);
+  EXPECT_EQ(choose({1, 16, 16, 1056, 64, 64, 64}, kAll, 227 << 10), kGroupTiles) << "80 tiles of 256 rows, 144 of 128";
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 128, 128}, kAll, 227 << 10), kGroupTiles + 1);
+  EXPECT_EQ(recorder_->last->local_bytes, 230400u);
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64, BP_CAUSAL_NONE, BP_BOOL}, kAll, 227 << 10), kGroupTiles);
+  EXPECT_EQ(choose({1, 12, 12, 1024, 64, 64, 64}, kAll, 227 << 10), kTiles) << "96 tiles, and 132 multiprocessors";
+  EXPECT_EQ(choose({4, 16, 16, 2048, 64, 64, 64}, kAll), kGroupTiles) << "163 KiB per group";
+  EXPECT_EQ(choose({1, 32, 8, 1, 4096, 128, 128}, kAll, 227 << 10), kParts + 1);
 }
 
 TEST_F(AttentionChoice, FewQueriesOfHeadsThatShareKeysAreInOneTile) {
@@ -319,7 +339,15 @@ TEST_F(AttentionChoice, OnlyDevicesWithTensorCoresLoadTheirKernels) {
   names = op.kernels_on(limits_with(cuda::kTensorCores | cuda::kWarpgroups), form);
   EXPECT_EQ(names[kGroupTiles + 1].module, "attention_warpgroup_bf16");
   EXPECT_EQ(names[kGroupTiles + 1].function, "attention_warpgroup_128");
+  simt::Limits all = limits_with(cuda::kTensorCores | cuda::kWarpgroups | cuda::kTrial);
+  all.launch_bytes = 227 << 10;
+  names = op.kernels_on(all, form);
+  EXPECT_EQ(names[kGroupTiles + 1].module, "attention_turns_bf16");
+  EXPECT_EQ(names[kGroupTiles + 1].function, "attention_turns_128");
+  EXPECT_EQ(names[kLongTurns].function, "attention_turns_64_long");
+  EXPECT_EQ(names[kJoin].function, "attention_join_steps");
   form.input_count = 4;
+  EXPECT_EQ(op.kernels_on(all, form)[kGroupTiles].function, "attention_turns_64_masked");
   names = op.kernels_on(limits_with(cuda::kTensorCores), form);
   EXPECT_EQ(names[kTiles + 1].function, "attention_mma_128_masked");
   EXPECT_EQ(names[kLongTiles].module, "");
@@ -421,6 +449,8 @@ class AttentionTest : public DeviceTest {
     EXPECT_TRUE(std::all_of(halves(0), halves(0) + kOperandBytes / 2, [](uint16_t x) { return x == 0xFFFF; }))
         << "memory outside of y changed";
   }
+
+  uint32_t instructions() const { return context().device().limits.matrix_instructions; }
 
  private:
   double score(const Attend& attend, uint32_t dtype, int64_t batch, int64_t head, int64_t query, int64_t key) const {
@@ -525,7 +555,8 @@ TEST_F(AttentionTest, ComputesLongTiles) {
 
 // Tails of rows, keys and elements, causal masks with rows without keys, shared heads, and several uses of each place.
 TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
-  if ((context().device().limits.matrix_instructions & cuda::kWarpgroups) == 0) GTEST_SKIP() << "no warpgroups";
+  constexpr uint32_t kBits = cuda::kWarpgroups | cuda::kTrial;
+  if ((instructions() & kBits) != cuda::kWarpgroups) GTEST_SKIP() << "other kernels";
   expect_attention({1, 2, 1, 133, 333, 64, 64}, BP_F16, kGroupTiles, 1);
   expect_attention({1, 2, 2, 150, 150, 64, 40, BP_CAUSAL_UPPER_LEFT, 0, Layout::kRows}, BP_BF16, kGroupTiles, 1);
   expect_attention({1, 1, 1, 130, 600, 128, 128}, BP_F16, kGroupTiles, 1);
@@ -533,10 +564,34 @@ TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
   expect_attention({1, 4, 1, 40, 280, 72, 104, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kPadded}, BP_F16, kGroupTiles, 1);
 }
 
+// The same with several tiles per head and both numbers of warpgroups.
+TEST_F(AttentionTest, WarpgroupsTakeTurns) {
+  if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << "other kernels";
+  expect_attention({1, 2, 1, 133, 333, 64, 64}, BP_F16, kLongTurns, 1);
+  expect_attention({1, 1, 1, 300, 700, 56, 64}, BP_F16, kLongTurns, 2);
+  expect_attention({1, 1, 1, 150, 40, 64, 64}, BP_F16, kGroupTiles, 2);
+  expect_attention({1, 2, 2, 150, 150, 64, 40, BP_CAUSAL_UPPER_LEFT, 0, Layout::kRows}, BP_BF16, kGroupTiles, 1);
+  expect_attention({1, 1, 1, 140, 500, 64, 64, BP_CAUSAL_LOWER_RIGHT}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 1, 1, 130, 600, 128, 128}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 2, 1, 200, 70, 128, 128, BP_CAUSAL_LOWER_RIGHT}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 4, 1, 40, 280, 72, 104, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kPadded}, BP_F16, kGroupTiles, 1);
+}
+// Rows of the mask begin at multiples of 16 bytes or do not, and end within the 32 keys of a lane.
+TEST_F(AttentionTest, WarpgroupsTakeTurnsWithMasks) {
+  if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << "other kernels";
+  for (const int64_t depth : {64, 128}) {
+    expect_attention({1, 2, 1, 70, 400, depth, depth, BP_CAUSAL_NONE, BP_F16}, BP_F16, kGroupTiles, 1);
+    expect_attention({1, 1, 1, 133, 333, depth, depth, BP_CAUSAL_LOWER_RIGHT, BP_BOOL}, BP_F16, kGroupTiles, 1);
+  }
+  expect_attention({2, 2, 2, 40, 137, 64, 40, BP_CAUSAL_UPPER_LEFT, BP_F16, Layout::kRows}, BP_F16, kGroupTiles, 1);
+  expect_attention({1, 2, 1, 130, 144, 104, 128, BP_CAUSAL_NONE, BP_BOOL}, BP_F16, kGroupTiles, 1);
+}
+
 // The parts of the keys have several steps, and the last part may have fewer or no keys.
 TEST_F(AttentionTest, AddsPartsOfTheKeys) {
   expect_attention({1, 8, 2, 1, 700, 128, 128}, BP_F16, kParts);
   expect_attention({1, 8, 2, 1, 700, 128, 128}, BP_F16, kParts, 4);
+  expect_attention({1, 1, 1, 1, 4200, 64, 64}, BP_F16, kParts);  // 33 parts
   expect_attention({1, 4, 4, 3, 600, 64, 40, BP_CAUSAL_UPPER_LEFT}, BP_BF16, kParts, 5);
   expect_attention({1, 8, 2, 7, 333, 64, 64, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kRows}, BP_F16, kParts);
   expect_attention({1, 4, 1, 5, 300, 128, 128, BP_CAUSAL_NONE, BP_BOOL}, BP_F16, kParts);
