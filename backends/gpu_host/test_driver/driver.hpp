@@ -9,8 +9,8 @@
 //   TEST_DRIVER_DEVICES     number of devices, 1 by default
 //   TEST_DRIVER_BYTES       memory of each device in bytes, that of the OpenCL device by default
 //   TEST_DRIVER_VERSION     version that the driver reports
-//   TEST_DRIVER_LACKS       features that devices lack, separated by commas: pools, managed, register, for CUDA external
-//                           (memory that other code shares) and, for HIP, addresses, so that registered memory has
+//   TEST_DRIVER_LACKS       features that devices lack, separated by commas: pools, managed, register; for CUDA
+//                           external (memory that other code shares); for HIP addresses, so that registered memory has
 //                           another address on the device
 //   TEST_DRIVER_DELAY_US    delay of every event and every command, in microseconds
 //   TEST_DRIVER_FAULT       number of the launch, from 1, that accesses an illegal address
