@@ -77,7 +77,7 @@ bp_external_handle opaque_handle(const LogicalDevice& device, int fd) {
   return out;
 }
 
-kit::Result<std::unique_ptr<Semaphore>> Semaphore::make(LogicalDevice& device, uint64_t value, bool exportable) {
+kit::Result<std::unique_ptr<Semaphore>> Semaphore::create(LogicalDevice& device, uint64_t value, bool exportable) {
   auto exports = chained<VkExportSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO);
   exports.handleTypes = kSemaphoreType;
   auto type =
@@ -92,14 +92,10 @@ kit::Result<std::unique_ptr<Semaphore>> Semaphore::make(LogicalDevice& device, u
   return std::unique_ptr<Semaphore>(new Semaphore(device, handle));
 }
 
-kit::Result<std::unique_ptr<Semaphore>> Semaphore::create(LogicalDevice& device, uint64_t value) {
-  return make(device, value, true);
-}
-
 kit::Result<std::unique_ptr<Semaphore>> Semaphore::open(LogicalDevice& device, const bp_external_handle& handle) {
   auto fd = ImportedDescriptor::of("semaphore_import", handle.fd);
   if (!fd.ok()) return fd.status();
-  auto out = make(device, 0, false);
+  auto out = create(device, 0, false);
   if (!out.ok()) return out;
   auto info = chained<VkImportSemaphoreFdInfoKHR>(VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR);
   info.semaphore = out.value()->handle();

@@ -44,7 +44,8 @@ bp_external_handle opaque_handle(const LogicalDevice& device, int fd);
 // A timeline semaphore that can be exported or was imported.
 class Semaphore {
  public:
-  static kit::Result<std::unique_ptr<Semaphore>> create(LogicalDevice& device, uint64_t value);
+  // The device must be able to export semaphores if `exportable` is true.
+  static kit::Result<std::unique_ptr<Semaphore>> create(LogicalDevice& device, uint64_t value, bool exportable);
   static kit::Result<std::unique_ptr<Semaphore>> open(LogicalDevice& device, const bp_external_handle& handle);
   ~Semaphore();
   Semaphore(const Semaphore&) = delete;
@@ -71,7 +72,6 @@ class Semaphore {
 
  private:
   Semaphore(LogicalDevice& device, VkSemaphore handle) : device_(device), handle_(handle) {}
-  static kit::Result<std::unique_ptr<Semaphore>> make(LogicalDevice& device, uint64_t value, bool exportable);
 
   LogicalDevice& device_;
   const VkSemaphore handle_;

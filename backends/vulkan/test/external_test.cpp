@@ -3,12 +3,21 @@
 // driver exports no semaphores, so the tests of semaphores use one that stays in the process.
 #include <gmock/gmock.h>
 
+#include <optional>
+#include <stdexcept>
+
 #include "rig.hpp"
 
 namespace backplane::vulkan::test {
 namespace {
 
 using testing::HasSubstr;
+
+template <class T>
+T take(kit::Result<T> made) {
+  if (!made.ok()) throw std::runtime_error(made.status().message());
+  return std::move(made.value());
+}
 
 TEST(ExternalSetting, IsOnOrOff) {
   const auto offers = [](const char* value) {
@@ -22,31 +31,30 @@ TEST(ExternalSetting, IsOnOrOff) {
 }
 
 TEST(ImportedDescriptor, IsClosedUnlessTheDriverOwnsIt) {
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(::pipe(ends), 0);
-  const kit::Descriptor reads(ends[0]), writes(ends[1]);
+  const kit::Descriptor file(::memfd_create("test", MFD_CLOEXEC)), other(::memfd_create("test", MFD_CLOEXEC));
+  ASSERT_GE(other.get(), 0);
   const kit::Status failure = status_of(VK_ERROR_INVALID_EXTERNAL_HANDLE, "the test");
   int copy = -1;
   {
-    auto failed = ImportedDescriptor::of("the test", ends[0]);
+    auto failed = ImportedDescriptor::of("the test", file.get());
     ASSERT_TRUE(failed.ok());
     copy = failed.value().get();
-    EXPECT_NE(copy, ends[0]);
+    EXPECT_NE(copy, file.get());
     EXPECT_EQ(failed.value().end("the test", failure).code(), BP_INVALID_ARGUMENT);
   }
   EXPECT_EQ(::fcntl(copy, F_GETFD), -1) << "a failed import leaves no descriptor";
   {
-    auto taken = ImportedDescriptor::of("the test", ends[0]);
+    auto taken = ImportedDescriptor::of("the test", file.get());
     copy = taken.value().get();
     EXPECT_TRUE(taken.value().end("the test", {}).ok());
   }
   EXPECT_GE(::fcntl(copy, F_GETFD), 0) << "the driver owns the descriptor of a successful import";
   ::close(copy);
   {
-    auto closed = ImportedDescriptor::of("the test", ends[0]);
+    auto closed = ImportedDescriptor::of("the test", file.get());
     copy = closed.value().get();
     ::close(copy);  // as a driver that closes the descriptor, and fails
-    ASSERT_EQ(::dup2(ends[1], copy), copy);
+    ASSERT_EQ(::dup2(other.get(), copy), copy);
     EXPECT_EQ(closed.value().end("the test", failure).code(), BP_INVALID_ARGUMENT);
   }
   EXPECT_GE(::fcntl(copy, F_GETFD), 0) << "the number is a descriptor of other code now";
@@ -68,7 +76,7 @@ class ExternalTest : public OnDevice {
   void SetUp() override {
     OnDevice::SetUp();
     if (IsSkipped()) return;
-    device = LogicalDevice::create(instance, 0).value();
+    device = take(LogicalDevice::create(instance, 0));
     memory.emplace(*device);
   }
   // Returns whether the stream ends its work within the time.
@@ -84,8 +92,8 @@ class ExternalTest : public OnDevice {
 };
 
 TEST_F(ExternalTest, ASignalFollowsTheWorkAndNeverLowers) {
-  const auto semaphore = Semaphore::create(*device, 3).value();
-  const auto stream = Stream::create(*device, *memory).value();
+  const auto semaphore = take(Semaphore::create(*device, 3, false));
+  const auto stream = take(Stream::create(*device, *memory));
   EXPECT_TRUE(reached(*semaphore, 3));
   for (const uint64_t value : {5u, 5u, 4u, 2u}) {
     ASSERT_TRUE(stream->signal(*semaphore, value).ok());
@@ -100,16 +108,16 @@ TEST_F(ExternalTest, ASignalFollowsTheWorkAndNeverLowers) {
 }
 
 TEST_F(ExternalTest, AWaitForAReachedValueNeedsNoQueueOfItsOwn) {
-  const auto semaphore = Semaphore::create(*device, 3).value();
-  const auto stream = Stream::create(*device, *memory).value();
+  const auto semaphore = take(Semaphore::create(*device, 3, false));
+  const auto stream = take(Stream::create(*device, *memory));
   ASSERT_TRUE(stream->wait(*semaphore, 3).ok());
   EXPECT_TRUE(ends(*stream, kLong));
 }
 
 // One queue stays for new streams, so a device with one queue accepts no wait for a later value.
 TEST_F(ExternalTest, AWaitNeedsAQueueOfItsOwn) {
-  const auto semaphore = Semaphore::create(*device, 0).value();
-  const auto stream = Stream::create(*device, *memory).value();
+  const auto semaphore = take(Semaphore::create(*device, 0, false));
+  const auto stream = take(Stream::create(*device, *memory));
   const kit::Status status = stream->wait(*semaphore, 1);
   if (device->physical().queue_count < 2) {
     EXPECT_EQ(status.code(), BP_UNSUPPORTED);
@@ -119,7 +127,7 @@ TEST_F(ExternalTest, AWaitNeedsAQueueOfItsOwn) {
   }
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_FALSE(ends(*stream, kShort));
-  const auto other = Stream::create(*device, *memory).value();
+  const auto other = take(Stream::create(*device, *memory));
   EXPECT_TRUE(ends(*other, kLong)) << "other streams work meanwhile";
   ASSERT_TRUE(other->signal(*semaphore, 1).ok());
   EXPECT_TRUE(ends(*stream, kLong));

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
                                    recorded.is_rows() ? "add_rows" : "add_nest", 0));
     const auto launch = [&] {
       direct::check(vendor.stack().launch(kernel, {recorded.groups(), 1, 1}, recorded.group_size(), 0,
-                                          recorded.arguments(), vendor.stream()));
+                                          recorded.arguments(), {}, vendor.stream()));
     };
 
     std::printf("%s (%s)\n%-42s %10s %10s %8s\n", device.name().c_str(), device.info().name, "add f32 4", "PLUGIN ns",
