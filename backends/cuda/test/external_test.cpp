@@ -41,7 +41,7 @@ class CudaExternal : public testing::Test {
   }
   // Copies bytes to or from the host, and waits.
   void copy(std::byte* dst, const std::byte* src, uint64_t bytes) {
-    auto queue = devices[0]->create_queue({}).value();
+    auto queue = std::move(devices[0]->create_queue({}).value());
     ASSERT_TRUE(queue->copy(dst, src, bytes).ok());
     ASSERT_TRUE(kit::await_mark(*devices[0], queue->mark(false).value(), BP_WAIT_FOREVER).ok());
   }
@@ -127,7 +127,7 @@ TEST_F(CudaExternal, ASemaphoreOrdersStreamsAndOtherCode) {
   auto made = devices[0]->import_semaphore(handle(fd.get()));
   ASSERT_TRUE(made.ok()) << made.status().message();
   gpu_host::Semaphore& semaphore = *made.value();
-  auto queue = devices[0]->create_queue({}).value();
+  auto queue = std::move(devices[0]->create_queue({}).value());
   ASSERT_TRUE(devices[0]->wait(*queue, semaphore, 4).ok());
   ASSERT_TRUE(devices[0]->signal(*queue, semaphore, 6).ok());
   const auto mark = queue->mark(false).value();

@@ -63,7 +63,7 @@ class Native {
   }
   kit::Result<std::unique_ptr<Semaphore>> create_semaphore(std::string_view type, uint64_t value) const {
     if (kit::Status status = check_type(type, BP_EXTERNAL_SEMAPHORE_EXPORT); !status.ok()) return status;
-    return Semaphore::create(logical_, value);
+    return Semaphore::create(logical_, value, true);
   }
   kit::Result<bp_external_handle> export_semaphore(const Semaphore& semaphore, std::string_view type) const {
     if (kit::Status status = check_type(type, BP_EXTERNAL_SEMAPHORE_EXPORT); !status.ok()) return status;
