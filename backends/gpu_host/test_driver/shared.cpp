@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <backplane/kit/external.hpp>
 #include <backplane/kit/host_semaphore.hpp>
 
 namespace backplane::gpu_host::test_driver {
