@@ -879,7 +879,8 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
 
 /* Begins to record a graph on a stream. Until bph_graph_end, the following calls on the stream are
  * validated as usual, and recorded instead of executed: bph_execute; bph_copy on one device;
- * bph_copy_in without flags and bph_copy_out with BPH_COPY_ENQUEUE, if the plugin has the slot;
+ * bph_copy_in without flags and bph_copy_out with BPH_COPY_ENQUEUE, if the plugin has the slot of
+ * that name;
  * bph_event_record; bph_stream_wait_event. If another stream waits for an event that was recorded
  * in the graph, that stream joins and is recorded too. On a recorded stream, every other enqueue
  * call and every wait returns INVALID_ARGUMENT and does not affect the graph. Work of other code on
@@ -892,8 +893,8 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
  *           graph. Waits of the host and of other streams return INVALID_ARGUMENT until the event
  *           is recorded again.
  * Threads   Until bph_graph_end, only one thread at a time may use the recorded streams.
- * Release   Releasing the stream discards the recording. The streams that joined then execute
- *           again.
+ * Release   Releasing the stream discards the recording. The streams that joined the recording then
+ *           execute their calls again.
  * Errors: UNSUPPORTED for unknown flags; INVALID_ARGUMENT for a stream that is recorded, and for
  *         bindings that exceed their buffer, overlap or are of another device.
  * Since:  0.3. */

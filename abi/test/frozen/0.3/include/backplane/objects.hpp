@@ -492,7 +492,7 @@ class Semaphore {
  private:
   struct End {
     void operator()(bph_semaphore* handle) const noexcept {
-      // The library that created the semaphore has this function.
+      // The library that created the semaphore has this function, so the pointer is not null.
       detail::find_later<decltype(bph_semaphore_release)>("bph_semaphore_release")(handle);
     }
   };

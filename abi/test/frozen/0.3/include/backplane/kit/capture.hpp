@@ -80,6 +80,9 @@ inline Status launched_in_capture() {
 inline Status waited_in_capture() {
   return invalid_argument("stream_wait: the stream captures a graph; end the capture first");
 }
+inline Status semaphore_in_capture(const char* slot) {
+  return invalid_argument(slot, ": the stream captures a graph; end the capture first");
+}
 inline Status recorded_outside() {
   return invalid_argument(
       "stream_wait_event: the stream captures a graph, and the event was recorded outside of this capture; wait "

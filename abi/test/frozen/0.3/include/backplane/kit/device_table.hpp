@@ -242,7 +242,8 @@ class DeviceTable : DeviceSlots<Device> {
   static constexpr bp_device_api table = make();
 
   // Returns the device's interface `name`, or null. If only some devices of a class can import
-  // memory or capture graphs, the class also defines imports() or graphs().
+  // memory or capture graphs, the class also defines imports() or graphs(). A device without external
+  // types has no "bp.external".
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
       bool imports = true;
@@ -261,7 +262,8 @@ class DeviceTable : DeviceSlots<Device> {
       if (std::string_view(name) == BP_INTERFACE_PEER && version == 1) return &PeerTable<Device>::table;
     }
     if constexpr (kHasExternal<Device>) {
-      if (std::string_view(name) == BP_INTERFACE_EXTERNAL && version == 1) return &ExternalTable<Device>::table;
+      const bool external = std::string_view(name) == BP_INTERFACE_EXTERNAL && version == 1;
+      if (external && !of(device).external_types().empty()) return &ExternalTable<Device>::table;
     }
     if constexpr (HasPacks<Device>) {
       if (of(device).packs() && std::string_view(name) == BP_INTERFACE_PACK && version == 1) {

@@ -10,6 +10,7 @@
 #include <clocale>
 #include <mutex>
 #include <string>
+#include <type_traits>
 
 namespace backplane::kit {
 
@@ -92,5 +93,17 @@ class StartGuard {
   std::lock_guard<std::mutex> lock_;
   DriverGuard guard_;
 };
+
+namespace detail {
+
+struct NoGuard {
+  NoGuard() {}  // not trivial, so that an unused object causes no warning
+  ~NoGuard() {}
+};
+// The kit's guard of a call into a native device. A native device with `kGuardsDriver` has guards of its own.
+template <class Native>
+using GuardOf = std::conditional_t<requires { Native::kGuardsDriver; }, NoGuard, DriverGuard>;
+
+}  // namespace detail
 
 }  // namespace backplane::kit

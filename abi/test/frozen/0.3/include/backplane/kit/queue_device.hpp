@@ -80,6 +80,22 @@
 //   Result<Memory> wrap_memory(const bp_native_handle&, uint32_t& kind);
 //       Implement the slots of "bp.native" that wrap objects. A queue that wraps a native queue does
 //       not destroy it, and free() does not free wrapped memory.
+//   std::span<const ExternalType> external_types() const;
+//       Implements the interface "bp.external" (external_table.hpp) with the members that follow. If
+//       the list is empty, the device has no such interface.
+//   Result<Memory> allocate_external(const bp_buffer_desc&, std::string_view type);
+//       The descriptor is checked; `alignment` is never 0.
+//   Result<bp_external_handle> export_memory(const Memory&, std::string_view type);
+//       The kit sets the bytes of the buffer.
+//   Result<Memory> import_external(const bp_external_handle&, uint32_t& kind);
+//   struct Semaphore;
+//   Result<std::unique_ptr<Semaphore>> create_semaphore(std::string_view type, uint64_t value);
+//   Result<bp_external_handle> export_semaphore(Semaphore&, std::string_view type);
+//   Result<std::unique_ptr<Semaphore>> import_semaphore(const bp_external_handle&);
+//   Status signal(Semaphore&, uint64_t value);
+//       Raises the semaphore during the call.
+//   Status signal(Queue&, Semaphore&, uint64_t value); Status wait(Queue&, Semaphore&, uint64_t value);
+//       Commands as above. signal submits all enqueued work.
 //   class Graph; bool graphs() const;
 //       Implement the interface "bp.graph", which launches recorded commands. graphs() returns whether
 //       this device offers the interface. A Graph contains nodes, which the kit numbers from 0. Its
@@ -103,6 +119,10 @@
 //       sees the writes of another queue only after a wait.
 //   static constexpr bool kProgramsStay = true;
 //       Launched work does not need its Program, so streams do not keep programs alive.
+//   static constexpr bool kGuardsDriver = true;
+//       compile and launch use a DriverGuard where they start a driver or compile a kernel for the
+//       first time. Otherwise the kit uses a guard for every plan and for its first launch, which
+//       costs about 40 µs.
 //   static constexpr bool kStaysOpen = true;
 //       One Native for each index exists until the process ends, with its compiled kernels. Define
 //       this constant for drivers that leak or are slow when they are reopened. The Native then
@@ -110,6 +130,7 @@
 //       hides leaks in your destructor of Native.
 #pragma once
 
+#include <backplane/kit/external_table.hpp>
 #include <backplane/kit/plugin.hpp>
 #include <backplane/kit/queue_stream.hpp>
 #include <map>
@@ -177,6 +198,7 @@ class QueueDevice {
   using Stream = QueueStream<Native>;
   using Graph = QueueGraph<Native>;
   using Operator = QueueOperator<typename Native::Kernel>;
+  using Semaphore = typename SemaphoreOf<Native>::Type;
 
   static constexpr bool kTimed = requires(Native& n, const typename Native::Mark& m) { n.elapsed(m, m); };
   static constexpr bool kMapped = requires(Native& n, const Memory& m) { n.map(m); };
@@ -201,15 +223,7 @@ class QueueDevice {
     return native_->memory_info(kind, out);
   }
   Result<Buffer*> create_buffer(bp_buffer_desc desc) {
-    if (desc.alignment == 0) desc.alignment = info_.alignment;
-    Status status = check_buffer(desc, desc.alignment, info_.memory_kinds, max_alignment());
-    if (status.ok()) status = health_of(*native_);
-    if (!status.ok()) return status;
-    auto buffer = std::make_unique<Buffer>();
-    auto memory = native_->allocate(desc);
-    if (!memory.ok()) return memory.status();
-    *buffer = {std::move(memory.value()), desc.bytes, desc.kind};
-    return buffer.release();
+    return create_with(desc, [&] { return native_->allocate(desc); });
   }
   bool imports() const
     requires requires(const Native& n) { n.imports(); }
@@ -292,6 +306,78 @@ class QueueDevice {
     if (!memory.ok()) return memory.status();
     *buffer = {std::move(memory.value()), handle.bytes, kind};
     return buffer.release();
+  }
+
+  std::span<const ExternalType> external_types() const
+    requires requires(const Native& n) { n.external_types(); }
+  {
+    return native_->external_types();
+  }
+  Result<Buffer*> create_external(bp_buffer_desc desc, std::string_view type)
+    requires requires(Native& n, const bp_buffer_desc& d) { n.allocate_external(d, std::string_view()); }
+  {
+    return create_with(desc, [&] { return native_->allocate_external(desc, type); });
+  }
+  Result<bp_external_handle> export_memory(const Buffer& buffer, std::string_view type)
+    requires requires(Native& n, const Memory& m) { n.export_memory(m, std::string_view()); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto handle = native_->export_memory(buffer.memory, type);
+    if (handle.ok()) handle.value().bytes = buffer.bytes;
+    return handle;
+  }
+  Result<Buffer*> import_external(const bp_external_handle& handle, uint32_t& kind)
+    requires requires(Native& n, const bp_external_handle& h, uint32_t& k) { n.import_external(h, k); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto buffer = std::make_unique<Buffer>();
+    auto memory = native_->import_external(handle, kind);
+    if (!memory.ok()) return memory.status();
+    *buffer = {std::move(memory.value()), handle.bytes, kind};
+    return buffer.release();
+  }
+  Result<Semaphore*> create_semaphore(std::string_view type, uint64_t value)
+    requires requires(Native& n) { n.create_semaphore(std::string_view(), uint64_t{}); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto made = native_->create_semaphore(type, value);
+    if (!made.ok()) return made.status();
+    return made.value().release();
+  }
+  Result<bp_external_handle> export_semaphore(Semaphore& semaphore, std::string_view type)
+    requires requires(Native& n, Semaphore& s) { n.export_semaphore(s, std::string_view()); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    return native_->export_semaphore(semaphore, type);
+  }
+  Result<Semaphore*> import_semaphore(const bp_external_handle& handle)
+    requires requires(Native& n, const bp_external_handle& h) { n.import_semaphore(h); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto made = native_->import_semaphore(handle);
+    if (!made.ok()) return made.status();
+    return made.value().release();
+  }
+  Status signal(Stream* stream, Semaphore& semaphore, uint64_t value)
+    requires requires(Native& n, Semaphore& s) { n.signal(s, uint64_t{}); }
+  {
+    if (stream == nullptr) {
+      if (Status status = health_of(*native_); !status.ok()) return status;
+      return native_->signal(semaphore, value);
+    }
+    if (stream->capturing()) return semaphore_in_capture("semaphore_signal");
+    return stream->enqueue([&](Native& native, auto& queue) { return native.signal(queue, semaphore, value); });
+  }
+  Status wait(Stream& stream, Semaphore& semaphore, uint64_t value)
+    requires requires(Native& n, typename Native::Queue& q, Semaphore& s) { n.wait(q, s, uint64_t{}); }
+  {
+    if (stream.capturing()) return semaphore_in_capture("semaphore_wait");
+    return stream.enqueue([&](Native& native, auto& queue) { return native.wait(queue, semaphore, value); });
+  }
+  void destroy(Semaphore* semaphore)
+    requires(!std::is_same_v<Semaphore, NoSemaphore>)
+  {
+    delete semaphore;
   }
 
   Result<Stream*> create_stream(const bp_stream_desc& desc) {
@@ -480,6 +566,20 @@ class QueueDevice {
     return {};
   }
 
+  // Creates a buffer of the memory that `allocate()` returns. Sets the default alignment in `desc` first.
+  template <class Allocate>
+  Result<Buffer*> create_with(bp_buffer_desc& desc, const Allocate& allocate) {
+    if (desc.alignment == 0) desc.alignment = info_.alignment;
+    Status status = check_buffer(desc, desc.alignment, info_.memory_kinds, max_alignment());
+    if (status.ok()) status = health_of(*native_);
+    if (!status.ok()) return status;
+    auto buffer = std::make_unique<Buffer>();
+    auto memory = allocate();
+    if (!memory.ok()) return memory.status();
+    *buffer = {std::move(memory.value()), desc.bytes, desc.kind};
+    return buffer.release();
+  }
+
   uint64_t max_alignment() const {
     if constexpr (requires { Native::kMaxAlignment; }) return Native::kMaxAlignment;
     return info_.alignment;
@@ -513,7 +613,7 @@ class QueueDevice {
     if (deterministic) info.flags |= BP_PLAN_DETERMINISTIC;
     if (out == nullptr) return {};
     if (Status status = health_of(*native_); !status.ok()) return status;
-    const DriverGuard guard;
+    const detail::GuardOf<Native> guard;
     auto program = program_of(*op, checked, *plan);
     if (!program.ok()) return program.status();
     plan->program = std::move(program.value());

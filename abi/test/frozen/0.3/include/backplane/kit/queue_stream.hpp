@@ -129,7 +129,7 @@ class QueueStream {
     }
     return enqueue([&](Native& native, Queue& queue) {
       if (plan.launched.load(std::memory_order_acquire)) return native.launch(queue, *plan.program, call_);
-      const DriverGuard guard;
+      const detail::GuardOf<Native> guard;
       Status status = native.launch(queue, *plan.program, call_);
       plan.launched.store(true, std::memory_order_release);
       return status;

@@ -28,10 +28,22 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
+  // Returns the descriptor, which the caller then owns.
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
 };
+
+// Returns a new descriptor of the file to which the descriptor `given` of a caller refers. `given` may be any number.
+inline Result<Descriptor> duplicate_descriptor(const char* what, int64_t given) {
+  Descriptor fd(given < 0 || given > INT32_MAX ? -1 : ::fcntl(static_cast<int>(given), F_DUPFD_CLOEXEC, 0));
+  if (fd.get() >= 0) return fd;
+  if (given >= 0 && errno == EMFILE) {
+    return out_of_memory(what, ": F_DUPFD_CLOEXEC failed: ", std::strerror(errno), "; free file descriptors");
+  }
+  return invalid_argument(what, ": ", given, " is no open file descriptor; pass a descriptor that was exported");
+}
 
 // A range of a shared file, mapped for reading and writing.
 class SharedFile {
@@ -56,11 +68,9 @@ class SharedFile {
   // Maps `bytes` bytes at `offset` of a file that another process or device created. `given` may be
   // any number, because the call checks that it is the descriptor of a file that cannot shrink.
   static Result<std::shared_ptr<SharedFile>> open(const char* what, int64_t given, uint64_t offset, uint64_t bytes) {
-    Descriptor fd(given < 0 || given > INT32_MAX ? -1 : ::fcntl(static_cast<int>(given), F_DUPFD_CLOEXEC, 0));
-    if (fd.get() < 0) {
-      if (given >= 0 && errno == EMFILE) return failure(what, "F_DUPFD_CLOEXEC");
-      return invalid_argument(what, ": ", given, " is no open file descriptor; pass a descriptor that was exported");
-    }
+    auto duplicate = duplicate_descriptor(what, given);
+    if (!duplicate.ok()) return duplicate.status();
+    Descriptor fd = std::move(duplicate.value());
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
       return invalid_argument(what, ": the descriptor ", given, " is no file that is sealed against shrinking (",
