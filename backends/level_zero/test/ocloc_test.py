@@ -35,8 +35,8 @@ REPEATED = 16  # a result in RESULTS is tested if its digest is a multiple of th
 # kernels for few rows only with sub-groups of at least 32 threads (simt::has_few_rows).
 MAY_SPILL = re.compile("cross_entropy|norm|norm_bwd|softmax_columns|(matmul|quantized[48])_(chunks|packs)(_one)?$")
 
-# The plugins compile these modules only for sub-groups of at least 32 threads (simt::has_blocks).
-WIDE = re.compile("(conv|matmul)_block_")
+# The plugins compile these modules only for sub-groups of at least 32 threads (simt::has_blocks, ops/attention.cpp).
+WIDE = re.compile("(conv|matmul)_block_|attention_blocks_")
 
 
 def instructions(words):

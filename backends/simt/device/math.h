@@ -266,32 +266,39 @@ SIMT_FN float divide_by_large_f32(float a, float b) { return divide_f32(a, b); }
 #endif
 
 // 1 / (1 + e^-x). If x is below about -88.7, the divisor overflows to infinity, so the result is 0.
+// p * t + c. The product is rounded first on stacks whose fused instructions take no constants, because constants would
+// then need registers.
+#ifdef SIMT_NATIVE_MATH
+SIMT_FN float polynomial_step(float p, float t, float c) { return multiply_add(p, t, c); }
+#else
+SIMT_FN float polynomial_step(float p, float t, float c) { return p * t + c; }
+#endif
 SIMT_FN float sigmoid_f32(float x) { return divide_by_large_f32(1.0f, 1.0f + exp_f32(-x)); }
 SIMT_FN float silu_f32(float x) { return divide_by_large_f32(x, 1.0f + exp_f32(-x)); }
 
 // x / 2 * erfc(-x / sqrt(2)). For z > 0, erfc(z) is t e^(P(t) - z^2) with t = 1 / (1 + z / 2) and a
 // Chebyshev fit P (Numerical Recipes, erfcc). The form with 1 + erf would cancel for negative x.
 SIMT_FN float gelu_erf_f32(float x) {
-  const float t = divide_by_large_f32(1.0f, multiply_add(magnitude(x), 0.35355339f, 1.0f));
+  const float t = divide_by_large_f32(1.0f, polynomial_step(magnitude(x), 0.35355339f, 1.0f));
   float p = 0.17087277f;
-  p = multiply_add(p, t, -0.82215223f);
-  p = multiply_add(p, t, 1.48851587f);
-  p = multiply_add(p, t, -1.13520398f);
-  p = multiply_add(p, t, 0.27886807f);
-  p = multiply_add(p, t, -0.18628806f);
-  p = multiply_add(p, t, 0.09678418f);
-  p = multiply_add(p, t, 0.37409196f);
-  p = multiply_add(p, t, 1.00002368f);
-  p = multiply_add(p, t, -1.26551223f);
+  p = polynomial_step(p, t, -0.82215223f);
+  p = polynomial_step(p, t, 1.48851587f);
+  p = polynomial_step(p, t, -1.13520398f);
+  p = polynomial_step(p, t, 0.27886807f);
+  p = polynomial_step(p, t, -0.18628806f);
+  p = polynomial_step(p, t, 0.09678418f);
+  p = polynomial_step(p, t, 0.37409196f);
+  p = polynomial_step(p, t, 1.00002368f);
+  p = polynomial_step(p, t, -1.26551223f);
   // Many CPUs take about a hundred times as long to compute a subnormal exponential.
-  const float power = multiply_add(x * -0.5f, x, p);
+  const float power = polynomial_step(x * -0.5f, x, p);
   const float tail = power < -87.0f ? 0.0f : 0.5f * t * exp_f32(power < -87.0f ? 0.0f : power);
   return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 // x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). This equals x * (1 + tanh v) / 2 but
 // does not cancel.
 SIMT_FN float gelu_tanh_f32(float x) {
-  return divide_by_large_f32(x, 1.0f + exp_f32(x * multiply_add(x * x, -0.071354816f, -1.59576912f)));
+  return divide_by_large_f32(x, 1.0f + exp_f32(x * polynomial_step(x * x, -0.071354816f, -1.59576912f)));
 }
 
 SIMT_FN bool is_whole_f32(float x) { return round_down(x) == x; }

@@ -12,8 +12,9 @@ namespace backplane::simt {
 namespace {
 
 constexpr uint32_t kMaxGroup = 256;  // threads
-// Threads of a group of attention_split and of attention_combine, and the least width of its sub-groups.
-constexpr uint32_t kSplitGroup = SIMT_ATTENTION_SPLITS, kMinWidth = SIMT_ATTENTION_TEAM;
+// Threads of a group of attention_split and of attention_combine, and the least width of its sub-groups. Devices with
+// narrower sub-groups have too few registers for attention_split_4.
+constexpr uint32_t kSplitGroup = SIMT_ATTENTION_SPLITS, kMinWidth = 32;
 // attention_split computes a head with at most this number of rows. More rows are a tile of attention_blocks.
 constexpr uint32_t kFewRows = 8;
 // Rows of v that a team of attention_split loads at once, and elements of f32 per load.
