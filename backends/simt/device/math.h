@@ -291,7 +291,7 @@ SIMT_FN float gelu_erf_f32(float x) {
   p = polynomial_step(p, t, 1.00002368f);
   p = polynomial_step(p, t, -1.26551223f);
   // Many CPUs take about a hundred times as long to compute a subnormal exponential.
-  const float power = polynomial_step(x * -0.5f, x, p);
+  const float power = p - 0.5f * (x * x);
   const float tail = power < -87.0f ? 0.0f : 0.5f * t * exp_f32(power < -87.0f ? 0.0f : power);
   return x * (x < 0.0f ? tail : 1.0f - tail);
 }
