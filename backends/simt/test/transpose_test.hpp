@@ -64,9 +64,8 @@ TEST(Blocks, ContainEachElementOnce) {
     Memory<Bits> a(kCount), b(kCount), copied(kCount), mixed(kCount);
     for (uint32_t i = 0; i < kCount; ++i) a[i] = static_cast<Bits>(i * 2654435761u >> 7), b[i] = static_cast<Bits>(i);
     run_groups(3, kThreads, [&] { copy_blocks(pointer_to(copied.data()), pointer_to(a.data()), p); });
-    run_groups(3, kThreads, [&] {
-      map2_blocks<Mix>(pointer_to(mixed.data()), pointer_to(a.data()), pointer_to(b.data()), p);
-    });
+    run_groups(3, kThreads,
+               [&] { map2_blocks<Mix>(pointer_to(mixed.data()), pointer_to(a.data()), pointer_to(b.data()), p); });
     for (uint32_t i = 0; i < kCount; ++i) {
       const uint32_t band = i / (kRows * kColumns), row = i / kColumns % kRows, column = i % kColumns;
       const Bits x = a[(band * kColumns + column) * kRows + row];

@@ -26,8 +26,8 @@
 #define BACKPLANE_ID_MATRIX_N 5
 #define BACKPLANE_ID_MATRIX_K 6
 #define BACKPLANE_ID_MATRIX_SUBGROUP_SIZE 7
-#define BACKPLANE_ID_SUBGROUPS_M 8 /* matmul_cooperative.comp: subgroups of a workgroup along M */
-#define BACKPLANE_ID_GROUP_TILE 9  /* matmul_cooperative.comp: rows and columns of a workgroup's tile */
+#define BACKPLANE_ID_SUBGROUPS_M 8   /* matmul_cooperative.comp: subgroups of a workgroup along M */
+#define BACKPLANE_ID_GROUP_TILE 9    /* matmul_cooperative.comp: rows and columns of a workgroup's tile */
 #define BACKPLANE_ID_GROUP_TILE_N 10 /* matmul_cooperative_wide.comp: columns of a tile; GROUP_TILE has the rows */
 #define BACKPLANE_ID_COUNT 11
 
