@@ -177,7 +177,7 @@ kit::Status Instance::start() {
   info.ppEnabledExtensionNames = extensions.data();
   if (const VkResult result = library_->vkCreateInstance(&info, nullptr, &handle_); result != VK_SUCCESS) {
     handle_ = VK_NULL_HANDLE;
-    const kit::Status status = unavailable(result, "vkCreateInstance");
+    kit::Status status = unavailable(result, "vkCreateInstance");
     if (result != VK_ERROR_INCOMPATIBLE_DRIVER) return status;
     return {status.code(), status.message() + describe_unusable_drivers(), status.vendor_code()};
   }
