@@ -400,6 +400,15 @@ TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
   }
 }
 
+void expect_all_pass(const Catalogue& catalogue, unsigned jobs) {
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  options.jobs = jobs;
+  for (const Result& result : run(catalogue, selection, options))
+    EXPECT_EQ(name_of(result.outcome), "pass") << result.message;
+}
+
 // The large cases count how many of them run at once, in memory that all workers share.
 TEST(Supervisor, FewLargeCasesRunAtOnce) {
   struct Shared {
@@ -425,12 +434,7 @@ TEST(Supervisor, FewLargeCasesRunAtOnce) {
       }));
       catalogue.back().large = large;
     }
-    std::vector<size_t> selection(catalogue.size());
-    for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
-    RunOptions options;
-    options.jobs = jobs;
-    for (const Result& result : run(catalogue, selection, options))
-      EXPECT_EQ(name_of(result.outcome), "pass") << result.message;
+    expect_all_pass(catalogue, jobs);
     EXPECT_EQ(shared->large, 40);
     EXPECT_EQ(shared->others, 160);
     EXPECT_LE(shared->most, expected) << jobs << " workers";
@@ -465,12 +469,7 @@ TEST(Supervisor, ACaseThatNeedsAllMemoryRunsAlone) {
       catalogue.back().fresh = index % 10 == 5;
       catalogue.back().large = index % 10 == 7;
     }
-    std::vector<size_t> selection(catalogue.size());
-    for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
-    RunOptions options;
-    options.jobs = jobs;
-    for (const Result& result : run(catalogue, selection, options))
-      EXPECT_EQ(name_of(result.outcome), "pass") << result.message;
+    expect_all_pass(catalogue, jobs);
     EXPECT_EQ(shared->alone, 12);
     EXPECT_EQ(shared->alone_beside_others, 0) << jobs << " workers";
     EXPECT_EQ(shared->most > 1, jobs > 1) << "the other cases run at once";

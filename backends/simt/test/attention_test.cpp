@@ -158,7 +158,7 @@ class HostLauncher : public Launcher {
 struct Shape {
   int64_t batches, heads, groups, queries, keys, depth, columns;
   uint32_t causal = BP_CAUSAL_NONE;
-  uint32_t mask = 0;        // a dtype, or 0
+  uint32_t mask = 0;        // the dtype of the mask, or 0 without a mask
   int64_t gap = 0;          // elements between rows
   uint64_t shift = 0;       // bytes from an aligned address to element 0
   bool transposed = false;  // k is contiguous along the keys
