@@ -215,7 +215,7 @@ class Buffer {
   std::unique_ptr<bph_buffer, detail::Release<bph_buffer_release>> handle_;
 };
 
-// An open device. Its streams share the handle.
+// An open device. Streams of the device share the ownership of its handle.
 class Device {
  public:
   Device() noexcept = default;

@@ -100,7 +100,7 @@ class Dims {
   // Returns the strides of a dense row-major tensor of this shape.
   constexpr Dims dense_strides() const noexcept {
     Dims strides = *this;
-    uint64_t stride = 1;  // may wrap, but allocation refuses such a shape
+    uint64_t stride = 1;  // may wrap modulo 2^64, but allocation refuses such a shape
     for (size_t i = size_; i-- > 0;) {
       strides[i] = static_cast<int64_t>(stride);
       stride *= values_[i] > 1 ? static_cast<uint64_t>(values_[i]) : 1;

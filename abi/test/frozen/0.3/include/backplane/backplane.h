@@ -7,14 +7,14 @@
  *           released in any order. A call with a released or foreign handle returns
  *           INVALID_ARGUMENT. Releasing a null handle does nothing.
  * Errors    Every call that can fail returns bp_status. A failed call fills the caller's bp_error,
- *           whose message states the call, the cause and the remedy. The call changes and enqueues
- *           nothing, unless the function's comment states otherwise, and sets outputs to null or
- *           zero. bp_error may be null.
+ *           whose message states the call, the cause and the remedy. A failed call sets its outputs
+ *           to null or zero. It changes and enqueues nothing, unless the function's comment states
+ *           otherwise. bp_error may be null.
  * Threads   Any thread may call any function concurrently. Only one thread at a time may call
  *           functions of a stream, unless the stream has BPH_STREAM_SHARED. A handle must not be
  *           released while a call of another thread uses the handle.
- * Stream    Calls with a stream parameter enqueue and return, unless their comment states that they
- *           wait.
+ * Stream    A call with a stream parameter enqueues work and returns without waiting for the work,
+ *           unless the function's comment states that it waits.
  * Structs   As in the plugin ABI, struct_size is the first field and is at least BPH_*_MIN_SIZE. A
  *           call returns UNSUPPORTED if `reserved` of an input struct is not 0, or if the struct
  *           has a nonzero byte beyond the fields that this library knows. A zero field means the
@@ -68,11 +68,12 @@ typedef struct bph_op_info {
   const char* name;
   const char* doc;
   const char* accuracy;
-  const char* attributes;   /* STEM of the struct bp_STEM_attributes, or "no" */
+  /* STEM in the name bp_STEM_attributes of the operator's attribute struct, or "no". */
+  const char* attributes;
   uint32_t attribute_bytes; /* size of the attribute struct, or 0 */
   uint32_t kind;            /* BP_KIND_* */
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;
-  uint32_t scalars_min; /* number of scalars at the operator's introduction */
+  uint32_t scalars_min; /* number of scalars in version `since` */
   uint32_t scalars_max;
   uint32_t scalar_dtype; /* 0 means the first output's dtype */
   uint32_t shape_rule;   /* BP_SHAPE_* */
@@ -166,7 +167,7 @@ BPH_API bp_status bph_registry_candidate(bph_registry* registry, uint32_t index,
 BPH_API bp_status bph_registry_examine(bph_registry* registry, bp_error* error);
 
 /* Loads a plugin by name, or by the path of a library or manifest; a path contains '/'. A second
- * load returns the same instance. Starts no driver.
+ * load of a plugin returns the same instance. Starts no driver.
  * Errors: UNAVAILABLE (not found; the message lists the searched directories), ABI_MISMATCH,
  *         INVALID_ARGUMENT (the plugin violates a rule; the message states file, rule and remedy),
  *         OUT_OF_MEMORY. */
@@ -194,9 +195,10 @@ BPH_API bp_status bph_plugin_device_info(bph_plugin* plugin, uint32_t index, bp_
 /* ---- Device ---------------------------------------------------------------------------------- */
 
 /* Values of bph_device_desc.fallback: the behaviour if a device lacks a primitive. */
-#define BPH_FALLBACK_ERROR 0u /* UNSUPPORTED, and the message states how to allow a fallback */
-/* The operator runs on the fallback device with explicit copies. Core counts every fallback, and
- * logs a device's first fallback of each operator. */
+/* The call returns UNSUPPORTED, and its message states how to allow a fallback. */
+#define BPH_FALLBACK_ERROR 0u
+/* Core copies the operands to the fallback device, runs the operator there, and copies the results
+ * back. Core counts every fallback, and logs a device's first fallback of each operator. */
 #define BPH_FALLBACK_WARN 1u
 #define BPH_FALLBACK_ALLOW 2u /* the same as BPH_FALLBACK_WARN, but core does not log */
 
@@ -208,11 +210,13 @@ typedef struct bph_allocator {
   uint32_t reserved;
   void* context;
   /* Returns a buffer that was created with BPH_BUFFER_RAW. At `*out_offset` the buffer has `bytes`
-   * free bytes, aligned to `alignment`. Core may use these bytes in the order of `stream`, or
-   * immediately if `stream` is null. Core borrows the buffer until `release`. */
+   * free bytes, aligned to `alignment`. Core uses these bytes in later work of `stream`. If
+   * `stream` is null, core may use the bytes immediately, from the host and on any stream. Core
+   * borrows the buffer until `release`. */
   bp_status (*allocate)(void* context, bph_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
                         bph_stream* stream, bph_buffer** out_buffer, uint64_t* out_offset, bp_error* error);
-  /* Frees the allocated bytes. They may be reused in the order of `stream`. */
+  /* Frees the allocated bytes, which earlier work of `stream` may still use. Later work of `stream`
+   * may reuse the bytes at once. */
   void (*release)(void* context, bph_buffer* buffer, uint64_t offset, uint64_t bytes, bph_stream* stream);
 } bph_allocator;
 #define BPH_ALLOCATOR_MIN_SIZE 32u
@@ -254,7 +258,7 @@ BPH_API bp_status bph_device_name(bph_device* device, char* out, uint64_t size, 
 BPH_API bp_status bph_device_memory_info(bph_device* device, uint32_t kind, bp_memory_info* out, bp_error* error);
 /* Returns the table of an optional interface of the plugin, and the plugin's device handle for the
  * table's functions. Layers do not see calls through this table. Table and handle are borrowed
- * until the device closes. Errors: UNSUPPORTED. */
+ * until the device closes. Errors: UNSUPPORTED if the plugin has no such interface. */
 BPH_API bp_status bph_device_get_interface(bph_device* device, const char* name, uint32_t version,
                                            const void** out_table, bp_device** out_device, bp_error* error);
 
@@ -329,7 +333,7 @@ typedef struct bph_buffer_desc {
   uint64_t alignment; /* bytes, a power of two; 0 means bp_device_info.alignment */
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
-  /* The stream that will use the buffer; bph_buffer_record records further streams. If null, the
+  /* The stream that will use the buffer; bph_buffer_record adds further streams. If null, the
    * memory is reused only after all streams have completed the work that was pending when the
    * buffer was released. */
   bph_stream* stream;
@@ -345,10 +349,11 @@ BP_FROZEN_MIN(bph_buffer_desc, BPH_BUFFER_DESC_MIN_SIZE);
  * Since:  0.1. */
 BPH_API bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* desc, bph_buffer** out, bp_error* error);
 
-/* bph_buffer_import wraps the memory of bph_import_desc.native. Since: 0.3. */
+/* With this flag, bph_buffer_import wraps the memory of bph_import_desc.native. Since: 0.3. */
 #define BPH_IMPORT_NATIVE 1u
-/* No call writes to the memory, which may be in pages that cannot be written. A buffer with this
- * flag cannot be an output or the target of a copy. Since: 0.3. */
+/* This library and its devices never write to the imported memory, which may be in pages that
+ * cannot be written. A buffer with this flag cannot be an output or the target of a copy. Since:
+ * 0.3. */
 #define BPH_IMPORT_READ_ONLY 2u
 
 /* Parameters of bph_buffer_import: memory that the caller owns. Role: input. */
@@ -365,8 +370,9 @@ typedef struct bph_import_desc {
   void (*release)(void* context);
   void* context;
   bph_stream* stream; /* has the meaning of bph_buffer_desc.stream */
-  /* With BPH_IMPORT_NATIVE, the driver's memory, whose handle is borrowed for the call; `type`,
-   * `address` and `bytes` are then 0. Otherwise null. Since: 0.3. */
+  /* The handle of the driver's memory with BPH_IMPORT_NATIVE, and null without this flag. The
+   * handle is borrowed for the call. With the flag, `type`, `address` and `bytes` are 0. Since:
+   * 0.3. */
   const bp_native_handle* native;
 } bph_import_desc;
 #define BPH_IMPORT_DESC_MIN_SIZE 56u
@@ -379,9 +385,9 @@ BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
  *         `release` is not called.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error);
-/* Releases the caller's reference. The call is legal while pending work uses the buffer. Later
- * allocations reuse the memory in the order of the buffer's stream. They also wait for the pending
- * work of all streams that bph_buffer_record added. */
+/* Releases the caller's reference. The call is legal while pending work uses the buffer. The memory
+ * is reused only after the pending work of the buffer's stream, and of all streams that
+ * bph_buffer_record added, has completed. */
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Records that `stream` uses the buffer, in addition to the stream of the buffer's descriptor. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
@@ -415,9 +421,9 @@ typedef struct bph_buffer_info {
 #define BPH_BUFFER_INFO_MIN_SIZE 48u
 BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
-/* Returns the driver's handle of the buffer's memory (native.h). The handle is borrowed until
- * the buffer is released. The caller orders other code's work on the memory relative to the work of
- * streams, as for a bph_execute call that uses this buffer.
+/* Returns the driver's handle of the buffer's memory (native.h). The handle is borrowed until the
+ * buffer is released. If other code uses the memory through this handle, the caller orders that use
+ * relative to the streams' work on this buffer.
  * Errors: UNSUPPORTED if the plugin or the memory has no such handle, or if the buffer has no
  *         bytes.
  * Since:  0.3. */
@@ -473,8 +479,8 @@ typedef struct bph_stream_desc {
   int32_t priority; /* a hint: 0 is normal, and positive values are more urgent */
   uint32_t flags;   /* BPH_STREAM_* */
   uint32_t reserved;
-  /* With BPH_STREAM_NATIVE, the driver's stream, whose handle is borrowed for the call; `priority`
-   * then has no effect. Otherwise null. Since: 0.3. */
+  /* The handle of the driver's stream with BPH_STREAM_NATIVE, and null without this flag. The
+   * handle is borrowed for the call. With the flag, `priority` has no effect. Since: 0.3. */
   const bp_native_handle* native;
   /* The library calls this function once, from any thread and without a lock, when it no longer
    * uses the native stream. If bph_stream_create fails, the library never calls this function. It
@@ -536,8 +542,8 @@ BP_FROZEN_MIN(bph_stream_info, BPH_STREAM_INFO_MIN_SIZE);
 /* Any thread may call this function, because it does not lock the stream. Since: 0.2. */
 BPH_API bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error);
 
-/* Returns the driver's handle of a stream that has BPH_STREAM_EXTERNAL (native.h). Submits earlier
- * work of the stream. The handle is borrowed until release.
+/* Returns the driver's handle of a stream that has BPH_STREAM_EXTERNAL (native.h). Submits all
+ * earlier work of the stream to the driver. The handle is borrowed until release.
  * Errors: INVALID_ARGUMENT for a stream without BPH_STREAM_EXTERNAL; UNSUPPORTED if the plugin has
  *         no such handle; EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.3. */
@@ -617,8 +623,8 @@ BPH_API void bph_semaphore_release(bph_semaphore* semaphore);
  *         plugin cannot raise the semaphore from the host; EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.3. */
 BPH_API bp_status bph_semaphore_signal(bph_semaphore* semaphore, bph_stream* stream, uint64_t value, bp_error* error);
-/* Makes later work of `stream` wait until the semaphore has reached `value`. The wait may come
- * before the signal.
+/* Makes later work of `stream` wait until the semaphore has reached `value`. The call is legal
+ * before any call has enqueued the signal.
  * Errors: INVALID_ARGUMENT for a stream of another device; UNSUPPORTED; EXECUTION_FAILED;
  *         DEVICE_LOST.
  * Since:  0.3. */
@@ -646,8 +652,9 @@ BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_off
  * library stages up to 4 MiB without a wait if the device has HOST memory, and counts the staging.
  * If the device has no HOST memory, the call waits for the copy. If the plugin has no slot for
  * pageable memory, this library stages every copy, and the source is free when the call returns.
- * Staging beyond 4 MiB waits for earlier chunks, unless the stream is SHARED and memory suffices
- * for the whole copy. Staging to a HOST buffer waits for the stream.
+ * Staging of more than 4 MiB proceeds in chunks and waits until the device has copied earlier
+ * chunks, unless the stream is SHARED and memory suffices for the whole copy. Staging to a HOST
+ * buffer waits for the stream.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED for unknown flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
@@ -751,7 +758,8 @@ typedef struct bph_call {
    * The device reads the values when the work runs, so a value may be the result of earlier work.
    * Each view has the operator's scalar dtype, rank 0 and the natural alignment, and overlaps no
    * output. The rules for the buffers of inputs apply. This library decomposes a composite or FILL
-   * if the plugin reads their scalars only from the host. Before 0.3, the flag is UNSUPPORTED. */
+   * if the plugin can read the scalars of such a call only from the host. Before 0.3, the flag is
+   * UNSUPPORTED. */
   const bph_tensor* scalar_tensors;
 } bph_call;
 #define BPH_CALL_MIN_SIZE 64u
@@ -825,10 +833,10 @@ BPH_API bp_status bph_pack_query(bph_device* device, const bph_call* call, uint3
                                  bp_error* error);
 /* Packs input `input` of a call to `dst`, and returns in *out the view that later calls pass
  * instead of that input. Only that input needs a buffer. The stream reads the input when it
- * executes the packing, so later writes to the input do not change the packed operand. Nothing
- * keeps the packed operand except the caller's buffer. A call with the packed view is UNSUPPORTED
- * unless its plan reads this layout, and the error message then states both layouts. A call with
- * other sizes, dtypes or attributes, or of another operator, may need another layout.
+ * executes the packing, so later writes to the input do not change the packed operand. The packed
+ * operand exists only in `dst`. A call with the packed view is UNSUPPORTED unless its plan reads
+ * this layout, and the error message then states both layouts. A call with other sizes, dtypes or
+ * attributes, or of another operator, may need another layout.
  * Errors: the errors of bph_pack_query; INVALID_ARGUMENT for a `dst` on another device, too small,
  *         not aligned or overlapping the input, and for a stream that records a graph;
  *         OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
@@ -880,11 +888,10 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
 /* Begins to record a graph on a stream. Until bph_graph_end, the following calls on the stream are
  * validated as usual, and recorded instead of executed: bph_execute; bph_copy on one device;
  * bph_copy_in without flags and bph_copy_out with BPH_COPY_ENQUEUE, if the plugin has the slot of
- * that name;
- * bph_event_record; bph_stream_wait_event. If another stream waits for an event that was recorded
- * in the graph, that stream joins and is recorded too. On a recorded stream, every other enqueue
- * call and every wait returns INVALID_ARGUMENT and does not affect the graph. Work of other code on
- * a stream with BPH_STREAM_EXTERNAL is not recorded.
+ * that name; bph_event_record; bph_stream_wait_event. If another stream waits for an event that was
+ * recorded in the graph, that stream joins and is recorded too. On a recorded stream, every other
+ * enqueue call and every wait returns INVALID_ARGUMENT and does not affect the graph. Work of other
+ * code on a stream with BPH_STREAM_EXTERNAL is not recorded.
  * Values    Immediates, scalars and host addresses are recorded. The bytes of buffers and of host
  *           memory are read at each launch, so host memory is borrowed until the graph is released.
  * Memory    The graph keeps the recorded buffers, even after their handles are released, and has

@@ -91,9 +91,9 @@ inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph
           std::span(scalars.begin(), scalars.size()), flags);
 }
 
-// Packs input `index` of a call of `op` to a new buffer, and returns the operand to pass instead of
-// that input; see bph_pack. Other operands need no buffers. The returned tensor owns the new
-// buffer. Throws UNSUPPORTED if the plugin prefers the plain input.
+// Packs input `index` of a call of operator `op` into a new buffer, and returns the operand to pass
+// instead of that input; see bph_pack. Other operands need no buffers. The returned tensor owns the
+// new buffer. Throws UNSUPPORTED if the plugin prefers the plain input.
 inline Tensor pack(const Stream& stream, uint32_t op, uint32_t index, std::span<const bph_tensor> inputs,
                    std::span<const bph_tensor> outputs, const void* attributes = nullptr, uint64_t flags = 0) {
   bph_call call = detail::make_call(stream, op, inputs, outputs, attributes, {}, flags);
