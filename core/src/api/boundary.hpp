@@ -24,7 +24,7 @@ void hand_out(Ref<T> object, Handle** out) {
   object.detach();
 }
 
-// Removes the object from the handle table and returns it, or null if the handle is invalid.
+// Removes the object from the handle table, and returns the object. Returns null if the handle is invalid.
 template <class T>
 T* take_handle(const void* handle) noexcept {
   return static_cast<T*>(HandleTable::instance().remove(T::kHandleType, handle_value(handle)));

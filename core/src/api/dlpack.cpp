@@ -70,7 +70,7 @@ Extent extent_of_view(const char* function, const bp_tensor_desc& view) {
   return extent;
 }
 
-// The arithmetic is unsigned, because an extent from -2^63 would overflow.
+// The arithmetic is unsigned, because a signed difference overflows if `extent.lo` is near -2^63.
 uint64_t span_of(const Extent& extent) { return static_cast<uint64_t>(extent.hi) - static_cast<uint64_t>(extent.lo); }
 
 // ---- Export -------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ uint32_t dtype_of(const DLDataType& type) {
   return found->dtype;
 }
 
-// Returns whether this library exported the tensor from a device of the same plugin.
+// Returns whether this library exported the tensor from a device whose plugin is also the plugin of `device`.
 bool is_own_export(const Device& device, const DLManagedTensorVersioned& managed) {
   if (managed.deleter != end_export) return false;
   return static_cast<const Exported*>(managed.manager_ctx)->buffer->device->plugin.get() == device.plugin.get();

@@ -9,7 +9,7 @@
 namespace backplane::core {
 
 #if defined(__x86_64__) || defined(__SSE__)
-// MXCSR without the sticky exception flags.
+// The register MXCSR of x86 without its sticky exception flags.
 inline uint64_t float_control() noexcept { return __builtin_ia32_stmxcsr() & ~0x3Fu; }
 inline void set_float_control(uint64_t control) noexcept { __builtin_ia32_ldmxcsr(static_cast<uint32_t>(control)); }
 #elif defined(__aarch64__)

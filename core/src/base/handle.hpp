@@ -2,10 +2,9 @@
 // Handles of the host API. Every use checks the handle, so a stale or foreign handle causes an
 // error instead of a crash.
 //
-// A handle is generation << 32 | slot << 8 | type. Slots are never freed; each insert and renew
-// changes the slot's generation. A released handle therefore matches again only after 2^32 uses of
-// the slot. Generations start at a salt, so handles of another copy of this library do not match
-// either.
+// A handle is generation << 32 | slot << 8 | type. Slots are never freed; each insert and renew changes the slot's
+// generation. A released handle therefore matches again only after 2^32 uses of the slot. Generations start at a random
+// salt, so handles of another copy of this library do not match either.
 #pragma once
 
 #include <atomic>
@@ -39,8 +38,8 @@ class HandleTable {
   // Returns a new handle for `object`. Throws bad_alloc, or OUT_OF_MEMORY if all handles are in
   // use.
   uint64_t insert(HandleType type, void* object);
-  // Removes the object and returns it, or null if the handle is invalid. If two threads remove the
-  // same handle, only one of them gets the object.
+  // Removes the object from the table, and returns the object. Returns null if the handle is invalid. If two threads
+  // remove the same handle, only one of them gets the object.
   void* remove(HandleType type, uint64_t handle) noexcept;
   // Like remove, but the caller keeps the slot for `renew` or `drop`. Returns false if the handle
   // is invalid. Takes no lock, so the caller must prevent concurrent calls for the same handle.
@@ -71,7 +70,7 @@ class HandleTable {
 
   // Invalidates all handles of the parent process. Called in a forked child.
   void forget_after_fork() noexcept;
-  // Returns true in a forked child if the child did not create `handle`.
+  // In a forked child, returns true if the child did not create `handle`. Returns false in any other process.
   bool from_before_fork(uint64_t handle) const noexcept;
   std::mutex& mutex() noexcept { return mutex_; }
 

@@ -58,14 +58,14 @@ class LruTable {
     return remove(oldest_);
   }
 
-  // Removes and returns the matching item, or null if there is none.
+  // Removes the matching item from the table, and returns the item. Returns null if no item matches.
   template <class Matches>
   Ref<T> take(uint64_t hash, Matches&& matches) noexcept {
     T* item = find(hash, matches);
     return item == nullptr ? Ref<T>() : remove(item);
   }
 
-  // Removes and returns the least recently used item, or null if the table is empty.
+  // Removes the least recently used item, and returns the item. Returns null if the table is empty.
   Ref<T> pop_oldest() noexcept { return oldest_ == nullptr ? Ref<T>() : remove(oldest_); }
 
   void clear() noexcept {

@@ -61,7 +61,7 @@ uint64_t saturate(double value) noexcept {
 uint64_t scalar_bits(uint32_t dtype, double value) noexcept {
   switch (dtype) {
     case BP_BOOL:
-      return value != 0 ? 1 : 0;  // true for NaN
+      return value != 0 ? 1 : 0;  // a NaN gives 1
     case BP_U8:
       return saturate<uint8_t>(value);
     case BP_I8:
@@ -104,8 +104,8 @@ uint64_t scalar_bits(uint32_t dtype, int64_t value) noexcept {
       return std::bit_cast<uint64_t>(static_cast<double>(value));
     case BP_F16:
     case BP_BF16: {
-      // Rounds to odd, so that the second rounding is correct. Rounding to odd suffices because f64
-      // has at least two more mantissa bits than the target.
+      // Rounds the integer to f64 with rounding to odd, so that the second rounding, from f64, gives the correct
+      // result. Rounding to odd suffices because f64 has at least two more mantissa bits than f16 and bf16.
       double wide = static_cast<double>(value);
       if (std::fabs(wide) < 9.2e18 && static_cast<int64_t>(wide) != value && (std::bit_cast<uint64_t>(wide) & 1) == 0) {
         const bool above = static_cast<int64_t>(wide) > value;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether views overlap.
 //
-// This is a bounded linear Diophantine problem: find integers 0 <= x_k <= n_k with sum a_k x_k = b.
-// A depth-first search solves this problem exactly. The search visits the terms in order of
-// decreasing coefficient. The search prunes by the range and the greatest common divisor of the
-// remaining terms. Usual layouts need a few steps. The number of steps is limited, because
-// the problem is NP-hard.
+// Two elements overlap if a bounded linear Diophantine equation has a solution: integers 0 <= x_k <= n_k with sum a_k
+// x_k = b. A depth-first search solves the equation exactly. The search visits the terms in order of decreasing
+// coefficient. The search prunes by the range and the greatest common divisor of the remaining terms. Usual layouts
+// need a few steps. The number of steps is limited, because the problem is NP-hard.
 #include "base/strided_view.hpp"
 
 #include <algorithm>
@@ -112,8 +111,8 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
     }
   }
   if (nested) return Overlap::no;
-  // The indices of two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry, assume that
-  // the first nonzero d_k is positive, and write d_k = 1 + x. Let x_j = d_j + n_j - 1 for the later
+  // In each dimension k, the indices of two elements differ by d_k, which is in -(n_k - 1)..(n_k - 1). By symmetry,
+  // assume that the first nonzero d_k is positive, and write d_k = 1 + x. Let x_j = d_j + n_j - 1 for the later
   // dimensions. For each k, the loop solves s_k (1 + x) + sum s_j x_j = sum s_j (n_j - 1).
   for (int k = 0; k < count; ++k) {
     if (dims[k].stride == 0) return Overlap::yes;
@@ -133,9 +132,9 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
 
 Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
                       int64_t b_minus_a) noexcept {
-  // The views share a byte if a + sum s_i x_i + u = b + sum t_j y_j + v has a solution. The
-  // variables u and v satisfy 0 <= u < a_bytes and 0 <= v < b_bytes. The substitution x -> n - x
-  // makes negative coefficients positive and shifts the target.
+  // Let a and b be the addresses of element 0 of the views. Let s_i and t_j be the strides in bytes. The views share a
+  // byte if a + sum s_i x_i + u = b + sum t_j y_j + v has a solution. The variables u and v satisfy 0 <= u < a_bytes
+  // and 0 <= v < b_bytes. The substitution x -> n - x makes negative coefficients positive and shifts the target.
   Problem problem;
   int64_t target = b_minus_a;
   bool overflow = false;

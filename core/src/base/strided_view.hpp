@@ -27,7 +27,7 @@ inline uint8_t full_alignment_log2_of(uint64_t alignment) noexcept {
 // an immediate and has no alias.
 bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) noexcept;
 
-enum class Overlap { no, yes, unknown };  // `unknown`: stopped by the work limit or an integer overflow
+enum class Overlap { no, yes, unknown };  // `unknown`: the search reached its limit of steps, or an integer overflowed
 
 // Returns whether two elements of one view share an address.
 Overlap self_overlap(const bp_tensor_desc& view) noexcept;

@@ -27,8 +27,8 @@ struct Tile {
   }
 };
 
-// Multiplies left by right, with right broadcast along dimension 2 of left. If left's strides allow
-// it, folds that dimension into the rows, so that a matmul with fewer batches suffices.
+// Multiplies `left` by `right`, which is broadcast along dimension 2 of `left`. If the strides of `left` allow it,
+// folds that dimension into the rows, so that a matmul with fewer batches suffices.
 Value product(Builder& b, const Value& left, const Value& right, uint32_t precision) {
   const Extents shape = left.shape();
   Extents result = shape, repeated = right.shape();
@@ -51,7 +51,7 @@ Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) 
   return b.compare(BP_COMPARE_LE, column, row);
 }
 
-constexpr uint32_t kLast = 1u << 4;  // the mask of the last axis of a tile, such as the keys of scores
+constexpr uint32_t kLast = 1u << 4;  // the mask that selects the last axis of a tile, such as the keys of scores
 
 // Returns the scores of a tile. The score of a masked key is -inf. With a softcap, sets `bounded` to
 // tanh(score / softcap), where score is the value before the limit.
@@ -99,13 +99,13 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
   b.store(target, b.select(nothing, b.constant(0), b.div(weighed, total)));
 }
 
-// The operands that only attention_bwd has. Also q and k in the dtype of the computation, because they
-// are multiplied by the gradients of the scores.
+// The operands that only attention_bwd has, and copies of q and k in the dtype of the computation. These copies are
+// multiplied by the gradients of the scores.
 struct Backward {
   Value dy, y, sum, q, k;  // sum is the logsumexp, with shape [B,G,R,L,1]
 };
 
-// Multiplies the transpose of left by right, and sums over the query heads and rows of each group.
+// Multiplies the transpose of `left` by `right`, and sums over the query heads and rows of each group.
 Value summed_product(Builder& b, const Value& left, const Value& right, uint32_t precision) {
   const auto folded = [&](const Value& x) {
     return b.reshape(x, {x.extent(0), x.extent(1), x.extent(2) * x.extent(3), x.extent(4)});
@@ -119,7 +119,7 @@ void attend_backward(Builder& b, const Operands& o, const Backward& g, const Til
   const auto& attributes = b.attributes<bp_attention_attributes>();
   const Value scale = b.constant(static_cast<double>(attributes.scale));
   const Value sum = tile.of(g.sum, true), dy = tile.of(g.dy, true);
-  // If all keys of a row are masked, exp(-inf - -inf) would be NaN.
+  // If all keys of a row are masked, exp(-inf - -inf) would be NaN. The select therefore sets the row's weights to 0.
   const Value nothing = b.compare(BP_COMPARE_EQ, sum, b.constant(-HUGE_VAL));
   Value bounded;
   const Value weight = b.select(nothing, b.constant(0), b.exp(b.sub(scores_of(b, o, tile, &bounded), sum)));
@@ -199,7 +199,7 @@ void attention_bwd(Builder& b) {
     const auto store = [&](uint32_t index, std::optional<Value>& total) {
       if (!b.has_output(index)) return;
       const Value target = slice(slice(b.output(index), 0, tile.batch, tile.batches), 1, tile.group, tile.groups);
-      // Without queries there is no tile, and the sums are 0.
+      // If there are no queries, there is no tile, and the gradients dk and dv are 0.
       total ? void(b.store(target, *total)) : b.fill(target, 0);
       total.reset();
     };

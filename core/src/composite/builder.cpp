@@ -176,7 +176,7 @@ Value Builder::reshape(const Value& value, const Extents& shape) {
 }
 
 void Builder::fill(const Value& target, double value) {
-  // A device of the profile INFER has the operator cast to these dtypes, but may lack fill for them.
+  // A device of the profile INFER can `cast` to these dtypes, but may lack `fill` for them.
   if (target.dtype() == BP_F16 || target.dtype() == BP_BF16) {
     append(BP_OP_CAST, {repeated(constant(BP_F32, value), target.shape())}, target);
     return;

@@ -22,8 +22,8 @@ namespace backplane::core::composite {
 // unfolded image. Tiles are larger if there would otherwise be more than kMaxTiles.
 inline constexpr int64_t kMinTileBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxTiles = 4096;
-// The maximum number of steps of a program. A program has several steps for each kernel tap or rope
-// frequency.
+// The maximum number of steps of a program. A program has several steps for each tap of a convolution kernel, and for
+// each frequency of rope.
 inline constexpr size_t kMaxSteps = size_t{1} << 18;
 
 // Returns the size of a tile in bytes if the temporaries of all tiles have `total` bytes.

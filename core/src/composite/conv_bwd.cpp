@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers conv_transpose, conv_bwd_input (the same computation) and conv_bwd_weight.
+// Lowers conv_bwd_weight, and lowers conv_transpose and conv_bwd_input, which are the same computation.
 #include "composite/window.hpp"
 
 namespace backplane::core::composite {

@@ -92,8 +92,8 @@ Value gelu_erf_slope(Builder& b, const Value& x) {
   return b.add(b.select(left, tail, b.sub(b.constant(1), tail)), slope);
 }
 
-// Returns the slope of the activation at z, which is the input of gelu and silu, and the output of
-// sigmoid and tanh.
+// Returns the slope of the activation at z. For gelu and silu, z is the activation's input. For sigmoid and tanh, z is
+// the activation's output.
 Value slope_of(Builder& b, uint32_t activation, const Value& z) {
   switch (activation) {
     case BP_ACTIVATION_GELU_ERF:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers unary. Each function is computed without cancellation, so that its relative error is small
-// for small results too. The series have as many terms as the dtype of the computation needs.
+// Lowers the composite `unary`. Each function is computed without cancellation, so that its relative error is small
+// even for small results. The series have as many terms as the dtype of the computation needs.
 #include <cmath>
 #include <numbers>
 
@@ -19,7 +19,7 @@ Value with_sign_of(Builder& b, const Value& x, const Value& y) { return b.select
 
 // ---- Exponentials and logarithms
 
-// Returns e^x - 1, near x = 0 as x (e - 1) / log(e) with e = exp(x). The rounding error of e affects the
+// Returns e^x - 1. Near x = 0, the result is x (e - 1) / log(e) with e = exp(x). The rounding error of e affects the
 // numerator and the denominator almost equally, so their quotient is accurate.
 Value expm1(Builder& b, const Value& x) {
   const Value e = b.exp(x), less = plus(b, e, -1);
@@ -28,7 +28,7 @@ Value expm1(Builder& b, const Value& x) {
   return b.select(below(b, magnitude(b, x), 1), near, less);
 }
 
-// Returns log(1 + x), near x = 0 as x log(m) / (m - 1) with m = 1 + x. As in expm1, the rounding error of m
+// Returns log(1 + x). Near x = 0, the result is x log(m) / (m - 1) with m = 1 + x. As in expm1, the rounding error of m
 // affects the numerator and the denominator almost equally.
 Value log1p(Builder& b, const Value& x) {
   const Value more = plus(b, x, 1), logarithm = b.log(more);
@@ -130,8 +130,8 @@ Value short_atan(Builder& b, const Value& t, double factor) {
   return times(b, b.mul(quarter, sum), 4 * factor);
 }
 
-// Returns `y`, or x if x is so small that the function rounds to x. short_atan divides x by 4, and a
-// device that flushes subnormals would make the quotient 0.
+// Returns `y`, which is f(x), or x if x is so small that f(x) rounds to x. short_atan divides x by 4, and a device that
+// flushes subnormals would make the quotient 0.
 Value unless_tiny(Builder& b, const Value& x, const Value& y) {
   return b.select(below(b, magnitude(b, x), 0x1p-30), x, y);
 }
@@ -156,7 +156,7 @@ Value acos(Builder& b, const Value& x) {
   return b.select(below(b, x, 0), b.sub(b.constant(std::numbers::pi), angle), angle);
 }
 
-// ---- Pieces
+// ---- Piecewise functions
 
 Value hard_sigmoid(Builder& b, const Value& x) {
   const Value inside = b.binary(BP_OP_MIN, b.binary(BP_OP_MAX, plus(b, x, 3), b.constant(0)), b.constant(6));
@@ -220,7 +220,7 @@ Value apply(Builder& b, uint32_t function) {
       return atanh(b, x());
     case BP_UNARY_SOFTPLUS:
       return softplus(b, x());
-    case BP_UNARY_LOG_SIGMOID:  // the result is -0 if the device flushes subnormals
+    case BP_UNARY_LOG_SIGMOID:  // for a large x, the result is -0 if the device flushes subnormals
       return b.neg(softplus(b, b.neg(x())));
     case BP_UNARY_MISH:
       return mish(b, x());

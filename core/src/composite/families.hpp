@@ -33,7 +33,7 @@ void batch_norm(Builder& b);
 // Function in norm_bwd.cpp:
 void norm_bwd(Builder& b);
 
-// Function in copy.cpp, for a value in device memory:
+// Function in copy.cpp, for a scalar in device memory:
 void fill(Builder& b);
 
 // Functions in matmul_linear.cpp and matmul_gemm.cpp:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers cross_entropy with its gradient for an upstream gradient of 1, nll and nll_bwd.
+// Lowers cross_entropy, nll and nll_bwd. The gradient of cross_entropy is for an upstream gradient of 1.
 #include <optional>
 #include <utility>
 

@@ -11,9 +11,9 @@ struct Groups {
   // The shape to which x is reshaped. Dimensions may be merged, or channels may be split into
   // groups.
   Extents shape;
-  Extents parameter;  // shape of gamma and beta, with 1 where they are broadcast
-  Extents statistic;  // shape of mean and rstd, with 1 in `axes`
-  uint32_t axes = 0;  // axes that mean and variance reduce
+  Extents parameter;  // shape of gamma and beta, with extent 1 in the axes along which they are broadcast
+  Extents statistic;  // shape of mean and rstd, with extent 1 in `axes`
+  uint32_t axes = 0;  // mask of the axes over which a statistic is computed
   int64_t count = 1;  // number of elements over which a statistic is computed
 };
 Groups groups_by_axes(const Extents& x, uint32_t axes);

@@ -95,8 +95,8 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   head.inputs = static_cast<uint8_t>(draft.inputs);
   head.outputs = static_cast<uint8_t>(count - draft.inputs);
   head.scalars = static_cast<uint8_t>(row.scalars_max);
-  // A step keeps DEVICE_SCALARS only if its scalars are the composite's. Other scalars of steps are on
-  // the host.
+  // A step keeps the flag DEVICE_SCALARS only if it uses the composite's scalars. All other scalars of steps are on the
+  // host.
   const uint64_t dropped = draft.scalars_of_call ? 0 : uint64_t{BP_OP_FLAG_DEVICE_SCALARS};
   head.flags = static_cast<uint32_t>(composite.flags & ~dropped);
   head.hints = composite.hints;
@@ -136,7 +136,7 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
   decompose(builder, row.id);
   Ref<Program> program(kAdopt, new Program);
   program->temporary_bytes = builder.lay_out_temporaries();
-  // Tiles of one size share entries, because their steps differ only in offsets.
+  // Tiles of one size share plan entries, because their steps differ only in offsets.
   std::map<std::string, Ref<PlanEntry>> entries;
   for (const Draft& draft : builder.drafts()) {
     const Builder::Operands operands = builder.operands_of(draft);
@@ -176,7 +176,8 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
 
 void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                  const bp_operand* scalars) {
-  const Ref<PlanEntry> entry(&borrowed);  // keeps the entry alive, because staging looks up plans, which may evict it
+  // Keeps the entry alive, because staging looks up plans, and a lookup may evict the entry.
+  const Ref<PlanEntry> entry(&borrowed);
   const Program& program = *entry->program;
   const WorkScope scope("composite", entry->row->name);
   Span temporaries;

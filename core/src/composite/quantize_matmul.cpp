@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers quantized_matmul in tiles of the output's columns, which are rows of the weight. Multiplies
-// integers if both operands are integers and each row of the weight has one block. Otherwise
-// multiplies dequantised values.
+// Lowers quantized_matmul in tiles of the output's columns, which are rows of the weight. Multiplies integers if both
+// operands are integers and each row of the weight is one block with one scale. Otherwise multiplies dequantised
+// values.
 #include <algorithm>
 
 #include "composite/quantize.hpp"
@@ -11,13 +11,13 @@ namespace backplane::core::composite {
 
 namespace {
 
-// Whether the operand `a` consists of integers.
+// Returns whether the operand `a` consists of integers.
 bool is_integer(Builder& b) { return b.input(0).dtype() == BP_I8 || b.input(0).dtype() == BP_U8; }
 
 // The columns [start, start + cols) of the product.
 struct Problem {
   int64_t rows, start, cols, depth, block;
-  Value a;  // shape [M,K]. Dequantised, unless integers are multiplied
+  Value a;  // shape [M,K]; dequantised, unless the product is computed in integers
   Value w;  // shape [cols,K], dtype i8 or u8
 };
 
@@ -107,7 +107,7 @@ void quantized_matmul(Builder& b) {
   p.a = b.reshape(a, {p.rows, p.depth});
   const bool in_whole_numbers = is_integer(b) && p.depth <= p.block, four = attributes.weight_bits == 4;
   if (!in_whole_numbers) p.a = dequantised_a(b, p.a);
-  // A tile has temporaries of weights: unpacked bytes, and two arrays of numbers.
+  // The size of a tile counts two arrays of weights, whose elements have `number` bytes.
   const int64_t number = in_whole_numbers ? 1 : dtype_bytes(b.number());
   const int64_t tile = in_whole_numbers && !four ? y.extent(last) : tile_of(y.extent(last), p.depth * 2 * number);
   each_tile(y.extent(last), std::max<int64_t>(tile, 1), [&](int64_t start, int64_t count) {

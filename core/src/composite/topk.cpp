@@ -4,8 +4,7 @@
 
 namespace backplane::core::composite {
 
-// Sorts all elements and stores the first k. Half floats are sorted as f32, which preserves their
-// order.
+// Sorts all elements and stores the first k. f16 and bf16 are sorted as f32, which preserves the order.
 void topk(Builder& b) {
   const auto& attributes = b.attributes<bp_topk_attributes>();
   const Value x = b.input(0);

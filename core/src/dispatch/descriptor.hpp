@@ -79,8 +79,8 @@ class Descriptor {
 
 inline constexpr uint32_t kStreamCacheSetBits = 6;
 
-// Maps an operator, its first output and its first operand to a set of the stream's plan cache. The
-// hash is cheap to compute. Collisions are harmless, because entries are compared as a whole. If a
+// Returns the index of the set, in a stream's set-associative plan cache, for an operator, its first output and its
+// first operand. The hash is cheap to compute. Collisions are harmless, because entries are compared as a whole. If a
 // rank exceeds BP_MAX_RANK, the function still reads within the arrays.
 inline uint32_t stream_cache_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
                                  const int64_t* first_shape, const int64_t* first_strides) noexcept {

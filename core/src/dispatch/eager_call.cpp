@@ -109,7 +109,8 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
 // count.
 uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   uint32_t count = call.scalar_count;
-  const bool on_device = (call.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;  // core does not know their values
+  // The device reads the scalars, so core does not know their values.
+  const bool on_device = (call.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
   if (call.scalars != nullptr && !on_device) count = rules::trimmed_scalars(row, call.scalars, count);
   if (count < row.scalars_min || count > row.scalars_max) bad_call(row, call);
   return count;

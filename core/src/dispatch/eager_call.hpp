@@ -18,8 +18,8 @@ namespace backplane::core {
 inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_SPECIALIZE;
 inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
 
-// The resolved operands of a call: inputs, then outputs. Elements past the operand count are
-// uninitialised.
+// The operands of a call, resolved to the plugin's buffers and offsets: inputs, then outputs. Elements past the operand
+// count are uninitialised.
 struct Operands {
   bp_operand at[2 * BP_MAX_OPERANDS];
   // An entry is null for an immediate or an operand without a buffer. The buffers of scalars in
@@ -66,15 +66,15 @@ inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inp
 // other operators core first copies an input that an output overlays.
 inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
 
-// Returns whether an input is packed. A fallback device does not know the packed layout, so such a
-// call never runs there. The arrays and counts of the call are legal.
+// Returns whether an input is packed. A fallback device does not know the packed layout, so such a call never runs
+// there. Requires a call with legal arrays and counts.
 inline bool has_packed(const bph_call& call) noexcept {
   return std::any_of(call.inputs, call.inputs + CallCounts::of(call).inputs,
                      [](const bph_tensor& input) { return input.flags == BPH_TENSOR_PACKED; });
 }
 
-// Converts a call whose struct_size differs from this library's struct. Throws if the size is
-// illegal or the call uses unknown fields.
+// Copies a call whose struct_size may differ from the size of this library's bph_call. Throws if the size is illegal or
+// the call uses unknown fields.
 bph_call read_call(const bph_call& given, const char* function);
 
 // Makes the descriptor of a call and resolves the operands. Throws if the call is invalid.

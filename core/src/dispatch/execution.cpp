@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs plans and programs. An operand is staged in a dense temporary if the plan's masks request
-// it, or if it is an input that an output overlays.
+// Runs plans and programs. Core stages an operand in a dense temporary if the plan's masks select the operand, or if
+// the operand is an input that an output overlays.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -13,8 +13,8 @@ namespace backplane::core {
 
 namespace {
 
-// Temporary memory of a stream. Pending work may still use the memory after its release, because
-// reuse follows the stream's order.
+// Temporary memory of a stream. The memory may be released while pending work still uses it, because the allocator
+// reuses the memory only after that work, in the stream's order.
 class Temporary {
  public:
   Temporary() = default;

@@ -12,7 +12,8 @@ namespace backplane::core {
 void record_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc, const bp_operand* inputs,
                  const bp_operand* outputs, const bp_operand* scalars);
 
-// Executes an entry's plan. `desc` describes the actual operands.
+// Executes an entry's plan. `desc` describes the operands that the plugin receives. For staged operands, it differs
+// from `entry.desc`.
 [[gnu::always_inline]] inline void run_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc,
                                             const bp_operand* inputs, const bp_operand* outputs,
                                             const bp_operand* scalars) {

@@ -13,7 +13,7 @@ namespace backplane::core {
 
 namespace {
 
-// A bp_pack of the plugin.
+// Owns a bp_pack of the plugin.
 class Packing {
  public:
   Packing(const Device& device, const bp_pack_api& slots, bp_pack* pack) noexcept

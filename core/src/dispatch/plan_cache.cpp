@@ -27,9 +27,9 @@ namespace {
 uint64_t hash_bytes(const void* data, size_t bytes) noexcept { return XXH3_64bits(data, bytes); }
 uint64_t hash_of(const Descriptor& key) noexcept { return hash_bytes(key.data(), key.bytes()); }
 
-// Writes the class of a descriptor to `out`: the head, the attributes, and two words per view. The
-// first word contains the fields from dtype to alias, and the second is the view class. A packed view
-// is fixed in its class, so the whole view is written.
+// Writes the class of a descriptor to `out`: the head, the attributes, and two words per view. The first word contains
+// the fields from dtype to alias, and the second is the view class. A class fixes each packed view completely, so the
+// function writes all words of a packed view.
 uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   DescriptorHead head = entry.head();
   head.no_native = 0;
@@ -66,8 +66,8 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   return fields;
 }
 
-// Throws the plugin's refusal. Core has already checked the descriptor, so INVALID_ARGUMENT is a
-// defect of the plugin, and core reports UNSUPPORTED instead.
+// Throws the error with which the plugin refused a descriptor. Core has already checked the descriptor, so
+// INVALID_ARGUMENT is a defect of the plugin, and core reports UNSUPPORTED instead.
 [[noreturn, gnu::cold]] void refused(Device& device, const OpRow& row, bp_status status, const bp_error& reported) {
   if (status != BP_INVALID_ARGUMENT) throw Error::from_plugin(status, reported, device.name.c_str()).with_op(row.id);
   device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
@@ -409,8 +409,8 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
   return plan;
 }
 
-// Replaces the entry's plan with a specialized plan. Keeps the old plan if the plugin has no faster
-// plan or too little memory.
+// Replaces the entry's plan with a specialized plan. Keeps the old plan if the plugin has no faster plan, or if memory
+// runs out.
 void PlanCache::specialized_plan(PlanEntry& entry) {
   const uint64_t flags = entry.desc.flags;
   entry.desc.flags |= BP_OP_FLAG_SPECIALIZE;
@@ -425,8 +425,8 @@ void PlanCache::specialized_plan(PlanEntry& entry) {
   }
 }
 
-// A deterministic call keeps its first plan. If a specialized plan cannot be made, the call also
-// keeps its first plan, which still works. Only a lost device is reported.
+// Specializes the plans of an entry that was used repeatedly. A deterministic call keeps its first plan. If a
+// specialized plan cannot be made, the call also keeps its first plan, which still works. Throws only DEVICE_LOST.
 void PlanCache::specialize(PlanEntry& entry) {
   if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
   const Descriptor key(*entry.row, entry.block);

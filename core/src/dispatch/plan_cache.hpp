@@ -172,7 +172,7 @@ class StreamPlanCache {
   friend class PlanCache;
   static constexpr uint32_t kWays = 4;
   void flush() noexcept;
-  // Takes ownership of the reference. Evicts the last entry of the set.
+  // Takes ownership of the reference, and inserts the entry at the front of the set. Evicts the last entry of the set.
   void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
   // Removes an entry that the plan cache has superseded. The removed entry stays alive until the
   // next call to this function.
@@ -235,8 +235,8 @@ class PlanCache {
     if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
 
-  // Throws UNSUPPORTED if the plugin must not receive the entry's descriptor. This is so if the
-  // descriptor is newer than the plugin, or if the caller or a setting forbids native composites.
+  // Throws UNSUPPORTED if the plugin must not receive the entry's descriptor: because the descriptor is newer than the
+  // plugin, or because the caller or a setting forbids native composites.
   void require_native(const PlanEntry& entry, const Descriptor& key) const;
 
   // Drops all entries. Each stream cache drops its entries at its next use.

@@ -141,7 +141,7 @@ void Graph::replay(Stream& stream) const {
   const bp_device_api& api = *stream.api;
   bp_device* const handle = stream.device_handle;
   bp_stream* const plugin_stream = stream.handle;
-  // Counts the launch before its calls, because the calls before a failed call remain enqueued.
+  // Counts the launch before the loop makes the calls, because calls before a failed call remain enqueued.
   stream.count_enqueue();
   bp_error error = fresh_error();
   for (const GraphNode& node : nodes_) {

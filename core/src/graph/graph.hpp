@@ -63,7 +63,7 @@ class Graph final : public Object {
   friend class Recorder;
   friend class NativeGraph;
 
-  // A copy of the descriptor of a plan's entry, in which the views of staged operands differ.
+  // A copy of the descriptor of a plan's entry. Each staged operand has the view of its temporary.
   struct Descriptor {
     bp_op_desc desc;
     bp_tensor_desc views[2 * BP_MAX_OPERANDS];
@@ -96,7 +96,7 @@ class Graph final : public Object {
 
   std::vector<Binding> bindings_;
   std::vector<Patch> patches_;      // ordered by binding
-  RangeSet fixed_, fixed_written_;  // memory of the graph outside the bindings
+  RangeSet fixed_, fixed_written_;  // memory of the graph outside the bindings, and the written part of this memory
   std::unique_ptr<NativeGraph> native_;
 
   std::mutex mutex_;            // guards the following members, and the patched operands

@@ -56,8 +56,8 @@ class Recorder final : public Object {
 
   // Records a point of the stream, and returns its number.
   uint32_t add_point(Stream& stream);
-  // Makes later work of `stream` follow the point. Throws INVALID_ARGUMENT unless the recording is
-  // active and may include the stream.
+  // Makes later work of `stream` follow the point. Throws INVALID_ARGUMENT unless the recording is active and the
+  // stream can join it.
   void wait_for(Stream& stream, uint32_t point);
 
  private:

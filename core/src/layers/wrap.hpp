@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of all layers. A layer sits between a host and a plugin. Like a plugin, a layer
-// has a table and device handles of its own, and its shutdown also shuts down the plugin. Buffers,
-// streams, events and plans keep the plugin's handles.
+// The common part of all layers. A layer sits between a host and a plugin. Like a plugin, a layer has a table and
+// device handles of its own, and its shutdown also shuts down the plugin. The layer passes the plugin's handles of
+// buffers, streams, events and plans on unchanged.
 #pragma once
 
 #include <backplane/plugin.h>

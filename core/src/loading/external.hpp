@@ -7,8 +7,8 @@
 
 namespace backplane::core {
 
-// Returns a slot of bp.external. Throws UNSUPPORTED if the device lacks the slot. `function` is the
-// host API's function, and `slot` is the name of the slot.
+// Returns a slot of bp.external. Throws UNSUPPORTED if the device lacks the slot. `function` and `slot` are the names
+// of the host API's function and of the slot in the message.
 template <class Function>
 Function external_slot(const Device& device, const char* function, const char* slot,
                        Function bp_external_api::*member) {

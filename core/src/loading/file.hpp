@@ -11,7 +11,7 @@
 
 namespace backplane::core {
 
-// The names of the rules for one kind of file.
+// The noun that messages use for one kind of file, and the names of the rules for this kind.
 struct FileRuleNames {
   const char* noun;
   const char* missing;

@@ -17,8 +17,8 @@ inline constexpr const char* kInterfaceName = nullptr;
 #include "layers/interfaces.def"
 #undef BP_LAYER_INTERFACE
 
-// Returns the slots of an interface that the plugin's ABI version has. All slots are null if
-// `given`, the result of get_interface, is null.
+// Returns those slots of an interface that exist in the plugin's ABI version. All slots are null if `given`, the result
+// of get_interface, is null.
 template <class Table>
 Table known_interface(const void* given, uint32_t abi_version) noexcept {
   return given == nullptr ? Table{} : rules::known_part(*static_cast<const Table*>(given), abi_version);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and enables the ways in which a device can use the objects of another device (bp.peer).
-// BP_PEER_* lists these uses.
+// Finds and enables the uses that a device can make of another device's objects (bp.peer). The bits BP_PEER_* denote
+// these uses.
 #pragma once
 
 #include "loading/interface_slot.hpp"

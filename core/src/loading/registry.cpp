@@ -149,8 +149,9 @@ void Registry::search() {
   }
 }
 
-// Adds a refused candidate for each library of a directory that no manifest names, because only a manifest
-// makes a plugin loadable by its name. If a manifest of the directory is defective, it already explains the library.
+// For each library in a directory, adds a refused candidate if no manifest names the library, because only a manifest
+// makes a plugin loadable by its name. Adds none if the directory has a defective manifest without a library name,
+// because the candidate of that manifest already states a defect.
 void Registry::add_libraries_without_manifest(const Place& searched) {
   constexpr size_t begin = std::string_view("/libbackplane_").size(), end = std::string_view(".so").size();
   for (const std::string& path : list_libraries(searched)) {
@@ -234,7 +235,7 @@ Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
     try {
       if (!file.empty() && resolve_trusted(file, rules) == resolved) return *candidate;
     } catch (const Refusal&) {
-      continue;  // this file was refused, so it is not `resolved`; its candidate reports the refusal
+      continue;  // resolve_trusted refused this file, so it is not `resolved`; its candidate reports the refusal
     }
   }
   if (is_manifest) return add_manifest(resolved, "explicit");

@@ -23,7 +23,7 @@ Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
 // handle needs neither a lock nor memory.
 Buffer& with_handle(Device& device, Block& block) {
   HandleTable& handles = HandleTable::instance();
-  // Atomic, because another thread may look up an address in this memory concurrently.
+  // The access is atomic, because a thread that looks up an address in this memory may read the handle concurrently.
   const std::atomic_ref handle(block.public_handle);
   if (block.public_handle != 0) [[likely]] {
     handle.store(handles.renew(block.public_handle), std::memory_order_relaxed);
@@ -72,8 +72,8 @@ Block& wrapped_block(Device& device, const bp_native_handle& given) {
   return device.allocator.wrap_block(native);
 }
 
-// Makes a buffer from a block whose memory this library did not allocate. Calls the block's release
-// callback with `context` when the memory is no longer used.
+// Makes a buffer from a block whose memory this library did not allocate. Calls `release(context)` when the memory is
+// no longer used.
 Buffer& over(Device& device, Block& block, Stream* stream, void (*release)(void*) = nullptr, void* context = nullptr) {
   Buffer& buffer = with_handle(device, block);
   block.any_stream = stream == nullptr;

@@ -58,7 +58,7 @@ struct Block final : Buffer {
   Source source = Source::pool;
   bool any_stream = false;  // true if allocated without a stream, so that any stream may use it
   bool handed_out = false;  // true for a buffer of the host API, which keeps the device open
-  // The stream that the block was allocated for, if the pool does not belong to that stream.
+  // The timeline of the stream that the block was allocated for, if the pool does not belong to that stream.
   Ref<Timeline> user;
   std::vector<Use> uses;  // uses by other streams; collect_uses sets the points
   bool orphaned = false;  // true if the handle was released while `holds` was not 0

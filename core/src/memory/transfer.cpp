@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies on one stream. Core passes pageable memory to the plugin if the plugin accepts it, and
-// stages it otherwise.
+// Copies on one stream. Core passes pageable memory to the plugin if the plugin accepts such memory. Otherwise core
+// stages the copy.
 #include "memory/transfer.hpp"
 
 #include <cstring>

@@ -3,9 +3,9 @@
 // and the events ("markers") that show the progress. A timeline outlives its stream, so that memory
 // can wait for the stream's work.
 //
-// Only the stream's owner may record a marker. Another thread that needs to know when the current
-// work completes sets `marker_requested`. The owner's next call then records the marker, and after
-// that any thread may poll it.
+// Only the stream's owner, the thread that executes a call on the stream, may record a marker. Another thread that
+// needs to know when the current work completes sets `marker_requested`. The owner's next call then records the marker,
+// and after that any thread may poll it.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -245,9 +245,9 @@ inline void destroy(const Call& call, bp_graph* made) {
   call.device().owner.inner_interface<bp_graph_api>(call.inner()).graph_destroy(call.inner(), made);
 }
 
-// Registers the object that a create slot made. If `outcome` has a defect, or if there is no memory
-// to register the object, returns null and destroys the object. Does not destroy an object whose
-// handle is already alive.
+// Registers the object that a create slot made. If `outcome` has a defect, or if there is no memory to register the
+// object, returns null and destroys the object. Does not destroy the object if its handle is the handle of another live
+// object.
 template <class Handle, class State>
 Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
   CheckedDevice& device = call.device();
