@@ -71,7 +71,7 @@ class Attention : public Composite {
     }
     if (sinks) {
       data.sinks = numbers(static_cast<size_t>(p.heads));
-      in.resize(4);  // a mask that is absent has no dtype
+      in.resize(4);  // if the mask is absent, adds a view without a dtype in its place
       in.push_back(f32({p.heads}, data.sinks));
     }
     const bph_tensor y = out({p.batches, p.heads, p.queries, p.width}), sums = out({p.batches, p.heads, p.queries});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a batch that needs several tiles with a single image that needs one tile. The batch has
-// 32 equal images, whose im2col data occupy 75 MB. The data are small whole numbers, so every sum
-// is exact.
+// Compares the results of a batch that needs several tiles with the results of a single image that needs one tile. The
+// batch has 32 equal images, whose im2col data occupy 75 MB. The data are small whole numbers, so every sum is exact.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {

@@ -207,8 +207,7 @@ bp_conv_attributes line() {
   attributes.pad_begin[0] = 1;
   return attributes;
 }
-// Calls visit(output channel, position, tap, channel, index in x) for each product of the
-// convolution.
+// Calls visit(output channel, position, tap, input channel, index in x) for each product of the convolution.
 void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_t)>& visit) {
   for (size_t o = 0; o < 4; ++o) {
     for (size_t p = 0; p < kPositions; ++p) {
@@ -407,8 +406,8 @@ TEST_F(Composite, Gemm) {
   expect_near(y, {26, 32}, 0);
 }
 
-// Also tests a tensor of one element. Its strides have no meaning, but core must still detect that
-// the operation works in place.
+// The test runs with tensors of one element and of four elements. The strides of a tensor with one element have no
+// meaning, but core must still detect that the operation works in place.
 TEST_F(Composite, AdamW) {
   const auto attributes = sized(bp_adamw_attributes{0, 0.9f, 0.99f, 1e-6f, 0.5f, 0});
   for (const size_t n : {size_t{1}, size_t{4}}) {

@@ -68,7 +68,7 @@ TEST(Dispatch, AnOutputMayBeAnyInput) {
   EXPECT_EQ(host.read<float>(m, 4), (std::vector<float>{199, 290, 435, 634}));
   EXPECT_EQ(host.stats().staged_operands, 5u);
 
-  // A decomposed composite reads x again after it has written its first result.
+  // The decomposition of RMS_NORM reads x again after one of its steps could have written to x. Core must copy x first.
   const bp_norm_attributes norm = {sizeof(norm), 0b10, 1e-5f, 0};
   const bph_tensor x = host.tensor<float>(BP_F32, {2, 2}, {3, 4, 6, 8});
   Call normed(BP_OP_RMS_NORM, {x}, {x}, &norm);

@@ -399,7 +399,7 @@ TEST_F(DlpackTest, ReadOnlyMemoryIsReadAndNeverWritten) {
   bph_buffer_release(again.buffer);
   bph_buffer_release(tensor.buffer);
   EXPECT_EQ(producer.deleted, 1);
-  // The library reuses the objects of released buffers.
+  // The library reuses the objects of released buffers. A reused object must not remain read-only.
   for (int i = 0; i < 4; ++i) {
     Producer writable;
     ASSERT_OK(take(writable, &tensor, &error, one));

@@ -52,8 +52,8 @@ TEST(ExecuteMany, ASharedStreamRunsTheCallsTogether) {
   desc.flags = BPH_STREAM_SHARED;
   Owned<bph_stream> shared;
   ASSERT_OK(bph_stream_create(host.device, &desc, shared.out(), &error));
-  // Each thread stores its number in `common`, and adds the squared difference between both to a sum. If calls of
-  // another thread come in between, the difference is not 0.
+  // Each thread stores its number in `common`, and adds the square of `common` minus this number to its sum. If calls
+  // of another thread come between these calls, the sum is not 0.
   const bph_tensor common = host.tensor<float>(BP_F32, {1}, {0});
   std::vector<bph_tensor> sums;
   std::vector<std::thread> threads;

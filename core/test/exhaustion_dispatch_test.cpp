@@ -166,7 +166,7 @@ TEST_F(ExhaustionDispatch, Dlpack) {
   EXPECT_EQ(deleted, imported);
 }
 
-// adamw and fill with scalars in device memory, which core decomposes.
+// Executes adamw and fill with scalars in device memory. Core decomposes both calls.
 TEST_F(ExhaustionDispatch, DeviceScalars) {
   load(NULL_PLUGIN, "");
   const auto result = sweep("device scalars", BPH_FALLBACK_ERROR, 0,

@@ -26,7 +26,7 @@ class Large : public testing::Test {
  protected:
   Host host{std::getenv("LARGE_PLUGIN")};
 
-  // Runs an operator with one dense output of this shape, and returns the output.
+  // Runs an operator with one dense output of shape `shape`, and returns the output.
   template <class T>
   std::vector<T> run(uint32_t op, std::vector<bph_tensor> inputs, uint32_t dtype, const std::vector<int64_t>& shape,
                      const void* attributes = nullptr) {
@@ -39,7 +39,7 @@ class Large : public testing::Test {
     return host.read<T>(out, count);
   }
 
-  // Copies a transposed matrix to a dense matrix of this shape.
+  // Copies a transposed matrix to a dense matrix of `rows` rows and `columns` columns.
   template <class T>
   void check_transpose(uint32_t dtype, int64_t rows, int64_t columns) {
     const std::vector<T> values = pattern<T>(rows * columns);
@@ -55,13 +55,13 @@ class Large : public testing::Test {
   }
 };
 
-// ---- Copies. The extents are not multiples of a power of two, and the outputs exceed 32 MiB.
+// ---- Copies. The extents are odd, except in the two tests whose names begin with Aligned. The outputs exceed 32 MiB.
 
 TEST_F(Large, BytesAreTransposed) { check_transpose<uint8_t>(BP_U8, 6007, 5801); }
 TEST_F(Large, WordsOf2BytesAreTransposed) { check_transpose<uint16_t>(BP_BF16, 4099, 4201); }
 TEST_F(Large, WordsOf4BytesAreTransposed) { check_transpose<uint32_t>(BP_U32, 2903, 3001); }
 TEST_F(Large, WordsOf8BytesAreTransposed) { check_transpose<int64_t>(BP_I64, 2099, 2101); }
-// In the next two tests, each row consists of whole cache lines.
+// In the next two tests, each row is a whole number of cache lines long.
 TEST_F(Large, AlignedWordsOf4BytesAreTransposed) { check_transpose<uint32_t>(BP_U32, 2912, 2992); }
 TEST_F(Large, AlignedWordsOf8BytesAreTransposed) { check_transpose<int64_t>(BP_I64, 2104, 2088); }
 
