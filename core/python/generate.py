@@ -23,7 +23,7 @@ scalars = {"uint8_t": "c_uint8", "uint16_t": "c_uint16", "uint32_t": "c_uint32",
 # Names of inputs that the meaning of an operator does not list before "->".
 input_names = {"gather": ("x", "index"), "scatter": ("index", "source"), "select": ("condition", "a", "b"),
                "dequantize": ("x", "scale", "zero_point")}
-# Names of scalars, which the table only counts.
+# Names of scalars. The operator table contains only the number of scalars.
 scalar_names = {"fill": ("value",), "iota": ("start", "step"), "philox": ("key", "counter_low", "counter_high"),
                 "adamw": ("learning_rate", "correction1", "correction2"), "gemm": ("alpha", "beta"),
                 **{name: ("key", "counter_low", "counter_high") for name in ("uniform", "normal", "dropout")}}

@@ -130,7 +130,8 @@ def _two_devices(name, one, other):
 
 
 def _record_uses(name, tensors, stream):
-    """Records the stream at buffers of other streams, so that their memory is not reused too early."""
+    """Records in each buffer of another stream that `stream` uses the buffer, so that its memory is not reused too
+    early."""
     for each in tensors:
         if each is not None and each._buffer is not None and each._buffer.stream is not stream:
             if each._buffer.stream.device is not stream.device:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 CPU = (1, 0)  # kDLCPU
 _VERSION = (1, 0)
-_READ_ONLY, _COPIED = 1, 2  # bits of _Versioned.flags; only the consumer uses a copy
-_NO_WAIT = -1  # value of the parameter `stream`
+# Bits of _Versioned.flags: the memory is read-only; the memory is a copy that only the consumer uses.
+_READ_ONLY, _COPIED = 1, 2
+_NO_WAIT = -1  # value of the parameter `stream` with which an export does not wait
 
 
 class _Tensor(Structure):
@@ -67,7 +68,8 @@ os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent ma
 
 
 def _delete(address, kind):
-    """Calls the deleter of a struct, which the receiver of a tensor owns."""
+    """Calls the deleter of the struct at `address`, if there is a deleter. Only the receiver of a tensor may call
+    it."""
     deleter = kind.from_address(address).deleter
     if deleter:
         _Deleter(deleter)(address)
@@ -83,24 +85,25 @@ def _end(address, kind):
 # The callbacks have the lifetime of the process, because other libraries keep their addresses.
 @_Deleter
 def _end_export(address):
-    """Deleter of a DLManagedTensor over a DLManagedTensorVersioned."""
+    """The deleter of a DLManagedTensor that wraps a DLManagedTensorVersioned."""
     _end(address, _Versioned)
 
 
 @_Deleter
 def _end_import(address):
-    """Deleter of a DLManagedTensorVersioned over a DLManagedTensor."""
+    """The deleter of a DLManagedTensorVersioned that wraps a DLManagedTensor."""
     _end(address, _Managed)
 
 
-# A callback may run at the end of the process, and a capsule has the address of its name. Nothing frees these objects.
+# Nothing frees these objects, because a callback may run at the end of the process, and a capsule stores the address of
+# its name.
 for _each in (_end_export, _end_import, *_NAMES.values(), *_USED.values()):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_each))
 
 
 def _wrap(kind, other, other_address, deleter):
-    """Returns a new struct of `kind` over the tensor of the other struct. The deleter of the new struct deletes
-    both."""
+    """Returns a new struct of `kind` over the tensor of the struct `other`. The deleter of the new struct deletes both
+    structs."""
     own = kind(tensor=other.tensor, deleter=ctypes.cast(deleter, c_void_p).value)
     with _lock:
         _living[ctypes.addressof(own)] = (own, other_address)
@@ -117,8 +120,8 @@ def _capsule(address, kind):
 
 
 def sweep() -> None:
-    """Ends the exports whose capsule was never used and is no longer referenced. The functions of
-    this module call this function first."""
+    """Ends the exports whose capsule was never used and is no longer referenced. export_tensor and import_tensor call
+    this function first."""
     unused = []
     with _lock:
         for entry in list(_capsules):

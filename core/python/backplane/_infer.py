@@ -37,7 +37,8 @@ def _axis(op, values, shape):
 
 
 def _shape(op: Operator, inputs, values):
-    """Returns the shape of each output of an operator that is not a composite with a signature."""
+    """Returns the shape of the outputs of an operator without a signature. All outputs of such an operator have one
+    shape."""
     rule, first = op.shape_rule, inputs[0].shape if inputs else ()
     if rule == "elementwise":
         return broadcast(op, [each.shape for each in inputs])

@@ -16,7 +16,7 @@ class Attribute(NamedTuple):
 
     name: str
     type: str
-    entries: int  # above 1: an array
+    entries: int  # number of entries; if it is above 1, the field is an array
     least: float
     greatest: float
     required: bool  # whether the caller must state the value

@@ -22,8 +22,8 @@ def kind_of(name: str) -> int:
 
 
 class Buffer(Handle):
-    """Memory that is allocated in the order of a stream. The memory is reused in the order of that stream and of each
-    stream that `record` added."""
+    """Memory for the work of a stream. After the release, the memory is reused only after the pending work of that
+    stream and of each stream that `record` added."""
 
     __slots__ = ("stream", "bytes")
     _release = "bph_buffer_release"

@@ -121,7 +121,8 @@ class Device(Handle):
         """Allocates a tensor and copies data from the host: a number, nested sequences, or an array such as NumPy's.
 
         Numbers become f32, i32 or bool unless `dtype` states another dtype. An array keeps its dtype; if `dtype` states
-        another dtype, the call raises InvalidArgument. Exception: uint16 arrays contain the bits of `dtype` "bf16"."""
+        another dtype, the call raises InvalidArgument. Exception: with `dtype` "bf16", a uint16 array contains the bits
+        of the values."""
         return Tensor.from_host(stream or self.stream, data, dtype, kind)
 
     from_numpy = tensor
