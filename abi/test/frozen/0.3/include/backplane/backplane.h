@@ -216,7 +216,7 @@ typedef struct bph_allocator {
   bp_status (*allocate)(void* context, bph_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
                         bph_stream* stream, bph_buffer** out_buffer, uint64_t* out_offset, bp_error* error);
   /* Frees the allocated bytes, which earlier work of `stream` may still use. Later work of `stream`
-   * may reuse the bytes at once. */
+   * may reuse the bytes at once. If `stream` is null, no work uses the bytes any more. */
   void (*release)(void* context, bph_buffer* buffer, uint64_t offset, uint64_t bytes, bph_stream* stream);
 } bph_allocator;
 #define BPH_ALLOCATOR_MIN_SIZE 32u
@@ -385,8 +385,8 @@ BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
  *         `release` is not called.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error);
-/* Releases the caller's reference. The call is legal while pending work uses the buffer. The memory
- * is reused only after the pending work of the buffer's stream, and of all streams that
+/* Releases the caller's reference. The call is legal while pending work uses the buffer. Later work
+ * uses the memory only after the pending work of the buffer's stream, and of all streams that
  * bph_buffer_record added, has completed. */
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Records that `stream` uses the buffer, in addition to the stream of the buffer's descriptor. */
