@@ -253,8 +253,8 @@ Value Builder::store(const Value& target, const Value& value) {
   return value;
 }
 
-// Makes the step that wrote `value` write to `target` instead. Returns false unless exactly one
-// step wrote all of `value` and no step has read it.
+// Makes the step that wrote `value` write to `target` instead. Returns false if this is not possible, for example
+// because several steps wrote `value`, or because a step has read it.
 bool Builder::redirect(const Value& target, const Value& value) {
   const Storage& storage = storages_[value.storage];
   if (storage.kind != Location::Kind::temporary || storage.writes != 1 || storage.reads != 0 || value.offset != 0 ||

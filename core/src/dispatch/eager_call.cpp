@@ -181,8 +181,8 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
 }
 
-// Returns the mask bit of the input that output `o` will alias. A caller of bph_device_supports
-// states that input in `alias`, because the output has no buffer yet.
+// Returns the mask bit of the input with which output `o` will share its memory. A caller of bph_device_supports states
+// that input in `alias`, because the output has no buffer yet.
 uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;
   if (index < inputs) {

@@ -122,8 +122,7 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
   uint64_t operands_staged = 0;
   uint64_t bytes_staged = 0;
   uint64_t workspace_bytes = entry->workspace_bytes;
-  // All memory is allocated and all plans are made first, so that a failure leaves no work
-  // enqueued.
+  // The memory and the plans for staging are obtained first, so that a failure leaves no work enqueued.
   for (uint32_t i = 0; i < count; ++i) {
     const bp_tensor_desc& view = entry->views[i];
     views[i] = i < input_count ? original.inputs[i] : original.outputs[i - input_count];

@@ -76,9 +76,9 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
   return table;
 }
 
-// Queries the plugin once for each major version that this library supports, newest first. In an
-// instance of another major version, core may read only the version fields. Core therefore ignores
-// such an instance and queries the next major version.
+// Queries the plugin as a host of each major version that this library supports, newest first. Returns the first
+// compatible instance. In an instance of another major version, core may read only the version fields. Core therefore
+// ignores such an instance and queries the next major version.
 const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
   constexpr uint32_t versions_end = offsetof(bp_plugin, build_flags);
   const bp_plugin* table = nullptr;

@@ -72,8 +72,8 @@ struct Allocator::State {
 
   // Functions in allocator_grow.cpp.
   void require_offered(uint32_t kind, uint64_t bytes) const;
-  // Searches existing memory. If `share` is true, also searches memory that no stream owns, which
-  // is slower to release. The caller holds the lock.
+  // Searches the memory of the pool, and completely free segments that no stream owns. If `share` is true, also takes a
+  // part of a segment that no stream owns, although such a block is slower to release. The caller holds the lock.
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;

@@ -128,8 +128,8 @@ void between_peers(const Peers& peers, Stream& dst_stream, Buffer& dst, uint64_t
   target.counters.peer_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// Reads `src` into host memory in chunks, and enqueues the copy of each chunk to `dst` before
-// reading the next chunk. The target device copies one chunk while the host reads another.
+// Reads `src` into host memory in chunks, or as a whole if `dst_stream` is SHARED. Enqueues the copy of each chunk to
+// `dst` before it reads the next chunk. The target device copies one chunk while the host reads another.
 void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                          uint64_t src_offset, uint64_t bytes) {
   const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, kChunkBytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between pageable and device memory through HOST buffers. Two chunks are in flight, so that
-// the host fills or empties one chunk while the device copies the other.
+// Copies between pageable and device memory through HOST buffers. If a copy is split into chunks, two chunks are in
+// flight, so that the host fills or empties one chunk while the device copies the other.
 #include "memory/transfer_staging.hpp"
 
 #include <algorithm>

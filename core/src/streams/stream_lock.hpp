@@ -17,14 +17,14 @@ class Stream;
 
 class StreamLock {
  public:
-  // The purpose of a lock. On a failed stream, only a lock for `wait` succeeds, and other locks
-  // throw. On a stream that records a graph, only a lock for `record` succeeds; the caller records
-  // its call.
+  // The purpose of a lock. On a stream that an enqueue callback has put into the failed state, only a lock for `wait`
+  // succeeds, and other locks throw. On a stream that records a graph, only a lock for `record` succeeds; the caller
+  // records its call.
   enum class Purpose : uint8_t { call, wait, record };
 
-  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and for a call that a graph
-  // cannot record. If the stream is in the failed state and the purpose is not `wait`, throws the
-  // error that caused the state.
+  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and for a call that a graph cannot record. If an
+  // enqueue callback has put the stream into the failed state and the purpose is not `wait`, throws the callback's
+  // error.
   inline StreamLock(Stream& stream, const char* function, Purpose purpose = Purpose::call);
   StreamLock(const StreamLock&) = delete;
   StreamLock& operator=(const StreamLock&) = delete;

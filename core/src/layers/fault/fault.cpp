@@ -156,7 +156,8 @@ bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error*
   return status;
 }
 
-// Finds the stream, the error record and the output pointers among a slot's arguments.
+// Finds the stream, the error record and the pointer to a new stream among a slot's arguments. `clear` sets a result to
+// null.
 struct FaultArguments {
   bp_stream* stream = nullptr;
   bp_error* error = nullptr;
@@ -217,7 +218,7 @@ struct FaultShim<slot, member> {
   }
 };
 
-// Forwards calls to the destroy slots unchanged.
+// Forwards calls to the destroy slots, for which there are no fault rules. Removes a destroyed stream from `streams`.
 template <auto member>
 struct Pass;
 template <class Table, class Handle, void (*Table::*member)(bp_device*, Handle*)>

@@ -119,8 +119,8 @@ Described check_described(Call& call, const bp_plan* plan, const bp_execution* g
   return made;
 }
 
-// Returns the size in bytes of the workspace that the plan needs for the sizes of `desc`. The
-// caller must not hold the device's mutex.
+// Returns the size in bytes of the workspace that the plan needs for the sizes of `made.desc`. Returns 0 if
+// plan_workspace fails. The caller must not hold the device's mutex.
 uint64_t needed_workspace(const Call& call, bp_plan* handle, const Described& made) {
   const bp_plan_info& info = made.plan->info;
   if ((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || same_views(*made.plan, made.desc)) return info.workspace_bytes;
