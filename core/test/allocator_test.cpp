@@ -112,7 +112,7 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   bph_buffer_release(a);
   bph_buffer* b = create(1000, one);
   EXPECT_NE(place(b), a_place);
-  // The release of `a` requested a marker, an event of core's own, on stream `two`. The next call on
+  // The release of `a` requested a marker, an event that core records for itself, on stream `two`. The next call on
   // `two` records the marker, and work after the marker does not delay the reuse.
   const uint64_t marks = fake->calls("event_record");
   use(other, two);

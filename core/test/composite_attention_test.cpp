@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares attention with loops in double: grouped queries (GQA), masks, rows whose keys are all
-// masked, and tiles. Compares attention_bwd with differences of these loops.
+// Compares attention with loops that compute in double: grouped queries (GQA), masks, rows whose keys are all masked,
+// and tiles. Compares attention_bwd with difference quotients of these loops.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -20,7 +20,8 @@ struct Data {
   Values sinks = {};     // may be empty
 };
 
-// Computes one row of the result in double.
+// Returns row `row` of the expected output, computed in double. Stores the logarithm of the row's sum of exponentials
+// in `*log_sum`.
 std::vector<double> row_of(const Problem& p, const Data& data, size_t row, double* log_sum) {
   const auto queries = static_cast<size_t>(p.queries), keys = static_cast<size_t>(p.keys);
   const auto depth = static_cast<size_t>(p.depth), width = static_cast<size_t>(p.width);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares decompositions with loops in double, with one test per family. The conformance suite
-// tests error bounds and special cases.
+// Compares the results of decompositions with loops that compute in double. Each family has one test. The conformance
+// suite tests error bounds and special cases.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {

@@ -269,7 +269,7 @@ TEST_P(GraphTest, KeepsTheBuffersOfItsWork) {
   host.execute(second);
   host.end();
   one.reset();
-  // A new buffer has other memory, although the first buffer's handle was released.
+  // The new buffer has other memory, because the graph keeps the memory of buffer `one`, whose handle was released.
   EXPECT_OK(bph_buffer_create(host.device, &desc, two.out(), &error));
   const std::vector<char> ones(4096, 1);
   EXPECT_OK(bph_copy_in(host.stream, two, 0, ones.data(), ones.size(), 0, &error));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests libraries that must not reach dlopen: truncated, foreign, not a library, or writable by
-// others.
+// Tests files that must not reach dlopen: truncated libraries, libraries for another machine, files that are not
+// libraries, and libraries that other users can write.
 #include <elf.h>
 #include <sys/stat.h>
 

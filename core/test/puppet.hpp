@@ -21,8 +21,8 @@ struct Puppet : SlotFailures {
   Puppet(const Puppet&) = delete;
   Puppet& operator=(const Puppet&) = delete;
 
-  // The effects of the next call of a slot, in addition to its result. Each field except `act`
-  // makes the call break the ABI unless it has its default. The call removes the entry from `next`.
+  // The effects of the next call of a slot, in addition to its result. Each field except `act` makes the call break the
+  // ABI unless the field has its default value. The call removes the entry from `next`.
   struct Effects {
     bool fill = true;       // fill the error record on a failure
     bool touch = false;     // write the error record although the call does not fail

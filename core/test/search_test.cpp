@@ -26,7 +26,7 @@ class Search : public LoaderTest {
     }
     return result;
   }
-  // Returns the rule of the only candidate.
+  // Searches `path`. Returns the rule of the only candidate, or "count N" if there are N candidates.
   std::string rule_of_place(const std::string& path) {
     EXPECT_OK(create(path.c_str(), &error));
     return count() == 1 ? candidate(0).rule : "count " + std::to_string(count());

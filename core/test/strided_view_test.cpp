@@ -134,8 +134,8 @@ TEST(Layout, ViewsOverlapAgreesWithBruteForce) {
 }
 
 TEST(Layout, InterleavedHalvesDoNotOverlap) {
-  // Views the two halves of each row, as in rope. The extents of the halves overlap, but their
-  // elements do not.
+  // Views the two halves of each row, as in rope. The byte ranges that the halves span overlap, but their elements do
+  // not.
   const bp_tensor_desc half = view({4096, 64}, {128, 1});
   EXPECT_EQ(views_overlap(half, 4, half, 4, 256), Overlap::no);
   EXPECT_EQ(views_overlap(half, 4, half, 4, 252), Overlap::yes);
