@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of operators."""
+"""Enqueues calls of operators."""
 import ctypes
 import difflib
 import numbers
@@ -37,7 +37,8 @@ def unknown_names(op: Operator, names: "Iterable[str]") -> errors.InvalidArgumen
 
 
 def _number(op, field, value):
-    """Returns a checked value of an attribute. Raises InvalidArgument for a value that the table does not permit."""
+    """Returns a checked value of an attribute. Raises InvalidArgument for a value that the operator table does not
+    permit."""
     if field.name == "axes" and isinstance(value, (list, tuple, set)):
         value = sum(1 << axis for axis in set(value))
     legal = isinstance(value, numbers.Real if field.type == "f32" else numbers.Integral)
@@ -48,7 +49,7 @@ def _number(op, field, value):
 
 
 def _attributes(op: Operator, given):
-    """Returns the attribute struct, and the values by name."""
+    """Returns the attribute struct of a call, and a dictionary of the attribute values by name."""
     struct = op.struct(struct_size=ctypes.sizeof(op.struct))
     values = {}
     for field, value in zip(op.attributes, given):
@@ -91,7 +92,7 @@ def _operands(op: Operator, inputs):
         if op.shape_rule != "elementwise" or not isinstance(each, numbers.Real) or not tensors:
             wanted = "a Tensor or a number" if op.shape_rule == "elementwise" and tensors else "a Tensor"
             raise errors.InvalidArgument(f"{_given(op, place)} is of type {type(each).__name__}; pass {wanted}: device.tensor(...) makes one")
-        # The condition of select is bool, and comes before the values.
+        # In select, input 0 is the condition and has the dtype bool. The other inputs are the values.
         dtype = "bool" if op.dtype_rule == "select" and place == 0 else tensors[-1].dtype
         found[place] = scalar(each, dtype, (), _given(op, place))
     return found
@@ -157,7 +158,7 @@ def _views(tensors):
 
 
 class _Prepared:
-    """A call with the objects whose addresses it contains."""
+    """A bph_call, and the Python objects whose addresses the bph_call contains."""
 
     __slots__ = ("call", "outputs", "stream", "keep")
 
@@ -284,8 +285,8 @@ def supports(name: str, *inputs: Any, **parameters: Any) -> "dict[str, Any]":
 
 
 def pack_bytes(name: str, index: int, *inputs: Any, **parameters: Any) -> Optional[int]:
-    """Returns the size in bytes of input `index` of a call after packing. Returns None if the plugin prefers the plain
-    input. The other parameters are those of `run`."""
+    """Returns the size in bytes that input `index` of a call has after packing. Returns None if the plugin prefers the
+    plain input. The other parameters are those of `run`."""
     info = _pack_info(_prepare(*_by_name(name, inputs, parameters)), index)
     return None if info is None else info.bytes
 

@@ -68,8 +68,7 @@ os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent ma
 
 
 def _delete(address, kind):
-    """Calls the deleter of the struct at `address`, if there is a deleter. Only the receiver of a tensor may call
-    it."""
+    """Calls the deleter of the struct at `address`, if the struct has a deleter. The caller must own the struct."""
     deleter = kind.from_address(address).deleter
     if deleter:
         _Deleter(deleter)(address)
@@ -134,7 +133,8 @@ def sweep() -> None:
 
 
 class NotExportable(errors.Unsupported, BufferError):
-    """DLPack cannot represent the tensor. Consumers expect a BufferError."""
+    """DLPack cannot represent the tensor. The class derives from BufferError, because consumers expect a
+    BufferError."""
 
 
 def device_of(tensor: Tensor) -> "tuple[int, int]":
@@ -178,7 +178,7 @@ def _to_export(tensor: Tensor, wanted, copy) -> "tuple[Tensor, bool]":
 
 
 def export_tensor(tensor: Tensor, stream, max_version, dl_device, copy) -> Any:
-    """Returns a capsule. Raises NotExportable for memory that other libraries cannot use."""
+    """Returns a DLPack capsule of the tensor. Raises NotExportable for memory that other libraries cannot use."""
     sweep()
     if stream is not None and not isinstance(stream, int):
         raise errors.InvalidArgument(f"__dlpack__: stream is {stream!r}; pass None, -1, or the number of a stream")
@@ -204,8 +204,8 @@ def export_tensor(tensor: Tensor, stream, max_version, dl_device, copy) -> Any:
 
 
 def _exported(source):
-    """Calls __dlpack__ of another library, with the version that this module supports if the library has that
-    parameter."""
+    """Calls `__dlpack__` of another library's object. Passes the version that this module supports, if the method has
+    the parameter max_version."""
     if not hasattr(source, "__dlpack__"):
         raise errors.InvalidArgument(f"from_dlpack: a {type(source).__name__} has no __dlpack__; use tensor(), which copies")
     try:

@@ -12,7 +12,7 @@ _BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}  # format of a dtype's bits, by the siz
 
 
 def encode(data: Any, dtype: Optional[str]) -> "tuple[Any, str, tuple[int, ...]]":
-    """Returns the contiguous bytes of the data, the dtype and the shape."""
+    """Returns a tuple: the data as contiguous bytes, the dtype, and the shape."""
     if dtype is not None:
         dtypes.checked(dtype, "tensor")
     if not isinstance(data, (list, tuple, int, float)):

@@ -89,8 +89,8 @@ class _Binding:
             if each is not None:
                 self._bind(pattern, each)
         if "t" not in self.dtypes and dtypes.KIND.get(self.dtypes.get("a", "")) == "FLOAT":
-            self.dtypes["t"] = self.dtypes["a"]  # `a` is T or an integer
-        if op.name == "gemm":  # without c, the output has the dtype of a
+            self.dtypes["t"] = self.dtypes["a"]  # the letter `a` of a signature means T or an integer dtype
+        if op.name == "gemm":  # without operand c, the output has the dtype of operand a
             self.dtypes.setdefault("p", self.dtypes["t"])
 
     def _bind(self, pattern, tensor):

@@ -22,8 +22,8 @@ def kind_of(name: str) -> int:
 
 
 class Buffer(Handle):
-    """Memory for the work of a stream. After the release, the memory is reused only after the pending work of that
-    stream and of each stream that `record` added."""
+    """Memory for the work of a stream. After the buffer is released, its memory is reused only after the pending work
+    of that stream and of each stream that `record` added."""
 
     __slots__ = ("stream", "bytes")
     _release = "bph_buffer_release"

@@ -40,7 +40,7 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """Whether the requested profile was reached, or with filters, whether every selected case passed."""
+        """Whether the requested profile was reached. With filters: whether every selected case passed."""
         run = self.document["run"]
         if run["filters"]:
             return not self.failures and not run["error"] and self.counts["pass"] > 0

@@ -27,7 +27,8 @@ def _wait(name: str, handle: Optional[int], timeout: Optional[float]) -> bool:
 
 
 class Stream(Handle):
-    """A queue of work. Calls enqueue and return. Any thread may use a stream, because the library locks it."""
+    """A queue of work. A call enqueues work and does not wait for the work. Any thread may use a stream, because the
+    library locks it."""
 
     __slots__ = ("device",)
     _release = "bph_stream_release"

@@ -246,7 +246,8 @@ class Tensor:
         self._copy_in(source, stream or self.stream)
 
     def _raw(self, stream: "Optional[Stream]") -> "tuple[bytearray, int]":
-        """Copies the bytes that the view touches to the host, and returns them with the offset of element 0. Waits."""
+        """Copies the bytes that the view touches to the host, and returns them with the offset of element 0. Waits for
+        the copy."""
         if self.size == 0:
             return bytearray(), 0
         low, high = self._extent()
