@@ -53,8 +53,8 @@ constexpr int64_t kHeads = 2, kDepth = 8, kWidth = kHeads * kDepth, kSteps = 512
 // would have a different plan class.
 constexpr int64_t kCapacity = kSteps + 1;
 
-// One layer of a decoder without learned weights. The layer computes the mean of the values so far,
-// weighted by softmax.
+// One layer of a decoder without learned weights. The layer computes the mean of the cached values, weighted by the
+// softmax of the scores.
 class Decode {
  public:
   explicit Decode(int64_t queries) : host_(std::getenv("DECODE_PLUGIN")), queries_(queries) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends a process with live objects and pending work a thousand times, without a crash or a hang.
+// Tests that a process can exit with live objects and pending work. A thousand processes must exit without a crash or a
+// hang.
 #include <sys/wait.h>
 #include <unistd.h>
 

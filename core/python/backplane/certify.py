@@ -57,7 +57,7 @@ def _executable(path):
 
 def find_command() -> str:
     """Returns the command `backplane`: the file that BACKPLANE_COMMAND names, the one of the SDK that pkg-config finds,
-    or the one in PATH. Raises Unavailable."""
+    or the one in PATH. Raises Unavailable if there is none."""
     if os.environ.get(VARIABLE):
         return os.environ[VARIABLE]
     folder = _pkg_config("bindir")

@@ -41,8 +41,8 @@ class Stream(Handle):
         self.device = device
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        """Waits for all work that was enqueued so far. Returns False after `timeout` seconds. Raises
-        ExecutionFailed."""
+        """Waits for all work that was enqueued so far. Returns False after `timeout` seconds. Raises ExecutionFailed if
+        the stream has failed."""
         return _wait("bph_stream_wait", self.handle, timeout)
 
     def revive(self) -> None:
@@ -79,7 +79,8 @@ class Event(Handle):
         return _wait("bph_event_wait", self.handle, timeout)
 
     def elapsed(self, end: "Event") -> float:
-        """Returns the seconds of device time from this event to `end`. Raises NotReady."""
+        """Returns the seconds of device time from this event to `end`. Raises NotReady until both events have
+        completed."""
         out = ctypes.c_int64()
         try:
             invoke("bph_event_elapsed", self.handle, end.handle, out)

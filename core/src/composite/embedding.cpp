@@ -4,8 +4,8 @@
 
 namespace backplane::core::composite {
 
-// Gathers rows of the table with an index that is broadcast along each row. If an index is out of
-// range, gather returns a row of zeros.
+// Gathers rows of the table. `gather` needs an index for each element, so the index of a row is broadcast along the
+// row. If an index is out of range, gather returns a row of zeros.
 void embedding(Builder& b) {
   const Value table = b.input(0);
   const int64_t width = table.extent(1), count = elements_of(b.input(1));

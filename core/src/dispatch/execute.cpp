@@ -29,9 +29,9 @@ inline uint64_t word_at(const void* from) noexcept {
   return word;
 }
 
-// Returns whether `tensor` matches operand `own` of an entry: the view and the alignment are equal,
-// and the buffer is alive, belongs to this device, is large enough, and may be written if the operand
-// is an output. Resolves the operand.
+// Returns whether `tensor` matches operand `own` of an entry: the view and the alignment are equal, and the buffer is
+// alive, belongs to this device, is large enough, and may be written if the operand is an output. Stores the plugin's
+// buffer and offset in `operand`.
 template <bool kOutput>
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const bp_tensor_desc& view, const Device& device,
                                         const bph_tensor& tensor, bp_operand& operand, const Buffer*& buffer) {
@@ -119,7 +119,7 @@ template <bool kOutput>
                std::memcmp(call.attributes, entry.attributes, entry.attribute_bytes) != 0) {
       return false;
     }
-    // The counts now match a checked descriptor.
+    // The numbers of operands now equal those of a checked descriptor.
     for (uint32_t i = 0; i < counts.inputs; ++i) {
       if (!fits<false>(entry.operands[i], entry.views[i], device, call.inputs[i], operands.at[i],
                        operands.buffers[i])) {

@@ -44,9 +44,9 @@ class FileDescriptor {
   int fd_;
 };
 
-// Resolves `path` component by component to an absolute path without links. Every directory, link
-// and file of the path must belong to root or to the effective user. Only the owner may have write
-// permission, except for links and sticky directories. Throws Refusal.
+// Resolves `path` component by component to an absolute path without links. Every directory, link and file of the path
+// must belong to root or to the effective user. Only the owner may have write permission, except for links and sticky
+// directories. Throws Refusal if a part of the path breaks these rules or is missing.
 std::string resolve_trusted(std::string_view path, const FileRuleNames& rules);
 
 // Opens a regular file for reading. Never blocks on a FIFO or device. `out_size` receives the size

@@ -28,7 +28,8 @@ struct Registry::Candidate {
   Manifest manifest;
   std::optional<Refusal> refused;  // the reason why the manifest is invalid; never changes
 
-  std::string name;  // the manifest's name, or else the name in the loaded library
+  // The name in the manifest, in the loaded library, or in the file name of a library without a manifest.
+  std::string name;
   std::string version;
   std::optional<Refusal> failed;  // the reason why the last load failed; the next load may succeed
   Ref<Plugin> plugin;

@@ -167,7 +167,7 @@ struct CheckedDevice : WrappedDevice {
 
 struct CheckedPlugin : WrappedPlugin {
   CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by);
-  Object* const keeper;  // null if the plugin cannot shut down during a call
+  Object* const keeper;  // owner of the plugin and its host; null if the plugin cannot shut down during a call
   const std::string name;
   const pid_t process = getpid();
   std::atomic<uint32_t> devices{0};  // number of open devices

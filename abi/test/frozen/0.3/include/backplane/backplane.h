@@ -163,7 +163,7 @@ BPH_API bp_status bph_registry_candidate_count(bph_registry* registry, uint32_t*
 /* Returns candidate `index` in search order. Errors: INVALID_ARGUMENT past the count. */
 BPH_API bp_status bph_registry_candidate(bph_registry* registry, uint32_t index, bph_candidate* out, bp_error* error);
 /* Loads every candidate, and fills in the candidate's fields. A failure is recorded in the
- * candidate. Loaded plugins stay loaded until the registry is destroyed. */
+ * candidate. The registry keeps loaded plugins loaded until its handle is released. */
 BPH_API bp_status bph_registry_examine(bph_registry* registry, bp_error* error);
 
 /* Loads a plugin by name, or by the path of a library or manifest; a path contains '/'. A second
@@ -195,6 +195,7 @@ BPH_API bp_status bph_plugin_device_info(bph_plugin* plugin, uint32_t index, bp_
 /* ---- Device ---------------------------------------------------------------------------------- */
 
 /* Values of bph_device_desc.fallback: the behaviour if a device lacks a primitive. */
+
 /* The call returns UNSUPPORTED, and its message states how to allow a fallback. */
 #define BPH_FALLBACK_ERROR 0u
 /* Core copies the operands to the fallback device, runs the operator there, and copies the results

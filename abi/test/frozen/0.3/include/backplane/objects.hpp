@@ -358,8 +358,8 @@ class Stream {
     return handle;
   }
   // Enqueues work of the caller. `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see
-  // bph_stream_enqueue. Rethrows exceptions of `body`. Only an Error with EXECUTION_FAILED fails
-  // the stream.
+  // bph_stream_enqueue. Rethrows exceptions of `body`. Only an Error with EXECUTION_FAILED puts the
+  // stream into the failed state.
   template <class Body>
   void enqueue(Body&& body) const {
     struct Call {
