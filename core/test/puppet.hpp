@@ -44,12 +44,12 @@ struct Puppet : SlotFailures {
   bp_native_handle handle = {sizeof(bp_native_handle), 0, 7, 0, 0, "puppet.handle"};
   uint64_t graph_nodes = 0;                  // number of nodes that graph_end states
   uint32_t wrapped_kind = BP_MEMORY_DEVICE;  // memory kind of wrapped, mapped and imported buffers
-  // The handle that the slots of bp.external return, and the result of peer_query.
+  // The handle that the slots of bp.external return.
   bp_external_handle exported = {sizeof(bp_external_handle), 0, -1, 0, 0, 0, {}, "puppet.file", {}};
   uint64_t packed_bytes = 2048;  // size of a packed operand, which pack_create states
-  uint32_t peer_uses = BP_PEER_COPY | BP_PEER_OPERAND | BP_PEER_WAIT;
-  std::optional<uint64_t> address;  // replaces the address of every buffer
-  uint64_t map_shift = 0;           // added to the result of buffer_map
+  uint32_t peer_uses = BP_PEER_COPY | BP_PEER_OPERAND | BP_PEER_WAIT;  // result of peer_query
+  std::optional<uint64_t> address;                                     // replaces the address of every buffer
+  uint64_t map_shift = 0;                                              // added to the result of buffer_map
 
   std::map<std::string, int> calls;
   std::mutex mutex;  // guards `calls` and `next` while slots run

@@ -343,8 +343,8 @@ typedef struct bph_buffer_desc {
 BP_FROZEN_MIN(bph_buffer_desc, BPH_BUFFER_DESC_MIN_SIZE);
 
 /* Allocates memory from the caching allocator. Contents are undefined.
- * Stream: never waits, unless memory is exhausted. In that case the call trims the cache, waits for
- *         pending work, and counts both in bph_stats.
+ * Stream: never waits, unless memory is exhausted. In that case the call trims the cache and waits
+ *         for pending work; bph_stats.out_of_memory_retries counts such calls.
  * Errors: OUT_OF_MEMORY with the requested, used, reserved and free bytes; UNSUPPORTED for an
  *         unsupported kind; INVALID_ARGUMENT.
  * Since:  0.1. */
