@@ -64,7 +64,7 @@ void run_with_rounded(const Call& call, uint32_t input) {
 void gather_in_f32(const Call& call) { run_with_rounded(call, 1); }
 void scatter_in_f32(const Call& call) { run_with_rounded(call, 0); }
 
-// Limits counts to 2^24, because adding 1 to an f32 of 2^24 does not change it.
+// Limits counts to 2^24, like a counter in f32, in which 2^24 + 1 rounds to 2^24.
 void count_in_f32(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().dtype != BP_I32) return;

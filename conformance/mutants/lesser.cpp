@@ -25,7 +25,7 @@ enum Lack : uint32_t {
   kUnified = 1u << 10,
   kLarge = 1u << 11,  // buffers of more than 256 MiB
   kF16 = 1u << 12,
-  kBf16 = 1u << 13,  // INFER requires f16 or bf16
+  kBf16 = 1u << 13,  // bf16; INFER requires f16 or bf16
   kF64 = 1u << 14,
   kI8 = 1u << 15,
   kSubnormals = 1u << 16,

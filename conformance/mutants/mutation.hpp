@@ -33,7 +33,7 @@ bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* err
 
 // Returns the kernel that executes a call in the plugin without a defect.
 Kernel honest_kernel(const Call& call);
-// Returns the kernel entry that the plugin selects for a descriptor without the mutation.
+// Returns the kernel entry that the plugin without a defect selects for a descriptor.
 const KernelSpec* honest_spec(const CheckedDesc& checked);
 // Replaces the functions that prepare packings of `op`.
 void replace_pack(Kernels& kernels, uint32_t op, PreparePack pack);

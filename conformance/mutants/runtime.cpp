@@ -44,8 +44,8 @@ bp_status event_wait_unrecorded(bp_device* device, bp_event* event, uint64_t tim
   }
   return BP_TIMEOUT;
 }
-// Polls the event, so an event_record call during the wait prolongs the wait. event_wait should
-// cover only the event_record calls that preceded it.
+// Polls the event, so an event_record call during the wait prolongs the wait. A correct event_wait covers only
+// event_record calls that preceded the wait.
 bp_status event_wait_newest(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error) {
   const auto begin = Clock::now();
   while (true) {

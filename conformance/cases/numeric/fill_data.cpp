@@ -43,8 +43,8 @@ void fill_float(Tensor& tensor, DataPattern data, Random& random) {
         return i % 31 == 1 ? -last * (1 + 1e-4L) : -last;
       });
     case DataPattern::partial: {
-      // After a few elements the sum is an odd integer that the dtype cannot represent. The final
-      // sum is small.
+      // After a few elements, the partial sum is an odd integer that the dtype cannot represent. The final sum is
+      // small.
       const long double step = static_cast<long double>(whole_limit(dtype)) / 4 - 1;
       return fill_each(tensor, [=](int64_t i) { return i < half ? step : i < 2 * half ? -step : 1; });
     }

@@ -11,8 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The shape of `problem` is the shape of the input. `Problem::second` is the dtype of the output if
-// the dtype rule permits several.
+// The shape of `problem` is the shape of the input. If the dtype rule permits several dtypes for the output,
+// `Problem::second` is the dtype of the output.
 enum ReduceParameter { reduce_axes_parameter, reduce_data_parameter };
 
 bool is_sum(uint32_t op) { return op == BP_OP_REDUCE_SUM || op == BP_OP_REDUCE_PROD; }

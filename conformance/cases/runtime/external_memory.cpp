@@ -293,7 +293,7 @@ void import_refuses(Context& context, SpoilExternal spoil, std::initializer_list
   expect_status(imported.status, imported.error, "buffer_import", statuses);
   require_healthy(context);
 }
-// Replaces the handle's descriptor by one that `open` returns.
+// Replaces the handle's file descriptor by the file descriptor that `open` returns.
 using OpenFile = int (*)(const bp_external_handle&);
 void import_refuses_file(Context& context, OpenFile open, std::initializer_list<bp_status> statuses) {
   const std::string type = type_with(context, kBothWays);
@@ -444,8 +444,8 @@ void add_external_cases(Catalogue& catalogue) {
               [](bp_external_handle& handle) { handle.offset = handle.object_bytes; });
   add_refusal("offset_that_wraps", {BP_INVALID_ARGUMENT},
               [](bp_external_handle& handle) { handle.offset = UINT64_MAX - 4095; });
-  // In these handles, the stated size of the object is too large. The device can detect this only if
-  // it queries the size of the object itself.
+  // In these handles, the stated size of the object is too large. The device can detect this only if it asks the system
+  // for the object's size.
   add_refusal("larger_object", {BP_INVALID_ARGUMENT}, [](bp_external_handle& handle) {
     handle.object_bytes += uint64_t{1} << 30;
     handle.bytes = handle.object_bytes - handle.offset;

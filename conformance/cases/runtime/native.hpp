@@ -30,7 +30,7 @@ void require_form(Context& context, const bp_native_handle& handle, const char* 
 bool are_equal(const bp_native_handle& a, const bp_native_handle& b);
 std::string_view type_of(const bp_native_handle& handle);
 
-// The result of a slot that wraps a native object. The owner is null if the call failed.
+// The result of a slot that wraps a native object. `object` is empty if the call failed.
 template <class Object>
 struct Wrapped {
   bp_status status;

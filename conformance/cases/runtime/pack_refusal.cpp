@@ -36,7 +36,7 @@ void queries_like_creation(Context& context, const PackSubject& subject) {
   context.require(made == nullptr, "pack_create failed and gave a pack");
 }
 
-// The device must refuse a packed view that no plan for the descriptor reads.
+// The device must refuse a packed view if no plan for the descriptor can read the view's layout.
 void plans_refuse_layouts(Context& context, const PackSubject& subject) {
   PackScene scene(context, subject.make(kRefusedPack));
   const auto refused = [&](OpDesc desc, std::string_view what) {
@@ -72,7 +72,8 @@ void plans_refuse_layouts(Context& context, const PackSubject& subject) {
           "a packed operand with a column less");
 }
 
-// Only the operator for which an operand was packed may accept it, and only as the packed input.
+// Only a plan for matmul may accept an operand that was packed for matmul, and only as the input for which it was
+// packed.
 void other_operators_refuse(Context& context) {
   PackScene scene(context, packed_matmul(kSquarePack));
   const bp_tensor_desc packed = scene.packed_desc().inputs()[kConstantInput];

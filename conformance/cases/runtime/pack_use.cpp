@@ -92,7 +92,8 @@ uint64_t spread_out(bp_tensor_desc& view) {
   return 20;
 }
 
-// Packs a batch of matrices. In the dimensions of `shared`, all matrices are the same.
+// Packs a batch of matrices. `shared` is a bit mask of batch dimensions with stride 0, along which all matrices are the
+// same.
 void packs_batches(Context& context, uint32_t shared) {
   OpDesc desc(BP_OP_MATMUL);
   desc.input(dense_view(BP_F32, {2, 3, 5, 24})).input(dense_view(BP_F32, {2, 3, 24, 33}));
