@@ -48,8 +48,8 @@ class DeviceScalars {
   std::vector<bph_tensor> views_;
 };
 
-// Before each operator call, the case enqueues a copy that writes the scalars. After the call, it
-// enqueues a copy that replaces them. The case does not wait for the stream in between.
+// Before each operator call, the case enqueues a copy that writes the scalars. After the operator call, the case
+// enqueues a copy that replaces the scalars. The case does not wait for the stream in between.
 void device_scalars(Context& context, const bph_op_info& op, const char* layers) {
   HostSide side(context, layers);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 40);
