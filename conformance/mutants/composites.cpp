@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native composites that compute in double precision, either without a defect (`native_composites`) or with one defect.
+// Native composites that compute in double precision, either without a defect (mutant `native_composites`) or with one
+// defect.
 #include "composites.hpp"
 
 #include <cmath>

@@ -108,8 +108,7 @@ bp_status elapsed_narrow(bp_device* device, bp_event* begin, bp_event* end, int6
   return status;
 }
 
-// Divides the timeout into units of kUnit nanoseconds, and truncates the number of units to 32
-// bits.
+// Returns the timeout after its number of units of kUnit nanoseconds has been truncated to 32 bits.
 template <uint64_t kUnit>
 uint64_t in_32_bits(uint64_t timeout_ns) {
   if (timeout_ns == BP_WAIT_FOREVER) return timeout_ns;

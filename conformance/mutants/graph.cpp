@@ -326,7 +326,7 @@ bp_status null_graph_accepted(bp_device* device, bp_stream* stream, bp_graph** o
   return kHonestGraph.graph_end(device, stream, out, info, error);
 }
 
-// graph_destroy also discards the work of pending launches.
+// Discards the work of pending launches when their graph is destroyed.
 void destroy_drops_launches(bp_device* device, bp_graph* graph) {
   if (graph != nullptr) work_of(graph).tasks().clear();
   kHonestGraph.graph_destroy(device, graph);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices without a defect. Each device lacks one or all optional features, serializes work, or
-// keeps pools.
+// Devices without a defect. Each device lacks some or all optional features, serializes work, or keeps pools.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -113,8 +113,9 @@ long double gate_growth(uint32_t activation, long double x) {
   return activation == BP_ACTIVATION_SILU ? logistic : logistic * 2 * kSqrt2OverPi * (1 + 3 * 0.044715L * x * x);
 }
 
-// Returns the slope of the activation at z and the bound of its error. The bound is NaN, which
-// accepts any result, if z is infinite (gelu and silu) or if sigmoid and tanh never return z.
+// Returns the slope of the activation and the bound of its error. `z` is the argument of gelu and silu, or the result
+// of sigmoid and tanh. The bound is NaN, which accepts any result, if gelu or silu has an infinite argument, or if
+// sigmoid and tanh never return z.
 Activated slope(uint32_t activation, uint32_t dtype, long double z) {
   if (std::isnan(z)) return {z, 0};
   const long double u = unit(dtype), least = 1024 * least_normal(computed_in(dtype));

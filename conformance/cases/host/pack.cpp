@@ -259,8 +259,8 @@ void refuses_in_recordings(Context& context) {
   }
 }
 
-// A query must succeed or be refused, even if the plugin has no bp.pack. The library must refuse a
-// packed view in a layout that no plugin makes.
+// A query must return OK or UNSUPPORTED, even if the plugin has no bp.pack. The library must refuse a packed view in a
+// layout that no plugin makes.
 void queries_every_operator(Context& context) {
   HostPackScene scene(context);
   auto info = backplane::detail::sized<bph_pack_info>();

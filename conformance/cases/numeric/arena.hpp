@@ -50,8 +50,8 @@ class Arena {
   oracle::Tensor get(size_t region) const { return get(images_, region); }
   oracle::Tensor get(const std::vector<std::vector<unsigned char>>& images, size_t region) const;
   void put(std::vector<std::vector<unsigned char>>& images, size_t region, const oracle::Tensor& dense) const;
-  // Describes a byte of `got` that changed outside the elements of the regions in `written`.
-  // Returns "" if there is no stray write.
+  // Describes a byte of `got` that differs from this arena's images, outside the elements of the regions in `written`
+  // and outside workspaces. Returns "" if there is no such byte.
   std::string stray_write(const std::vector<std::vector<unsigned char>>& got, const std::vector<size_t>& written) const;
 
  private:

@@ -64,7 +64,7 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
-// Flags of the fifth parameter of a problem.
+// Bits of parameter 4 of a problem.
 constexpr int32_t kSharp = 1;   // scores of large magnitude
 constexpr int32_t kSinks = 2;   // the operand sinks
 constexpr int32_t kCapped = 4;  // a softcap that most scores approach
@@ -140,7 +140,7 @@ std::string name_of_flags(int32_t flags) {
 enum class Wanted : int32_t { all, queries, values };
 constexpr std::string_view kWantedNames[] = {"", ".dq", ".dq_dv"};
 
-// The parameters of `problem` are those of make_attention, but the fourth parameter is a Wanted.
+// The parameters of `problem` are those of make_attention, except that parameter 3 is a Wanted.
 Setup make_attention_bwd(const Problem& problem, Random& random) {
   const auto wanted = static_cast<Wanted>(problem.parameters[3]);
   Problem forward = problem;
@@ -151,7 +151,7 @@ Setup make_attention_bwd(const Problem& problem, Random& random) {
   oracle::Call& call = setup.call;
   call.outputs[1].dtype = rules::is_half(problem.dtype) ? uint32_t{BP_F32} : problem.dtype;
   const std::vector<oracle::Expected> results = oracle::evaluate(call);
-  if (call.inputs.size() > 4) call.inputs.pop_back();  // sinks change the gradients only through y and logsumexp
+  if (call.inputs.size() > 4) call.inputs.pop_back();  // attention_bwd reads sinks only through y and logsumexp
   std::vector<oracle::Tensor> saved;
   for (size_t o = 0; o < 2; ++o) {
     saved.push_back(make_tensor(call.outputs[o].dtype, call.outputs[o].shape));

@@ -17,8 +17,8 @@ inline constexpr Layout kCommonLayouts[] = {Layout::sliced,   Layout::padded, La
 // Adds a native and a decomposed case for the problem.
 void add_composite(Catalogue& catalogue, const Problem& problem, std::string_view more,
                    std::initializer_list<std::string_view> requirements = {});
-// Adds the cases without additional requirements. Has the same signature as `add_mixed`, so that
-// one pointer can refer to either function.
+// Same as add_composite, but without additional requirements. The signature equals the signature of `add_mixed`, so
+// that one pointer can refer to either function.
 inline void add_plain(Catalogue& catalogue, const Problem& problem, std::string_view more) {
   add_composite(catalogue, problem, more);
 }

@@ -97,7 +97,7 @@ void add_slopes(Catalogue& catalogue, uint32_t dtype, size_t index) {
   put({4097}, DataPattern::family);
   put({3000}, DataPattern::special);
   // Cases of sigmoid and tanh have no random bits, because most random numbers are outside the ranges of these
-  // functions. There, every result is right.
+  // functions. For such an input, every result is right.
   if (backward.offset == 0 && backward.scale > 1) put({5000}, DataPattern::bits);
   // Only gelu_tanh has cases for all shapes, layouts and modes, because its decomposition contains all kinds of steps.
   if (backward.activation != BP_ACTIVATION_GELU_TANH) return;

@@ -62,8 +62,8 @@ std::string_view requirement_of(Mode mode) {
   }
 }
 
-// Returns whether a profile requires the problem's use of i64. The data, the result of a cast, or the index of gather
-// or scatter may have the dtype i64.
+// Returns whether a profile requires the problem's use of i64. A problem may use i64 for its data, for the result of a
+// cast, or for the index of gather or scatter.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;

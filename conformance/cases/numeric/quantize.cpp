@@ -14,7 +14,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Groups of elements that share a scale.
+// The elements that share a scale: the whole tensor, a channel or a block.
 enum class Sharing : int32_t { tensor, channel, block };
 constexpr std::string_view kSharingNames[] = {"tensor", "channel", "block"};
 

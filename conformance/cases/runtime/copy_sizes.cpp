@@ -20,7 +20,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kWindow = 64;  // number of bytes that a case writes and checks before and after each offset
+constexpr uint64_t kWindow = 64;  // number of bytes written and checked before and after each offset of edges()
 
 enum class Route { device_to_device, host_to_device, device_to_host, in, out };
 struct Direction {

@@ -38,7 +38,8 @@ Buffer external_buffer(Context& context, Device& device, const std::string& type
                        uint32_t kind = BP_MEMORY_DEVICE);
 // Exports a buffer. A failure fails the case.
 Exported export_of(Context& context, const Buffer& buffer, const std::string& type);
-// Imports memory. Checks that a failure gives no buffer, and that a success gives a legal kind.
+// Imports memory. After a failure, checks that there is no buffer. After a success, checks that the memory kind is
+// legal.
 Wrapped<Buffer> try_import(Context& context, Device& device, const bp_external_handle* handle);
 Buffer import_buffer(Context& context, Device& device, const bp_external_handle& handle);
 

@@ -468,7 +468,7 @@ void add_external_cases(Catalogue& catalogue) {
   };
   add_number("descriptor_minus_1", [](bp_external_handle& handle) { handle.fd = -1; });
   add_number("closed_descriptor", [](bp_external_handle& handle) { handle.fd = 1'000'000; });
-  // The low 32 bits of this number are a valid file descriptor of the right type.
+  // The low 32 bits of this descriptor number are a valid file descriptor of the right type.
   add_number("descriptor_of_33_bits", [](bp_external_handle& handle) { handle.fd += int64_t{1} << 32; });
   add_number("least_descriptor", [](bp_external_handle& handle) { handle.fd = INT64_MIN; });
   const auto add_file = [&](const char* what, OpenFile open) {

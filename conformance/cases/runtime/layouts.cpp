@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests equivalent descriptors. The stride of a dimension of extent 0 or 1 has no effect.
-// Descriptors of plans and executions may contain any value there.
+// Tests equivalent descriptors, which differ only in strides of dimensions of extent 0 or 1. These strides have no
+// effect, so plans and executions must accept any value for them.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"

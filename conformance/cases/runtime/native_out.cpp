@@ -19,7 +19,7 @@ void has_a_slot(Context& context) {
   context.require(any, "the device has bp.native, and every slot of its table is null");
 }
 
-// The indices of a device's handles are consecutive from 0. Each handle is constant while the
+// Checks that the indices of a device's handles are consecutive from 0, and that each handle is constant while the
 // device is open.
 void device_handles_are_constant(Context& context) {
   Device& device = context.device();
