@@ -227,8 +227,8 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// Sends the next range to the worker. Closes the work pipe instead, so that the worker exits, if there is no range for
-// the worker. A worker that uses half of its memory limit must also exit, because a plugin may cache objects such as
+// Sends the next range to the worker. If there is no range for the worker, closes the work pipe instead, so that the
+// worker exits. A worker that uses half of its memory limit must also exit, because a plugin may cache objects such as
 // compiled kernels. A case must not fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;

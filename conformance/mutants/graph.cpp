@@ -61,7 +61,7 @@ constexpr Mutation on_begin() {
 }
 using Bindings = std::vector<bp_graph_binding>;
 
-// Moves each binding whose start lies in another binding to the end of the other binding.
+// Moves each binding that starts inside another binding to the end of that other binding.
 void cut_overlaps(bp_graph_desc&, Bindings& bindings) {
   for (size_t i = 0; i < bindings.size(); ++i) {
     for (size_t other = 0; other < bindings.size(); ++other) {

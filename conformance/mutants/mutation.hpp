@@ -56,8 +56,8 @@ constexpr Mutation on_slot() {
   return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
 }
 
-// Returns the primitives with the given shape rule and, unless `inputs` is -1, with the given
-// number of inputs.
+// Returns the primitives with the given shape rule. If `inputs` is not -1, returns only primitives with this number of
+// inputs.
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
 std::vector<uint32_t> ops_with_inputs();
 

@@ -196,8 +196,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   const uint32_t dtype = tensor.dtype;
   if (!is_float(dtype)) return fill_integer(tensor, data, random);
   if (data == DataPattern::integers) {
-    // The sum must be so small that the dtype represents every integer near it. A random walk of n
-    // unit steps reaches about the square root of n.
+    // The sum must stay in the range in which the dtype represents every integer. The sum of n terms with random signs
+    // is about sqrt(n) times as large as one term.
     const auto walk = static_cast<int64_t>(std::sqrt(static_cast<double>(terms))) + 1;
     const int64_t shown = whole_limit(dtype) / (4 * walk), exact = (int64_t{1} << 24) / std::max<int64_t>(terms, 1) - 1;
     return fill_integers(tensor, std::clamp<int64_t>(std::min(shown, exact), 1, 1000), random);

@@ -94,7 +94,7 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// Fills `a` with numbers of 12 significant bits, or of the dtype's precision if it is smaller. Fills `b` with powers of
+// Fills `a` with numbers of 12 significant bits, or fewer if the dtype has a lower precision. Fills `b` with powers of
 // two. For outputs of f32 and f64, also scales the rows of `a` and the columns of `b` by powers of two.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);

@@ -56,8 +56,8 @@ struct Setup {
 struct Problem {
   uint32_t op = 0;
   uint32_t dtype = 0;  // dtype T in the operator's dtype rule
-  // A second dtype, or 0 if there is none. It belongs to the output (cast, reduce, matmul), to the
-  // index (gather, scatter), or to another operand that the family defines.
+  // A second dtype, or 0 if there is none. This dtype belongs to the output (cast, reduce, matmul), to the index
+  // (gather, scatter), or to another operand that the family defines.
   uint32_t second = 0;
   // For elementwise operators, the shape of the first output. Other families define the meaning of
   // `shape`.

@@ -338,8 +338,8 @@ void streams_join(Context& context) {
   }
 }
 
-// After the capture has ended, a stream that joined it must execute calls again instead of capturing
-// them.
+// After the capture has ended, a stream that joined the capture must execute calls again, instead of capturing the
+// calls.
 void joined_streams_execute_again(Context& context) {
   GraphScene scene(context);
   Stream second(scene.device);

@@ -11,8 +11,8 @@ inline constexpr uint32_t kNativeSince = BP_VERSION(0, 3);
 
 // Returns the slots of bp.native. Ends the case as not claimed if the device lacks the interface.
 bp_native_api native_of(Context& context, Device& device);
-// Returns the slots of bp.native of the case's device. Also ends the case as not claimed if the slot
-// `member` is null.
+// Returns the slots of bp.native of the case's device. Ends the case as not claimed if the device lacks the interface,
+// or if the slot `member` is null.
 template <class Function>
 bp_native_api native_with(Context& context, Function bp_native_api::*member, const char* slot) {
   const bp_native_api table = native_of(context, context.device());

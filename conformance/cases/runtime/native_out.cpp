@@ -70,8 +70,7 @@ void buffer_handle_is_constant(Context& context, uint32_t kind) {
   context.require(are_equal(handle_of(context, buffer), handle), "buffer_native gave another handle after use");
 }
 
-// If a handle has the flag BP_NATIVE_ADDRESS, it must contain the address that buffer_address
-// returns.
+// If a handle has the flag BP_NATIVE_ADDRESS, the handle must contain the address that buffer_address returns.
 void buffer_handle_is_the_address(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();

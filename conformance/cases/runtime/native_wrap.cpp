@@ -221,7 +221,7 @@ void of_another_open(Context& context) {
   require_same(context, download<unsigned char>(to, kWrapBytes), data, "work on a stream of another open device");
 }
 
-// Changes the handle of a buffer or of a stream so that the slot must refuse it.
+// Changes the handle of a buffer or of a stream so that the slot must refuse the changed handle.
 using Spoil = void (*)(bp_native_handle&);
 void refuses_handle(Context& context, bool of_stream, Spoil spoil, bp_status status) {
   Device& device = context.device();

@@ -14,8 +14,8 @@ namespace {
 constexpr PackSize kPackSizes[] = {{1, 3, 2}, {5, 24, 33}, {2, 70, 130}, {37, 300, 19}};
 constexpr PackSize kUsualPack = {3, 40, 50};
 
-// Packs between two guards of 256 bytes. The packing must not write other bytes. Executions with
-// the packed operand must not need the plain operand or the bp_pack.
+// Packs an operand between two guard bands of 256 bytes. The packing must not write other bytes. Executions with the
+// packed operand must not need the plain operand or the bp_pack.
 void equals_plain(Context& context, const PackSubject& subject) {
   for (const PackSize& size : kPackSizes) {
     PackScene scene(context, subject.make(size));
