@@ -52,8 +52,8 @@ Verification verify(const VerifyOptions& options);
 
 // Throws std::runtime_error for invalid or truncated JSON, or a duplicate key.
 nlohmann::json read_certificate(const std::string& text);
-// Returns the reason why `certificate` does not have the form of this program's certificates.
-// Returns "" if it does.
+// Returns the reason why `certificate` does not have the form of this program's certificates. Returns "" if the form is
+// right.
 std::string form_fault(const nlohmann::json& certificate);
 // Returns the first difference between two documents, or "". Fields such as times, reasons and
 // errors are not compared. `path` is the path of both documents in the certificate.

@@ -18,10 +18,9 @@ struct Listed {
   uint64_t seed = 0;
 };
 
-// Selects one case per group, and then more cases of each group in proportion to its size. Returns
-// the positions of the selected cases in `listed.selection`, in ascending order. Excludes cases that
-// did not run. Limits the number of failures and hangs, because a failure may need a new process,
-// and a hang lasts until the time limit.
+// Selects one case per group, and then more cases of each group in proportion to its size. Returns the positions of the
+// selected cases in `listed.selection`, in ascending order. Excludes cases that did not run. Limits the number of
+// selected cases that failed or hung. A failure may need a new process, and a hang lasts until the time limit.
 std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed);
 
 // Runs the cases at `positions` again. A case that the certificate lists as failed runs with the

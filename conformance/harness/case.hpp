@@ -44,7 +44,7 @@ struct Case {
   std::vector<std::string_view> requirements{};  // at least one id from docs/requirements.md
   // Runs the case. Returns normally if the case passes, and otherwise throws CaseEnd.
   std::function<void(Context&)> run{};
-  // The ABI version that introduced the requirement. The suite skips the case for plugins that were
+  // The ABI version that introduced the requirement that the case tests. The suite skips the case for plugins that were
   // built for an older version.
   uint32_t since = BP_VERSION(0, 2);
   // Whether the case tests the first use of the plugin in a process. Such a case runs in a new

@@ -21,8 +21,8 @@ using Json = nlohmann::json;
 
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
-// Queries the plugin and the device until a query fails. The member `error` of the result then
-// contains the reason for the failure.
+// Queries the plugin and the device. If a query fails, returns the properties up to this query, and the reason for the
+// failure in `Facts::error`.
 Facts gather(const Target& target) {
   Facts facts;
   try {

@@ -20,9 +20,9 @@ namespace backplane::conformance {
 
 namespace {
 
-// A result of plan_create is recorded as one 64-bit word; 0 means no result. The word contains a
-// fingerprint of the operator descriptor and a bit for acceptance. It also contains the index of the
-// first case that requested a plan for the descriptor.
+// A result of plan_create is recorded as one 64-bit word; 0 means no result. The word contains a fingerprint of the
+// operator descriptor and a bit for acceptance. The word also contains the index of the first case that requested a
+// plan for the descriptor.
 constexpr uint64_t kCaseBits = 18;
 // Mask of the case index. If all bits of the index are set, the first case is unknown.
 constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;

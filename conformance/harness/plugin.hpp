@@ -96,9 +96,8 @@ class Device {
   bool has(uint64_t capability) const { return (info_.capabilities & capability) != 0; }
   bool offers(uint32_t kind) const { return (info_.memory_kinds >> kind & 1) != 0; }
 
-  // Both functions copy bytes to or from a buffer of any memory kind, with the slots that the
-  // plugin implements. They block until the copy has completed. They use `stream`, or the device's
-  // own stream if `stream` is null.
+  // Both functions copy bytes to or from a buffer of any memory kind, with the slots that the plugin implements. Both
+  // functions block until the copy has completed. If `stream` is null, the copy uses the device's own stream.
   void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
   void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
   // The device's own stream, which is idle between cases. While a thread enqueues to this stream,

@@ -20,9 +20,9 @@ struct Selection {
   bool cut = false;  // whether the run stopped at its first failure
 };
 
-// Returns the ABI version against which a plugin is tested. The plugin's certificate names this
-// version. `built_for` is the version for which the plugin was built, or 0 if the plugin did not
-// state it. The result is at most the suite's version.
+// Returns the ABI version against which a plugin is tested. The plugin's certificate names this version. `built_for` is
+// the version for which the plugin was built, or 0 if the plugin stated no version. The result is at most the suite's
+// version.
 constexpr uint32_t measured_version(uint32_t built_for) {
   // No host loads a plugin that was built for a version before BP_ABI_VERSION_OLDEST. The suite
   // therefore tests such a plugin against the current version.

@@ -43,7 +43,7 @@ std::string_view name_of(Slot slot);
 class SlotPage {
  public:
   Slot enter(Slot slot) noexcept;  // returns the previous slot
-  // Returns a value that changes with each call. slot_of returns the slot that the value contains.
+  // Returns a value that changes with each call of a slot. slot_of returns the slot that the value contains.
   uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }
   static Slot slot_of(uint64_t call) noexcept { return static_cast<Slot>(call & 0xff); }
 

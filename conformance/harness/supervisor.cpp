@@ -39,7 +39,7 @@ constexpr uint64_t kMostExitNs = 20 * kSecondNs;
 constexpr uint64_t kMostExitInCaseNs = 5 * kSecondNs;
 // Maximum number of cases per range. Small ranges let the workers finish at about the same time.
 constexpr uint32_t kMostWork = 32;
-// At most jobs / kWorkersPerLarge workers run large cases at once, but always at least one worker may.
+// Large cases run on at most jobs / kWorkersPerLarge workers at once, or on one worker if the quotient is 0.
 constexpr unsigned kWorkersPerLarge = 4;
 
 // A pipe with high descriptor numbers. A plugin that closes descriptors in ascending order reaches
@@ -168,8 +168,8 @@ std::deque<Work>& Supervisor::queue_of(uint32_t index) {
 
 bool Supervisor::is_alone(uint32_t index) const { return catalogue_[selection_[index]].alone; }
 
-// Returns the queue from which an idle worker takes its next range, or null. Fresh cases run after the usual cases,
-// and cases that need all memory run last.
+// Returns the queue from which an idle worker takes its next range, or null. Large cases come first, as long as few
+// workers run large cases. Fresh cases run after the usual cases, and cases that need all memory run last.
 std::deque<Work>* Supervisor::next_queue() {
   const auto runs_large = [&](const Worker& worker) {
     return worker.pid != 0 && worker.has_remaining && worker.remaining.first < worker.remaining.last &&
@@ -227,9 +227,9 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// Sends the next range to the worker, or closes the work pipe. A worker whose work pipe is closed
-// exits. A worker that uses half of its memory limit must exit, because a plugin may cache objects
-// such as compiled kernels. A case must not fail because of the caches of earlier cases.
+// Sends the next range to the worker. If there is no range for the worker, closes the work pipe instead, so that the
+// worker exits. A worker that uses half of its memory limit must also exit, because a plugin may cache objects such as
+// compiled kernels. A case must not fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
   std::deque<Work>* const next = next_queue();
@@ -436,9 +436,9 @@ void Supervisor::check_limits(Worker& worker) {
   }
 }
 
-// Called when the report channel has closed, usually because the worker exits. The exit may end later than the close
-// of the channel, because the kernel frees the device's memory. look_for_end() detects the exit. The supervisor
-// serves the other workers until then.
+// Called when the report channel has closed, usually because the worker exits. The worker may end later than its
+// channel, because the kernel first frees the device's memory. look_for_end() detects the end of the worker. Until
+// then, the supervisor serves the other workers.
 void Supervisor::channel_closed(Worker& worker) {
   close_fd(worker.report);
   worker.closed = now_ns();

@@ -19,7 +19,7 @@ namespace {
 
 unsigned float_control() {
 #if defined(__SSE__)
-  return _mm_getcsr() & ~0x3fu;  // clears the sticky exception flags
+  return _mm_getcsr() & ~0x3fu;  // without the sticky exception flags
 #else
   return 0;
 #endif

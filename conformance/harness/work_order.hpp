@@ -12,12 +12,13 @@
 namespace backplane::conformance {
 
 // Returns the index in `queue` of the range that a worker runs next. `queue` must not be empty. `end` is the end of the
-// worker's last range, and `busy_ends` contains the ends of the other workers' ranges.
+// worker's last range, and `busy_ends` contains the ends of the other workers' ranges. Adjacent cases use the same
+// kernels. A worker that runs adjacent ranges therefore compiles few kernels that other workers compile too.
 //
-// If a range begins at `end`, the function returns this range. Otherwise, if `busy_ends` is empty, it returns the first
-// range. In all other cases it searches for the longest run of adjacent ranges. If the run begins at an end in
-// `busy_ends`, another worker will continue there, so the function returns the middle of the run. Otherwise it returns
-// the start of the run. Adjacent cases use the same kernels, so only a few workers compile each kernel.
+// If a range begins at `end`, the function returns this range. Otherwise, if `busy_ends` is empty, the function returns
+// the first range. In all other cases, the function searches for the longest run of adjacent ranges. If this run begins
+// at an end in `busy_ends`, another worker will continue there, so the function returns the middle of the run.
+// Otherwise the function returns the start of the run.
 size_t next_range(const std::deque<Work>& queue, uint32_t end, const std::set<uint32_t>& busy_ends);
 
 }  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native activation_bwd and unary.
+// Native kernels of the composites activation_bwd and unary, without a defect or with one defect.
 #include <cmath>
 
 #include "composites.hpp"
@@ -19,7 +19,8 @@ double erf_slope(double x) {
 
 template <SlopeFlaw kFlaw>
 double tanh_slope(double x) {
-  // Powers of a large f32 overflow, and the product of an infinity and a slope of 0 is NaN.
+  // With the flaw kPowersOverflow, the square is rounded to f32 and may become infinite. The product of an infinity and
+  // a slope of 0 is then NaN.
   const double square = kFlaw == SlopeFlaw::kPowersOverflow ? static_cast<double>(static_cast<float>(x * x)) : x * x;
   const double w = kTwiceRoot * x * (1 + kCubic * square), growth = kTwiceRoot * x * (1 + 3 * kCubic * square);
   if (kFlaw != SlopeFlaw::kPowersOverflow && std::fabs(w) > 1e4) return x > 0 ? 1 : 0;
@@ -141,7 +142,7 @@ double apply(uint32_t function, double x) {
   }
 }
 
-// Returns the result of a function that the flaw affects. The results of other functions are right.
+// Returns the wrong result if the flaw affects `function`, and the right result otherwise.
 template <UnaryFlaw kFlaw>
 double flawed(uint32_t function, double x) {
   const auto f = static_cast<float>(x);

@@ -104,9 +104,9 @@ void sum_varies_with_load(const Call& call) {
                     [&](float sum) { return busy && std::isfinite(sum) ? std::nextafter(sum, 0.0f) : sum; });
 }
 
-// Runs the kernel in flush-to-zero mode, if the host has this mode. Do not use this
-// function for log, because the host's log is wrong in this mode. Do not use it for max and min
-// either, because comparisons do not flush.
+// Runs the kernel in flush-to-zero mode, if the host has this mode. Do not use this function for the operator `log`,
+// because the host's log is wrong in this mode. Do not use this function for `max` and `min` either, because
+// comparisons do not flush.
 void flushing(const Call& call) {
 #if defined(__SSE2__)
   constexpr unsigned kFlushBoth = 0x8040;

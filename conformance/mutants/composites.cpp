@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native composites in plain double precision, either without a defect (`native_composites`) or
-// with one defect.
+// Native composites that compute in double precision, either without a defect (mutant `native_composites`) or with one
+// defect.
 #include "composites.hpp"
 
 #include <cmath>
@@ -24,7 +24,7 @@ void softmax(const Call& call) {
     double most = -INFINITY, sum = 0;
     for (int64_t i = 0; i < length; ++i)
       most = x[n + i * step] > most || std::isnan(x[n + i * step]) ? x[n + i * step] : most;
-    // Without the subtraction of the maximum, the exponential overflows as in f32.
+    // Without the subtraction of the maximum, the power is computed in f32 and may overflow.
     const auto power = [&](int64_t i) {
       return kSubtractMax ? std::exp(x[n + i * step] - most) : std::exp(static_cast<float>(x[n + i * step]));
     };
@@ -87,7 +87,7 @@ void layer_norm(const Call& call) {
   const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
   const std::vector<Position> positions = positions_of(in, attributes.axes);
-  std::size_t count = 1;  // number of rows; each row may be empty
+  std::size_t count = 1;  // number of rows, which may have no elements
   for (uint32_t d = 0; d < in.rank; ++d)
     count *= (attributes.axes >> d & 1u) != 0 ? 1 : static_cast<std::size_t>(in.shape[d]);
   std::vector<std::vector<double>> rows(count);
@@ -124,7 +124,7 @@ double as_operand(uint32_t dtype, double value) {
   return dtype == BP_F16 ? f16::from(value) : dtype == BP_BF16 ? bf16::from(value) : value;
 }
 
-// Accumulates blocks of `block` products in f16.
+// Adds products. Each block of `block` products is accumulated in f16, and the sum of the blocks in double precision.
 class HalfSum {
  public:
   explicit HalfSum(int block) : block_(block) {}

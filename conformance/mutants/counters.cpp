@@ -64,7 +64,7 @@ void run_with_rounded(const Call& call, uint32_t input) {
 void gather_in_f32(const Call& call) { run_with_rounded(call, 1); }
 void scatter_in_f32(const Call& call) { run_with_rounded(call, 0); }
 
-// Limits counts to 2^24, because adding 1 to an f32 of 2^24 does not change it.
+// Limits counts to 2^24, like a counter in f32, in which 2^24 + 1 rounds to 2^24.
 void count_in_f32(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().dtype != BP_I32) return;
@@ -108,8 +108,7 @@ bp_status elapsed_narrow(bp_device* device, bp_event* begin, bp_event* end, int6
   return status;
 }
 
-// Divides the timeout into units of kUnit nanoseconds, and truncates the number of units to 32
-// bits.
+// Returns the timeout after its number of units of kUnit nanoseconds has been truncated to 32 bits.
 template <uint64_t kUnit>
 uint64_t in_32_bits(uint64_t timeout_ns) {
   if (timeout_ns == BP_WAIT_FOREVER) return timeout_ns;

@@ -72,8 +72,8 @@ bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   return status;
 }
 
-// Device slots in which the command kinds in the mask kMoved run on the second engine. They wait
-// only for commands of the kinds in the mask kHonoured.
+// Device slots that run the command kinds in the bit mask kMoved on the second engine. The moved commands wait only for
+// commands of the kinds in the bit mask kHonoured.
 template <uint32_t kMoved, uint32_t kHonoured>
 struct Engine {
   template <class Enqueue>
@@ -115,7 +115,7 @@ struct Engine {
 };
 constexpr uint32_t bit(Kind kind) { return 1u << kind; }
 
-// Copies wait only for the last writers of the buffers that they use.
+// Device slots whose copies wait only for the last writers of the buffers that the copies use.
 struct WritersOnly {
   static void wrote(bp_stream* stream, const bp_buffer* buffer) {
     lane_of(stream).written[buffer] = stream_of(stream).point();

@@ -7,7 +7,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// A function that changes the status or the error record that the caller receives.
+// A function that changes the status and the error record of a call before the caller receives them.
 using Finish = bp_status (*)(bp_status status, bp_error* error);
 // Runs the slot kSlot, and then kFinish.
 template <auto kSlot, Finish kFinish>

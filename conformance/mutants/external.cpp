@@ -139,7 +139,7 @@ HostSemaphore& semaphore_of(bp_semaphore* semaphore) { return **reinterpret_cast
 bp_status signal_early(bp_device* device, bp_stream* stream, bp_semaphore* semaphore, uint64_t value, bp_error* error) {
   return kHonestExternal.semaphore_signal(device, semaphore == nullptr ? stream : nullptr, semaphore, value, error);
 }
-// Also sets the semaphore to values that are lower than its current value.
+// Sets the semaphore to the signalled value, even if the semaphore's current value is higher.
 bp_status signal_lowers(bp_device* device, bp_stream* stream, bp_semaphore* semaphore, uint64_t value,
                         bp_error* error) {
   const bp_status status = kHonestExternal.semaphore_signal(device, stream, semaphore, value, error);

@@ -46,8 +46,8 @@ enum class RandomFlaw {
   kNumberOfDtype
 };
 
-// The uniform numbers of a call. add_random_native stores the philox kernel, which computes their
-// words, as the prepared object of the call.
+// The uniform numbers of a call. The philox kernel computes the random words from which the numbers are made.
+// add_random_native stores this kernel as the prepared object of the call.
 template <RandomFlaw kFlaw>
 class UniformNumbers {
  public:
@@ -183,7 +183,7 @@ void batch_norm(const Call& call) {
   }
 }
 
-// Adds a kernel that calls the plugin's philox kernel for its random words.
+// Adds `run` as the kernel of `op`. The kernel calls the plugin's philox kernel, its prepared object, for random words.
 void add_random_native(Kernels& kernels, uint32_t op, Kernel run) {
   const auto philox = std::make_shared<const Kernel>(kernels.find(BP_OP_PHILOX, {BP_U32, BP_U32})->run);
   for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64})

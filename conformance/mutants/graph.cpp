@@ -61,7 +61,7 @@ constexpr Mutation on_begin() {
 }
 using Bindings = std::vector<bp_graph_binding>;
 
-// Moves each binding whose start lies in another binding to the end of the other binding.
+// Moves each binding that starts inside another binding to the end of that other binding.
 void cut_overlaps(bp_graph_desc&, Bindings& bindings) {
   for (size_t i = 0; i < bindings.size(); ++i) {
     for (size_t other = 0; other < bindings.size(); ++other) {
@@ -135,7 +135,7 @@ bp_status launches_once(bp_device* device, bp_stream* stream, bp_graph* graph, c
   }
   return kHonestGraph.graph_launch(device, stream, graph, bindings, count, error);
 }
-// Runs the launches of all streams on one private stream. The caller's stream does not wait for them.
+// Runs the launches of all streams on one private stream. The caller's stream does not wait for the launches.
 bp_status launches_on_first_stream(bp_device* device, bp_stream* stream, bp_graph* graph,
                                    const bp_graph_binding* bindings, uint32_t count, bp_error* error) {
   static HostStream* const own = new HostStream;
@@ -213,7 +213,8 @@ void run_task(HostTask& task) {
   task.kernel(task.call);
 }
 
-// The ranges of the latest launch of each graph. Pending launches use these ranges too.
+// The ranges of the latest launch of each graph. With the defect, pending launches use these ranges instead of their
+// own.
 struct LatestRanges {
   std::mutex mutex;
   std::map<HostWork*, std::vector<std::byte*>> all;
@@ -240,7 +241,7 @@ bool refers_to(const HostTask& task, const HostWork::Binding& binding) {
   return std::any_of(task.call.views.begin(), task.call.views.end(),
                      [&](const View& view) { return !view.is_immediate && is_inside(view.data); });
 }
-// Replaces a range only in the first task that refers to it.
+// Replaces a range only in the first task that refers to the range.
 void run_first_replaced(const LaunchByHand& launch) {
   const auto& bindings = launch.work->bindings();
   std::vector<std::byte*> recorded;
@@ -325,7 +326,7 @@ bp_status null_graph_accepted(bp_device* device, bp_stream* stream, bp_graph** o
   return kHonestGraph.graph_end(device, stream, out, info, error);
 }
 
-// graph_destroy also discards the work of pending launches.
+// Discards the work of pending launches when their graph is destroyed.
 void destroy_drops_launches(bp_device* device, bp_graph* graph) {
   if (graph != nullptr) work_of(graph).tasks().clear();
   kHonestGraph.graph_destroy(device, graph);

@@ -25,7 +25,7 @@ void drop_tail(const Call& call) {
   });
 }
 
-// Drops the tails of rows if an index of scatter selects a row.
+// If each index of a scatter applies to a whole row, leaves the last elements of each row unchanged.
 void scatter_row_tail(const Call& call) {
   const View &index = call.in(0), &io = call.out();
   const bool rows = io.rank > 1 && index.strides[io.rank - 1] == 0 && !is_immediate(index);

@@ -111,8 +111,8 @@ void check_leading_dimension(const Call& call) {
   honest_kernel(call)(call);
 }
 
-// If a dimension has stride -1, assumes that the view begins one element later. For extent 1, this
-// address is wrong.
+// Assumes that a dimension with stride -1 is reversed, and therefore moves the start of the view by one element. For a
+// dimension of extent 1, the moved start is wrong.
 void begin_reversed(const Call& call) {
   Altered altered(call);
   for (std::size_t i = 0; i < altered.inputs(); ++i) {

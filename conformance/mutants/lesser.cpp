@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices without a defect. Each device lacks one or all optional features, serializes work, or
-// keeps pools.
+// Devices without a defect. Each device lacks some or all optional features, serializes work, or keeps pools.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@ enum Lack : uint32_t {
   kUnified = 1u << 10,
   kLarge = 1u << 11,  // buffers of more than 256 MiB
   kF16 = 1u << 12,
-  kBf16 = 1u << 13,  // INFER requires f16 or bf16
+  kBf16 = 1u << 13,  // bf16; INFER requires f16 or bf16
   kF64 = 1u << 14,
   kI8 = 1u << 15,
   kSubnormals = 1u << 16,

@@ -132,7 +132,7 @@ bp_status permission_refused(bp_device* device, const bp_op_desc* desc, bp_plan*
   return kHonest.plan_create(device, desc, out, info, error);
 }
 
-// Computes `out = a b + 0 * out`.
+// Computes `out = a b + 0 * out`, so a NaN in the previous contents of the output gives NaN.
 void output_read(const Call& call) {
   const std::vector<double> before = read(call.out());
   honest_kernel(call)(call);

@@ -249,7 +249,8 @@ bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buff
   const auto write_back = [&](uint64_t begin, uint64_t end) {
     if (begin == end) return;
     (void)stream_of(stream).enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
-      // `kept` keeps the sources alive until the process exits, because a stream does not own them.
+      // `kept` keeps the sources alive until the process exits, because a stream does not own the sources of its
+      // copies.
       static std::mutex mutex;
       static std::vector<std::shared_ptr<std::vector<std::byte>>> kept;
       const std::lock_guard lock(mutex);

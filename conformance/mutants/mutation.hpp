@@ -33,7 +33,7 @@ bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* err
 
 // Returns the kernel that executes a call in the plugin without a defect.
 Kernel honest_kernel(const Call& call);
-// Returns the kernel entry that the plugin selects for a descriptor without the mutation.
+// Returns the kernel entry that the plugin without a defect selects for a descriptor.
 const KernelSpec* honest_spec(const CheckedDesc& checked);
 // Replaces the functions that prepare packings of `op`.
 void replace_pack(Kernels& kernels, uint32_t op, PreparePack pack);
@@ -56,8 +56,8 @@ constexpr Mutation on_slot() {
   return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
 }
 
-// Returns the primitives with the given shape rule and, unless `inputs` is -1, with the given
-// number of inputs.
+// Returns the primitives with the given shape rule. If `inputs` is not -1, returns only primitives with this number of
+// inputs.
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
 std::vector<uint32_t> ops_with_inputs();
 

@@ -40,7 +40,7 @@ void gather_wraps(const Call& call) {
 void index_truncated(const Call& call) {
   with_index(call, 1, [](int64_t index) { return int64_t{static_cast<int32_t>(index)}; });
 }
-// Reads an element at each index before it masks out-of-range indices.
+// Reads the element at each index, before the correct kernel checks whether the index is in range.
 void gather_reads_outside(const Call& call) {
   const View &x = call.in(0), &index = call.in(1);
   const int64_t step = x.strides[call.attributes<bp_axis_attributes>().axis] * bytes_of(x);

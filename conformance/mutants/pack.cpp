@@ -153,8 +153,8 @@ bp_status counted_layout(bp_device* device, const bp_op_desc* desc, uint32_t inp
   if (status == BP_OK) info->layout += calls.fetch_add(1);
   return status;
 }
-// Accepts an illegal input. If the reference plugin refuses the call, changes the views until it
-// accepts the call.
+// Accepts an illegal input of matmul. If the reference plugin refuses the call, repeats the call with views that
+// kChange has made legal.
 template <void (*kChange)(bp_tensor_desc& input, bp_tensor_desc& output)>
 bp_status accepts_input(bp_device* device, const bp_op_desc* desc, uint32_t input, bp_pack** out, bp_pack_info* info,
                         bp_error* error) {
@@ -232,7 +232,7 @@ void leaks_pack(bp_device*, bp_pack*) {}
 
 // ---- Executions
 
-// Executes with the first packed operand that the process executed, which a plan must not keep.
+// Uses the first packed operand of the process in every later execution, as if the plan had stored this operand.
 void with_first_operand(const Call& call) {
   static std::atomic<std::byte*> first{nullptr};
   Call changed = call;

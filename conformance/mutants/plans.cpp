@@ -90,7 +90,7 @@ Seen seen_of(bp_plan* plan) {
   return seen()[plan];
 }
 
-// Returns a copy of `execution` without fields that a newer host may have appended.
+// Returns a copy of `execution` without the fields that a newer host may have appended.
 bp_execution known_part(const bp_execution& execution) {
   bp_execution copy = execution;
   copy.struct_size = sizeof(copy);

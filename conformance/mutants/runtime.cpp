@@ -44,8 +44,8 @@ bp_status event_wait_unrecorded(bp_device* device, bp_event* event, uint64_t tim
   }
   return BP_TIMEOUT;
 }
-// Polls the event, so an event_record call during the wait prolongs the wait. event_wait should
-// cover only the event_record calls that preceded it.
+// Polls the event, so an event_record call during the wait prolongs the wait. A correct event_wait covers only
+// event_record calls that preceded the wait.
 bp_status event_wait_newest(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error) {
   const auto begin = Clock::now();
   while (true) {
@@ -132,8 +132,7 @@ bp_status copy_refuses_nothing(bp_device* device, bp_stream* stream, bp_buffer* 
   if (bytes == 0) return report(error, BP_INVALID_ARGUMENT, "mutant: 0 bytes to copy");
   return kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
 }
-// Reads the buffer during the call, although earlier work on the stream may not have written it
-// yet.
+// Reads the buffer during the call, although earlier work on the stream may still have to write the buffer.
 bp_status copy_out_early(bp_device*, bp_stream*, void* dst, bp_buffer* src, uint64_t src_offset, uint64_t bytes,
                          bp_error*) {
   if (bytes != 0) std::memcpy(dst, buffer_of(src).span.address + src_offset, bytes);

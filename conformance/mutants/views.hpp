@@ -29,7 +29,7 @@ void each(const View& view, const Visit& visit) {
   }
 }
 
-// Applies f(value) -> value to each element. Values are widened from T.
+// Replaces each element by f(element). The argument and the result of f have the type to which T is widened.
 template <class T, class F>
 void each_value(const View& view, const F& f) {
   each(view, [&](std::byte* at, int64_t) {

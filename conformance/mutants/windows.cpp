@@ -48,7 +48,8 @@ struct Window {
     }
     return out;
   }
-  // Calls visit(tap, offset) for each tap. The offset is -1 in the padding.
+  // Calls visit(tap, offset) for each tap of the kernel. `tap` is the tap's flat index. `offset` is the flat index of
+  // the image's element under the tap, or -1 in the padding.
   template <class Visit>
   void taps(const Extents& at, const Extents& image, const Visit& visit) const {
     for (int64_t t = 0; t < volume(kernel); ++t) {

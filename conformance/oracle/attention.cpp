@@ -19,7 +19,7 @@ struct Shapes {
 // The scores of one query against all keys, and the largest of the error bounds of these scores.
 struct Scores {
   std::vector<long double> value;
-  std::vector<long double> slope;  // derivative of each score after softcap with respect to the score before it
+  std::vector<long double> slope;  // d(score after the softcap) / d(score before the softcap), per score
   long double off = 0;
 };
 
@@ -56,9 +56,9 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
     }
     scores.value[static_cast<size_t>(j)] = score + added;
     if (!std::isfinite(added)) continue;
-    // The bound covers the dot product, one rounding of its product with the scale, and one
-    // rounding of the sum with the mask. softcap adds the roundings of div, tanh and mul, and does
-    // not amplify errors of the score, since the slope of tanh is at most 1.
+    // The bound covers the dot product, the rounding of its multiplication by the scale, and the rounding of the
+    // addition of the mask. A softcap adds the roundings of div, tanh and mul. A softcap does not amplify errors of the
+    // score, because the slope of tanh is at most 1.
     const long double roundings = softcap > 0 ? 16 : 2;
     long double off = u * (dot_factor(s.depth) * magnitude * scale + roundings * std::fabs(score) + std::fabs(added));
     off += (accumulator.narrowed * magnitude + flushed) * scale;
@@ -69,8 +69,8 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   return scores;
 }
 
-// Marks the weights that stay exact if a device rounds them before or after the division by their
-// sum. Such a weight has the maximum score, and `format` represents it exactly.
+// Marks the weights that stay exact if a device rounds the weights before or after the division by their sum. Such a
+// weight belongs to a key with the maximum score, and `format` represents the weight exactly.
 std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>& scores, const SoftmaxRow& softmax) {
   std::vector<bool> exact(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -153,7 +153,7 @@ class Gradient {
         least_(2 * least_normal(computed_in(format))),
         sums_(out == nullptr ? 0 : static_cast<size_t>(out->count()), Part{RoundedOperands(format)}) {}
 
-  // Adds computed * given. `off` is the error of `computed`. The product may be flushed.
+  // Adds the product computed * given, which a device may flush. `off` is the error bound of `computed`.
   void add(int64_t index, long double computed, long double off, long double given) {
     if (out_ == nullptr) return;
     Part& part = sums_[static_cast<size_t>(index)];
@@ -205,8 +205,8 @@ std::vector<Expected> attention_bwd(const Call& call) {
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(forward, s, row, key_row, accumulator);
     const long double sum = value_at(sums, row);
-    // `mean` is the mean over the keys of the dot product of dy and v, weighted by the probabilities.
-    // It equals the dot product of dy and y. `mean_off` is the error bound of `mean`.
+    // `mean` is the mean over the keys of the dot product of dy and v, weighted by the probabilities. This mean equals
+    // the dot product of dy and y. `mean_off` is the error bound of `mean`.
     long double mean = 0, mean_off = 0;
     for (int64_t e = 0; e < s.width; ++e) {
       const long double term = value_at(dys, row * s.width + e) * value_at(ys, row * s.width + e);

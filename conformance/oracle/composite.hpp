@@ -18,8 +18,8 @@ inline long double unit(uint32_t dtype) { return roundoff(computed_in(dtype)); }
 inline long double unit_ulp(uint32_t dtype, long double value) { return ulp(computed_in(dtype), value); }
 inline long double count_of(int64_t n) { return static_cast<long double>(n); }
 
-// Accepts a result within `bound` of `value`, plus half an ulp for the rounding to `dtype`. A NaN
-// or an infinity must match exactly. An infinite bound accepts any result.
+// Returns an Element that accepts results within `bound` of `value`, plus half an ulp for the rounding to `dtype`. A
+// NaN or an infinity must match exactly. With an infinite bound, the Element accepts any result.
 inline Element near(uint32_t dtype, long double value, long double bound) {
   if (!std::isfinite(value)) return exact_value(dtype, encode(dtype, value));
   if (!std::isfinite(bound)) return anything(dtype, value);

@@ -12,9 +12,9 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Computes start + index * step. If the product is exact in the dtype `computing`, the result must
-// be the sum, rounded once. For 16-bit floats, this rule applies only if the sum is exact too. In
-// all other cases, an error of one ulp is allowed.
+// Computes start + index * step. If the dtype `computing` represents the product exactly, the result must be the sum,
+// rounded once. For 16-bit floats, `computing` must also represent the sum exactly. In all other cases, an error of one
+// ulp is allowed.
 Element float_step(uint32_t dtype, uint64_t start_bits, uint64_t step_bits, int64_t index) {
   const long double start = decode(dtype, start_bits), step = decode(dtype, step_bits);
   const auto factor = static_cast<long double>(index);

@@ -23,7 +23,7 @@ class Vectors {
     bool finite;  // whether every value is finite
   };
   Vectors(std::vector<long double> values, int64_t length);
-  // Uses the rows of matrices [batches, count, length]. If `columns` is true, uses the columns of
+  // The vectors are the rows of matrices [batches, count, length]. If `columns` is true, the vectors are the columns of
   // matrices [batches, length, count].
   Vectors(const Tensor& tensor, int64_t batches, int64_t count, int64_t length, bool columns);
   Row row(int64_t index) const {

@@ -6,7 +6,7 @@
 
 namespace backplane::conformance::oracle {
 
-// Accepts an error of at most `ulps` ulps of the output, or 1 ulp for 16-bit floats. Infinities
+// Returns an Element that accepts an error of at most `ulps` ulps of the output, or 1 ulp for 16-bit floats. Infinities
 // (such as poles) and NaN must match exactly.
 Element within_ulps(uint32_t dtype, long double value, double ulps);
 

@@ -28,9 +28,9 @@ long double gate(uint32_t activation, long double x) {
 // Returns twice the minimum normal number, for example 2^-125 for f32.
 long double underflow(uint32_t dtype) { return 2 * least_normal(computed_in(dtype)); }
 
-// The bound is relative in the whole left tail. In the left tail, the factor is an exponential whose
-// argument has an error of a few roundings. The erf form in f64 has an absolute bound, because no
-// primitive computes the tail of erf.
+// Returns gelu with its error bound. In the left tail, the gate is an exponential whose argument has an error of a few
+// roundings, so the bound is relative. The erf form in f64 has an absolute bound, because no primitive computes the
+// tail of erf.
 Activated gelu(uint32_t activation, uint32_t dtype, long double x) {
   const long double share = gate(activation, x), value = x * share, magnitude = std::fabs(x), u = unit(dtype);
   if (computed_in(dtype) == BP_F64 && activation == BP_ACTIVATION_GELU_ERF) return {value, 16 * u * magnitude};
@@ -113,8 +113,9 @@ long double gate_growth(uint32_t activation, long double x) {
   return activation == BP_ACTIVATION_SILU ? logistic : logistic * 2 * kSqrt2OverPi * (1 + 3 * 0.044715L * x * x);
 }
 
-// Returns the slope of the activation at z and the bound of its error. The bound is NaN, which
-// accepts any result, if z is infinite (gelu and silu) or if sigmoid and tanh never return z.
+// Returns the slope of the activation and the bound of its error. `z` is the argument of gelu and silu, or the result
+// of sigmoid and tanh. The bound is NaN, which accepts any result, if gelu or silu has an infinite argument, or if
+// sigmoid and tanh never return z.
 Activated slope(uint32_t activation, uint32_t dtype, long double z) {
   if (std::isnan(z)) return {z, 0};
   const long double u = unit(dtype), least = 1024 * least_normal(computed_in(dtype));
@@ -124,7 +125,7 @@ Activated slope(uint32_t activation, uint32_t dtype, long double z) {
     case BP_ACTIVATION_TANH:
       return {(1 - z) * (1 + z), std::fabs(z) > 1 ? NAN : 4 * u * (1 + z * z) + least};
     default: {
-      // Beyond the limit the gate is 0 or 1, and a power of z would overflow.
+      // Beyond 16384, the gate is 0 or 1, and a power of z would overflow.
       if (std::fabs(z) > 16384) return {z > 0 ? 1.0L : 0.0L, std::isinf(z) ? NAN : 16 * u + least};
       const long double share = gate(activation, z), growth = z * gate_growth(activation, z);
       const long double magnitude = share + std::fabs(growth);

@@ -73,8 +73,8 @@ long double value_of(uint32_t function, long double x) {
 
 bool is_exact(uint32_t function) { return function >= BP_UNARY_SIGN && function <= BP_UNARY_FRAC; }
 
-// The bound of a quotient of sin and cos, which have an absolute error for |x| above pi. An
-// infinite bound accepts any result.
+// Returns the error bound of y = tan(x), computed as the quotient of sin and cos. For |x| above pi, sin and cos have an
+// absolute error. An infinite bound accepts any result.
 long double tangent_bound(uint32_t dtype, long double x, long double y) {
   if (std::fabs(x) <= std::numbers::pi_v<long double>) return 20 * unit_ulp(dtype, y);
   const long double error = (std::fabs(x) <= 0x1p13L ? 8 : 16) * unit(dtype);

@@ -120,7 +120,7 @@ std::vector<Expected> nll(const Call& call) {
     if (reduction == BP_REDUCTION_NONE) expected[0].elements[at] = near(dtype, loss, u * std::fabs(loss));
   }
   const long double divisor = reduction == BP_REDUCTION_MEAN ? target.total : 1;
-  // The mean of no rows is 0 / 0.
+  // The mean of no rows is 0 / 0, which is NaN.
   if (reduction != BP_REDUCTION_NONE)
     expected[0].elements[0] = near(dtype, sum / divisor, 2 * many * u * magnitude / std::fabs(divisor));
   if (const Tensor* total = optional(call.outputs, 1))

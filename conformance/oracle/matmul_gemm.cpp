@@ -27,7 +27,7 @@ std::vector<Expected> gemm(const Call& call) {
     if (product.criterion == Criterion::any) {
       element = anything(dtype, scaled + added);
     } else {
-      // The bound covers the error of the product, one rounding of each term, and one of their sum.
+      // The bound covers the error of the product, the rounding of each term, and the rounding of the terms' sum.
       const long double off = std::isfinite(product.value) ? std::fabs(alpha) * product.lost : 0;
       element = near(dtype, scaled + added, off + 4 * u * (std::fabs(scaled) + std::fabs(added)) + tiny);
     }

@@ -117,7 +117,7 @@ inline int64_t integer_at(const Tensor& tensor, int64_t index) {
 uint64_t encode(uint32_t dtype, long double value);
 inline uint64_t encode_integer(uint32_t dtype, int64_t value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 
-// Return the minimum and the maximum of an integer dtype or bool.
+// These functions return the minimum and the maximum of an integer dtype or bool.
 long double least_integer(uint32_t dtype);
 long double greatest_integer(uint32_t dtype);
 
@@ -133,10 +133,10 @@ uint64_t quiet_nan_bits(uint32_t dtype);
 uint64_t signalling_nan_bits(uint32_t dtype);
 uint64_t sign_bit(uint32_t dtype);
 bool is_nan(uint32_t dtype, uint64_t bits);   // returns false for every integer dtype
-bool is_zero(uint32_t dtype, uint64_t bits);  // accepts a zero of either sign
+bool is_zero(uint32_t dtype, uint64_t bits);  // returns true for a zero of either sign
 bool is_subnormal(uint32_t dtype, uint64_t bits);
-// Return the next greater and the next smaller float after the finite float `bits`. Infinity
-// follows the maximum finite float.
+// These functions return the next greater and the next smaller float after the finite float `bits`. Infinity follows
+// the maximum finite float.
 uint64_t next_up(uint32_t dtype, uint64_t bits);
 uint64_t next_down(uint32_t dtype, uint64_t bits);
 
@@ -147,7 +147,7 @@ std::string text(uint32_t dtype, uint64_t bits);
 inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
 inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
 inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }
-// Accepts a result if |got - value| <= bound. `bound` must include half an ulp for the final
+// Returns an Element that accepts `got` if |got - value| <= bound. `bound` must include half an ulp for the final
 // rounding if the accuracy class has that term.
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
   return {value, bound, encode(dtype, value), Criterion::bound};

@@ -26,7 +26,7 @@ struct Tensor {
   }
 };
 
-// An operator with its data. Each tensor in `outputs` has a dtype and a shape. It contains data
+// An operator with its data. Each tensor in `outputs` has a dtype and a shape. The tensors in `outputs` contain data
 // only if the operator reads its outputs, as scatter and adamw do.
 struct Call {
   uint32_t op = 0;

@@ -107,9 +107,9 @@ std::vector<Expected> dequantize(const Call& call) {
   return expected;
 }
 
-// If `a` is an integer tensor, it has a scale. If the weights also have only one block, the sum of
-// integers is exact, and class U(4) applies to the scaling. If `a` is a float tensor, the result is
-// a dot product with dequantized weights.
+// If `a` is an integer tensor, `a` has a scale. If the weights also have only one block per column, the sums are exact
+// sums of integers, and class U(4) applies to the scaling. If `a` is a float tensor, the result is a dot product with
+// dequantized weights.
 std::vector<Expected> quantized_matmul(const Call& call) {
   const auto attributes = attributes_of<bp_quantized_matmul_attributes>(call);
   const Tensor &a = call.inputs[0], &w = call.inputs[1], &w_scale = call.inputs[2], &out = call.outputs[0];

@@ -77,7 +77,8 @@ std::vector<Expected> normal(const Call& call) {
     const long double angle = 2 * std::numbers::pi_v<long double> * uniform_number(call, computed, n / 2 * 2 + 1);
     const long double radius = std::sqrt(-2 * std::log(1 - first));
     const long double value = radius * (n % 2 == 0 ? std::cos(angle) : std::sin(angle));
-    // The rounding of the angle, up to 2 pi, has an absolute effect on the sine and the cosine.
+    // The angle is at most 2 pi. Its rounding error has an absolute effect on the sine and the cosine, so the bound is
+    // absolute.
     expected[0].elements[n] = near(out.dtype, value, 64 * unit(out.dtype) * radius);
   }
   return expected;

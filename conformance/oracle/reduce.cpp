@@ -49,8 +49,8 @@ Expected integers(const Call& call, int64_t start, Merge merge) {
   return expected;
 }
 
-// A product of n floats has a relative error of at most (1 + u)^(2n) - 1. The bound requires that
-// no order of multiplication leaves the accumulator's range.
+// A product of n floats has a relative error of at most (1 + u)^(2n) - 1. This bound holds only if no order of
+// multiplication leaves the accumulator's range.
 class Product {
  public:
   void multiply(long double x) {

@@ -53,7 +53,7 @@ std::vector<Expected> rotate(const Call& call) {
     const int64_t partner = row * depth + (adjacent ? d ^ 1 : (d + pairs) % (2 * pairs));
     const long double own = value_at(x, i) * value_at(cosine, row * pairs + pair);
     const long double other = value_at(x, partner) * value_at(sine, row * pairs + pair);
-    // The bound covers one rounding of each product, and one of their sum.
+    // The bound covers the rounding of each product, and the rounding of the products' sum.
     const long double bound =
         4 * unit(out.dtype) * (std::fabs(own) + std::fabs(other)) + 2 * least_normal(computed_in(out.dtype));
     element = near(out.dtype, second ? own + other : own - other, bound);

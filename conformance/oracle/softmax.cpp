@@ -61,7 +61,7 @@ std::vector<Expected> softmax_bwd(const Call& call) {
   const Tensor &dy = call.inputs[0], &y = call.inputs[1], &out = call.outputs[0];
   const auto attributes = attributes_of<bp_softmax_bwd_attributes>(call);
   const AxisView view(dy, attributes.axis);
-  // The bound is four times the bound of softmax.
+  // The bound of softmax_bwd is four times the bound of softmax.
   const long double u = unit(out.dtype), terms = 4 * (rho(view.extent) + 24);
   std::vector<Expected> expected = outputs_of(call);
   view.each([&](int64_t o, int64_t j) {

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostKey = 400;  // maximum length of a key in bytes
+constexpr size_t kMostKey = 400;  // maximum length in bytes of the text that identifies a cause
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+' || c == '-';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates JUnit XML from a certificate, with one test suite per group. The counts are numbers of
-// cases. To stay small, a suite has one element per failure, one for all passes, and one for all
-// cases that are not claimed.
+// Generates JUnit XML from a certificate, with one test suite per group. The counts are numbers of cases. To stay
+// small, a suite has one element for each of its first kMostFailures failures. One more element stands for all passes,
+// and another for all cases that are not claimed.
 #include <fmt/format.h>
 
 #include "certificate.hpp"

@@ -30,8 +30,8 @@ struct Tally {
   uint64_t of(Outcome outcome) const { return counts[static_cast<size_t>(outcome)]; }
   uint64_t failures() const;
   uint64_t total() const;
-  // Returns "pass", "fail", "not_claimed", or "partial" if some cases pass and the others are not
-  // claimed.
+  // Returns "fail" if a case fails, "partial" if some cases pass and others are not claimed, and otherwise "pass" or
+  // "not_claimed".
   std::string_view state() const;
 };
 

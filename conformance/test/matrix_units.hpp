@@ -26,8 +26,8 @@ struct Unit {
   std::string_view name{};
   Adding adding = Adding::nearest;
   int64_t splits = 1;  // split-K: number of parts of K, whose sums are added in f32
-  // Number of consecutive products that are accumulated in f16. Each of these sums is then added in
-  // f32. With 0, no products are accumulated in f16. With -1, all products are.
+  // Number of consecutive products whose sum is accumulated in f16. These sums are then added in f32. 0 means that no
+  // products are accumulated in f16, and -1 means that all products are.
   int64_t half_block = 0;
   Operand operand = Operand::nearest;
   // Whether attention divides the weights by their sum before it rounds them. Otherwise attention

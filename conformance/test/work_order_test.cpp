@@ -25,7 +25,8 @@ TEST(WorkOrder, ANewWorkerBeginsAtALongRunThatNoWorkerFollows) {
   EXPECT_EQ(next_range(ranges({{0, 4}, {20, 24}, {24, 28}}), kNew, {50}), 1u);
 }
 
-// Cases that need a new process are in another queue. They leave gaps between ranges, such as from 4 to 20.
+// Cases that need a new process are in another queue. The ranges of this queue therefore have gaps, such as from 4 to
+// 20.
 TEST(WorkOrder, AWorkerWithoutOthersKeepsTheOrderOfTheCatalogue) {
   const std::deque<Work> queue = ranges({{0, 4}, {20, 24}, {24, 28}});
   EXPECT_EQ(next_range(queue, kNew, {}), 0u);

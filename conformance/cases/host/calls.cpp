@@ -18,7 +18,7 @@ void check_log(Context& context, HostSide& side) {
     context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer reports a violation: {}", line);
 }
 
-// The scalars of one operator in device memory, which copies on the stream replace.
+// The scalars of one operator, in device memory. Copies on the stream replace these scalars.
 class DeviceScalars {
  public:
   DeviceScalars(HostSide& side, uint32_t dtype, size_t count) : side_(side), width_(bph_dtype_bytes(dtype)) {
@@ -48,8 +48,8 @@ class DeviceScalars {
   std::vector<bph_tensor> views_;
 };
 
-// Before each operator call, the case enqueues a copy that writes the scalars. After the call, it
-// enqueues a copy that replaces them. The case does not wait for the stream in between.
+// Before each operator call, the case enqueues a copy that writes the scalars. After the operator call, the case
+// enqueues a copy that replaces the scalars. The case does not wait for the stream in between.
 void device_scalars(Context& context, const bph_op_info& op, const char* layers) {
   HostSide side(context, layers);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 40);
@@ -132,7 +132,7 @@ void add_host_call_cases(Catalogue& catalogue) {
     const char* const how = *layers == 0 ? "plain" : "layered";
     for (const bph_op_info& op : primitives()) {
       if (op.scalars_max == 0) continue;
-      // Core lowers FILL to COPY for a plugin that reads scalars only from the host.
+      // FILL needs no extension: for a plugin that reads scalars only from the host, core lowers FILL to COPY.
       catalogue.push_back({.id = fmt::format("host.scalars.{}.{}", op.name, how),
                            .profile = op.profile,
                            .extension = op.op == BP_OP_FILL ? "" : "DEVICE_SCALARS",

@@ -139,8 +139,8 @@ void streams_of_graph_join(Context& context, uint32_t flags) {
   }
 }
 
-// Records a softmax that the library decomposes, so the graph needs temporaries. Each launch must give
-// the result of the eager call. The launches alternate between two streams.
+// Records a softmax that the library decomposes, so the graph needs temporaries. Each launch must give the same result
+// as a softmax outside the graph. The launches alternate between two streams.
 void temporaries_live_with_the_graph(Context& context, uint32_t flags) {
   HostGraphScene scene(context, flags);
   HostSide& side = scene.side;

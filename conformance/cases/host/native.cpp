@@ -36,7 +36,7 @@ void copy(const backplane::Stream& stream, const backplane::Buffer& to, const ba
 }
 void count_release(void* count) { ++*static_cast<std::atomic<int>*>(count); }
 
-// Returns the status of a call that must fail, or OK.
+// Returns the status with which the call fails, or OK if the call succeeds.
 template <class Call>
 bp_status status_of(const Call& call) {
   try {

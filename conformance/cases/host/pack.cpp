@@ -157,7 +157,7 @@ void refuses_other_plans(Context& context, const char* layers) {
   other.outputs = &result;
   scene.refused(bph_execute(scene.side.stream.get(), &other, &error), error, "bph_execute", {BP_UNSUPPORTED},
                 {"neg", "packed"});
-  scene.execute();  // the refusals left the call intact
+  scene.execute();  // a legal call still works after the refusals
 }
 
 void refuses_other_devices(Context& context) {
@@ -174,7 +174,8 @@ void refuses_other_devices(Context& context) {
   scene.refused(status, error, "bph_pack", {BP_INVALID_ARGUMENT}, {});
 }
 
-// A decomposed composite and the fallback device read plain operands.
+// The library must refuse packed operands for a decomposed composite and on the fallback device, because both read
+// plain operands.
 void refuses_decomposition(Context& context) {
   HostPackScene scene(context);
   const bph_pack_info info = scene.query();
@@ -258,8 +259,8 @@ void refuses_in_recordings(Context& context) {
   }
 }
 
-// A query must succeed or be refused, even if the plugin has no bp.pack. The library must refuse a
-// packed view in a layout that no plugin makes.
+// A query must return OK or UNSUPPORTED, even if the plugin has no bp.pack. The library must refuse a packed view in a
+// layout that no plugin makes.
 void queries_every_operator(Context& context) {
   HostPackScene scene(context);
   auto info = backplane::detail::sized<bph_pack_info>();

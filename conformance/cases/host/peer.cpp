@@ -63,7 +63,7 @@ void counts_each_way(Context& context, bool one_registry, const char* layers = "
     const Bytes data = noise(context, kHostPeerBytes);
     fill(far_stream, from, data);
     across(peers.side.stream, to, far_stream, from);
-    fill(far_stream, from, Bytes(kHostPeerBytes, 0));  // must not affect the copy, which precedes it
+    fill(far_stream, from, Bytes(kHostPeerBytes, 0));  // must not affect the copy, which precedes this fill
     require_same(context, contents(peers.side.stream, to), data, "a copy across devices");
     const bph_stats after = peers.side.device.stats();
     context.require(after.peer_copies - before.peer_copies == (direct ? round : 0) &&

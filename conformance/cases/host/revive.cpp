@@ -72,8 +72,8 @@ void work_continues(Context& context, const char* layers) {
     context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer reports a violation: {}", line);
 }
 
-// A revival of a stream that has not failed only waits for the stream's work. The statistics must
-// not count this call.
+// A revival of a stream that has not failed only waits for the stream's work. The statistics must not count such a
+// revival.
 void healthy(Context& context) {
   HostSide side(context);
   const backplane::Buffer source = buffer_of(side, kPending), target = buffer_of(side, kPending);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host copies of the buffers of one execution. Guard bands of canary bytes surround the operands of
-// a shared image.
+// Host copies (images) of the buffers of one execution. If operands share an image, guard bands of canary bytes
+// surround each operand.
 #pragma once
 
 #include <memory>
@@ -25,12 +25,12 @@ struct Region {
 
 class Arena {
  public:
-  // If `shared` is true, one image contains all operands. Otherwise each operand has an image
-  // without gaps around the operand. `alignment` is the alignment of a buffer's start in bytes.
+  // If `shared` is true, one image contains all operands. Otherwise each operand has its own image, of exactly the
+  // operand's size. `alignment` is the alignment of a buffer's start in bytes.
   Arena(Random& random, bool shared, uint64_t alignment) : random_(random), shared_(shared), alignment_(alignment) {}
 
-  // Reserves memory for a view and fills the memory with canaries. The canaries are NaN for floats
-  // that are read, and random bytes otherwise. Returns the index of the region.
+  // Reserves memory for a view and fills the memory with canaries. If the operator reads the view and `dtype` is a
+  // float, all canaries are NaN. Otherwise the canaries are random bytes. Returns the index of the region.
   size_t allocate(std::string label, uint32_t dtype, const View& view, bool is_read);
   size_t allocate_bytes(std::string label, uint64_t bytes);
   // Adds a region that shares the memory of region `other`.
@@ -50,8 +50,8 @@ class Arena {
   oracle::Tensor get(size_t region) const { return get(images_, region); }
   oracle::Tensor get(const std::vector<std::vector<unsigned char>>& images, size_t region) const;
   void put(std::vector<std::vector<unsigned char>>& images, size_t region, const oracle::Tensor& dense) const;
-  // Describes a byte of `got` that changed outside the elements of the regions in `written`.
-  // Returns "" if there is no stray write.
+  // Describes a byte of `got` that differs from this arena's images, outside the elements of the regions in `written`
+  // and outside workspaces. Returns "" if there is no such byte.
   std::string stray_write(const std::vector<std::vector<unsigned char>>& got, const std::vector<size_t>& written) const;
 
  private:

@@ -39,8 +39,8 @@ constexpr Sizes kManyResults[] = {
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
     {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
 };
-// Sizes for values from narrow_term(), in which all values of a run have the same sign. With 96
-// keys, the weight 1/96 is not exact.
+// Sizes for values from narrow_term(), which come in runs of terms with the same sign. With 96 keys, the weight 1/96 is
+// not exact.
 constexpr Sizes kInRuns[] = {
     {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
     {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
@@ -64,7 +64,7 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
-// Flags of the fifth parameter of a problem.
+// Bits of parameter 4 of a problem.
 constexpr int32_t kSharp = 1;   // scores of large magnitude
 constexpr int32_t kSinks = 2;   // the operand sinks
 constexpr int32_t kCapped = 4;  // a softcap that most scores approach
@@ -89,9 +89,9 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
   return setup;
 }
 
-// The parameters of `problem` are the index into the Sizes table, `causal`, the Mask, and a flag for
-// the output logsumexp. Then follow a mask of kSharp, kSinks and kCapped, and the Group. In
-// Group::narrow, a Narrow replaces that mask.
+// The parameters of `problem` are, in this order: the index into the Sizes table, `causal`, the Mask, whether there is
+// an output logsumexp, a bit mask of kSharp, kSinks and kCapped, and the Group. If the Group is `narrow`, parameter 4
+// is a Narrow instead of the bit mask.
 Setup make_attention(const Problem& problem, Random& random) {
   if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
   const Sizes& s = sizes_of(problem);
@@ -122,7 +122,7 @@ Setup make_attention(const Problem& problem, Random& random) {
   if ((flags & kSinks) != 0) {
     setup.call.inputs.resize(4);  // without a mask, input 3 is absent
     setup.call.inputs.push_back(scaled(problem.dtype, {s.heads}, 2, 0.5L, random));
-    // A sink of -inf has no weight.
+    // Tests a sink of -inf, which has no weight.
     if (mask == Mask::nothing) oracle::store(setup.call.inputs[4], 0, oracle::infinity_bits(problem.dtype, true));
   }
   setup.call.outputs = {output(problem.dtype, {s.batches, s.heads, s.queries, s.width})};
@@ -140,7 +140,7 @@ std::string name_of_flags(int32_t flags) {
 enum class Wanted : int32_t { all, queries, values };
 constexpr std::string_view kWantedNames[] = {"", ".dq", ".dq_dv"};
 
-// The parameters of `problem` are those of make_attention, but the fourth parameter is a Wanted.
+// The parameters of `problem` are those of make_attention, except that parameter 3 is a Wanted.
 Setup make_attention_bwd(const Problem& problem, Random& random) {
   const auto wanted = static_cast<Wanted>(problem.parameters[3]);
   Problem forward = problem;
@@ -151,7 +151,7 @@ Setup make_attention_bwd(const Problem& problem, Random& random) {
   oracle::Call& call = setup.call;
   call.outputs[1].dtype = rules::is_half(problem.dtype) ? uint32_t{BP_F32} : problem.dtype;
   const std::vector<oracle::Expected> results = oracle::evaluate(call);
-  if (call.inputs.size() > 4) call.inputs.pop_back();  // sinks change the gradients only through y and logsumexp
+  if (call.inputs.size() > 4) call.inputs.pop_back();  // attention_bwd reads sinks only through y and logsumexp
   std::vector<oracle::Tensor> saved;
   for (size_t o = 0; o < 2; ++o) {
     saved.push_back(make_tensor(call.outputs[o].dtype, call.outputs[o].shape));
@@ -203,7 +203,7 @@ void add_backward(Catalogue& catalogue, uint32_t dtype) {
   put(3, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0);
 }
 
-// Adds cases with sinks, with a softcap and with both, by calls of `put`.
+// Calls `put` for cases with sinks, cases with a softcap, and cases with both.
 void add_limited(const auto& put) {
   for (const int32_t flags : {kSinks, kCapped, kSinks | kCapped}) {
     for (const size_t which : {size_t{3}, size_t{5}, size_t{7}})
@@ -274,9 +274,9 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
   group = Group::narrow;
   for (size_t which = 0; which < std::size(kInRuns); ++which) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
-      // A device may normalize the weights before it multiplies them by the values. Unless the
-      // number of keys is a power of two, the weights 1 / keys are then inexact. Their rounding
-      // errors would hide the error of a narrow accumulator.
+      // A device may normalize the weights before it multiplies them by the values. The weight 1 / keys is exact only
+      // if the number of keys is a power of two. For other numbers of keys, the weights' rounding errors would hide the
+      // error of a narrow accumulator.
       if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(kInRuns[which].keys))) continue;
       Problem problem = described(which);
       problem.parameters[4] = static_cast<int32_t>(kind);

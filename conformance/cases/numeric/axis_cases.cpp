@@ -10,8 +10,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Plants equal extreme values on both sides of likely block boundaries. The lowest index is the
-// correct result, so a device must combine blocks in order.
+// Stores the extreme `value` on both sides of indices at which devices often split the axis into blocks. The lowest
+// index is the correct result, so a device must combine the blocks' results in order.
 void plant_ties(oracle::Tensor& tensor, uint32_t axis, long double value, Random& random) {
   constexpr int64_t borders[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
   int64_t inner = 1, extent = tensor.shape[axis];

@@ -40,8 +40,8 @@ uint64_t bits_of(uint32_t from, long double value) {
                                 : oracle::encode_integer(from, static_cast<int64_t>(value));
 }
 
-// Returns fraction bits for the result's significand. Rounds 0 to 3 give the two smallest and the
-// two largest fractions. Later rounds give random fractions.
+// Returns fraction bits for the result's significand. Calls with `round` 0 to 3 return the two smallest and the two
+// largest fractions. Calls with a higher `round` return random fractions.
 uint64_t fraction(int bits, unsigned round, Random& random) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   switch (round) {
@@ -142,8 +142,8 @@ void cast_at_ties(Context& context, const Cast& cast) {
                                   : oracle::text(cast.to, expected.elements[static_cast<size_t>(result.first)].bits));
 }
 
-// Returns whether dtype `from` has more significant bits than dtype `to`. Otherwise no value of `from`
-// is a tie between two numbers of `to`.
+// Returns whether dtype `from` has more significant bits than dtype `to`. With fewer or equally many bits, no value of
+// `from` is a tie between two numbers of `to`.
 bool has_ties(uint32_t from, uint32_t to) {
   if (oracle::is_float(from)) return oracle::format_of(from).precision > oracle::format_of(to).precision;
   return 8 * oracle::bytes_of(from) > static_cast<uint32_t>(oracle::format_of(to).precision);

@@ -94,7 +94,7 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
-// Returns whether the element is correct for at least one set of operands that the device may have
+// Returns whether the element is correct for the original operands, or for any set of operands that the device may have
 // flushed.
 bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
                                  int64_t index) {
@@ -109,8 +109,8 @@ bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle:
   return false;
 }
 
-// If every input has the shape of the output, returns the inputs of the element, such as
-// "; of 1 (0x..), 2 (0x..)". Otherwise returns "".
+// If every input has the shape of the output, returns the inputs' elements at `index` as text, such as "; of 1 (0x..),
+// 2 (0x..)". Otherwise returns "".
 std::string Check::inputs_text(const oracle::Tensor& got, int64_t index) const {
   std::string text;
   for (const oracle::Tensor& input : setup_.call.inputs) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kActivations[kActivationCount] = {"none",      "relu", "gelu_erf",
                                                              "gelu_tanh", "silu", "sigmoid"};
 
-// Runs the plugin's native composite. The case ends as not claimed if the plugin declines it.
+// Runs the plugin's native composite. If the plugin declines the composite, the case ends as not claimed.
 void run_native(Context& context, const Problem& problem) {
   try {
     run(context, problem);

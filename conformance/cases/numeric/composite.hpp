@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for cases of composites. Each problem becomes two cases with equal bounds. One case uses the
-// plugin's native composite, and is not claimed if the plugin has none. The other case runs primitives
-// through the host library.
+// Helpers for cases of composites. Each problem becomes two cases with equal error bounds. One case uses the plugin's
+// native composite, and is not claimed if the plugin has no such composite. The other case runs primitives through the
+// host library.
 #pragma once
 
 #include "cases/numeric/fill_data.hpp"
@@ -17,8 +17,8 @@ inline constexpr Layout kCommonLayouts[] = {Layout::sliced,   Layout::padded, La
 // Adds a native and a decomposed case for the problem.
 void add_composite(Catalogue& catalogue, const Problem& problem, std::string_view more,
                    std::initializer_list<std::string_view> requirements = {});
-// Adds the cases without additional requirements. Has the same signature as `add_mixed`, so that
-// one pointer can refer to either function.
+// Same as add_composite, but without additional requirements. The signature equals the signature of `add_mixed`, so
+// that one pointer can refer to either function.
 inline void add_plain(Catalogue& catalogue, const Problem& problem, std::string_view more) {
   add_composite(catalogue, problem, more);
 }
@@ -28,7 +28,7 @@ oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, DataPat
 // Returns random values in [-1, 1), multiplied by `scale` and then increased by `offset`.
 oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
                       Random& random);
-// The number of a variant is its fused activation, plus kWithoutBias if there is no bias.
+// A variant is encoded as the number of its fused activation, plus kWithoutBias if there is no bias.
 inline constexpr int32_t kWithoutBias = 8;
 inline constexpr int32_t kActivationCount = 6;
 std::string variant_name(int32_t variant);

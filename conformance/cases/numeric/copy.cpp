@@ -115,8 +115,8 @@ void add_copy(Catalogue& catalogue) {
         if (layout != Layout::rotated || shape.rank > 2) matrix.one(shape, layout, DataPattern::bits);
       }
     }
-    // Transposes that need several tiles in both directions. Some shapes have other dimensions between
-    // rows and columns.
+    // Adds transposes that need several tiles in both directions. Some shapes have other dimensions between rows and
+    // columns.
     for (const Shape& shape : {Shape{130, 97}, Shape{40, 2, 70}, Shape{33, 2, 3, 65}})
       matrix.one(shape, Layout::mixed, DataPattern::bits);
     if (!oracle::format_of(dtype).core) return;

@@ -62,7 +62,8 @@ std::vector<DataPattern> patterns_of(const oracle::Operator& row, uint32_t dtype
   return patterns;
 }
 
-// Adds cases with all possible inputs, or with many inputs around every threshold.
+// Adds cases with special values. If the dtype is narrow enough, also adds cases with all possible inputs. For wider
+// floats, also adds cases with random bits, and with many inputs near thresholds or near cancellation.
 void cover_exhaustively(TestMatrix& matrix, const oracle::Operator& row, uint32_t dtype) {
   const uint32_t width = 8 * oracle::bytes_of(dtype);
   const auto specials = static_cast<int32_t>(special_bits(dtype).size());

@@ -9,7 +9,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Parameter 0 of `problem` selects the gelu approximation.
+// Parameter 0 of `problem` is the gelu approximation.
 Setup make_activation(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
   Setup setup;
@@ -69,7 +69,7 @@ constexpr Backward kBackward[] = {
     {"tanh", BP_ACTIVATION_TANH, 1, 0},
 };
 
-// Parameter 0 of `problem` is an index of kBackward.
+// Parameter 0 of `problem` is an index into kBackward.
 Setup make_slopes(const Problem& problem, Random& random) {
   const Backward& backward = kBackward[problem.parameters[0]];
   const std::vector<int64_t> shape = problem.shape.list();
@@ -96,10 +96,10 @@ void add_slopes(Catalogue& catalogue, uint32_t dtype, size_t index) {
   };
   put({4097}, DataPattern::family);
   put({3000}, DataPattern::special);
-  // Sigmoid and tanh get no random bits. Most of them are outside the ranges of these functions,
-  // where every result is right.
+  // Cases of sigmoid and tanh have no random bits, because most random numbers are outside the ranges of these
+  // functions. For such an input, every result is right.
   if (backward.offset == 0 && backward.scale > 1) put({5000}, DataPattern::bits);
-  // One activation with all steps of a decomposition is enough for shapes, layouts and modes.
+  // Only gelu_tanh has cases for all shapes, layouts and modes, because its decomposition contains all kinds of steps.
   if (backward.activation != BP_ACTIVATION_GELU_TANH) return;
   for (const Shape& shape : {Shape{0}, Shape{1}, Shape{257}, Shape{}, Shape{2, 1, 3, 1, 2, 2, 1, 3}})
     put(shape, DataPattern::family);

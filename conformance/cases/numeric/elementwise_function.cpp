@@ -42,8 +42,8 @@ constexpr Function kFunctions[] = {
     {"hard_swish", BP_UNARY_HARD_SWISH, 5, 0},
 };
 
-// Moves half of the elements near the middle or an end of the range, where functions cancel or have
-// a steep slope. A random power of two scales each distance down.
+// Moves half of the elements close to the middle or to an end of the function's range, where functions cancel or have a
+// steep slope. A random power of two reduces the distance of each moved element from the middle or end.
 void concentrate(oracle::Tensor& tensor, const Function& function, Random& random) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const long double part = (oracle::value_at(tensor, i) - function.offset) / function.scale;
@@ -54,7 +54,7 @@ void concentrate(oracle::Tensor& tensor, const Function& function, Random& rando
   }
 }
 
-// Parameter 0 of `problem` is an index of kFunctions.
+// Parameter 0 of `problem` is an index into kFunctions.
 Setup make_function(const Problem& problem, Random& random) {
   const Function& function = kFunctions[problem.parameters[0]];
   Setup setup;
@@ -85,8 +85,8 @@ void add_function(Catalogue& catalogue, uint32_t dtype, size_t index) {
   put({3000}, DataPattern::bits);
   const bool wide = dtype == BP_F32 || dtype == BP_F64;
   if (wide) put({300}, DataPattern::special);
-  // Two functions are enough for shapes and layouts. The decomposition of asinh has most kinds of steps. expm1 is
-  // among the functions that a plugin with few native functions computes natively.
+  // Only two functions have cases for all shapes and layouts. The decomposition of asinh contains most kinds of steps.
+  // A plugin with few native functions still computes expm1 natively.
   if (function.number != BP_UNARY_ASINH && function.number != BP_UNARY_EXPM1) return;
   for (const Shape& shape : {Shape{0}, Shape{1}, Shape{}, Shape{2, 1, 3, 1, 2, 2, 1, 3}})
     put(shape, DataPattern::family);

@@ -26,8 +26,9 @@ class Execution {
   // equal.
   Execution(Context& context, Setup& setup, Layout layout);
 
-  // Fills the outputs with values that the execution must replace. These values are signalling NaN,
-  // or the inverted bits of the result if the dtype has no NaN or the result is NaN.
+  // Fills the outputs with values that the execution must replace, except outputs that the operator reads or that use
+  // an input's memory. The values are signalling NaN. If the dtype has no NaN or the result is NaN, the values are the
+  // inverted bits of the result.
   void poison(const std::vector<oracle::Expected>& expected);
   // Returns `given` if its plan is for the same descriptor, or is an any-size plan for the same
   // class. Otherwise returns a new plan.
@@ -40,8 +41,8 @@ class Execution {
   // Executes the plan, checks that only the outputs and the workspace changed, and returns the
   // outputs. May be called repeatedly.
   std::vector<oracle::Tensor> run(Prepared& prepared);
-  // Executes the operator through the host library, which decomposes it, and returns the outputs.
-  // Ends the case as not claimed if the host library cannot decompose the operator.
+  // Executes the operator through the host library, which decomposes the operator, and returns the outputs. Ends the
+  // case as not claimed if the host library cannot decompose the operator.
   std::vector<oracle::Tensor> run_decomposed(HostSide& side);
   // Describes the operands for messages, such as "input 0 f32[3x5] strides [5,1] at byte 512".
   std::string text() const;

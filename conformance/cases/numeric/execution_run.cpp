@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements Execution::run. It stages and uploads the operands, allocates the workspace and scalars,
-// executes the operator and downloads the outputs.
+// Implements Execution::run, which stages and uploads the operands, allocates the workspace and scalars, executes the
+// operator and downloads the outputs.
 #include <fmt/format.h>
 
 #include <algorithm>

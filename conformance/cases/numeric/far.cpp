@@ -262,8 +262,8 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Executes the operator first on dense views and then on far views. So the plugin already has a
-// plan for dense views when it creates the plan for far views.
+// Executes the operator first on dense views and then on far views. Therefore the plugin already has a plan for dense
+// views when it creates the plan for far views.
 void reach_far(Context& context, const bph_op_info& op, const FarOffset& reach, uint32_t axis, size_t operand,
                uint32_t dimension) {
   Far far{few_elements(op, reach.dtype, axis)};
@@ -350,7 +350,7 @@ void workspace_behind_bytes(Context& context) {
       operands.push_back({buffers.back().get(), 0, 0});
     }
     for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
-    // A kernel that truncates the offset to 32 bits would overwrite these bytes.
+    // A kernel that truncates the workspace's offset to 32 bits would overwrite these bytes.
     const std::vector<unsigned char> poison = random_bytes(context.random(), needed);
     device.write(workspace.get(), at & UINT32_MAX, poison.data(), needed);
     bp_execution execution = {};

@@ -43,8 +43,8 @@ void fill_float(Tensor& tensor, DataPattern data, Random& random) {
         return i % 31 == 1 ? -last * (1 + 1e-4L) : -last;
       });
     case DataPattern::partial: {
-      // After a few elements the sum is an odd integer that the dtype cannot represent. The final
-      // sum is small.
+      // After a few elements, the partial sum is an odd integer that the dtype cannot represent. The final sum is
+      // small.
       const long double step = static_cast<long double>(whole_limit(dtype)) / 4 - 1;
       return fill_each(tensor, [=](int64_t i) { return i < half ? step : i < 2 * half ? -step : 1; });
     }
@@ -196,8 +196,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   const uint32_t dtype = tensor.dtype;
   if (!is_float(dtype)) return fill_integer(tensor, data, random);
   if (data == DataPattern::integers) {
-    // The sum must be so small that the dtype represents every integer near it. A random walk of n
-    // unit steps reaches about the square root of n.
+    // The sum must stay in the range in which the dtype represents every integer. The sum of n terms with random signs
+    // is about sqrt(n) times as large as one term.
     const auto walk = static_cast<int64_t>(std::sqrt(static_cast<double>(terms))) + 1;
     const int64_t shown = whole_limit(dtype) / (4 * walk), exact = (int64_t{1} << 24) / std::max<int64_t>(terms, 1) - 1;
     return fill_integers(tensor, std::clamp<int64_t>(std::min(shown, exact), 1, 1000), random);

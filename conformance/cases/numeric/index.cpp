@@ -11,9 +11,9 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem::shape is the shape of the index operand, and Problem::second is its dtype, or 0 for i32.
-// The parameter index_mode_parameter contains the scatter mode. problem.cpp reads the same parameter
-// as parameter 1.
+// Problem::shape is the shape of the index operand. Problem::second is the dtype of the index operand, or 0 for i32.
+// The parameter index_mode_parameter contains the scatter mode and must be parameter 1, because problem.cpp reads the
+// mode there.
 enum IndexParameter {
   index_axis_parameter,
   index_mode_parameter,
@@ -57,8 +57,8 @@ void fill_indices(oracle::Tensor& index, int64_t extent, Chosen chosen, uint32_t
     int64_t value = 0;
     switch (chosen) {
       case Chosen::once:
-        // The step is 7, which selects each element at most once. If the extent is a multiple of 7,
-        // the step is 1.
+        // With a step of 7 between consecutive indices, each element is selected at most once. If the extent is a
+        // multiple of 7, the step is 1 instead.
         value = i >= extent ? -1 : extent % 7 == 0 ? (i + shift) % extent : (i * 7 + shift + n % inner) % extent;
         break;
       case Chosen::reverse:
@@ -211,7 +211,7 @@ class Adder {
     }
   }
 
-  // Adds cases in which an index selects a row of the last dimension.
+  // Adds cases in which one index applies to a whole row, because the index operand has stride 0 in the last dimension.
   void rows() {
     for (const Chosen chosen : {Chosen::outside, Chosen::one, Chosen::none}) {
       (*this)({9, 75}, 0, 7, chosen, DataPattern::integers, Layout::rows_of_first);

@@ -94,7 +94,7 @@ void execute_at(Context& context, const LargeStride& reach, const oracle::Call& 
   std::vector<bp_tensor_desc> views;
   std::vector<bp_operand> operands;
   for (const oracle::Tensor& tensor : call.inputs) {
-    // Only one input is large, to save memory.
+    // To save memory, at most one input has the large stride.
     inputs.emplace_back(context, reach.dtype, !reach.output && inputs.empty() ? reach.stride : kNearStride);
     inputs.back().write(tensor, context.random());
     views.push_back(inputs.back().view());
@@ -144,8 +144,8 @@ void execute_at(Context& context, const LargeStride& reach, const oracle::Call& 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Executes the operator first on near views and then on far views. So the plugin already has a plan
-// for near views when it creates the plan for far views.
+// Executes the operator first on near views and then on far views. Therefore the plugin already has a plan for near
+// views when it creates the plan for far views.
 void reach_far(Context& context, const LargeStride& reach) {
   const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;

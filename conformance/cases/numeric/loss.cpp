@@ -70,8 +70,8 @@ constexpr Likelihood kLikelihoods[] = {
     {"mean_far_index", BP_REDUCTION_MEAN, true, false, true, (int64_t{1} << 32) + 1},
 };
 
-// Creates the Setup of an nll or nll_bwd case. The total weight of nll_bwd is not the sum of the
-// weights, so that a plugin that computes the sum gives another result.
+// Creates the Setup of an nll or nll_bwd case. The input `total weight` of nll_bwd differs from the sum of the weights.
+// A plugin that computes the sum instead of reading this input therefore gives a wrong result.
 Setup make_likelihood(const Problem& problem, Random& random) {
   const Likelihood& loss = kLikelihoods[problem.parameters[0]];
   const std::vector<int64_t> shape = problem.shape.list();

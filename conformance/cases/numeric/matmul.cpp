@@ -17,9 +17,9 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The shape of `problem` is the shape of the output. `Problem::second` is the dtype of the output
-// if the dtype rule permits several. If the dtype is u8, `Problem::second` is i8, the dtype of the
-// second input.
+// The shape of `problem` is the shape of the output. If the dtype rule permits several dtypes for the output,
+// `Problem::second` is the dtype of the output. If the dtype is u8, `Problem::second` is i8, the dtype of the second
+// input.
 enum MatmulParameter { matmul_depth_parameter, matmul_kind_parameter };
 
 enum class Kind : int32_t {
@@ -73,8 +73,8 @@ struct Sides {
   }
 };
 
-// Fills both inputs with small integers. The product |a| |b| K is below 2^24, and the output dtype
-// represents the sums.
+// Fills both inputs with small integers. The maximum of |a|, times the maximum of |b|, times K, is below 2^24. The
+// output dtype represents the sums.
 void fill_exact(const Sides& sides, uint32_t out, Random& random) {
   const auto terms = static_cast<double>(std::max<int64_t>(sides.depth, 1));
   const double shown = static_cast<double>(whole_limit(out)) / (2 * std::sqrt(terms) + 1);
@@ -94,8 +94,8 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// Fills `a` with numbers of 12 significant bits, and `b` with powers of two. For outputs of f32 and
-// f64, also scales the rows of `a` and the columns of `b` by powers of two.
+// Fills `a` with numbers of 12 significant bits, or fewer if the dtype has a lower precision. Fills `b` with powers of
+// two. For outputs of f32 and f64, also scales the rows of `a` and the columns of `b` by powers of two.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
   const bool narrow = out != BP_F32 && out != BP_F64;
@@ -140,8 +140,8 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
-// subnormal() returns a nonzero subnormal number. Its product with a result of restoring() is a
-// normal number. Both numbers have few significant bits, so that sums are exact.
+// subnormal() returns a nonzero subnormal number. The product of this number and a result of restoring() is a normal
+// number. Both numbers have few significant bits, so that sums are exact.
 long double subnormal(uint32_t dtype, Random& random) {
   const auto steps = static_cast<long double>(random() % 7 + 1);
   return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;

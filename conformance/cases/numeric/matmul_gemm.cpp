@@ -78,8 +78,8 @@ void add_gemm(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const DataPattern data : {DataPattern::one_nan, DataPattern::one_inf}) put({9, 17}, 16, data, 1);
   for (const Layout layout : kCommonLayouts) put({3, 5, 8}, 13, DataPattern::zero_mean, 1, 0, layout);
-  // A plugin may use different code for narrow outputs, such as a kernel that computes the transposed product, and
-  // for larger outputs, such as a library call.
+  // Tests each layout with two sizes of output. A plugin may use a kernel that computes the transposed product for
+  // narrow outputs, and a library call for larger outputs.
   const auto put_layout = [&](Layout layout) {
     put({33, 5}, 64, DataPattern::zero_mean, 1, 0, layout);
     put({24, 40}, 33, DataPattern::zero_mean, 1, 0, layout);

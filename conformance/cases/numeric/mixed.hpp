@@ -30,7 +30,7 @@ void mix(const Mix& mix, Setup& setup, Random& random);
 // Returns a mask of rules::Mixed with the operands of `setup` that differ from the plain form.
 uint32_t mixed_of(const Setup& setup);
 
-// Adds a native and a decomposed case for every legal combination of the operands of `problem`.
+// Adds a native and a decomposed case for every legal combination of the dtypes of the operands of `problem`.
 void add_mixed(Catalogue& catalogue, const Problem& problem, std::string_view more);
 
 }  // namespace backplane::conformance::numeric

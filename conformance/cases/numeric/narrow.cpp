@@ -7,13 +7,13 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Number of terms in a run of one sign. The terms of a run do not cancel each other.
+// Number of terms in a run. All terms of a run have the same sign, so that they do not cancel each other.
 constexpr int64_t kRunLength = 16;
 
 }  // namespace
 
 long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line) {
-  // The terms come in pairs of runs. Terms after the last whole pair are small.
+  // The terms come in pairs of runs. Terms after the last complete pair are small.
   if (k >= count / (2 * kRunLength) * (2 * kRunLength)) return static_cast<long double>((k * 7 + line) % 3 - 1);
   // The second run of a pair contains the negated terms of the first run in another order. The
   // magnitudes of some negated terms are slightly smaller, so that rounding errors do not cancel.

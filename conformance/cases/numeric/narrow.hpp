@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates terms whose sums detect a narrow accumulator. f32 represents the sums exactly, but a
-// 16-bit accumulator does not, even for a few terms. With other data, the error bounds cannot
-// detect a 16-bit accumulator, because they allow operands rounded to 16 bits.
+// Generates terms whose sums detect a narrow accumulator. An f32 accumulator represents all partial sums exactly. A
+// 16-bit accumulator does not, even after a few terms. Other data cannot detect a 16-bit accumulator, because the error
+// bounds already allow operands that are rounded to 16 bits.
 #pragma once
 
 #include <string_view>
@@ -12,11 +12,10 @@ namespace backplane::conformance::numeric {
 
 enum class Narrow : int32_t {
   none,
-  // Terms near 2^15. The sum of 4 adjacent terms exceeds 65504, the maximum f16, but the whole sum
-  // does not.
+  // Terms near 2^15. The sum of 4 adjacent terms exceeds 65504, the maximum of f16. The sum of all terms does not.
   range,
-  // Integers. The sum of 4 adjacent terms exceeds 2^11, above which f16 has no odd integers. The
-  // whole sum is small.
+  // Integers. The sum of 4 adjacent terms exceeds 2^11, above which f16 has no odd integers. The sum of all terms is
+  // small.
   digits,
 };
 inline constexpr std::string_view kNarrowNames[] = {"", "range", "digits"};

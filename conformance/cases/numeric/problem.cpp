@@ -62,8 +62,8 @@ std::string_view requirement_of(Mode mode) {
   }
 }
 
-// Returns whether the problem uses i64 in a way that a profile requires. The data, the result of a
-// cast, or the index of gather or scatter may have the dtype i64.
+// Returns whether a profile requires the problem's use of i64. A problem may use i64 for its data, for the result of a
+// cast, or for the index of gather or scatter.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;
@@ -77,8 +77,8 @@ bool has_statistics(const Problem& problem) {
                                            (problem.op >= BP_OP_LAYER_NORM && problem.op <= BP_OP_BATCH_NORM));
 }
 
-// Returns the extension that the case needs. If several dtypes need an extension, the order of
-// preference is `other`, `second`, `dtype`.
+// Returns the extension that the case needs, or "". An extension for the mode precedes extensions for dtypes. If
+// several dtypes need an extension, the order of preference is `other`, `second`, `dtype`.
 std::string_view extension_of(const Problem& problem) {
   if (problem.mode == Mode::device_scalars) return "DEVICE_SCALARS";
   if (problem.mode == Mode::deterministic) return "DETERMINISTIC";
@@ -97,8 +97,8 @@ uint32_t profile_of(const Problem& problem) {
   return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
 }
 
-// Returns whether the expected results must contain more than one distinct value. Results of bool
-// need not, because bool has only two values.
+// Returns whether the expected results must contain more than one distinct value. Bool results may all be equal,
+// because bool has only two values.
 bool must_vary(const Problem& problem, const Setup& setup) {
   switch (problem.layout) {
     case Layout::outer_0:
@@ -297,8 +297,8 @@ void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::
 
 namespace {
 
-// Checks that plan_create declines the descriptor also without its precision-relaxation flags. A
-// flag must not be the reason to decline a descriptor.
+// Checks that plan_create also declines the descriptor without its precision-relaxation flags. A flag must not be the
+// reason to decline a descriptor.
 void require_refused_without(Context& context, const Problem& problem, const std::string& refusal) {
   Problem plain = problem;
   plain.precision = BP_PRECISION_FULL;

@@ -48,8 +48,7 @@ inline constexpr std::string_view kModeNames[] = {"", "twice", "again", "resized
 struct Setup {
   oracle::Call call{};
   uint64_t flags = 0;
-  // Checks the statistics of all outputs, after the check of each element. Returns the error, or
-  // "".
+  // Checks the statistics of all outputs, after each element has been checked. Returns an error text, or "".
   std::function<std::string(const Setup&, const std::vector<oracle::Expected>&, const std::vector<oracle::Tensor>&)>
       check_whole{};
 };
@@ -57,8 +56,8 @@ struct Setup {
 struct Problem {
   uint32_t op = 0;
   uint32_t dtype = 0;  // dtype T in the operator's dtype rule
-  // A second dtype, or 0 if there is none. It belongs to the output (cast, reduce, matmul), to the
-  // index (gather, scatter), or to another operand that the family defines.
+  // A second dtype, or 0 if there is none. This dtype belongs to the output (cast, reduce, matmul), to the index
+  // (gather, scatter), or to another operand that the family defines.
   uint32_t second = 0;
   // For elementwise operators, the shape of the first output. Other families define the meaning of
   // `shape`.
@@ -93,15 +92,14 @@ void for_dtypes(uint64_t set, Visit visit) {
 // Returns the problem of a case, or null if the case has several problems or none.
 const Problem* problem_of(const Case& which);
 
-// Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<pattern>[.<more>]`. The problem
-// determines the profile, the extension and the requirements. `requirements` contains additional
-// requirements.
+// Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<pattern>[.<more>]`. The problem determines the profile, the
+// extension and most requirements. `requirements` contains additional requirements.
 void add(Catalogue& catalogue, const Problem& problem, std::string_view more = {},
          std::initializer_list<std::string_view> requirements = {});
 
-// Appends one case with several problems of one operator. The case creates all plans before the
-// first execution. Skips unsupported problems, except the first problem. The first problem
-// determines the id of the case.
+// Appends one case with several problems of one operator. The case creates all plans before the first execution. If the
+// plugin declines the first problem, the case ends as not claimed. The case skips other problems that the plugin
+// declines. The first problem determines the id of the case.
 void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more);
 
 // Appends a case that runs the problem through the host library. The id of the case ends with
@@ -111,8 +109,7 @@ void add_decomposed(Catalogue& catalogue, const Problem& problem, std::string_vi
 
 // Creates the setup of the problem, executes it and checks the results.
 void run(Context& context, const Problem& problem);
-// The function object in Case::run of a numeric case. `problem_of` reads the problem from this
-// object.
+// The function object in Case::run of a numeric case. The function problem_of() reads the problem from this object.
 struct RunProblem {
   Problem problem;
   void (*how)(Context& context, const Problem& problem) = run;

@@ -14,7 +14,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Groups of elements that share a scale.
+// The elements that share a scale: the whole tensor, a channel or a block.
 enum class Sharing : int32_t { tensor, channel, block };
 constexpr std::string_view kSharingNames[] = {"tensor", "channel", "block"};
 
@@ -127,7 +127,7 @@ enum class Form : int32_t {
 };
 constexpr std::string_view kFormNames[] = {"whole",   "weights_8",           "weights_4",          "weights_4_blocks",
                                            "whole_4", "weights_8_blocks_32", "weights_4_blocks_32"};
-// Returns the number of weights that share a scale, or 0 if all weights of a row share one.
+// Returns the number of weights that share a scale, or 0 if all weights of a row share one scale.
 constexpr int64_t block_of(Form form) {
   if (form == Form::weights_4_blocks) return 8;
   return form == Form::weights_8_blocks_32 || form == Form::weights_4_blocks_32 ? 32 : 0;
@@ -136,8 +136,8 @@ constexpr bool has_8_bits(Form form) {
   return form == Form::whole || form == Form::weights_8 || form == Form::weights_8_blocks_32;
 }
 
-// Creates sums that detect a narrow accumulator (narrow.hpp). Each dequantized weight is 4, so the
-// activations are the terms divided by 4.
+// Creates sums that detect a narrow accumulator (narrow.hpp). Each dequantized weight is 4, so each activation is a
+// term divided by 4.
 Setup make_narrow_matmul(const Problem& problem) {
   const int64_t depth = problem.parameters[0];
   const auto form = static_cast<Form>(problem.parameters[1]);
@@ -249,7 +249,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
           put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {kNarrowRequirement});
         }
       }
-      // For 16-bit floats, more cases follow. They have enough results for a statistical check.
+      // For 16-bit floats, adds cases with enough results for a statistical check.
       if (oracle::bytes_of(dtype) != 2) continue;
       for (const int32_t depth : {32, 256, 1024}) {
         put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {kDeviationsRequirement});
@@ -268,8 +268,8 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     put({19, 5}, 515, form, named, 1, 0, 0);
     put({3, 8}, 4, form, named, 1, 0, 0);  // a row of 8-bit weights has the size of one f32
   }
-  // Kernels for one row and for few rows read whole vectors of weights. A depth of 300 leaves a part of
-  // a vector and a part of a block, and a depth of 256 leaves none.
+  // Kernels for one row and for few rows read whole vectors of weights. At depth 300, the last vector and the last
+  // block are incomplete. At depth 256, all vectors and blocks are complete.
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_8_blocks_32, Form::weights_4_blocks_32}) {
     const uint32_t named = has_8_bits(form) ? uint32_t{BP_I8} : 0;
     for (const int32_t zeros : {0, 1}) {

@@ -20,8 +20,8 @@ constexpr Stream kStreams[] = {
 constexpr float kProbabilities[] = {0, 0.1f, 0.5f, 1};
 constexpr std::string_view kProbabilityNames[] = {"", ".p_0", ".p_tenth", ".p_half", ".p_1"};
 
-// The parameters are the index into kStreams, and for dropout 1 + the index into kProbabilities and
-// the number of outputs.
+// Parameter 0 is the index into kStreams. For dropout, parameter 1 is 1 + the index into kProbabilities, and parameter
+// 2 is the number of outputs.
 Setup make_numbers(const Problem& problem, Random& random) {
   const Stream& stream = kStreams[problem.parameters[0]];
   const std::vector<int64_t> shape = problem.shape.list();

@@ -11,8 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// The shape of `problem` is the shape of the input. `Problem::second` is the dtype of the output if
-// the dtype rule permits several.
+// The shape of `problem` is the shape of the input. If the dtype rule permits several dtypes for the output,
+// `Problem::second` is the dtype of the output.
 enum ReduceParameter { reduce_axes_parameter, reduce_data_parameter };
 
 bool is_sum(uint32_t op) { return op == BP_OP_REDUCE_SUM || op == BP_OP_REDUCE_PROD; }
@@ -209,7 +209,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t out) {
   const bool widened = out != dtype && !oracle::is_float(dtype);
   add_lengths(adder, main_dtype);
   if (op == BP_OP_REDUCE_SUM && dtype == BP_U8 && out == BP_I32) add_longest(adder);
-  if (widened) return;  // for widened integers, the other cases test nothing new
+  if (widened) return;  // the cases below would test nothing new for widened integers
   add_axes(adder);
   add_layouts(adder, dtype, out, DataPattern::integers);
   if (oracle::is_float(dtype)) return add_float_data(adder, op, dtype == BP_F32 || dtype == BP_F64);

@@ -23,8 +23,8 @@ class TestMatrix {
   TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
              std::vector<DataPattern> patterns);
 
-  // Adds a case of each layout with a rich shape, and a case of every `step`-th shape with
-  // alternating layouts and patterns.
+  // Adds a case of each layout with one of the rich_shapes(), a case of every `step`-th shape with alternating layouts
+  // and patterns, and two cases of big_shapes().
   void cover(size_t step);
   // Adds cases of each pattern with medium shapes.
   void cover_patterns();

@@ -39,8 +39,8 @@ static_assert(std::size(kRows) == static_cast<size_t>(Layout::count));
 
 using List = std::vector<int64_t>;
 
-// Returns strides for the dimensions in `order`, of which the last is innermost. Adjacent elements
-// are `step` elements apart, and `pad` elements follow each row.
+// Returns strides for the dimensions in `order`, whose last entry is the innermost dimension. Adjacent elements are
+// `step` elements apart, and `pad` elements follow each row.
 List strides_in(const List& shape, const std::vector<size_t>& order, int64_t step, int64_t pad) {
   List strides(shape.size());
   int64_t stride = step;

@@ -66,9 +66,9 @@ struct Operand {
   std::vector<int64_t> shape;
 };
 
-// Returns false if the layout needs a higher rank, more inputs, or an input with the dtype and
-// shape of another operand. Returns false for in-place layouts unless `elementwise` is true, and
-// always for the layouts after `own`. The families that need those layouts add the cases themselves.
+// Returns whether the layout applies to the operands. Some layouts need a minimum rank, several inputs, or an input
+// with the dtype and shape of another operand. In-place layouts also need `elementwise`. Returns false for all layouts
+// after `own`: the families that need those layouts add the cases themselves.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
 // Returns the views of the inputs and then of the outputs. `shifts` determines the offsets in the
 // layout `sliced`.

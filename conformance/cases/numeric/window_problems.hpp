@@ -21,7 +21,7 @@ struct WindowProblem {
 
 extern const std::span<const WindowProblem> kWindowProblems;
 
-// Returns whether an extent of the problem is 0. Sums then have no terms, or there are no results.
+// Returns whether an extent of the problem is 0. In this case, sums have no terms, or there are no results.
 bool is_empty(const WindowProblem& problem);
 
 std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for buffer_address: constant and unique addresses, and their import with bp.import.
+// Test cases for buffer_address: constant and unique addresses, and imports of these addresses with bp.import.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -85,8 +85,8 @@ void address_from_threads(Context& context) {
   });
 }
 
-// Checks that the first, middle and last bytes of a buffer are in mapped pages of the process. No
-// other mapping can then use their addresses.
+// Checks that the first, middle and last bytes of a buffer are in mapped pages of the process. While a page is mapped,
+// no other allocation can use the addresses of the page.
 void are_of_the_process(Context& context, uint32_t kind) {
   if (!context.device().has(BP_CAP_PROCESS_ADDRESSES))
     context.not_claimed("the device does not declare BP_CAP_PROCESS_ADDRESSES");

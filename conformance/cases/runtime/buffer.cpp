@@ -15,7 +15,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Writes the first and last bytes of the buffer, and checks the last bytes.
+// Writes up to 64 KiB at the start and at the end of the buffer, and checks the bytes at the end.
 void holds_bytes(Context& context, Buffer& buffer) {
   const Bytes data = noise(context, std::min<uint64_t>(buffer.bytes, 1u << 16));
   upload(buffer, data);

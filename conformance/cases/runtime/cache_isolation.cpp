@@ -211,8 +211,8 @@ void vary_strides(Context& context, const bph_op_info& op) {
   OpDesc transposed = dense;
   for (bp_tensor_desc& view : transposed.inputs()) std::swap(view.strides[0], view.strides[1]);
   std::swap(transposed.outputs()[0].strides[0], transposed.outputs()[0].strides[1]);
-  // The operators are elementwise. If all operands are transposed, the result has the same bytes.
-  // If only the output is transposed, the bytes of the result are transposed.
+  // The tested operators are elementwise. If all operands are transposed, the result has the same bytes. If only the
+  // output is transposed, the bytes of the result are transposed.
   OpDesc crossed = dense;
   std::swap(crossed.outputs()[0].strides[0], crossed.outputs()[0].strides[1]);
   const uint64_t width = bph_dtype_bytes(crossed.outputs()[0].dtype);

@@ -27,7 +27,7 @@ void one_plan(Context& context, const bph_op_info& op) {
     operands.push_back(std::make_unique<Operands>(context, op, desc));
     streams.emplace_back(device);
     workspaces.emplace_back(device, std::max<uint64_t>(bytes, 1));
-    operands[i]->enqueue(streams[i], runner);  // gives the expected results, because only one execution runs
+    operands[i]->enqueue(streams[i], runner);  // computes the expected results, while no other execution runs
     streams[i].wait();
     expected.push_back(operands[i]->results());
     operands[i]->reset_outputs();

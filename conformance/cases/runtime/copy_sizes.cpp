@@ -20,7 +20,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kWindow = 64;  // number of bytes that a case writes and checks before and after an edge
+constexpr uint64_t kWindow = 64;  // number of bytes written and checked before and after each offset of edges()
 
 enum class Route { device_to_device, host_to_device, device_to_host, in, out };
 struct Direction {
@@ -34,7 +34,7 @@ const Direction kDirections[] = {{Route::device_to_device, "device_to_device", "
                                  {Route::in, "copy_in", "PAGEABLE_COPY"},
                                  {Route::out, "copy_out", "PAGEABLE_COPY"}};
 
-// The source or target of a copy, with functions that access its memory from the host.
+// The source or target of a copy, with functions that let the host access this memory.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -122,9 +122,9 @@ void whole(Context& context, Route route, unsigned log2) {
   }
 }
 
-// Returns offsets from the start of the copy. Near these offsets, the case writes and checks data.
-// The offsets are both ends, multiples of `step` in the copy and in each buffer, and random offsets.
-// They are sorted, and their windows do not overlap.
+// Returns offsets, counted from the start of the copy, near which the case writes and checks data. The offsets are the
+// two ends, random offsets, and multiples of `step`. Multiples are counted from the start of the copy and from the
+// start of each buffer. The offsets are sorted, and the windows around them do not overlap.
 std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
   std::vector<uint64_t> all = {kWindow, count - kWindow};
   for (uint64_t at = step; at < count; at += step)
@@ -165,8 +165,8 @@ void sparse_copy(Context& context, Route route, Memory& to, uint64_t to_offset, 
   require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes after " + what);
 }
 
-// Tests a copy of `count` bytes. Only the first and last bytes of each mebibyte are written and
-// checked.
+// Tests a copy of `count` bytes. The case writes and checks data only near the boundaries of mebibytes and near a few
+// random offsets.
 void large(Context& context, Route route, uint64_t count) {
   need(context, route);
   const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
@@ -185,8 +185,8 @@ class Zeros : public OfHost {
   explicit Zeros(uint64_t bytes) : OfHost(bytes) { madvise(address(), bytes, MADV_HUGEPAGE); }
 };
 
-// Many gibibytes of host addresses that use a few mebibytes of memory, because one piece is mapped
-// repeatedly. Pieces with data have their own memory.
+// A range of many gibibytes of host addresses that uses only a few mebibytes of memory. The range consists of pieces of
+// kPiece bytes, which all map the same memory. Only pages near data have their own memory.
 class Repeated : public Memory {
  public:
   Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& windows)
@@ -222,8 +222,8 @@ class Repeated : public Memory {
     if (mmap(address_ + at, count, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0) == MAP_FAILED)
       throw std::bad_alloc();
   }
-  // Resident memory counts a touched page once per mapping. So this thread releases pages during
-  // the copy, except the pages of pieces with data.
+  // If a page is mapped several times, resident memory counts the page once per touched mapping. Therefore this thread
+  // releases pages during the copy, except in pieces with data.
   void sweep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       for (uint64_t at = 0; at < bytes_; at += kPiece)
@@ -238,7 +238,7 @@ class Repeated : public Memory {
   std::jthread sweeper_;
 };
 
-// Host memory that the device imports. The class `Memory` allocates it.
+// Host memory that the device imports. The template parameter `Memory`, such as the class Zeros, allocates the memory.
 template <typename Memory>
 class OfImport : public Memory {
  public:
@@ -305,7 +305,7 @@ void add_copy_size_cases(Catalogue& catalogue) {
           direction.extension);
     for (unsigned log2 = 21; log2 <= 28; ++log2)
       for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
-        // Each size of 2^26 bytes and more is tested with one tail only.
+        // Sizes of 2^26 bytes and more are tested with only one tail, to save time.
         if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;
         const uint64_t count = (uint64_t{1} << log2) + tail;
         // Sizes of 2^26 bytes and more belong to the extension LARGE, because a device need not
@@ -314,8 +314,8 @@ void add_copy_size_cases(Catalogue& catalogue) {
             fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, route, count); },
             log2 > 25 ? "LARGE" : direction.extension);
       }
-    // The next case uses imported host memory instead of device memory. So the route
-    // device_to_device also covers copies from and to HOST memory.
+    // The following case uses imported host memory instead of device memory. Therefore the route device_to_device also
+    // covers copies from and to HOST memory.
     if (route == Route::host_to_device || route == Route::device_to_host) continue;
     const uint64_t count = (uint64_t{1} << 32) + 1003;
     add(

@@ -110,8 +110,8 @@ void of_another_size(Context& context, const bph_op_info& op) {
   }
 }
 
-// Checks that the workspace may contain any bytes, and that the plugin does not write outside the
-// given range.
+// Checks that an execution gives the same results for any contents of the workspace, and that the plugin writes nothing
+// outside the workspace.
 void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   constexpr uint64_t margin = 4096;
   Scene scene(context, op);

@@ -21,7 +21,8 @@ bool is_type_name(std::string_view name) {
   });
 }
 
-// Calls a slot that exports an object. The struct is filled with garbage before the call.
+// Calls a slot that exports an object. The handle contains garbage before the call, so that a field that the slot does
+// not set is detected.
 template <class Call>
 Exported take_export(const char* slot, const std::string& type, uint64_t bytes, const Call& call) {
   bp_external_handle handle;

@@ -15,7 +15,7 @@ inline constexpr uint32_t kExternalSince = BP_VERSION(0, 3);
 
 // Returns the slots of bp.external. Ends the case as not claimed if the device lacks the interface.
 bp_external_api external_of(Context& context, Device& device);
-// Returns the types that the device offers. Checks the form of the types.
+// Returns the types that the device offers, after a check that they are well formed.
 std::vector<bp_external_type> types_of(Context& context, Device& device);
 // Returns the first type with all `flags`. Fails the case if the device lacks a slot that these
 // flags require. Ends the case as not claimed if there is no such type.
@@ -38,7 +38,8 @@ Buffer external_buffer(Context& context, Device& device, const std::string& type
                        uint32_t kind = BP_MEMORY_DEVICE);
 // Exports a buffer. A failure fails the case.
 Exported export_of(Context& context, const Buffer& buffer, const std::string& type);
-// Imports memory. Checks that a failure gives no buffer, and that a success gives a legal kind.
+// Imports memory. After a failure, checks that there is no buffer. After a success, checks that the memory kind is
+// legal.
 Wrapped<Buffer> try_import(Context& context, Device& device, const bp_external_handle* handle);
 Buffer import_buffer(Context& context, Device& device, const bp_external_handle& handle);
 
@@ -71,8 +72,9 @@ Semaphore import_semaphore(Context& context, Device& device, const bp_external_h
 // Returns the external type of the semaphores that semaphore_on creates.
 std::string semaphore_type(Context& context);
 
-// Returns other_index() if another device may import memory of `kind` that the device exports. Otherwise returns the
-// index of the device, because handles state its uuid.
+// Returns other_index() if any device may import memory of `kind` that the device exports. If the handles of this
+// memory state a uuid, only the exporting device may import the memory. In this case, returns the index of the case's
+// device.
 uint32_t importer_index(Context& context, uint32_t kind);
 // Returns the index of another device of the plugin, or of the same device if there is only one.
 uint32_t other_index(Context& context);

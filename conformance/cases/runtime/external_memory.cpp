@@ -293,7 +293,7 @@ void import_refuses(Context& context, SpoilExternal spoil, std::initializer_list
   expect_status(imported.status, imported.error, "buffer_import", statuses);
   require_healthy(context);
 }
-// Replaces the handle's descriptor by one that `open` returns.
+// Replaces the handle's file descriptor by the file descriptor that `open` returns.
 using OpenFile = int (*)(const bp_external_handle&);
 void import_refuses_file(Context& context, OpenFile open, std::initializer_list<bp_status> statuses) {
   const std::string type = type_with(context, kBothWays);
@@ -444,8 +444,8 @@ void add_external_cases(Catalogue& catalogue) {
               [](bp_external_handle& handle) { handle.offset = handle.object_bytes; });
   add_refusal("offset_that_wraps", {BP_INVALID_ARGUMENT},
               [](bp_external_handle& handle) { handle.offset = UINT64_MAX - 4095; });
-  // In these handles, the stated size of the object is too large. The device can detect this only if
-  // it queries the size of the object itself.
+  // In these handles, the stated size of the object is too large. The device can detect this only if it asks the system
+  // for the object's size.
   add_refusal("larger_object", {BP_INVALID_ARGUMENT}, [](bp_external_handle& handle) {
     handle.object_bytes += uint64_t{1} << 30;
     handle.bytes = handle.object_bytes - handle.offset;
@@ -468,7 +468,7 @@ void add_external_cases(Catalogue& catalogue) {
   };
   add_number("descriptor_minus_1", [](bp_external_handle& handle) { handle.fd = -1; });
   add_number("closed_descriptor", [](bp_external_handle& handle) { handle.fd = 1'000'000; });
-  // The low 32 bits of this number are a valid file descriptor of the right type.
+  // The low 32 bits of this descriptor number are a valid file descriptor of the right type.
   add_number("descriptor_of_33_bits", [](bp_external_handle& handle) { handle.fd += int64_t{1} << 32; });
   add_number("least_descriptor", [](bp_external_handle& handle) { handle.fd = INT64_MIN; });
   const auto add_file = [&](const char* what, OpenFile open) {

@@ -34,7 +34,7 @@ struct SemaphoreScene {
         from(device, kSignalBytes),
         middle(device, kSignalBytes),
         to(device, kSignalBytes) {}
-  // Enqueues slow work on `writer` that fills `middle`, and returns the contents.
+  // Enqueues slow work on `writer` that fills `middle`. Returns the bytes that `middle` then contains.
   Bytes write() {
     Bytes data = noise(context, kSignalBytes);
     upload(from, data);

@@ -89,7 +89,7 @@ void launches_in_order(Context& context) {
   }
 }
 
-// Each call of a graph reads the result of the previous call.
+// Each captured call reads the result of the previous captured call.
 void calls_in_order(Context& context) {
   GraphScene scene(context);
   scene.calls.begin(scene.stream);
@@ -163,7 +163,7 @@ void replaces_ranges(Context& context) {
   scene.require(scene.c, 20, "a range that is both inputs");
 }
 
-// Several calls refer to each replaced range.
+// Several captured calls refer to each replaced range.
 void replaces_ranges_of_several_calls(Context& context) {
   GraphScene scene(context);
   Buffer in(scene.device, kGraphBytes), out(scene.device, kGraphBytes), sum(scene.device, kGraphBytes);
@@ -338,8 +338,8 @@ void streams_join(Context& context) {
   }
 }
 
-// After the capture has ended, a stream that joined it must execute calls again instead of capturing
-// them.
+// After the capture has ended, a stream that joined the capture must execute calls again, instead of capturing the
+// calls.
 void joined_streams_execute_again(Context& context) {
   GraphScene scene(context);
   Stream second(scene.device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases for bp.graph: calls that the device must refuse, and its state after a refusal.
+// Test cases for bp.graph: calls that the device must refuse, and the state of the device after a refusal.
 #include "cases/runtime/cases.hpp"
 #include "cases/runtime/graph.hpp"
 #include "cases/support/add_case.hpp"

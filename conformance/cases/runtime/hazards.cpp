@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests two commands on one buffer: write after read, read after write and write after write. The
-// commands are on one stream, or on two streams that an event orders. Before the first command, the
-// case enqueues slow work of the same kind. If the device does not wait for this work, it runs the
-// second command too early.
+// Tests two commands on one buffer: write after read, read after write and write after write. The commands are on one
+// stream, or on two streams that an event orders. Before the first command, the case enqueues slow work of the first
+// command's kind, which delays the first command. A device that does not order the commands then runs the second
+// command too early.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"

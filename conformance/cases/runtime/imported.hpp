@@ -11,7 +11,7 @@
 
 namespace backplane::conformance {
 
-// Pages that the host allocates with mmap. A plugin that passes them to free() crashes.
+// Pages that the host allocates with mmap. A plugin that passes the address of these pages to free() crashes.
 class Pages {
  public:
   explicit Pages(uint64_t bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests equivalent descriptors. The stride of a dimension of extent 0 or 1 has no effect.
-// Descriptors of plans and executions may contain any value there.
+// Tests equivalent descriptors, which differ only in strides of dimensions of extent 0 or 1. These strides have no
+// effect, so plans and executions must accept any value for them.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -76,8 +76,8 @@ class LayoutScene {
   // Creates a plan for `made_for`, and executes the plan with descriptors that have other strides.
   void run(OpDesc made_for, const std::vector<OpDesc>& executed) {
     state_alignment(context_.device(), made_for);
-    // The first call of this function uses the plain descriptor. If the plugin declines the plain
-    // descriptor, the case is not claimed.
+    // The first call of run() uses the plain descriptor. If the plugin declines the plain descriptor, the case is not
+    // claimed.
     if (taken_ && !claims(context_.device(), made_for))
       context_.fail("plan_create accepts {}, and refuses {}, which is equivalent", text(plain_), text(made_for));
     taken_ = true;

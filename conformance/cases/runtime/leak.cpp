@@ -134,7 +134,7 @@ void of_plans(Context& context, const bph_op_info& op) {
   expect_no_leak(context, "creating and destroying a plan", 512, [&] { const Plan plan(device, desc.get()); });
 }
 
-// Each plan has a different shape. The plugin's plan cache may grow up to a limit.
+// Creates plans of up to 4096 different shapes. The plugin's plan cache may grow, but only up to a limit.
 void of_plans_of_many_shapes(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   int64_t row_count = 1;

@@ -39,7 +39,8 @@ void require_form(Context& context, const bp_native_handle& handle, const char* 
 
 namespace {
 
-// Calls a slot that returns a handle. The struct is filled with garbage before the call.
+// Calls a slot that returns a handle. The handle contains garbage before the call, so that a field that the slot does
+// not set is detected.
 template <class Call>
 bp_native_handle take_handle(Context& context, const char* slot, const Call& call) {
   bp_native_handle handle;

@@ -11,8 +11,8 @@ inline constexpr uint32_t kNativeSince = BP_VERSION(0, 3);
 
 // Returns the slots of bp.native. Ends the case as not claimed if the device lacks the interface.
 bp_native_api native_of(Context& context, Device& device);
-// Returns the slots of bp.native of the case's device. Also ends the case as not claimed if the slot
-// `member` is null.
+// Returns the slots of bp.native of the case's device. Ends the case as not claimed if the device lacks the interface,
+// or if the slot `member` is null.
 template <class Function>
 bp_native_api native_with(Context& context, Function bp_native_api::*member, const char* slot) {
   const bp_native_api table = native_of(context, context.device());
@@ -30,7 +30,7 @@ void require_form(Context& context, const bp_native_handle& handle, const char* 
 bool are_equal(const bp_native_handle& a, const bp_native_handle& b);
 std::string_view type_of(const bp_native_handle& handle);
 
-// The result of a slot that wraps a native object. The owner is null if the call failed.
+// The result of a slot that wraps a native object. `object` is empty if the call failed.
 template <class Object>
 struct Wrapped {
   bp_status status;

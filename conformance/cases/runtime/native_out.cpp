@@ -19,7 +19,7 @@ void has_a_slot(Context& context) {
   context.require(any, "the device has bp.native, and every slot of its table is null");
 }
 
-// The indices of a device's handles are consecutive from 0. Each handle is constant while the
+// Checks that the indices of a device's handles are consecutive from 0, and that each handle is constant while the
 // device is open.
 void device_handles_are_constant(Context& context) {
   Device& device = context.device();
@@ -70,8 +70,7 @@ void buffer_handle_is_constant(Context& context, uint32_t kind) {
   context.require(are_equal(handle_of(context, buffer), handle), "buffer_native gave another handle after use");
 }
 
-// If a handle has the flag BP_NATIVE_ADDRESS, it must contain the address that buffer_address
-// returns.
+// If a handle has the flag BP_NATIVE_ADDRESS, the handle must contain the address that buffer_address returns.
 void buffer_handle_is_the_address(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();

@@ -93,7 +93,7 @@ struct WrapScene {
   Stream wrapping;
 };
 
-// Work of both streams runs in the order of the enqueue calls.
+// Checks that work of both streams runs in the order of the enqueue calls.
 void keeps_the_order(Context& context, bool wrapping_first) {
   WrapScene scene(context);
   Stream& first = wrapping_first ? scene.wrapping : scene.own;
@@ -160,7 +160,7 @@ void event_covers_the_other(Context& context, bool on_wrapping) {
   }
 }
 
-// The native stream remains usable after a wrapping stream was destroyed.
+// Checks that the native stream is usable after a wrapping stream was destroyed.
 void destroy_leaves_the_stream(Context& context) {
   WrapScene scene(context);
   for (unsigned round = 0; round < 16; ++round) {
@@ -178,7 +178,7 @@ void destroy_leaves_the_stream(Context& context) {
   }
 }
 
-// Creating, using and destroying wrapping objects leaves no resources behind.
+// Checks that wrapping objects leave no resources behind after they are created, used and destroyed.
 void wrapping_leaves_nothing(Context& context) {
   Device& device = context.device();
   Stream own(device);
@@ -221,7 +221,7 @@ void of_another_open(Context& context) {
   require_same(context, download<unsigned char>(to, kWrapBytes), data, "work on a stream of another open device");
 }
 
-// Changes the handle of a buffer or of a stream so that the slot must refuse it.
+// Changes the handle of a buffer or of a stream so that the slot must refuse the changed handle.
 using Spoil = void (*)(bp_native_handle&);
 void refuses_handle(Context& context, bool of_stream, Spoil spoil, bp_status status) {
   Device& device = context.device();

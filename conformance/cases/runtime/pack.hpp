@@ -31,7 +31,7 @@ OpDesc packed_matmul(PackSize size);  // the first subject, matmul on f32
 
 inline constexpr uint32_t kConstantInput = 1;
 
-// Owns a bp_pack. The destructor destroys it, unless the case failed.
+// Owns a bp_pack. The destructor destroys the bp_pack, unless the case failed.
 class Pack {
  public:
   Pack(const bp_pack_api& api, Device& device, bp_pack* handle) : api_(api), device_(&device), handle_(handle) {}

@@ -20,7 +20,7 @@ constexpr PackSize kSquarePack = {16, 16, 16};
 void queries_like_creation(Context& context, const PackSubject& subject) {
   PackScene scene(context, subject.make(kRefusedPack));
   for (int round = 0; round < 3; ++round) {
-    const Pack made = scene.create();  // compares the layout with the layout of the query
+    const Pack made = scene.create();  // create() compares this layout with the query's layout
     bp_pack_info again;
     ErrorRecord error;
     expect_ok(scene.try_create(scene.desc, kConstantInput, nullptr, again, error), error, "pack_create");
@@ -36,7 +36,7 @@ void queries_like_creation(Context& context, const PackSubject& subject) {
   context.require(made == nullptr, "pack_create failed and gave a pack");
 }
 
-// The device must refuse a packed view that no plan for the descriptor reads.
+// The device must refuse a packed view if no plan for the descriptor can read the view's layout.
 void plans_refuse_layouts(Context& context, const PackSubject& subject) {
   PackScene scene(context, subject.make(kRefusedPack));
   const auto refused = [&](OpDesc desc, std::string_view what) {
@@ -72,7 +72,8 @@ void plans_refuse_layouts(Context& context, const PackSubject& subject) {
           "a packed operand with a column less");
 }
 
-// Only the operator for which an operand was packed may accept it, and only as the packed input.
+// Only a plan for matmul may accept an operand that was packed for matmul, and only as the input for which it was
+// packed.
 void other_operators_refuse(Context& context) {
   PackScene scene(context, packed_matmul(kSquarePack));
   const bp_tensor_desc packed = scene.packed_desc().inputs()[kConstantInput];
@@ -192,7 +193,7 @@ void packs_in_no_capture(Context& context) {
   expect_status(scene.try_pack(scene.stream, pack, scene.constant().get(), 0, to.get(), 0, error), error,
                 "pack_execute", {BP_INVALID_ARGUMENT});
   scene.stream.copy(copied.get(), 0, scene.constant().get(), 0, copied.bytes);
-  const Graph graph = graphs.end(scene.stream, 1);  // the capture continued without the packing
+  const Graph graph = graphs.end(scene.stream, 1);  // the copy is the only node, because pack_execute was refused
   graphs.launch(scene.stream, graph);
   scene.stream.wait();
   require_same(context, download<unsigned char>(copied, copied.bytes),

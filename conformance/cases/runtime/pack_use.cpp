@@ -14,8 +14,8 @@ namespace {
 constexpr PackSize kPackSizes[] = {{1, 3, 2}, {5, 24, 33}, {2, 70, 130}, {37, 300, 19}};
 constexpr PackSize kUsualPack = {3, 40, 50};
 
-// Packs between two guards of 256 bytes. The packing must not write other bytes. Executions with
-// the packed operand must not need the plain operand or the bp_pack.
+// Packs an operand between two guard bands of 256 bytes. The packing must not write other bytes. Executions with the
+// packed operand must not need the plain operand or the bp_pack.
 void equals_plain(Context& context, const PackSubject& subject) {
   for (const PackSize& size : kPackSizes) {
     PackScene scene(context, subject.make(size));
@@ -92,7 +92,8 @@ uint64_t spread_out(bp_tensor_desc& view) {
   return 20;
 }
 
-// Packs a batch of matrices. In the dimensions of `shared`, all matrices are the same.
+// Packs a batch of matrices. `shared` is a bit mask of batch dimensions with stride 0, along which all matrices are the
+// same.
 void packs_batches(Context& context, uint32_t shared) {
   OpDesc desc(BP_OP_MATMUL);
   desc.input(dense_view(BP_F32, {2, 3, 5, 24})).input(dense_view(BP_F32, {2, 3, 24, 33}));

@@ -15,8 +15,8 @@ bp_peer_api peer_of(Context& context, Device& device);
 // The case's device and a peer. The peer is another device of the plugin, or the same device opened
 // another time if there is only one.
 struct Peers {
-  // Ends the case as not claimed if a direction lacks one of `uses`. Unless `uses` is 0, enables both
-  // directions.
+  // Ends the case as not claimed if one of the devices lacks one of `uses`, a bit mask of BP_PEER_*. If `uses` is not
+  // 0, also enables each device to use the other device's objects.
   Peers(Context& given, uint32_t uses);
   // Returns the uses that `device` reports for its peer `of` (peer_query).
   uint32_t query(Device& device, Device& of) const;

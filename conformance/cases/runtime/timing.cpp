@@ -26,10 +26,10 @@ int64_t elapsed(const Event& begin, const Event& end) {
   return ns;
 }
 
-// Compares the elapsed time with two bounds. The upper bound is slightly above the time that the host
-// measures around the work. The lower bound is 1/200 of the calibrated time of at most 48 copies, or
-// of the host's time if that is shorter. The lower bound is this low because load may have lengthened
-// the calibration. A wrong unit changes the time by a factor of a thousand, and so violates a bound.
+// Compares the elapsed time with two bounds. The upper bound is slightly above the time that the host measures around
+// the work. The lower bound is 1/200 of the host's time, or of the calibrated time of at most 48 copies if that is
+// shorter. The lower bound is this low because load may have lengthened the calibration. A wrong unit changes the time
+// by a factor of at least a thousand, and so violates a bound.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Certifies conforming devices that lack optional features at TRAIN: lesser_test.py COMMAND PLUGIN LIST [NAME...]
+"""Certifies, at TRAIN, conforming devices that lack optional features: lesser_test.py COMMAND PLUGIN LIST [NAME...]
 
 COMMAND is the backplane command, PLUGIN is the mutant plugin, and LIST is the program that prints the table of
 mutants. Without a name, the test certifies all mutants of the kind LESSER."""

@@ -27,10 +27,10 @@ page_head = """<!-- Written by conformance/mutants/test/mutation_test.py --full;
 # What the suite catches
 
 Each mutant is the reference plugin with one defect ([how mutants are made](../conformance/mutants/README.md)). The suite was designed to
-find defects 1 to 60; defects with higher numbers were added later. The suite ran on each mutant until a case failed. The table names this
-case and its outcome. The unit in the last column then ran again with other seeds. The unit is the case alone, or the case's group if the
-defect needs other cases in the same process. A defect *by nature* has an effect in each run. A defect *by chance* is a race, so its unit
-runs {repeats} times.
+find defects 1 to 60; defects with higher numbers were added later. For each mutant, the suite ran until a case failed. The table names
+this case and its outcome. The cases in the last column then ran again with other seeds. The last column names the failed case alone. If
+the defect needs other cases in the same process, the last column names the case's group or a filter. A defect *by nature* has an effect
+in each run. A defect *by chance* is a race, so its cases ran {repeats} times.
 
 """
 
@@ -144,7 +144,7 @@ def write_page(path, results):
         lines.append(f"- {title}: {sum(bool(each['kills']) for each in of_kind)} of {len(of_kind)} mutants caught, "
                      f"in {kills} of {runs} runs ({100 * kills / max(runs, 1):.1f} %).\n")
     lines.append(f"\n{len(caught)} of {len(results)} mutants are caught.\n\n")
-    lines.append("| # | mutant | what is wrong | by | first case that caught it | outcome | runs caught | of |\n|--:|---|---|---|---|---|--:|---|\n")
+    lines.append("| # | mutant | what is wrong | by | first case that caught it | outcome | runs caught | repeated cases |\n|--:|---|---|---|---|---|--:|---|\n")
     for each in results:
         case = f"`{each['case']}`" if each["case"] else "none"
         kind = "nature" if each["kind"] == "DETERMINISTIC" else "chance"
