@@ -55,8 +55,9 @@ struct ReductionNest : Loops<kReductionRank, 10> {
   int64_t rows() const { return product(0, outer_rank); }
   int64_t length() const { return product(outer_rank, rank); }
 
-  // for_rows() calls `body(slice, first)` for slices of at most `max_count` rows. for_lengths()
-  // calls `body(slice, first)` for slices that contain at most `max_count` elements of each row.
+  // for_rows() calls `body(slice, first)` for slices of at most `max_count` rows. for_lengths() calls `body(slice,
+  // first)` for slices that contain at most `max_count` elements of each row. `first` is the index of the slice's first
+  // row or first element.
   template <class Body>
   kit::Status for_rows(int64_t max_count, const Body& body) const {
     return divide(*this, 0, outer_rank, max_count, 0, body);

@@ -41,7 +41,7 @@ struct PhysicalDevice {
   uint64_t max_allocation = 0;          // maximum bytes of an allocation and of a buffer
   bool portability = false;             // the driver requires VK_KHR_portability_subset to be enabled
   uint64_t import_alignment = 0;        // alignment of imported host memory in bytes; 0 if imports are unsupported
-  uint32_t external = 0;                // the operations with opaque descriptors, as flags BP_EXTERNAL_*
+  uint32_t external = 0;                // supported operations on opaque file descriptors: flags BP_EXTERNAL_*
   uint32_t timestamp_bits = 0;          // valid bits of a timestamp; 0 if timestamps are unusable
   FloatControls float_controls;         // supported floating-point modes
   uint32_t subgroup_size = 0;           // threads per subgroup; 0 if ballots or broadcasts are missing

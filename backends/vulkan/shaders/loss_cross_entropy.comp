@@ -11,10 +11,9 @@
 // 4: loss, or the accumulated sum of losses
 // 5: the divisor of the result
 //
-// params.numbers in mode ROWS: the smoothing share of each class; the share that remains for the
-// target; the number of classes divided by 65,536; the remainder of that division. Mode WEIGHTS
-// uses only the last two. In mode LOSSES: 1 for the first dispatch, else 0; 1 for the last
-// dispatch, else 0.
+// params.numbers in mode ROWS: the smoothing share of each class; the share that remains for the target; the number of
+// classes divided by 65,536; the remainder of that division. Mode WEIGHTS uses only the last two. In mode LOSSES,
+// numbers[0] is 1 for the first dispatch, else 0, and numbers[1] is 1 for the last dispatch, else 0.
 //
 // A split stores the key of its maximum m, the sum of e^(x - m), the sum of weight * (x - m), and
 // the sum of weights. Only label smoothing uses the last two.

@@ -21,7 +21,7 @@ int number(uint which, uint d) { return int(params.extra[which * 3u + d]); }
 #define BEGIN 4u
 #define STRIDES 5u
 
-// Finds the taps of a window that are in the image along dimension `d`: `first` to `last` - 1.
+// Finds the taps (elements of a window) that are in the image along dimension `d`: the taps `first` to `last` - 1.
 void clip(uint d, int position, out int origin, out int first, out int last) {
   const int dilation = number(DILATION, d), image = number(IMAGE, d);
   origin = position * number(STRIDE, d) - number(BEGIN, d);

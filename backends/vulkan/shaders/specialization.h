@@ -17,7 +17,7 @@
 #define BACKPLANE_ID_IGNORE_INDEX BACKPLANE_ID_VARIANT /* loss_cross_entropy.comp: the operator's ignore_index */
 
 /* Ids of the constants that only some shaders have. Different families use the same ids. */
-#define BACKPLANE_ID_VEC4_TILE 4  /* reduction.glsl: threads per vec4 row, or 0 if rows are not vec4 */
+#define BACKPLANE_ID_VEC4_TILE 4  /* reduction.glsl: threads per row in a vec4 kernel; 0 in other kernels */
 #define BACKPLANE_ID_GROUP_SIZE 4 /* register_rows.glsl, topk.comp: threads per workgroup */
 #define BACKPLANE_ID_VEC4S 5      /* register_rows.glsl: groups of four elements that a thread keeps */
 #define BACKPLANE_ID_GROUP_ROWS 6 /* register_rows.glsl: rows per workgroup */

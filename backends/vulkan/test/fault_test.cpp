@@ -28,8 +28,8 @@ const std::set<std::string> kOfSemaphores = {"vkSignalSemaphore"};
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
-    // The plugin uses no timestamps on a CPU, because the timestamps of Mesa's CPU driver are 0. If
-    // the device claims to be a GPU, the plugin uses timestamps.
+    // The plugin uses no timestamps on a CPU, because the timestamps of Mesa's CPU driver are 0. The device therefore
+    // claims to be a GPU, so that the test covers the calls for timestamps.
     watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
       out.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     };
@@ -138,7 +138,7 @@ class Faults : public testing::Test {
     }
   }
 
-  // Checks a call that failed during the close. Only the log reports the failure. The file of the
+  // Checks the outcome if the call `name` failed during the close. Only the log reports such a failure. The file of the
   // other process is kept, except if the call is vkDeviceWaitIdle.
   void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& second) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
@@ -176,8 +176,8 @@ class Faults : public testing::Test {
         EXPECT_TRUE(second.enqueue().ok()) << name;
       }
     });
-    // Failures of these calls are not reported. The plugin polls timelines instead, compiles
-    // pipelines without a cache, and closes the device, which returns no status.
+    // The plugin reports no failure of these calls. It polls timelines, compiles pipelines without a cache, or closes
+    // the device, which returns no status.
     EXPECT_THAT(silent, testing::IsSubsetOf({"vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkCreatePipelineCache",
                                              "vkDeviceWaitIdle"}));
   }
