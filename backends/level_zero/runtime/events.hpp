@@ -17,7 +17,7 @@ class Events;
 struct Point {
   ze_event_handle_t event = nullptr;
   bool timed = false;
-  bool submitted = false;  // a submitted command list signals the event
+  bool submitted = false;  // a command list contains the command that signals the event
   std::chrono::steady_clock::time_point enqueued{};
 };
 using Mark = std::shared_ptr<Point>;

@@ -9,8 +9,8 @@ namespace backplane::level_zero {
 
 namespace {
 
-// Calls a function that lists handles or properties. The first call returns their number, and the
-// second call returns all of them.
+// Returns all handles or properties that the function `list` lists, or an empty list if it fails. The first call of
+// `list` returns their number, and the second call returns the elements.
 template <class T, class List>
 std::vector<T> list_of(T initial, const List& list) {
   uint32_t count = 0;
@@ -223,7 +223,7 @@ void PhysicalDevice::describe(bp_device_info& info) const {
 }
 
 kit::Result<const Platforms*> Platforms::shared() {
-  // Never destroyed, because no destructor may run at exit.
+  // The mutex and the platforms are never destroyed, because no destructor may run at exit.
   static auto* const mutex = new std::mutex;
   static const Platforms* known = nullptr;
   std::lock_guard lock(*mutex);
