@@ -52,7 +52,7 @@ struct Loops {
     return out;
   }
 
-  // Removes dimension `axis`, because the kernel itself loops over this dimension.
+  // Removes dimension `axis` from the loops. Operators call drop() for a dimension over which the kernel itself loops.
   void drop(uint32_t axis) {
     if (axis < outer_rank) --outer_rank;
     --rank;
@@ -64,8 +64,8 @@ struct Loops {
     }
   }
 
-  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1. Keeps
-  // the order of elements.
+  // Merges two adjacent dimensions if a single stride per operand suffices for both, and drops dimensions of extent 1.
+  // Keeps the order of elements.
   void merge() {
     for (uint32_t i = rank; i-- > 0;) {
       if (shape[i] == 1) drop(i);

@@ -35,7 +35,7 @@ namespace {
 
 constexpr int64_t kRegisters = BACKPLANE_REDUCTION_REGISTERS;
 constexpr int64_t kOccupancyOfGpu = 128;   // minimum number of workgroups that keep a large device busy
-constexpr uint32_t kInterleavedRows = 32;  // rows per workgroup, so that reads have at least 64 contiguous bytes
+constexpr uint32_t kInterleavedRows = 32;  // rows per workgroup; 32 adjacent f16 elements are 64 contiguous bytes
 constexpr int64_t kMaxThreadRow = 65536;   // maximum elements of a row that a single thread reduces
 
 // Returns whether adjacent rows are closer in memory than adjacent elements of a row.
@@ -55,7 +55,7 @@ int64_t count_row_splits(const ReductionNest& nest, const WorkDistribution& dist
   return out;
 }
 
-// Returns the split length that gives a large device enough workgroups.
+// Returns the split length, in elements, with which the splits of all rows are enough workgroups for a large device.
 int64_t split_length_for_occupancy(const ReductionNest& nest, uint32_t rows_per_group) {
   return ceil_div(nest.length(), std::max<int64_t>(kOccupancyOfGpu * rows_per_group / nest.rows(), 1));
 }

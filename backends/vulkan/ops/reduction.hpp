@@ -158,8 +158,8 @@ struct ReductionKernel {
   VkPipeline line_pipeline = VK_NULL_HANDLE;  // pipeline for rows with one dimension
   ReductionPasses passes = ReductionPasses::kReduce;
   bool tuned_as_cpu = false;
-  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // pipeline for vec4-aligned rows, or null
-  uint32_t vec4_operands = 0;                 // bit mask of the operands that must be vec4-aligned
+  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // pipeline for rows that satisfy use_vec4_rows(), or null
+  uint32_t vec4_operands = 0;                 // bit mask of the operands that are_vec4_rows() checks
   uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads per row in the vec4 kernel
   std::span<const RegisterRows> register_rows{};
   // One pipeline per element of register_rows. A pipeline is null if the driver could not compile

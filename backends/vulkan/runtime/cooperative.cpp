@@ -87,8 +87,8 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
   std::optional<MatrixTiling> best;
   const auto products = [](const MatrixShape& shape) { return uint64_t{shape.m} * shape.n * shape.k; };
   for (const MatrixShape& shape : shapes) {
-    // Rows and columns of a matrix must fill whole words of shared memory, and k must divide a
-    // tile's depth.
+    // m, n and k must be multiples of four, so that each row or column of a matrix fills whole 32-bit words of shared
+    // memory. k must also divide the depth of a tile.
     if (shape.dtype != dtype || shape.m % 4 != 0 || shape.n % 4 != 0 || shape.k % 4 != 0 || depth % shape.k != 0)
       continue;
     if (best && products(shape) <= products(best->shape)) continue;

@@ -20,7 +20,8 @@ class Native {
 
   static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
   static constexpr bool kWaitsForPassed = true;
-  // A program is a set of pipelines. Pipelines outlive streams, so streams do not keep programs alive.
+  // A program is a set of pipelines. Pipelines outlive streams, so a stream need not keep alive the programs that it
+  // executes.
   static constexpr bool kProgramsStay = true;
 
   // Opens physical device `index` of `instance`. `log` is called until the device is closed.

@@ -98,7 +98,7 @@ class Memory {
     bool exportable = false;
     void* pages = nullptr;
     int fd = -1;
-    uint64_t bytes = 0;  // the size of imported memory
+    uint64_t bytes = 0;  // the size of imported memory in bytes
 
     bool is_imported() const { return pages != nullptr || fd >= 0; }
   };

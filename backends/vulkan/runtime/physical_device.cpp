@@ -187,7 +187,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.has_dot = dots.shaderIntegerDotProduct == VK_TRUE;
   if (out.has_dot) find_fast_dot(api, out);
   if (v12.subgroupBroadcastDynamicId == VK_FALSE)
-    out.subgroup_size = 0;  // disables subgroup kernels, because GEMMs broadcast from a computed index
+    out.subgroup_size = 0;  // disables subgroup kernels: GEMMs broadcast from threads with a computed index
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);

@@ -7,7 +7,7 @@
 
 namespace backplane::vulkan {
 
-inline constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";  // declared only by beta headers
+inline constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";  // only beta headers declare the name
 
 // The usage flags of every buffer.
 inline constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
@@ -68,7 +68,7 @@ struct PhysicalDevice {
   uint64_t max_operations() const {
     return uint64_t{1} << (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 38 : is_cpu() ? 32 : 35);
   }
-  // Whether the device shares its memory with the host.
+  // Returns whether the device shares its memory with the host.
   bool unified() const { return is_cpu() || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU; }
   // Returns the memory type for `kind` (BP_MEMORY_*) among the types in the bit mask `allowed`, or
   // -1 if there is none.

@@ -137,7 +137,7 @@ void convert(BITS x, out uint small, out uint64_t wide) {
 #else
   const VALUE value = value_of(x);
 #if T == T_I8 || T == T_I32 || T == T_I64
-  const bool negative = value < VALUE(0);  // tested before widening, as load_index explains
+  const bool negative = value < VALUE(0);  // tested before widening, as load_index (memory.glsl) explains
 #else
   const bool negative = false;
 #endif

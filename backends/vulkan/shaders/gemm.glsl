@@ -56,7 +56,7 @@ struct Gemm {
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
   uint64_t partials;  // address of the partial sums [split of the dispatch][matrix][row][column]
   uint64_t immediates[7];
-  // The fields of convolutions. The last dimension varies fastest.
+  // The fields of convolutions. Dimensions 1 to 3 are spatial, and the last dimension varies fastest.
   uvec4 column_shape, segment_shape;
   ivec4 column_step, segment_step, offset, extent;
   i64vec4 out_columns, image, a_segments;

@@ -15,8 +15,8 @@
 // classes divided by 65,536; the remainder of that division. Mode WEIGHTS uses only the last two. In mode LOSSES,
 // numbers[0] is 1 for the first dispatch, else 0, and numbers[1] is 1 for the last dispatch, else 0.
 //
-// A split stores the key of its maximum m, the sum of e^(x - m), the sum of weight * (x - m), and
-// the sum of weights. Only label smoothing uses the last two.
+// A split stores four values: the ordering key (order_keys.glsl) of its maximum m, the sum of e^(x - m), the sum of
+// weight * (x - m), and the sum of weights. Only label smoothing uses the last two.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 6

@@ -17,8 +17,8 @@ float target_weight(int target, uint classes) {
   return present(3u) ? 0.0 : 1.0;
 }
 
-// key: the key of the maximum m. sum: the sum of e^(x - m). weighted: the sum of weight * (x - m).
-// weights: the sum of weights. Only label smoothing uses the last two.
+// key: the ordering key of the maximum m. sum: the sum of e^(x - m). weighted: the sum of weight * (x - m). weights:
+// the sum of weights. Only label smoothing uses the last two.
 struct Row {
   int key;
   float sum, weighted, weights;

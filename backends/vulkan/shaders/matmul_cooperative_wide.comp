@@ -34,7 +34,7 @@ const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 const uint K_MAJOR_STRIDE = DEPTH / VECTOR + 1;
 const uint A_STRIDE = TILE_M / VECTOR + 1, B_STRIDE = TILE_N / VECTOR + 1;
 const uint A_VECTORS = TILE_M * DEPTH / VECTOR / GROUP, B_VECTORS = TILE_N * DEPTH / VECTOR / GROUP;  // per thread
-const uint A_TILE = TILE_M * K_MAJOR_STRIDE, B_TILE = TILE_N * K_MAJOR_STRIDE;  // suffice for both layouts
+const uint A_TILE = TILE_M * K_MAJOR_STRIDE, B_TILE = TILE_N * K_MAJOR_STRIDE;  // in vectors, for both layouts
 shared uvec4 a_tile[A_TILE];
 shared uvec4 b_tile[B_TILE];
 shared float staging[SUBGROUPS * SM * SN];

@@ -46,8 +46,8 @@ class Faults : public testing::Test {
     fs::remove_all(folder);
   }
 
-  // Stores a pipeline cache file as another process would. If `more` is true, the file has data
-  // that this process lacks.
+  // Stores a pipeline cache file as another process would. If `more` is true, the data differs from the data of a call
+  // with `more` = false, so the plugin must merge the file.
   void store_as_another(bool more) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     // No driver recognises the data, so an empty cache is created.
@@ -100,11 +100,10 @@ class Faults : public testing::Test {
     watched::disarm();
   }
 
-  // Makes each call fail in turn, and checks the outcome with `round(status, rig, second, name)`.
-  // `second` is a second open of the device, which happens only if work() succeeds. Cache files of
-  // another process appear before the first open and before the close, so that the plugin reads and
-  // merges caches. At the end, every call that is not in kOfInstance or kOfSemaphores must
-  // have failed once.
+  // Makes each call fail in turn, and checks the outcome with `round(status, rig, second, name)`. `second` is a second
+  // rig on the same device, which is opened only if work() succeeds. Cache files of another process appear before the
+  // first open and before the close, so that the plugin reads and merges caches. At the end, every fallible call except
+  // those in kOfInstance and kOfSemaphores must have failed once.
   template <class Round>
   void fail_each_call(VkResult result, bool forever, const Round& round) {
     works_again("before");
