@@ -9,7 +9,7 @@ namespace backplane::level_zero {
 
 class Native {
  public:
-  // Compiled kernels outlive streams, so streams do not keep programs alive.
+  // Compiled kernels outlive streams, so a stream need not keep alive the programs that it executes.
   static constexpr bool kProgramsStay = true;
   static constexpr bool kGuardsDriver = true;
   // Without a wait, a queue may not see the writes of another queue.

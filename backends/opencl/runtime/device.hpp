@@ -9,7 +9,7 @@ namespace backplane::opencl {
 
 class Native {
  public:
-  // Compiled kernels outlive streams, so streams do not keep programs alive.
+  // Compiled kernels outlive streams, so a stream need not keep alive the programs that it executes.
   static constexpr bool kProgramsStay = true;
   static constexpr bool kGuardsDriver = true;
   // Without a wait, OpenCL does not guarantee that a queue sees the writes of another queue.
