@@ -168,8 +168,8 @@ class Attention : public Operator {
         program.pipelines[work.tile_rows == 1 ? (vec4 ? kRowVec4 : kRow) : (vec4 ? kTileVec4 : kTile)];
     Accesses accesses = accesses_of(call);
     if (!work.one_block) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // The scratch memory must be large enough for all splits of all items in a dispatch. If keys
-    // are not split, it must be large enough for all subgroups of the dispatch.
+    // The scratch memory must be large enough for all splits of all items in a dispatch. If keys are not split, the
+    // memory must be large enough for all subgroups of the dispatch.
     const int64_t per_group = kWorkgroup / subgroup_size_;
     const int64_t max_groups = std::min<int64_t>(kMaxGroups, work.splits == 1 ? kScratch / scratch : kMaxGroups);
     const int64_t max_items = work.splits == 1 ? max_groups * per_group * work.items_per_subgroup

@@ -43,7 +43,7 @@ struct ReductionNest : Loops<kReductionRank, 10> {
   // Returns loops over `x` without operands. The axes in the bit mask `axes` are inner dimensions,
   // and all other axes are outer dimensions.
   static ReductionNest by_axes(const View& x, uint32_t axes);
-  // Appends a dimension. An operand has stride 0 along it until the caller sets its stride. All outer
+  // Appends a dimension. An operand has stride 0 along the new dimension until the caller sets the stride. All outer
   // dimensions must be added before the first inner dimension.
   void add_dimension(int64_t extent, bool inner);
 

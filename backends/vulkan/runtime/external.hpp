@@ -14,8 +14,8 @@ inline constexpr const char* kExternalSetting = "BACKPLANE_VULKAN_EXTERNAL";
 // Returns whether the variable is `on`. Returns UNSUPPORTED for an unknown value.
 kit::Result<bool> offers_external();
 
-// The name of the only type of external handles. It denotes Vulkan's VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT for
-// memory, and VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT for semaphores.
+// The name of the only type of external handles. The name denotes Vulkan's VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT
+// for memory, and VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT for semaphores.
 inline constexpr std::string_view kExternalType = "opaque_fd";
 
 // Both functions return the operations that the device supports, as flags BP_EXTERNAL_*. shared_memory() returns 0 if

@@ -71,7 +71,7 @@ class Memory {
   kit::Result<bp_external_handle> exported(const Buffer& buffer) const;
   kit::Result<Buffer*> import_external(const bp_external_handle& handle);
   void destroy(Buffer* buffer);
-  // Destroys the blocks without buffers. Returns whether there were any.
+  // Destroys the blocks that contain no buffers. Returns whether a block was destroyed.
   bool destroy_empty_blocks();
 
  private:

@@ -227,7 +227,7 @@ void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> fami
     best = rank;
     queue_family = i;
     queue_count = family.queueCount;
-    // Mesa's CPU driver (22.3) reports 64 bits, but timestamps between its compute commands are 0.
+    // Mesa's CPU driver (22.3) reports 64 valid bits, but its timestamps between compute commands are 0.
     timestamp_bits = is_cpu() ? 0 : family.timestampValidBits;
   }
 }

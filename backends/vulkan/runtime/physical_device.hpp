@@ -20,7 +20,7 @@ inline constexpr VkMemoryPropertyFlags kUnusableMemory =
     VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
-// Environment variable. If it is `off`, reductions use shared memory instead of subgroup shuffles.
+// Environment variable. With `off`, reductions use shared memory instead of subgroup shuffles.
 inline constexpr const char* kSubgroupsSetting = "BACKPLANE_VULKAN_SUBGROUPS";
 // Environment variable. The values `cpu` and `gpu` select the kind of device for which reductions
 // and copies are tuned, regardless of the actual device.

@@ -18,7 +18,7 @@
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-// Number of query elements that a subgroup reads at once. An unrolled loop multiplies them.
+// Number of query elements that a subgroup reads at once. An unrolled loop multiplies these elements by the keys.
 #define CHUNK BACKPLANE_MIN_SUBGROUP
 
 #define SUBGROUP_SIZE OP

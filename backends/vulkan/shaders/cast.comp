@@ -158,9 +158,8 @@ void convert(BITS x, out uint small, out uint64_t wide) {
       } else if (OP == T_F32) {
         small = sign | f32_of_magnitude(magnitude);
       } else {
-        // The conversion to the intermediate f32 must not round, so that only the final conversion
-        // rounds. The lowest bit that is kept is therefore a sticky bit. It is 1 if any
-        // dropped bit is 1.
+        // The conversion to the intermediate f32 must not round, so that only the final conversion rounds. The lowest
+        // bit that is kept is therefore a sticky bit, which is 1 if any dropped bit is 1.
         uint64_t short_magnitude = magnitude;
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);
         if (top > 22) {

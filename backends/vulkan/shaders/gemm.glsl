@@ -71,7 +71,7 @@ struct Gemm {
   uint all_depth, padding;
   uint64_t scale, zero;  // `zero` may be null
   int64_t scale_column, scale_block, zero_column, zero_block;
-  uint64_t a_scale, a_zero;  // for integer activations only; indexed by row over all matrices
+  uint64_t a_scale, a_zero;  // only for integer activations; index: matrix * all_rows + row
   int64_t a_scale_row, a_zero_row;
 };
 #define FLAG_PARTIAL 1u     // stores raw sums to `partials`

@@ -51,8 +51,8 @@ Row row_of(bool smoothed) {
   return found;
 }
 
-// The vec4 functions process rows without weights and without smoothing. They compute maximum and
-// sum in one pass, as softmax.comp does.
+// The vec4 functions process rows without weights and without smoothing. These functions compute maximum and sum in one
+// pass, as softmax.comp does.
 vec4 logits_of(uint i) {
   const BITS4 bits = load_vec4(vec4_at(1u, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));

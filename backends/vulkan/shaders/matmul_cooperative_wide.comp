@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Like matmul_cooperative.comp, for plain matrices of 16-bit floats that have many rows and columns. A workgroup
-// computes TILE_M x TILE_N outputs. While it multiplies one tile, it loads the next tile to registers. Tiles are arrays
-// of 16-byte vectors, so that the driver knows the alignment of the matrices in shared memory.
+// computes TILE_M x TILE_N outputs. While the workgroup multiplies one tile, it loads the next tile to registers. Tiles
+// are arrays of 16-byte vectors, so that the driver knows the alignment of the matrices in shared memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require

@@ -9,8 +9,8 @@
 #define BACKPLANE_ID_MODE 3    /* a mode, whose meaning each shader defines */
 
 /* Other names of these four ids, for shaders that give the constants another meaning. */
-#define BACKPLANE_ID_B_SOURCE BACKPLANE_ID_LAYOUT      /* gemm.glsl: the window, or the bits of a weight */
-#define BACKPLANE_ID_EPILOGUE BACKPLANE_ID_OP          /* gemm.glsl: the activation, or which zero points exist */
+#define BACKPLANE_ID_B_SOURCE BACKPLANE_ID_LAYOUT      /* gemm.glsl: WINDOW or, with QUANTIZED, WEIGHT_BITS */
+#define BACKPLANE_ID_EPILOGUE BACKPLANE_ID_OP          /* gemm.glsl: the activation or, with integers, zero points */
 #define BACKPLANE_ID_OUT_DTYPE BACKPLANE_ID_VARIANT    /* gemm.glsl, reduce.comp: the output's dtype */
 #define BACKPLANE_ID_ALGORITHM BACKPLANE_ID_MODE       /* matmul.comp: BACKPLANE_ALGORITHM_* */
 #define BACKPLANE_ID_SUBGROUP_SIZE BACKPLANE_ID_OP     /* attention.comp: the subgroup size */

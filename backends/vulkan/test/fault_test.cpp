@@ -175,8 +175,8 @@ class Faults : public testing::Test {
         EXPECT_TRUE(second.enqueue().ok()) << name;
       }
     });
-    // The plugin reports no failure of these calls. It polls timelines, compiles pipelines without a cache, or closes
-    // the device, which returns no status.
+    // The plugin reports no failure of these calls. Instead, the plugin polls timelines, compiles pipelines without a
+    // cache, or closes the device, which returns no status.
     EXPECT_THAT(silent, testing::IsSubsetOf({"vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkCreatePipelineCache",
                                              "vkDeviceWaitIdle"}));
   }
