@@ -54,7 +54,7 @@ kit::Result<const Api*> load_once() {
 }  // namespace
 
 kit::Result<const Api*> Api::load() {
-  // Never destroyed, because no destructor may run at exit.
+  // The result is never destroyed, because no destructor may run at exit.
   static auto* const loaded = new kit::Result<const Api*>(load_once());
   return *loaded;
 }

@@ -20,7 +20,7 @@ kit::Status Native::info(uint32_t index, bp_device_info& info) {
 }
 
 kit::Result<Native::Shared*> Native::shared(uint32_t index) {
-  // Never destroyed, because no destructor may run at exit.
+  // The mutex and the map are never destroyed, because no destructor may run at exit.
   static auto* const mutex = new std::mutex;
   static auto* const kept = new std::map<uint32_t, std::unique_ptr<Shared>>;
   std::lock_guard lock(*mutex);

@@ -9,10 +9,10 @@ namespace backplane::level_zero {
 
 class Native {
  public:
-  // Compiled kernels outlive streams.
+  // Compiled kernels outlive streams, so a stream need not keep alive the programs that it executes.
   static constexpr bool kProgramsStay = true;
   static constexpr bool kGuardsDriver = true;
-  // A queue sees the writes of another queue only after a wait.
+  // Without a wait, a queue may not see the writes of another queue.
   static constexpr bool kWaitsForPassed = true;
 
   using Memory = simt::Buffer*;

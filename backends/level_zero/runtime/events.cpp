@@ -30,7 +30,7 @@ kit::Result<Mark> Events::take(bool timed) {
 
 kit::Status Events::collect(Kind& kind) const {
   const Api& ze = context_.api();
-  // A pending event moves to the end of the queue, so that later calls check the other events.
+  // A pending event moves to the end of `released`, so that later calls check the other events.
   for (std::size_t left = std::min<std::size_t>(kind.released.size(), kPerPool); left > 0; --left) {
     ze_event_handle_t event = kind.released.front();
     const ze_result_t code = ze.zeEventQueryStatus(event);

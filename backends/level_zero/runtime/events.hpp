@@ -17,7 +17,7 @@ class Events;
 struct Point {
   ze_event_handle_t event = nullptr;
   bool timed = false;
-  bool submitted = false;  // a submitted command list signals the event
+  bool submitted = false;  // a command list contains the command that signals the event
   std::chrono::steady_clock::time_point enqueued{};
 };
 using Mark = std::shared_ptr<Point>;
@@ -38,7 +38,7 @@ class Events {
     std::vector<ze_event_pool_handle_t> pools;
     std::vector<ze_event_handle_t> all;
     std::vector<ze_event_handle_t> free;     // not signaled
-    std::deque<ze_event_handle_t> released;  // a command list may still signal them
+    std::deque<ze_event_handle_t> released;  // events that a command list may still signal
   };
   static constexpr uint32_t kPerPool = 64;
 

@@ -26,8 +26,8 @@ class Kernels : public simt::CompiledKernels {
   Module load(std::span<const std::byte> binary, const std::string& function) const override;
   kit::Result<Module> build(const simt::KernelName& name, std::span<const uint32_t> spirv) const override;
   std::vector<std::byte> binary_of(Module module) const override;
-  // Creates a module. `registers` is a flag of the compiler, or empty. If `build_log` is not null, it
-  // receives the driver's log.
+  // Creates a module. `registers` is a flag of the compiler, or empty. If `build_log` is not null, stores the driver's
+  // log there.
   ze_result_t create_module(ze_module_format_t format, std::span<const std::byte> code, const char* registers,
                             ze_module_handle_t& out, std::string* build_log) const;
   // If the kernel spills registers, compiles it with the large register file, and keeps the module

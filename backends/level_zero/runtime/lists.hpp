@@ -30,7 +30,7 @@ class Lists {
   virtual bool is_full(uint32_t commands) const = 0;
   // Returns the immediate list, or null if a command queue executes the lists.
   virtual ze_command_list_handle_t immediate_list() const { return nullptr; }
-  // Returns the command queue, or null.
+  // Returns the command queue, or null if there is an immediate list.
   virtual ze_command_queue_handle_t command_queue() const { return nullptr; }
 
  protected:

@@ -16,9 +16,9 @@ kit::Result<bp_native_handle> handle_of(Queue& queue);
 kit::Result<bp_native_handle> handle_of(const Buffer& buffer);
 kit::Result<bp_native_handle> handle_of(const Mark& mark);
 
-// Returns UNSUPPORTED for an object that the plugin cannot use, and INVALID_ARGUMENT for a value that the driver
-// rejects. The driver does not report the context of a list or a queue, so the caller must pass a list or a
-// queue of this context.
+// Both functions return UNSUPPORTED for an object that the plugin cannot use, and INVALID_ARGUMENT for a value that is
+// null or that the driver rejects. The driver does not report the context of a list or a queue, so the caller must pass
+// a list or a queue of this context.
 kit::Result<std::unique_ptr<Queue>> wrap_queue(const Context& context, Kernels& kernels, Events& events,
                                                const bp_native_handle& handle);
 kit::Result<simt::Buffer*> wrap_memory(const Context& context, const bp_native_handle& handle, uint32_t& kind);

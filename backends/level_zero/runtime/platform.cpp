@@ -9,8 +9,8 @@ namespace backplane::level_zero {
 
 namespace {
 
-// Calls a function that lists handles or properties. The first call returns their number, and the
-// second call returns all of them.
+// Returns all handles or properties that the function `list` lists, or an empty list if `list` fails. The first call of
+// `list` returns their number, and the second call returns the elements.
 template <class T, class List>
 std::vector<T> list_of(T initial, const List& list) {
   uint32_t count = 0;
@@ -46,8 +46,8 @@ uint32_t type_of(ze_device_type_t type) {
   }
 }
 
-// Reads the properties of a device. If the kernels cannot run on the device, read() returns the
-// reason. Otherwise it returns an empty string.
+// Reads the properties of a device. read() returns the reason why the kernels cannot run on the device, or an empty
+// string if they can.
 class Reader {
  public:
   Reader(const Api& ze, PhysicalDevice& out) : ze_(ze), out_(out) {}
@@ -112,7 +112,7 @@ class Reader {
     auto module = empty<ze_device_module_properties_t>(ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES);
     const ze_result_t code = ze_.zeDeviceGetModuleProperties(out_.id, &module);
     if (code != ZE_RESULT_SUCCESS) return failed(code, "zeDeviceGetModuleProperties");
-    // Intel's drivers state 1.2, but also compile the instructions of 1.3 that the kernels contain.
+    // Intel's drivers state SPIR-V 1.2, but also compile the instructions of SPIR-V 1.3 that the kernels contain.
     if (module.spirvVersionSupported < ZE_MAKE_VERSION(1, 2)) {
       return "its driver does not accept SPIR-V 1.2; install a newer driver";
     }
@@ -223,7 +223,7 @@ void PhysicalDevice::describe(bp_device_info& info) const {
 }
 
 kit::Result<const Platforms*> Platforms::shared() {
-  // Never destroyed, because no destructor may run at exit.
+  // The mutex and the platforms are never destroyed, because no destructor may run at exit.
   static auto* const mutex = new std::mutex;
   static const Platforms* known = nullptr;
   std::lock_guard lock(*mutex);

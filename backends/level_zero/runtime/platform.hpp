@@ -27,11 +27,11 @@ struct PhysicalDevice {
   bool is_integrated = false;
   bool flushes_subnormals = false;
   bool has_f16 = false, has_f64 = false;
-  bool has_host_operands = false;  // kernels may access the driver's host memory
+  bool has_host_operands = false;  // kernels may access host memory that the driver allocated
   bool has_shared_memory = false;  // the host and kernels may access shared memory concurrently
   bool has_system_memory = false;  // kernels may access all memory of the process
   bool relaxes_limits = false;     // the driver permits allocations above limit_bytes on request
-  uint64_t limit_bytes = 0;        // maximum size of ordinary allocations
+  uint64_t limit_bytes = 0;        // maximum size of allocations without relaxed limits
   uint64_t total_bytes = 0;
   double tick_ns = 0;        // nanoseconds per tick of kernel timestamps
   uint32_t timer_bits = 64;  // valid bits of kernel timestamps, which wrap

@@ -80,7 +80,7 @@ kit::Status Queue::end(ze_result_t code, const char* call) {
   if (!is_shared_) return status;
   status = mark(false).status();
   if (status.ok() || status.code() == BP_DEVICE_LOST) return status;
-  // The command may run, but without a barrier after it.
+  // The command may run, but no barrier follows it, so the stream must fail.
   return {BP_EXECUTION_FAILED, status.message(), status.vendor_code()};
 }
 

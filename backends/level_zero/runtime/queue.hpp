@@ -44,7 +44,8 @@ class Queue : public simt::Launcher {
   kit::Result<ze_command_list_handle_t> open();
   // Returns the list that accepts the next command, which runs after all earlier commands.
   kit::Result<ze_command_list_handle_t> next();
-  // Ends a command. If the queue is shared, other code's next command runs after this one.
+  // Ends a command, whose append function `call` returned `code`. On a shared queue, also appends a barrier, so that
+  // the next command of other code runs after this command.
   kit::Status end(ze_result_t code, const char* call);
   kit::Status append_barrier(ze_command_list_handle_t list, ze_event_handle_t signaled, const Mark& waited);
   kit::Status enqueue(const simt::Launch& launch) override;

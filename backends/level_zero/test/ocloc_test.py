@@ -9,7 +9,7 @@ the large register file, as the plugin does. No kernel may then spill, except th
 The compilation of all modules takes minutes. The file RESULTS contains results by the digest of the
 compiler, the device and the module. The test compiles each module that has no result, and one
 sixteenth of the other modules, whose results must not change. With --record, the test then writes
-RESULTS. A new compiler and changed kernels make the test slow, until someone writes RESULTS again."""
+RESULTS. With a new compiler or changed kernels, the test is slow until someone runs it with --record."""
 import concurrent.futures
 import ctypes
 import hashlib
@@ -29,10 +29,11 @@ WIDTH = 16  # the first choice of simt::choose_width
 DEVICES = {"skl": True, "tgllp": False, "dg2": False, "pvc": True}  # whether the device has f64
 FORMATS = ["-spirv_input", "--format", "zebin"]
 LARGE = "-ze-opt-large-register-file"
-REPEATED = 16  # a result in RESULTS is tested if its digest is a multiple of this number
-# These kernels spill up to 512 bytes on dg2, because each kernel contains its loops once per kind
-# of tile. softmax_columns of f16, which keeps columns in registers, spills 1,024 bytes there. The plugins use the
-# kernels for few rows only with sub-groups of at least 32 threads (simt::has_few_rows).
+REPEATED = 16  # a result in RESULTS is tested again if its digest is a multiple of this number
+# These kernels spill up to 512 bytes on dg2, because each kernel contains its loops once per kind of tile (SIMT_TILE_*
+# in backends/simt/device/tile_params.h). softmax_columns of f16, which keeps columns in registers, spills 1,024 bytes
+# there. The GEMM kernels whose names contain `chunks` or `packs` are for few rows. The plugins use these kernels only
+# with sub-groups of at least 32 threads (simt::has_few_rows), but the test compiles them for 16.
 MAY_SPILL = re.compile("cross_entropy|norm|norm_bwd|softmax_columns|(matmul|quantized[48])_(chunks|packs)(_one)?$")
 
 # The plugins compile these modules only for sub-groups of at least 32 threads (simt::has_blocks, ops/attention.cpp).
@@ -91,7 +92,7 @@ def kernels_of(binary):
 
 
 def compiler_digest():
-    """Returns the digest of the compiler's files and options, or None if the files are not known."""
+    """Returns the digest of the compiler's files and options, or None if its library libigc.so.1 cannot be loaded."""
     try:
         ctypes.CDLL("libigc.so.1")  # ocloc loads this library
     except OSError:

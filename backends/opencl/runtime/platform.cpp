@@ -157,7 +157,7 @@ void PhysicalDevice::describe(bp_device_info& info) const {
 }
 
 kit::Result<const Platforms*> Platforms::shared() {
-  // Never destroyed, because no destructor may run at exit.
+  // The mutex and the platforms are never destroyed, because no destructor may run at exit.
   static auto* const mutex = new std::mutex;
   static const Platforms* known = nullptr;
   std::lock_guard lock(*mutex);

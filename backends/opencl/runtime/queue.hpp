@@ -36,7 +36,7 @@ class Event {
 class Queue : public simt::Launcher {
  public:
   static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels);
-  // Wraps a queue of the caller, and takes over one reference to it.
+  // Wraps a queue of the caller, and takes over one reference to the queue.
   static std::unique_ptr<Queue> wrap(const Context& context, Kernels& kernels, cl_command_queue handle);
   ~Queue() override;
 

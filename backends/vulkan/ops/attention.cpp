@@ -43,7 +43,7 @@ constexpr auto kScratch = static_cast<int64_t>(Stream::kScratchBytes);
 
 using Shape = std::span<const int64_t>;  // shape with four extents
 
-// The division of the work among subgroups. An item is one tile of rows.
+// The division of the work among subgroups. A row is one query of one head, and an item is one tile of rows.
 struct WorkSplit {
   int64_t tile_rows = 1, tiles = 1, items = 1;  // rows per tile, tiles per key head, and total number of tiles
   int64_t splits = 1, split_keys = 0;           // number of splits of the keys, and keys per split
@@ -62,8 +62,8 @@ struct WorkSplit {
 
 int64_t tile_rows(Shape q, Shape k) { return q[2] == 1 && q[1] == k[1] ? 1 : kTileRows; }
 
-// Divides the work for subgroups of `subgroup_size` threads. Larger subgroups never need more
-// splits or more scratch memory.
+// Divides the work for subgroups of `subgroup_size` threads. Larger subgroups never need more splits or more scratch
+// memory, so check_shapes() passes the smallest size.
 WorkSplit split_work(Shape q, Shape k, Shape v, bool cpu, int64_t subgroup_size) {
   WorkSplit out;
   const int64_t block = subgroup_size * BACKPLANE_ATTENTION_KEYS;  // keys that a subgroup processes at once
@@ -168,8 +168,8 @@ class Attention : public Operator {
         program.pipelines[work.tile_rows == 1 ? (vec4 ? kRowVec4 : kRow) : (vec4 ? kTileVec4 : kTile)];
     Accesses accesses = accesses_of(call);
     if (!work.one_block) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // The scratch memory must be large enough for all splits of all items in a dispatch. If keys
-    // are not split, it must be large enough for all subgroups of the dispatch.
+    // The scratch memory must be large enough for all splits of all items in a dispatch. If keys are not split, the
+    // memory must be large enough for all subgroups of the dispatch.
     const int64_t per_group = kWorkgroup / subgroup_size_;
     const int64_t max_groups = std::min<int64_t>(kMaxGroups, work.splits == 1 ? kScratch / scratch : kMaxGroups);
     const int64_t max_items = work.splits == 1 ? max_groups * per_group * work.items_per_subgroup

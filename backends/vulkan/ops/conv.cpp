@@ -34,8 +34,8 @@ int32_t padding_of(const bp_conv_attributes& attributes, uint32_t axis) {
   return axis == 0 ? 0 : static_cast<int32_t>(attributes.pad_begin[axis - 2]);
 }
 
-// Describes each group as one matrix of the GEMM. The rows and the terms of K are channels of the
-// group.
+// Describes each group as one matrix of the GEMM, whose rows and terms of K are channels of the group. `to`, `a` and
+// `b` are the distances in bytes between groups in the output, in operand `a` and in operand `b`.
 void describe_groups(uint32_t groups, int64_t to, int64_t a, int64_t b, GemmParams& params) {
   params.matrices = params.matrix_shape[0] = groups;
   params.matrix_rank = 1;
@@ -184,8 +184,8 @@ class ConvTranspose : public Convolution {
   }
 };
 
-// The gradient of conv with respect to its weight. Columns are elements of the weight, segments are
-// rows of dy, and K runs along a row.
+// The gradient of conv with respect to its weight. Rows are output channels, columns are the elements of one output
+// channel's weight, segments are rows of dy, and K runs along a row of dy.
 class ConvWeight : public Convolution {
  public:
   using Convolution::Convolution;

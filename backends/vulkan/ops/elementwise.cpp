@@ -7,9 +7,9 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Returns 0 if the rows of all operands are vec4-aligned. If one of two inputs broadcasts along
-// rows and the other operands are vec4-aligned, returns the operand index of that input. Otherwise
-// returns -1.
+// Returns 0 if kernels can process the rows of all operands four elements at a time (LoopNest::is_vec4). If one of two
+// inputs broadcasts along rows, and the other operands satisfy is_vec4(), returns the operand index of this input.
+// Otherwise returns -1.
 int broadcast_input(const LoopNest& nest) {
   if (nest.rank - 1 > 1 || nest.shape[nest.rank - 1] % 4 != 0) return -1;
   int broadcast = 0;

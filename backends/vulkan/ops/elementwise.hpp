@@ -17,9 +17,9 @@ class Elementwise : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override;
 
  protected:
-  // Pipelines of a plan. The vec4 kernels process either dense operands or rows, depending on the
-  // plan's operands. Kernels that process rows of two inputs allow one input to broadcast along
-  // rows.
+  // Pipelines of a plan. If all operands of the plan are dense or immediates, kVec4 processes dense operands.
+  // Otherwise, kVec4 processes rows whose extent is a multiple of four. kVec4BroadcastA and kVec4BroadcastB process
+  // such rows if the first or the second input broadcasts along rows.
   enum Pipeline : uint32_t { kStrided, kVec4, kVec4BroadcastA, kVec4BroadcastB, kPipelines };
 
   // Returns the merged loops over the output's shape. Operand 0 is the output, and the inputs

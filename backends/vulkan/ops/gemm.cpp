@@ -17,9 +17,9 @@ constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // minimum number
 // needs the registers of a whole multiprocessor.
 constexpr int64_t kOccupancyOfWideMatrices = 120;
 
-// Returns a dispatch of `groups` workgroups. The dispatch has two dimensions if `groups` exceeds
-// the limit of one dimension. It has fewer workgroups if `groups` exceeds the limit of two
-// dimensions, because kernels loop over the remaining work.
+// Returns a dispatch of `groups` workgroups. The dispatch has two dimensions if `groups` exceeds the limit of one
+// dimension. The dispatch has fewer workgroups if `groups` exceeds the limit of two dimensions, because kernels loop
+// over the remaining work.
 Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses, double operations) {
   const int64_t lines = std::min<int64_t>(ceil_div(groups, kMaxGroups), kMaxGroups);
   const int64_t line = std::min<int64_t>(ceil_div(groups, lines), kMaxGroups);

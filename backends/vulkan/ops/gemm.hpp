@@ -17,7 +17,8 @@ struct BSource {
 
 class Gemm : public Operator {
  public:
-  // `dtype` is the dtype of operand `a`. The GEMM uses the result of algorithm_for_dtype().
+  // `dtype` is the dtype of operand `a`. If the device cannot use `algorithm` for this dtype, algorithm_for_dtype()
+  // chooses another algorithm.
   Gemm(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device, BSource source = {});
 
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override;

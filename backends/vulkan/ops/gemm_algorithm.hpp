@@ -16,8 +16,8 @@ enum class GemmAlgorithm : uint32_t {
   kSubgroup = BACKPLANE_ALGORITHM_SUBGROUP,  // threads of a subgroup broadcast the values that they read
   kCooperative = 4,                          // uses VK_KHR_cooperative_matrix
   kDot = 5,                                  // like kShared, with dot products of four 8-bit integers
-  // Like kCooperative, and uses the kernels with wide tiles, which no GPU has certified. Only Gemm
-  // uses this value.
+  // Like kCooperative, and uses the kernels with wide tiles, which no GPU has certified. The constructor of Gemm
+  // handles this value, and algorithm_for_dtype() replaces it by kCooperative.
   kWide = 6,
 };
 

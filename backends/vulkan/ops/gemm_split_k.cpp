@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxThreadDepth = kMaxSteps;  // maximum number of terms that a thread adds
 constexpr int64_t kMinSplitDepth = 256;         // minimum terms per split if sums are split for occupancy
-constexpr int64_t kSplitAlign = 64;             // alignment of the beginnings of splits, if there is one segment
+constexpr int64_t kSplitAlign = 64;             // splits of a single segment begin at multiples of kSplitAlign terms
 constexpr int64_t kTileRows = BACKPLANE_MATRIX_LARGE_TILE,
                   kTileColumns = BACKPLANE_SKINNY_TILE_N;  // multiples of the rows and columns of every tile size
 

@@ -26,9 +26,9 @@ inline double operations_per_output(const GemmParams& params) { return 2.0 * par
 struct DispatchExtent {
   int64_t matrices, rows, columns;
 };
-// Returns the maximum extent of a dispatch with at most `operations` operations. Tiles are not
-// divided, so an extent of a single tile may have more operations. With split-K, the partial sums
-// of the extent also fit into the scratch buffer.
+// Returns the largest extent for which one split has at most `operations` operations. Tiles are not divided, so an
+// extent of a single tile may have more operations. With split-K, the partial sums of the extent also fit into the
+// scratch buffer.
 DispatchExtent dispatch_extent(const GemmParams& params, int64_t splits, double operations);
 
 // Returns the parameters of a slice that begins at `matrix`, `row` and `column` and has at most the

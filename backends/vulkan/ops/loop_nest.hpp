@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a kernel, as dimensions with one stride per operand. Dimensions are merged if the
-// strides of all operands allow this. kit::LoopNest also reorders dimensions. The plugin's
-// LoopNest keeps the order of elements, because results depend on this order.
+// The loops of a kernel, as dimensions with one stride per operand. Dimensions are merged if the strides of all
+// operands allow this. The results of some kernels depend on the order of elements. LoopNest therefore reorders
+// dimensions only in transpose(), in contrast to kit::LoopNest.
 #pragma once
 
 #include <initializer_list>
@@ -30,7 +30,7 @@ uint64_t vec4_alignment(const View& view);
 template <uint32_t MaxRank, uint32_t MaxOperands>
 struct Loops {
   struct Operand {
-    const View* view = nullptr;  // null for a counter, whose values are the addresses that kernels compute
+    const View* view = nullptr;  // null for counters, scratch memory and absent operands
     uint64_t address = 0;
     int64_t strides[MaxRank] = {};  // strides in bytes
 
@@ -52,7 +52,7 @@ struct Loops {
     return out;
   }
 
-  // Removes dimension `axis`, because the kernel itself loops over this dimension.
+  // Removes dimension `axis` from the loops. Operators call drop() for a dimension over which the kernel itself loops.
   void drop(uint32_t axis) {
     if (axis < outer_rank) --outer_rank;
     --rank;
@@ -64,8 +64,8 @@ struct Loops {
     }
   }
 
-  // Merges dimensions that are contiguous in every operand, and drops dimensions of extent 1. Keeps
-  // the order of elements.
+  // Merges two adjacent dimensions if a single stride per operand suffices for both, and drops dimensions of extent 1.
+  // Keeps the order of elements.
   void merge() {
     for (uint32_t i = rank; i-- > 0;) {
       if (shape[i] == 1) drop(i);
@@ -139,9 +139,10 @@ struct LoopNest : Loops<BP_MAX_RANK, Params::kOperands> {
   static LoopNest over(const View& view);
   // Returns loops over the shape of the first view, with all views as operands.
   static LoopNest of(std::initializer_list<const View*> views);
-  // Adds an operand whose dimensions are the first dimensions of the loops.
+  // Adds an operand whose dimension i is dimension i of the loops. The operand broadcasts along all further dimensions.
   Operand& add(const View& view);
-  // Adds an operand that counts 0, 1, 2, ... along `axis` and is constant along the other axes.
+  // Adds an operand that counts 0, 1, 2, ... along `axis` and is constant along the other axes. The "address" that a
+  // kernel computes for this operand is the count.
   void add_counter(uint32_t axis);
 
   int64_t count() const { return product(0, rank); }
@@ -175,7 +176,7 @@ void add_access(Accesses& out, const View& view, bool write);
 // `params`, whose device address is `params_address`.
 void fill_scalars(Params& params, uint64_t params_address, const Call& call);
 
-// Returns the accesses of a call to inputs, outputs and scalars in device memory.
+// Returns the ranges of device memory that `call` accesses: its inputs, its outputs, and its scalars in device memory.
 Accesses accesses_of(const Call& call);
 
 }  // namespace backplane::vulkan

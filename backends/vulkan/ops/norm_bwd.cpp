@@ -15,7 +15,7 @@ Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
                                             : Geometry::by_axes(x, attributes.axes);
 }
 
-// Returns a dense f32 view of the mean or rstd of all rows.
+// Returns a dense f32 view, at `location`, of one statistic (mean or rstd) per row.
 View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& location) {
   View out;
   out.dtype = BP_F32;

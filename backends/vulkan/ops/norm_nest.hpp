@@ -61,8 +61,8 @@ using Role = int Dimension::*;
 // The loops of a norm kernel, and its operands.
 class NormNest {
  public:
-  // Dimensions that have an axis of role `outer` enumerate rows. All other dimensions enumerate the
-  // elements of a row.
+  // Dimensions whose member `outer` is an axis (not -1) enumerate rows. All other dimensions enumerate the elements of
+  // a row.
   NormNest(const Geometry& geometry, Role outer) {
     for (const bool inner : {false, true}) {
       for (uint32_t i = 0; i < geometry.rank; ++i) {

@@ -45,7 +45,7 @@ class Pool : public Operator {
     const auto& attributes = call.attributes<bp_pool_attributes>();
     const View &x = call.in(0), &y = call.out();
     const View* indices = given(call.outputs, 1);
-    const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // `leading` counts missing dimensions
+    const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // `leading`: missing spatial dimensions
     for (uint32_t i = 2; i < x.rank; ++i) {
       if (x.shape[i] >= kMaxExtent) {
         return kit::unsupported(call.op->name, ": an image of ", x.shape[i], " along one dimension exceeds this ",

@@ -44,8 +44,8 @@ class Reduce : public Operator {
   }
 
  private:
-  // kStrided is for rows with any number of dimensions, kLine for rows with one dimension, and
-  // kVec4 for vec4-aligned rows.
+  // kStrided is for rows with any number of dimensions, kLine for rows with one dimension, and kVec4 for rows that
+  // satisfy use_vec4_rows().
   enum Pipeline : uint32_t { kStrided, kLine, kVec4 };
   const std::string shader_;
   const uint32_t op_;

@@ -35,7 +35,7 @@ namespace {
 
 constexpr int64_t kRegisters = BACKPLANE_REDUCTION_REGISTERS;
 constexpr int64_t kOccupancyOfGpu = 128;   // minimum number of workgroups that keep a large device busy
-constexpr uint32_t kInterleavedRows = 32;  // rows per workgroup, so that reads have at least 64 contiguous bytes
+constexpr uint32_t kInterleavedRows = 32;  // rows per workgroup; 32 adjacent f16 elements are 64 contiguous bytes
 constexpr int64_t kMaxThreadRow = 65536;   // maximum elements of a row that a single thread reduces
 
 // Returns whether adjacent rows are closer in memory than adjacent elements of a row.
@@ -55,7 +55,7 @@ int64_t count_row_splits(const ReductionNest& nest, const WorkDistribution& dist
   return out;
 }
 
-// Returns the split length that gives a large device enough workgroups.
+// Returns the split length, in elements, with which the splits of all rows are enough workgroups for a large device.
 int64_t split_length_for_occupancy(const ReductionNest& nest, uint32_t rows_per_group) {
   return ceil_div(nest.length(), std::max<int64_t>(kOccupancyOfGpu * rows_per_group / nest.rows(), 1));
 }
@@ -100,10 +100,9 @@ std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool int
 }
 
 WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
-  // Limits on the elements per thread in a split. The maximum ensures that three loops over these
-  // elements, with up to nine dimensions, need fewer than 65,535 iterations. Mesa's CPU driver ends
-  // an invocation at that number. Below the minimum, the second dispatch, which combines the
-  // splits, would take longer than unsplit rows that leave threads idle.
+  // Limits on the elements per thread in a split. The maximum ensures that three loops over these elements, with up to
+  // nine dimensions, need fewer than 65,535 iterations. Mesa's CPU driver ends an invocation at that number. Below the
+  // minimum, the second dispatch, which combines the splits, would cost more time than splitting saves.
   constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
   constexpr int64_t kManyRows = 64;  // minimum number of rows that keep a CPU busy
   const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;
@@ -149,7 +148,7 @@ WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, cons
   int64_t splits = ceil_div(length, registers.elements());
   if (splits > 1)
     splits = std::max(splits, length / std::max<int64_t>(split_length_for_occupancy(nest, registers.rows), 1));
-  // If a row is split, splits begin at multiples of `step`, so that they are aligned like the row.
+  // If a row is split, splits begin at multiples of `step`, so that every split has the row's alignment.
   const int64_t step = std::min<int64_t>(registers.elements(), 1024);
   out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), step) * step : length;
   out.row_splits = count_row_splits(nest, out);

@@ -43,7 +43,7 @@ struct ReductionNest : Loops<kReductionRank, 10> {
   // Returns loops over `x` without operands. The axes in the bit mask `axes` are inner dimensions,
   // and all other axes are outer dimensions.
   static ReductionNest by_axes(const View& x, uint32_t axes);
-  // Appends a dimension. An operand has stride 0 along it until the caller sets its stride. All outer
+  // Appends a dimension. An operand has stride 0 along the new dimension until the caller sets the stride. All outer
   // dimensions must be added before the first inner dimension.
   void add_dimension(int64_t extent, bool inner);
 
@@ -55,8 +55,9 @@ struct ReductionNest : Loops<kReductionRank, 10> {
   int64_t rows() const { return product(0, outer_rank); }
   int64_t length() const { return product(outer_rank, rank); }
 
-  // for_rows() calls `body(slice, first)` for slices of at most `max_count` rows. for_lengths()
-  // calls `body(slice, first)` for slices that contain at most `max_count` elements of each row.
+  // for_rows() calls `body(slice, first)` for slices of at most `max_count` rows. for_lengths() calls `body(slice,
+  // first)` for slices that contain at most `max_count` elements of each row. `first` is the index of the slice's first
+  // row or first element.
   template <class Body>
   kit::Status for_rows(int64_t max_count, const Body& body) const {
     return divide(*this, 0, outer_rank, max_count, 0, body);
@@ -157,8 +158,8 @@ struct ReductionKernel {
   VkPipeline line_pipeline = VK_NULL_HANDLE;  // pipeline for rows with one dimension
   ReductionPasses passes = ReductionPasses::kReduce;
   bool tuned_as_cpu = false;
-  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // pipeline for vec4-aligned rows, or null
-  uint32_t vec4_operands = 0;                 // bit mask of the operands that must be vec4-aligned
+  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // pipeline for rows that satisfy use_vec4_rows(), or null
+  uint32_t vec4_operands = 0;                 // bit mask of the operands that are_vec4_rows() checks
   uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads per row in the vec4 kernel
   std::span<const RegisterRows> register_rows{};
   // One pipeline per element of register_rows. A pipeline is null if the driver could not compile

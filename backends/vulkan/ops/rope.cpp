@@ -19,7 +19,7 @@ constexpr uint32_t kTable = BACKPLANE_ROPE_TABLE;
 struct RopeParams {
   Params base;
   uint32_t steps[kTable];  // frequency / (2 pi), without whole revolutions, times 2^32, rounded down
-  float rests[kTable];     // the fraction that `steps` drops
+  float rests[kTable];     // the fraction that `steps` drops when it is rounded down
 };
 static_assert(offsetof(RopeParams, steps) == BACKPLANE_PARAMS_BYTES);
 

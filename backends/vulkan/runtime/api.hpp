@@ -59,7 +59,8 @@ struct DeviceApi {
 #undef BP_VK_DEVICE
   // The function is null if VK_EXT_external_memory_host is not enabled.
   PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;
-  // The functions are null if VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd is not enabled.
+  // vkGetMemoryFdKHR is null if VK_KHR_external_memory_fd is not enabled. The other two functions are null if
+  // VK_KHR_external_semaphore_fd is not enabled.
   PFN_vkGetMemoryFdKHR vkGetMemoryFdKHR = nullptr;
   PFN_vkGetSemaphoreFdKHR vkGetSemaphoreFdKHR = nullptr;
   PFN_vkImportSemaphoreFdKHR vkImportSemaphoreFdKHR = nullptr;

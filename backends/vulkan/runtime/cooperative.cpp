@@ -13,9 +13,9 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
-// Returns the bytes of shared memory per workgroup. Shared memory holds a tile of each operand, with
-// `lines` rows and columns together, and one matrix of accumulators per subgroup. If the factors
-// are i8, shared memory also holds an i32 sum per row of `a` and per column of `b`.
+// Returns the bytes of shared memory that a workgroup needs. Shared memory holds a tile of `a`, a tile of `b`, and one
+// matrix of accumulators per subgroup. `lines` is the number of rows of the tile of `a` plus the number of columns of
+// the tile of `b`. If the factors are i8, shared memory also holds an i32 sum per row of `a` and per column of `b`.
 uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size, uint64_t lines) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;
@@ -87,8 +87,8 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
   std::optional<MatrixTiling> best;
   const auto products = [](const MatrixShape& shape) { return uint64_t{shape.m} * shape.n * shape.k; };
   for (const MatrixShape& shape : shapes) {
-    // Rows and columns of a matrix must fill whole words of shared memory, and k must divide a
-    // tile's depth.
+    // m, n and k must be multiples of four, so that each row or column of a matrix fills whole 32-bit words of shared
+    // memory. k must also divide the depth of a tile.
     if (shape.dtype != dtype || shape.m % 4 != 0 || shape.n % 4 != 0 || shape.k % 4 != 0 || depth % shape.k != 0)
       continue;
     if (best && products(shape) <= products(best->shape)) continue;
@@ -109,7 +109,7 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
 
 std::optional<MatrixTiling> CooperativeMatrices::wide_tiling(uint32_t dtype) const {
   constexpr uint32_t kRows = BACKPLANE_MATRIX_WIDE_TILE_M, kColumns = BACKPLANE_MATRIX_WIDE_TILE_N;
-  constexpr uint32_t kVector = 8;  // elements of 16 bits in 16 bytes
+  constexpr uint32_t kVector = 8;  // number of 16-bit elements in 16 bytes
   if (dtype != BP_F16 && dtype != BP_BF16) return {};
   const auto found = tiling(dtype, kRows, kColumns);
   if (!found || found->shape.m % kVector != 0 || found->shape.n % kVector != 0 || found->shape.k % kVector != 0 ||

@@ -20,13 +20,14 @@ class Native {
 
   static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
   static constexpr bool kWaitsForPassed = true;
-  // A program is a set of pipelines. Pipelines outlive streams, so streams do not keep programs alive.
+  // A program is a set of pipelines. Pipelines outlive streams, so a stream need not keep alive the programs that it
+  // executes.
   static constexpr bool kProgramsStay = true;
 
   // Opens physical device `index` of `instance`. `log` is called until the device is closed.
   static kit::Result<std::unique_ptr<Native>> open(const std::shared_ptr<const Instance>& instance, uint32_t index,
                                                    Log log);
-  ~Native();  // saves compiled pipelines to the cache file, and frees memory that no open device uses
+  ~Native();  // saves compiled pipelines to the cache file; the last open device frees empty blocks of memory
   Native(const Native&) = delete;
   Native& operator=(const Native&) = delete;
 
@@ -124,7 +125,8 @@ class Native {
                                                      const Log& log);
   Native(std::shared_ptr<Shared> shared, Log log);
 
-  // Return UNSUPPORTED for a type that the device lacks, or whose operation `flag` it lacks.
+  // Both functions return UNSUPPORTED if the device does not support external handles of this type, or lacks the
+  // operation `flag` (BP_EXTERNAL_*).
   kit::Status check_type(std::string_view type, uint32_t flag) const;
   kit::Status check_handle(const bp_external_handle& handle, uint32_t flag) const;
 

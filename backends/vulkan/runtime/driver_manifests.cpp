@@ -33,7 +33,8 @@ std::vector<fs::path> paths_in(const std::string& list) {
   return out;
 }
 
-// The loader's search order, which the Vulkan loader documents in its interface to drivers.
+// Returns the folders, or the files, in which the loader searches for manifests. Source: "Driver Interface to the
+// Vulkan Loader" in the loader's documentation.
 std::vector<fs::path> places() {
   const std::string list = variable("VK_DRIVER_FILES", variable("VK_ICD_FILENAMES"));
   if (!list.empty()) return paths_in(list);

@@ -61,7 +61,8 @@ kit::Status ImportedDescriptor::end(const char* slot, const kit::Status& result)
   struct stat now = {};
   const bool is_open = ::fstat(fd_.get(), &now) == 0 && now.st_dev == about_.st_dev && now.st_ino == about_.st_ino;
   if (!is_open) (void)fd_.release();
-  // An import allocates no memory of the device. Drivers return this code for a size that is too large.
+  // An import allocates no device memory. If a driver returns VK_ERROR_OUT_OF_DEVICE_MEMORY, the size is wrong, so the
+  // status becomes INVALID_ARGUMENT.
   const bool is_full = result.code() == BP_OUT_OF_MEMORY && result.vendor_code() != VK_ERROR_OUT_OF_DEVICE_MEMORY;
   if (is_full || result.code() == BP_DEVICE_LOST) return result;
   return {BP_INVALID_ARGUMENT,

@@ -14,12 +14,12 @@ inline constexpr const char* kExternalSetting = "BACKPLANE_VULKAN_EXTERNAL";
 // Returns whether the variable is `on`. Returns UNSUPPORTED for an unknown value.
 kit::Result<bool> offers_external();
 
-// The name of the type of external handles. Vulkan names it VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT and
-// VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT.
+// The name of the only type of external handles. The name denotes Vulkan's VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT
+// for memory, and VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT for semaphores.
 inline constexpr std::string_view kExternalType = "opaque_fd";
 
-// Both functions return the operations that the device supports, as flags BP_EXTERNAL_*. A device that requires
-// dedicated memory for each buffer supports none.
+// Both functions return the operations that the device supports, as flags BP_EXTERNAL_*. shared_memory() returns 0 if
+// the driver requires a dedicated allocation for each shared buffer.
 uint32_t shared_memory(const InstanceApi& api, VkPhysicalDevice handle);
 uint32_t shared_semaphores(const InstanceApi& api, VkPhysicalDevice handle);
 
@@ -29,7 +29,8 @@ class ImportedDescriptor {
   ImportedDescriptor() = default;
   static kit::Result<ImportedDescriptor> of(const char* slot, int64_t given);
   int get() const { return fd_.get(); }
-  // Call after the driver has imported the descriptor, or has failed. Converts the result.
+  // Call end() once, with the result of the driver's import. After a success, the driver owns the descriptor. Converts
+  // a failure to INVALID_ARGUMENT, except DEVICE_LOST and a lack of host memory.
   kit::Status end(const char* slot, const kit::Status& result);
 
  private:
@@ -38,7 +39,8 @@ class ImportedDescriptor {
   struct stat about_ {};
 };
 
-// Sets FD_CLOEXEC, and makes the handle of a descriptor that only this device imports.
+// Sets FD_CLOEXEC on `fd`. Returns an external handle that contains `fd` and the device's uuid, because only this
+// physical device can import the descriptor.
 bp_external_handle opaque_handle(const LogicalDevice& device, int fd);
 
 // A timeline semaphore that can be exported or was imported.
@@ -55,8 +57,9 @@ class Semaphore {
   kit::Result<bp_external_handle> exported() const;
   // Returns whether the semaphore has reached `value`, or a failure.
   kit::Result<bool> reached(uint64_t value) const;
-  // Calls `signal()`, which submits a signal of `value`, unless the semaphore has reached the value, or an earlier
-  // call has submitted it. Vulkan forbids such signals.
+  // Calls `signal()`, which must submit a signal of `value`. Does nothing if the semaphore has already reached `value`,
+  // or if an earlier call has submitted this value or a higher one, because Vulkan forbids signals that do not increase
+  // the value.
   template <class Signal>
   kit::Status raise(uint64_t value, const Signal& signal) {
     std::lock_guard lock(mutex_);
@@ -67,7 +70,7 @@ class Semaphore {
     if (status.ok()) highest_ = value;
     return status;
   }
-  // Raises the semaphore during the call.
+  // Raises the semaphore to `value` from the host, before the call returns.
   kit::Status raise_now(uint64_t value);
 
  private:

@@ -51,9 +51,9 @@ kit::Status require_layer(const Library& library) {
                                     ", which is not installed; install it or unset the variable")};
 }
 
-// Returns whether the loader hides non-conformant drivers unless VK_KHR_portability_enumeration is
-// enabled. Enabling the extension is safe, because devices of non-conformant drivers report which
-// features they lack.
+// Returns whether the loader has the extension VK_KHR_portability_enumeration. Such a loader lists non-conformant
+// drivers only if the extension is enabled. Enabling the extension is safe, because devices of non-conformant drivers
+// report which features they lack.
 kit::Result<bool> hides_portable_drivers(const Library& library) {
   uint32_t count = 0;
   VkResult result = library.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);

@@ -15,7 +15,7 @@ namespace backplane::vulkan {
 // creation of a plan or buffer fails.
 inline constexpr const char* kValidationSetting = "BACKPLANE_VULKAN_VALIDATION";
 
-// Keeps the first message of the validation layer.
+// Records the first message of the validation layer. Any thread may call add() and status().
 class Messages {
  public:
   void add(const char* message);

@@ -154,7 +154,7 @@ kit::Status LogicalDevice::find_buffer_types() {
 
 LogicalDevice::~LogicalDevice() {
   if (handle_ == VK_NULL_HANDLE || api_.vkDestroyDevice == nullptr) return;
-  if (!queues_.empty()) wait_idle();  // without queues, vkDeviceWaitIdle may be null
+  if (!queues_.empty()) wait_idle();  // before start() gets queues, vkDeviceWaitIdle may be null
   for (VkSemaphore semaphore : semaphores_) api_.vkDestroySemaphore(handle_, semaphore, nullptr);
   for (VkQueryPool pool : queries_) api_.vkDestroyQueryPool(handle_, pool, nullptr);
   if (pipeline_layout_ != VK_NULL_HANDLE) api_.vkDestroyPipelineLayout(handle_, pipeline_layout_, nullptr);

@@ -54,12 +54,12 @@ class LogicalDevice {
   // Number of live memory allocations. The driver's limit is maxMemoryAllocationCount.
   std::atomic<uint32_t>& allocations() { return allocations_; }
 
-  // Returns the queue for the commands of a new stream: the queue with the fewest streams. The stream
-  // returns the queue when it ends.
+  // Returns the queue for the commands of a new stream: the queue with the fewest streams among the queues that are not
+  // reserved. The stream must pass the queue to give_queue() when the stream ends.
   Queue take_queue();
   void give_queue(const Queue& queue);
-  // Reserves the queue for its stream, until the stream ends. Returns false if the queue has other
-  // streams, or if no other queue would be left for new streams.
+  // Reserves the queue for the calling stream until this stream ends. Returns false, without reserving, if another
+  // stream also uses the queue, or if every other queue is reserved.
   bool reserve_queue(const Queue& queue);
   // Returns the queue for a stream's large copies between host and device, in round-robin order.
   Queue next_copy_queue() {

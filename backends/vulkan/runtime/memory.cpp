@@ -283,7 +283,8 @@ kit::Result<bp_external_handle> Memory::exported(const Buffer& buffer) const {
 kit::Result<Buffer*> Memory::import_external(const bp_external_handle& handle) {
   constexpr const char* kSlot = "buffer_import";
   const PhysicalDevice& physical = device_.physical();
-  // Memory of Vulkan must be imported with the type of its allocation, which is this type (create_external).
+  // Vulkan requires that memory is imported with the memory type with which it was allocated. create_external()
+  // allocates memory of this type.
   const auto type = static_cast<uint32_t>(device_.memory_type(BP_MEMORY_DEVICE));
   const uint64_t most =
       std::min(physical.max_allocation, physical.memory.memoryHeaps[physical.memory.memoryTypes[type].heapIndex].size);
@@ -297,7 +298,7 @@ kit::Result<Buffer*> Memory::import_external(const bp_external_handle& handle) {
   buffer->heap = kNoHeap;
   buffer->allocated = handle.offset + handle.bytes;
   kit::Status status = allocate(*buffer, type, {.fd = fd.value().get(), .bytes = handle.object_bytes});
-  // The driver owns the descriptor once the memory exists, even if a later call has failed.
+  // The driver owns the descriptor once the memory exists, even if a later call in allocate() failed.
   const bool is_imported = buffer->memory != VK_NULL_HANDLE;
   if (is_imported || status.code() != BP_UNSUPPORTED) {
     const kit::Status ended = fd.value().end(kSlot, is_imported ? kit::Status() : status);

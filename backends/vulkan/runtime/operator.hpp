@@ -27,8 +27,8 @@ struct Kernel {
   Constants constants{};
   bool optional = false;  // whether the plan can run without this kernel if its compilation fails
 };
-// Maximum number of kernels per plan. Each operator has an enum with the indices of its kernels.
-// Program::pipelines uses the same indices.
+// Maximum number of kernels per plan. The operator defines the index of each kernel, and Program::pipelines uses the
+// same indices.
 inline constexpr std::size_t kMaxPipelines = 10;
 using Kernels = std::array<Kernel, kMaxPipelines>;
 

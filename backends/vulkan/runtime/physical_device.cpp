@@ -11,8 +11,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Returns the names of the features that every kernel needs and the device lacks. All recent
-// desktop drivers have these features.
+// Returns the names of the required features that the device lacks, separated by commas. All recent desktop drivers
+// have these features.
 std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysicalDeviceVulkan11Features& v11,
                              const VkPhysicalDeviceVulkan12Features& v12) {
   const std::pair<VkBool32, const char*> needed[] = {
@@ -73,11 +73,10 @@ bool is_tuned_as_cpu(const PhysicalDevice& device) {
   return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
 }
 
-// Returns the subgroup size that pipelines with ballots must request, or 0 for the `usual` size. If
-// the usual size is 32, returns 16 if possible, because each thread then has more registers. If the
-// usual size exceeds 32, returns 32 if possible. If the usual size exceeds 64 and 32 is not
-// possible, returns 64 if possible. A size is possible if the device supports it and a workgroup
-// may have enough subgroups of this size.
+// Returns the subgroup size that pipelines with ballots must request, or 0 if they use the device's default size,
+// `usual`. If the usual size is 32, returns 16 if possible, because each thread then has more registers. If the usual
+// size exceeds 32, returns 32 if possible. If the usual size exceeds 64 and 32 is not possible, returns 64 if possible.
+// A size is possible if the device supports it and a workgroup may have enough subgroups of this size.
 uint32_t subgroup_size_to_require(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
   auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
@@ -133,8 +132,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     out.subgroup_size = subgroups.subgroupSize;
   out.has_shuffle = can_shuffle(subgroups);
   out.tuned_as_cpu = is_tuned_as_cpu(out);
-  // If the device requires the same mode for all float widths, the mode is not requested, because
-  // f16 arithmetic may need a different mode.
+  // If a device has a single rounding mode or a single denormal mode for all float widths, the plugin does not request
+  // that mode, because f16 arithmetic may need a different one.
   constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   out.float_controls = {
       .round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE && floats.roundingModeIndependence != kNone,
@@ -188,7 +187,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.has_dot = dots.shaderIntegerDotProduct == VK_TRUE;
   if (out.has_dot) find_fast_dot(api, out);
   if (v12.subgroupBroadcastDynamicId == VK_FALSE)
-    out.subgroup_size = 0;  // disables subgroup kernels, because GEMMs broadcast from a computed index
+    out.subgroup_size = 0;  // disables subgroup kernels: GEMMs broadcast from threads with a computed index
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
@@ -201,7 +200,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   const bool is_offered = offers.ok() && offers.value();
   if (is_offered && lists(extensions.value(), VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME))
     out.external |= shared_memory(api, handle);
-  // A wait must not block other streams, so each stream that waits needs a queue of its own.
+  // A wait for an external semaphore blocks a whole queue. Each stream that waits therefore needs a queue of its own.
   if (is_offered && lists(extensions.value(), VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME) && out.queue_count > 1)
     out.external |= shared_semaphores(api, handle);
   if (out.memory_type(BP_MEMORY_DEVICE) < 0 && out.missing.empty()) out.missing = "memory";
@@ -228,7 +227,7 @@ void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> fami
     best = rank;
     queue_family = i;
     queue_count = family.queueCount;
-    // Mesa's CPU driver (22.3) reports 64 bits, but timestamps between its compute commands are 0.
+    // Mesa's CPU driver (22.3) reports 64 valid bits, but its timestamps between compute commands are 0.
     timestamp_bits = is_cpu() ? 0 : family.timestampValidBits;
   }
 }

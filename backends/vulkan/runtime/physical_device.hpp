@@ -7,7 +7,7 @@
 
 namespace backplane::vulkan {
 
-inline constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";  // declared only by beta headers
+inline constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";  // only beta headers declare the name
 
 // The usage flags of every buffer.
 inline constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
@@ -20,7 +20,7 @@ inline constexpr VkMemoryPropertyFlags kUnusableMemory =
     VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
-// Environment variable. If it is `off`, reductions use shared memory instead of subgroup shuffles.
+// Environment variable. With `off`, reductions use shared memory instead of subgroup shuffles.
 inline constexpr const char* kSubgroupsSetting = "BACKPLANE_VULKAN_SUBGROUPS";
 // Environment variable. The values `cpu` and `gpu` select the kind of device for which reductions
 // and copies are tuned, regardless of the actual device.
@@ -41,7 +41,7 @@ struct PhysicalDevice {
   uint64_t max_allocation = 0;          // maximum bytes of an allocation and of a buffer
   bool portability = false;             // the driver requires VK_KHR_portability_subset to be enabled
   uint64_t import_alignment = 0;        // alignment of imported host memory in bytes; 0 if imports are unsupported
-  uint32_t external = 0;                // the operations with opaque descriptors, as flags BP_EXTERNAL_*
+  uint32_t external = 0;                // supported operations on opaque file descriptors: flags BP_EXTERNAL_*
   uint32_t timestamp_bits = 0;          // valid bits of a timestamp; 0 if timestamps are unusable
   FloatControls float_controls;         // supported floating-point modes
   uint32_t subgroup_size = 0;           // threads per subgroup; 0 if ballots or broadcasts are missing
@@ -68,7 +68,7 @@ struct PhysicalDevice {
   uint64_t max_operations() const {
     return uint64_t{1} << (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 38 : is_cpu() ? 32 : 35);
   }
-  // Whether the device shares its memory with the host.
+  // Returns whether the device shares its memory with the host.
   bool unified() const { return is_cpu() || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU; }
   // Returns the memory type for `kind` (BP_MEMORY_*) among the types in the bit mask `allowed`, or
   // -1 if there is none.

@@ -31,9 +31,9 @@ class PipelineCache {
   VkPipelineCache handle() const { return handle_; }  // null if the driver could not create a cache
   void note_compiled() { compiled_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Writes the file if pipelines were compiled since the last call and the driver's data changed.
-  // Merges the data that another process has written since this process last read or wrote the
-  // file. Logs only the first failure of this PipelineCache. Any thread may call save().
+  // Writes the file if pipelines were compiled since the last call and the driver's data changed. The new file also
+  // contains the data that another process has written since this process last read or wrote the file. Logs only the
+  // first failure of this PipelineCache. Any thread may call save().
   void save(const Log& log);
 
  private:

@@ -220,7 +220,7 @@ kit::Status Stream::submit_semaphores(External wait, External signal) {
 kit::Status Stream::wait(const Semaphore& semaphore, uint64_t value) {
   auto reached = semaphore.reached(value);
   if (!reached.ok()) return reached.status();
-  // A wait that blocks the queue of other streams would block these streams too.
+  // A submission that waits blocks all later submissions to its queue, including those of other streams.
   if (!reached.value() && !owns_queue_) {
     if (!device_.reserve_queue(queues_[kCompute])) {
       return kit::unsupported("semaphore_wait: the stream shares its queue with other streams; destroy streams, or ",
@@ -275,7 +275,8 @@ kit::Status Stream::wait_for(const Point& point) {
 kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
                          uint64_t bytes) {
   QueueKind queue = open_ == nullptr ? kCompute : open_->queue;  // a small copy uses the open batch's queue
-  // After a wait for a semaphore, the stream keeps to its own queue, because batches wait for their predecessors.
+  // A stream that owns its queue copies on that queue, because it may wait for an external semaphore. A batch waits for
+  // its predecessor, so a copy on the copy queue would block that queue for other streams.
   if (bytes >= device_.copy_queue_threshold() && !owns_queue_)
     queue = src.on_host() != dst.on_host() ? kCopy : kCompute;
   if (kit::Status status = open_batch(queue); !status.ok()) return status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of a kit stream, which records commands in batches. A batch is for the kernels' queue
-// or for the copy queue. A batch is submitted at a mark or at a wait, when the batch is full, or
-// when the next command is for a different queue. A batch is also submitted when the device has
-// completed all earlier batches of the stream.
+// The queue of a kit stream, which records commands in batches. A batch is for the kernels' queue or for the copy
+// queue. A batch is submitted when mark() or a wait of the stream requires it, when the batch is full, or when the next
+// command is for the other queue. A batch is also submitted when the device has completed all earlier batches of the
+// stream.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ class Stamp {
   VkQueryPool pool_;
 };
 
-// Returns DEVICE_LOST or EXECUTION_FAILED for a failure `cause` that loses accepted work. After
-// either status, the stream fails permanently.
+// Returns the status of a stream whose accepted work was lost by the failure `cause`: DEVICE_LOST if `cause` is
+// DEVICE_LOST, otherwise EXECUTION_FAILED. After either status, the stream fails permanently.
 kit::Status work_is_lost(const kit::Status& cause);
 
 class Stream {
@@ -46,10 +46,10 @@ class Stream {
   kit::Result<Point> mark(const std::shared_ptr<Stamp>& stamp);
   // Makes all later commands of this stream wait for `point`.
   kit::Status wait_for(const Point& point);
-  // Makes all later commands wait until the semaphore has reached `value`. Returns UNSUPPORTED if other streams would
-  // wait too.
+  // Makes all later commands wait until the semaphore has reached `value`. Returns UNSUPPORTED if the wait would also
+  // block other streams, or if no unreserved queue would be left for new streams.
   kit::Status wait(const Semaphore& semaphore, uint64_t value);
-  // Raises the semaphore after all earlier commands.
+  // Raises the semaphore to `value` when all earlier commands have completed.
   kit::Status signal(Semaphore& semaphore, uint64_t value);
   uint64_t enqueued() const { return enqueued_; }
   kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
@@ -132,15 +132,16 @@ class Stream {
   kit::Status after_command();
   kit::Status flush();
   kit::Status submit(Batch& batch);
-  // Submits the waits in `points` and `extra_wait`, then `commands`, and then signals of the stream's timeline and of
-  // `extra_signal`. Both extra semaphores and the commands may be absent.
+  // Submits `commands` to `queue`. Execution starts when all of `points` and `extra_wait` are reached, and ends with
+  // signals of the stream's timeline and of `extra_signal`. `commands` and the extra semaphores may be null.
   struct External {
     VkSemaphore semaphore = VK_NULL_HANDLE;
     uint64_t value = 0;
   };
   kit::Status submit(QueueKind queue, std::vector<Point>& points, VkPipelineStageFlags stages, VkCommandBuffer commands,
                      External extra_wait, External extra_signal);
-  // Submits no commands, but the pending waits and external semaphores.
+  // Flushes the open batch, and then submits the pending waits, `wait` and `signal` without commands. The semaphores of
+  // `wait` and `signal` may be null.
   kit::Status submit_semaphores(External wait, External signal);
   void barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access);
 
@@ -158,7 +159,7 @@ class Stream {
   uint64_t enqueued_ = 0;
   std::vector<Point> waits_;  // points that the next batch waits for
   Hazards hazards_;
-  // Lists for vkQueueSubmit. They are members, so that a submission need not allocate memory.
+  // Arguments of vkQueueSubmit. The lists are members, so that a submission need not allocate memory.
   std::vector<VkSemaphore> semaphores_;
   std::vector<uint64_t> values_;
   std::vector<VkPipelineStageFlags> stages_;

@@ -14,7 +14,8 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   VkSemaphore semaphore() const { return semaphore_; }
-  // The semaphore's value before the stream's first batch. It is not 0 if the semaphore is reused.
+  // The semaphore's value before the stream's first batch. A reused semaphore keeps the value that its previous stream
+  // reached.
   uint64_t start() const { return start_; }
   // Blocks the host until the semaphore reaches `value`, which must have been submitted. Returns
   // OK, TIMEOUT, or the device's failure.

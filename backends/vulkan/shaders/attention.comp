@@ -18,7 +18,7 @@
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-// Number of query elements that a subgroup reads at once. An unrolled loop multiplies them.
+// Number of query elements that a subgroup reads at once. An unrolled loop multiplies these elements by the keys.
 #define CHUNK BACKPLANE_MIN_SUBGROUP
 
 #define SUBGROUP_SIZE OP
@@ -37,7 +37,7 @@ vec4 vec4_at(uint64_t at, int64_t step) {
 float scores[ROWS][KEYS];  // the scores of the block's keys; update_softmax replaces them with e^(score - greatest)
 float greatest[ROWS], sums[ROWS], correction[ROWS];
 Row rows[ROWS];
-int seen[ROWS];  // number of keys per row that causality permits, which are the first keys
+int seen[ROWS];  // number of keys, from key 0 on, that the causal mask permits for each row
 
 // Rotates the next row to index 0 in loops that are not unrolled. A dynamic index would move the
 // array to memory, and unrolling these loops would take seconds to compile.

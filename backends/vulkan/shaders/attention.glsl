@@ -29,7 +29,7 @@ struct Attention {
   uint splits, split_keys;           // splits of the keys; keys per split
   float scale;
   uint causal, mask_kind;
-  uint64_t scratch;  // partial results of each split or, without splits, of each subgroup
+  uint64_t scratch;  // address of the partial results of each split or, without splits, of each subgroup
   Operand q, k, v, mask, y, logsumexp;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Attention attention; };

@@ -137,7 +137,7 @@ void convert(BITS x, out uint small, out uint64_t wide) {
 #else
   const VALUE value = value_of(x);
 #if T == T_I8 || T == T_I32 || T == T_I64
-  const bool negative = value < VALUE(0);  // tested before widening, as load_index explains
+  const bool negative = value < VALUE(0);  // tested before widening, as load_index (memory.glsl) explains
 #else
   const bool negative = false;
 #endif
@@ -158,9 +158,8 @@ void convert(BITS x, out uint small, out uint64_t wide) {
       } else if (OP == T_F32) {
         small = sign | f32_of_magnitude(magnitude);
       } else {
-        // The conversion to the intermediate f32 must not round, so that only the final conversion
-        // rounds. The lowest bit that is kept is therefore a sticky bit. It is 1 if any
-        // dropped bit is 1.
+        // The conversion to the intermediate f32 must not round, so that only the final conversion rounds. The lowest
+        // bit that is kept is therefore a sticky bit, which is 1 if any dropped bit is 1.
         uint64_t short_magnitude = magnitude;
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);
         if (top > 22) {

@@ -5,15 +5,14 @@
 // For each matrix of a batch, a GEMM computes c[m,n] as the sum of a[m,s,k] * b[s,k,n] over all
 // segments s and all k. A plain matrix multiplication has one segment.
 //
-// WINDOW 1 means a convolution or one of its gradients. Columns are positions in an image, or
-// elements of the weight. Each segment shifts all columns by an offset in the image. Segments run
-// over elements of the convolution kernel, and k runs over channels. With FLAG_K_ALONG_IMAGE,
-// segments run over channels and rows, k runs along the image, and `b` ends at the image's edges.
+// WINDOW 1 means a convolution or one of its gradients. Columns are positions in an image, or elements of the weight.
+// Each segment shifts all columns by an offset in the image. Segments run over elements of the convolution kernel, and
+// k runs over channels. With FLAG_K_ALONG_IMAGE, k runs along the last dimension of the image instead, and segments run
+// over all other terms. Elements outside the image count as 0.
 //
-// WINDOW 2 means a transposed convolution. Let s be the stride along a dimension, and g the
-// greatest common divisor of s and the dilation. Positions that are s apart use the same elements
-// of the convolution kernel, which are s / g apart. These positions form a separate matrix, called
-// a phase.
+// WINDOW 2 means a transposed convolution. Let s be the stride along a dimension, and g the greatest common divisor of
+// s and the dilation. Output positions that are s apart use the same elements of the convolution kernel, and these
+// elements are s / g apart. Such positions form a separate matrix, called a phase.
 //
 // With QUANTIZED, `b` holds weights of WEIGHT_BITS bits. With float activations, a segment is a
 // block of k that shares a scale and a zero point. The last block may be shorter. With integer
@@ -55,9 +54,9 @@ struct Gemm {
   uint all_rows;                    // rows of a whole matrix
   Matrices c, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
-  uint64_t partials;  // address of partial sums, indexed by split of the dispatch, matrix, row and column
+  uint64_t partials;  // address of the partial sums [split of the dispatch][matrix][row][column]
   uint64_t immediates[7];
-  // The fields of convolutions. The last dimension varies fastest.
+  // The fields of convolutions. Dimensions 1 to 3 are spatial, and the last dimension varies fastest.
   uvec4 column_shape, segment_shape;
   ivec4 column_step, segment_step, offset, extent;
   i64vec4 out_columns, image, a_segments;
@@ -72,7 +71,7 @@ struct Gemm {
   uint all_depth, padding;
   uint64_t scale, zero;  // `zero` may be null
   int64_t scale_column, scale_block, zero_column, zero_block;
-  uint64_t a_scale, a_zero;  // for integer activations only; indexed by row over all matrices
+  uint64_t a_scale, a_zero;  // only for integer activations; index: matrix * all_rows + row
   int64_t a_scale_row, a_zero_row;
 };
 #define FLAG_PARTIAL 1u     // stores raw sums to `partials`
@@ -82,13 +81,14 @@ struct Gemm {
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
 layout(push_constant, scalar) uniform Push { Block block; };
 #ifdef PARAMS_IN_PLACE
-// For kernels of GPUs, whose loops do not use the parameters. A copy would be in memory, because
-// some parameters have a dynamic index.
+// Kernels for GPUs read the parameters in place, because their loops do not use the parameters. The compiler would have
+// to place a copy in memory, because some parameters have a dynamic index.
 #define gemm block.gemm
 void read_params() {}
 #else
-// A copy of the parameters, which main reads once per thread. Compilers do not move the loads out
-// of loops, and Mesa's CPU driver loads separately for each thread.
+// A copy of the parameters, which main() reads once per thread. Without the copy, loops would load parameters
+// repeatedly, because compilers do not move these loads out of loops. Mesa's CPU driver executes each load separately
+// for each thread.
 Gemm gemm;
 void read_params() { gemm = block.gemm; }
 #endif

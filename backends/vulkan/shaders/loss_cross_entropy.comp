@@ -11,13 +11,12 @@
 // 4: loss, or the accumulated sum of losses
 // 5: the divisor of the result
 //
-// params.numbers in mode ROWS: the smoothing share of each class; the share that remains for the
-// target; the number of classes divided by 65,536; the remainder of that division. Mode WEIGHTS
-// uses only the last two. In mode LOSSES: 1 for the first dispatch, else 0; 1 for the last
-// dispatch, else 0.
+// params.numbers in mode ROWS: the smoothing share of each class; the share that remains for the target; the number of
+// classes divided by 65,536; the remainder of that division. Mode WEIGHTS uses only the last two. In mode LOSSES,
+// numbers[0] is 1 for the first dispatch, else 0, and numbers[1] is 1 for the last dispatch, else 0.
 //
-// A split stores the key of its maximum m, the sum of e^(x - m), the sum of weight * (x - m), and
-// the sum of weights. Only label smoothing uses the last two.
+// A split stores four values: the ordering key (order_keys.glsl) of its maximum m, the sum of e^(x - m), the sum of
+// weight * (x - m), and the sum of weights. Only label smoothing uses the last two.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 6
@@ -52,8 +51,8 @@ Row row_of(bool smoothed) {
   return found;
 }
 
-// The vec4 functions process rows without weights and without smoothing. They compute maximum and
-// sum in one pass, as softmax.comp does.
+// The vec4 functions process rows without weights and without smoothing. These functions compute maximum and sum in one
+// pass, as softmax.comp does.
 vec4 logits_of(uint i) {
   const BITS4 bits = load_vec4(vec4_at(1u, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));

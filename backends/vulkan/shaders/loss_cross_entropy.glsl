@@ -9,16 +9,16 @@ float weight_of(uint c) {
       load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_REDUCTION_RANK - 1] * int64_t(c))));
 }
 uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
-// Returns the weight of a target. The weight is 0 if the target is ignored. If there are weights,
-// it is also 0 if the target is not a class.
+// Returns the weight of a target. The weight is 0 if the target is ignored. If operand 3 (weight) is present, the
+// result is also 0 for a target that is not a class.
 float target_weight(int target, uint classes) {
   if (target == int(VARIANT)) return 0.0;
   if (target >= 0 && uint(target) < classes) return weight_of(uint(target));
   return present(3u) ? 0.0 : 1.0;
 }
 
-// key: the key of the maximum m. sum: the sum of e^(x - m). weighted: the sum of weight * (x - m).
-// weights: the sum of weights. Only label smoothing uses the last two.
+// key: the ordering key of the maximum m. sum: the sum of e^(x - m). weighted: the sum of weight * (x - m). weights:
+// the sum of weights. Only label smoothing uses the last two.
 struct Row {
   int key;
   float sum, weighted, weights;

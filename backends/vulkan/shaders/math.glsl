@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of f32. They mostly use additions, products, quotients and integer
-// operations, so that all devices are equally accurate. Built-in functions may be off by 2^-11.
-// Errors are stated relative to f64, without contraction and with exact division. Vulkan allows
-// quotients to be off by 2.5 ulp. With such quotients, log is within 1.1 ulp and tanh within 2.4
-// ulp.
+// Elementary functions of f32. The functions mostly use additions, products, quotients and integer operations, so that
+// all devices are equally accurate. Built-in functions may be off by 2^-11. Errors are stated relative to f64, without
+// contraction and with exact division. Vulkan allows quotients to be off by 2.5 ulp. With such quotients, log is within
+// 1.1 ulp and tanh within 2.4 ulp.
 #include "exact.glsl"
 
 #define kInfinity uintBitsToFloat(0x7F800000u)

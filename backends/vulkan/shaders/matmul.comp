@@ -197,8 +197,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
   }
 }
 
-// Multiplies the elements at up to CHUNK values of k. Each thread reads the elements of `a` at one
-// value of k. Advances `rows` to the thread's next k.
+// Multiplies the elements at `count` values of k, at most CHUNK. Each thread reads the elements of `a` at one of these
+// values. Advances `rows` by CHUNK values of k.
 #define SUBGROUP_STEPS(count)                                                                       \
   do {                                                                                              \
     ACCUMULATOR own[TM];                                                                                    \
@@ -218,8 +218,8 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
 
 void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_begin, int k_end) {
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N;
-  // Adjacent threads read contiguous elements. If `same_column` is true, all elements of `b` that a
-  // thread reads are in one column.
+  // Threads are assigned to elements so that adjacent threads read contiguous elements. If `same_column` is true, all
+  // elements of `b` that a thread reads are in one column.
   const bool a_by_depth = abs(gemm.a_depth) <= abs(gemm.a_row);
 #ifdef FLOAT_ACTIVATIONS
   const bool same_column = true;
@@ -316,8 +316,8 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
 #endif
 }
 
-// The distance between the first columns of adjacent threads, and from a thread's first column to
-// its column j.
+// OWN_COLUMN_STEP is the distance between the first columns of adjacent threads. OFFSET_OF(j) is the distance from a
+// thread's first column to its column j.
 #ifdef WIDE
 #define OWN_COLUMN_STEP 4u
 #define OFFSET_OF(j) ((j) / 4u * (COLUMNS / 2) + (j) % 4u)
@@ -328,7 +328,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
 
 void main() {
   read_params();
-  // Rows and columns past the end read the last row and column. Their results are not written.
+  // For rows and columns past the end, threads read the last row or column, and store no result.
   const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   const uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
 #ifdef SUBGROUP

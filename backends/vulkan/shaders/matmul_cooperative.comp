@@ -42,9 +42,8 @@ const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 #define WORD (4 / BYTES)   // elements per word
 #define VECTOR (4 * WORD)  // elements per 16 bytes
 #define DEPTH (BACKPLANE_MATRIX_DEPTH_BYTES / BYTES)
-// Words from one line of a tile to the next. In a K_MAJOR tile, a line holds elements of one row or
-// column. In a K_MINOR tile, a line holds the elements at one k. 16 bytes of padding avoid bank
-// conflicts.
+// Distances, in words, between adjacent lines of a tile. In a K-major tile, a line holds elements of one row or column.
+// In a K-minor tile, a line holds the elements at one k. 16 bytes of padding avoid bank conflicts.
 #define K_MAJOR_STRIDE (BACKPLANE_MATRIX_DEPTH_BYTES / 4 + 4)
 #define K_MINOR_STRIDE (TILE / WORD + 4)
 const uint TILE_WORDS = TILE * K_MAJOR_STRIDE;  // suffices for both layouts if TILE is at least 64

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Like matmul_cooperative.comp, for plain matrices of 16-bit floats that have many rows and
-// columns. A workgroup computes TILE_M x TILE_N outputs. While it multiplies one tile, it loads the
-// next tile to registers. Tiles consist of 16-byte vectors, so that the driver knows the alignment
-// of the matrices that it loads from them.
+// Like matmul_cooperative.comp, for plain matrices of 16-bit floats that have many rows and columns. A workgroup
+// computes TILE_M x TILE_N outputs. While the workgroup multiplies one tile, it loads the next tile to registers. Tiles
+// are arrays of 16-byte vectors, so that the driver knows the alignment of the matrices in shared memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -30,12 +29,12 @@ const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 
 #define VECTOR 8u  // elements per vector of 16 bytes
 #define DEPTH (BACKPLANE_MATRIX_DEPTH_BYTES / BYTES)
-// Vectors from one line of a tile to the next. One vector of padding avoids bank conflicts.
-// A_STRIDE and B_STRIDE are for K-minor tiles.
+// Distances, in vectors, between adjacent lines of a tile. One vector of padding avoids bank conflicts. A_STRIDE and
+// B_STRIDE are for K-minor tiles.
 const uint K_MAJOR_STRIDE = DEPTH / VECTOR + 1;
 const uint A_STRIDE = TILE_M / VECTOR + 1, B_STRIDE = TILE_N / VECTOR + 1;
 const uint A_VECTORS = TILE_M * DEPTH / VECTOR / GROUP, B_VECTORS = TILE_N * DEPTH / VECTOR / GROUP;  // per thread
-const uint A_TILE = TILE_M * K_MAJOR_STRIDE, B_TILE = TILE_N * K_MAJOR_STRIDE;  // suffice for both layouts
+const uint A_TILE = TILE_M * K_MAJOR_STRIDE, B_TILE = TILE_N * K_MAJOR_STRIDE;  // in vectors, for both layouts
 shared uvec4 a_tile[A_TILE];
 shared uvec4 b_tile[B_TILE];
 shared float staging[SUBGROUPS * SM * SN];
@@ -115,7 +114,7 @@ void main() {
   // several lines.
   const uint a_parts = (a_k_major ? DEPTH : TILE_M) / VECTOR, b_parts = (b_k_major ? DEPTH : TILE_N) / VECTOR;
   const uint a_line = lane / a_parts, a_part = lane % a_parts, b_line = lane / b_parts, b_part = lane % b_parts;
-  const uint a_lines = GROUP / a_parts, b_lines = GROUP / b_parts;  // lines from one vector of a thread to its next
+  const uint a_lines = GROUP / a_parts, b_lines = GROUP / b_parts;  // distance, in lines, between a thread's vectors
   const uint a_put = a_line * (a_k_major ? K_MAJOR_STRIDE : A_STRIDE) + a_part;
   const uint b_put = b_line * (b_k_major ? K_MAJOR_STRIDE : B_STRIDE) + b_part;
   const uint a_put_step = a_lines * (a_k_major ? K_MAJOR_STRIDE : A_STRIDE);
@@ -146,7 +145,7 @@ void main() {
     [[unroll]] for (uint i = 0; i < MATRICES_M * MATRICES_N; ++i) accumulators[i] = MATRIX_SUM(0.0);
     uvec4 a_next[A_VECTORS], b_next[B_VECTORS];
     for (int k = k_begin - DEPTH; k < k_end; k += DEPTH) {
-      const int left = k_end - k - DEPTH;  // elements along k that the next tile begins with
+      const int left = k_end - k - DEPTH;  // number of elements along k from the beginning of the next tile on
       if (left >= DEPTH && whole) {
         [[unroll]] for (uint u = 0; u < A_VECTORS; ++u) a_next[u] = Memory128(a + a_step * uint64_t(u)).value;
         [[unroll]] for (uint u = 0; u < B_VECTORS; ++u) b_next[u] = Memory128(b + b_step * uint64_t(u)).value;

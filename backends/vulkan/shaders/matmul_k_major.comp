@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMM of at most ROWS rows with K-major `b`, such as the weights of linear. gemm.glsl defines the
-// GEMM. COLUMN_THREADS adjacent threads together compute COLUMNS columns, and their reads along k
-// are coalesced. If operands are dense and aligned, a thread reads CHUNK elements at once. Each
-// element of `b` is read once for all rows. The sums of these threads are combined in shared
-// memory, always in the same order.
+// GEMM of at most ROWS rows with K-major `b`, such as the weights of linear. gemm.glsl defines the GEMM. COLUMN_THREADS
+// adjacent threads together compute COLUMNS columns, and their reads along k are coalesced. If operands are dense and
+// aligned, a thread reads CHUNK elements at once. Each element of `b` is read once for all rows. The sums of the
+// COLUMN_THREADS threads are combined in shared memory, always in the same order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "gemm.glsl"

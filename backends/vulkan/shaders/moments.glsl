@@ -15,9 +15,8 @@ void store_partials(Moments moments) {
   store_partial(2u, float(end - begin));
 }
 
-// Combines a row's splits. The row's mean is the mean of the splits' means, weighted by their
-// lengths. The sum of squares adds the squares of each split about the split's mean. It also adds
-// the squared distance of that mean from the row's mean, times the split's length.
+// Combines a row's splits. The row's mean is the sum of length[p] * mean[p] over the splits p, divided by the row's
+// length. The row's sum of squares is the sum of squares[p] + length[p] * (mean[p] - mean)^2 over the splits p.
 Moments combined_moments() {
   Moments moments = Moments(0.0, 0.0);
   float sum = 0.0, squares = 0.0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool and avg_pool, with one thread per output. OP is the operator's id.
 //
-// Operands: y; index of the maximum in its plane, whose address is 0 if absent; the plane of x; a
-// counter of positions. The counter is an operand without memory, and its address is the position.
+// Operands: y; index of the maximum in its plane (address 0 if absent); the plane of x; a counter of positions. The
+// counter is an operand without memory, and its address is the position.
 //
 // params.extra contains three values for each of these: extents of the image, kernel, stride,
 // dilation, padding before, strides of x. The last two extents of the positions follow. VARIANT 1
@@ -21,7 +21,7 @@ int number(uint which, uint d) { return int(params.extra[which * 3u + d]); }
 #define BEGIN 4u
 #define STRIDES 5u
 
-// Finds the taps of a window that are in the image along dimension `d`: `first` to `last` - 1.
+// Finds the taps (elements of a window) that are in the image along dimension `d`: the taps `first` to `last` - 1.
 void clip(uint d, int position, out int origin, out int first, out int last) {
   const int dilation = number(DILATION, d), image = number(IMAGE, d);
   origin = position * number(STRIDE, d) - number(BEGIN, d);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize computes rint(x / scale) + zero point, saturated. dequantize computes (q - zero point) *
-// scale. OP is the operator's id. Operands: out, in, scale, zero point, whose address is 0 if
-// absent. VARIANT 1 means that quantized values are signed.
+// quantize computes rint(x / scale) + zero point, saturated. dequantize computes (q - zero point) * scale. OP is the
+// operator's id. Operands: out, in, scale, zero point (address 0 if absent). VARIANT 1 means that quantized values are
+// signed.
 //
 // With MODE 4, a byte holds two 4-bit values, and the loops run over bytes. The two values of a byte
 // belong to adjacent elements. params.extra contains the stride between these elements in the

@@ -58,9 +58,9 @@ uint thread_index() {
 uint thread_index() { return gl_LocalInvocationID.x; }
 #endif
 
-// The current row or split of this thread's tile has the elements `begin` to `end` - 1.
-// `tile_thread` is the thread's index in the tile. All tiles take part in every round, so that all
-// threads reach every barrier. A tile without a row in a round has no elements and stores nothing.
+// The current row or split of this thread's tile has the elements `begin` to `end` - 1. `tile_thread` is the thread's
+// index in the tile. All tiles take part in every round (iteration of FOR_EACH_ROW), so that all threads reach every
+// barrier. A tile without a row in a round has no elements and stores nothing.
 bool has_row;
 uint row, split, begin, end, tile_thread;
 uint64_t bases[OPERANDS];  // address of element 0 of the row; 0 if the operand is absent

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a workgroup keeps in registers, so that each element is read once and written once. A
-// thread has VEC4S groups of four elements. Longer rows are split. One dispatch then stores partial
-// results of each split, and a second dispatch reads the splits again.
+// Rows that a workgroup keeps in registers, so that each element is read once and written once. A thread has VEC4S
+// groups of four elements. Rows that do not fit into the registers of a workgroup are split. One dispatch then stores
+// partial results of each split, and a second dispatch reads the splits again.
 //
 // A workgroup has one row, or GROUP_ROWS interleaved rows, with adjacent rows in adjacent threads.
 // reduction.glsl explains rows, splits and operands. The including file defines OPERANDS first.

@@ -3,10 +3,10 @@
 // processes a contiguous stretch of a slice. The thread sums its stretch, adds the sums of all
 // earlier stretches, and then scans its elements.
 //
-// Operands: out and in. The loops over the operands omit the axis. params.extra: extent; stride of
-// in; stride of out; address of the slices' sums between dispatches, or 0 if there is only one
-// dispatch; 1 if this is not the first dispatch, else 0. OP 1 means an exclusive scan. A reversed
-// scan begins at the end and has negative strides.
+// Operands: out and in. The loops over the operands omit the axis. params.extra: extent; stride of in; stride of out;
+// address of the sums that slices carry from one dispatch to the next, or 0 if there is only one dispatch; 1 if this is
+// not the first dispatch, else 0. OP 1 means an exclusive scan. A reversed scan begins at the end and has negative
+// strides.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and softmax_bwd. OP is the operator's id. softmax and log_softmax have the
-// operands out, x. softmax_bwd has the operands out, dy, y, and VARIANT 1 is the gradient of
-// log_softmax.
+// softmax, log_softmax and softmax_bwd. OP is the operator's id. softmax and log_softmax have the operands out, x.
+// softmax_bwd has the operands out, dy, y, and VARIANT 1 means that the kernel computes the gradient of log_softmax.
 //
 // A split stores the ordering key of its maximum and the sum of e^(x - maximum). A split of
 // softmax_bwd stores the sum of dy * y or, for log_softmax, the sum of dy.

@@ -9,15 +9,15 @@
 #define BACKPLANE_ID_MODE 3    /* a mode, whose meaning each shader defines */
 
 /* Other names of these four ids, for shaders that give the constants another meaning. */
-#define BACKPLANE_ID_B_SOURCE BACKPLANE_ID_LAYOUT      /* gemm.glsl: the window, or the bits of a weight */
-#define BACKPLANE_ID_EPILOGUE BACKPLANE_ID_OP          /* gemm.glsl: the activation, or which zero points exist */
+#define BACKPLANE_ID_B_SOURCE BACKPLANE_ID_LAYOUT      /* gemm.glsl: WINDOW or, with QUANTIZED, WEIGHT_BITS */
+#define BACKPLANE_ID_EPILOGUE BACKPLANE_ID_OP          /* gemm.glsl: the activation or, with integers, zero points */
 #define BACKPLANE_ID_OUT_DTYPE BACKPLANE_ID_VARIANT    /* gemm.glsl, reduce.comp: the output's dtype */
 #define BACKPLANE_ID_ALGORITHM BACKPLANE_ID_MODE       /* matmul.comp: BACKPLANE_ALGORITHM_* */
 #define BACKPLANE_ID_SUBGROUP_SIZE BACKPLANE_ID_OP     /* attention.comp: the subgroup size */
 #define BACKPLANE_ID_IGNORE_INDEX BACKPLANE_ID_VARIANT /* loss_cross_entropy.comp: the operator's ignore_index */
 
 /* Ids of the constants that only some shaders have. Different families use the same ids. */
-#define BACKPLANE_ID_VEC4_TILE 4  /* reduction.glsl: threads per vec4 row, or 0 if rows are not vec4 */
+#define BACKPLANE_ID_VEC4_TILE 4  /* reduction.glsl: threads per row in a vec4 kernel; 0 in other kernels */
 #define BACKPLANE_ID_GROUP_SIZE 4 /* register_rows.glsl, topk.comp: threads per workgroup */
 #define BACKPLANE_ID_VEC4S 5      /* register_rows.glsl: groups of four elements that a thread keeps */
 #define BACKPLANE_ID_GROUP_ROWS 6 /* register_rows.glsl: rows per workgroup */

@@ -46,7 +46,7 @@ BITS x_at(uint i) { return load_bits(base + uint64_t(params.extra[2] * int64_t(i
 // the known digits.
 struct Bound {
   KEY key, key_mask;
-  // The bound of positions. It is used only if some, but not all, elements with the greatest
+  // The bound of positions. bound_of() determines this bound only if some, but not all, elements with the greatest
   // selected key are selected.
   uint position, position_mask;
   uint ties;

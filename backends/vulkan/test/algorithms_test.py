@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests every GEMM algorithm and reduction setting that the device supports: algorithms_test.py COMMAND LIBRARY
 
-The device does not open with an unknown algorithm, or with an unsupported algorithm. The error lists the valid
-algorithms."""
+The device does not open with an algorithm that is unknown or that it does not support. The error names the setting and
+the remedy."""
 import json
 import os
 import subprocess
@@ -25,8 +25,8 @@ def refused(algorithm):
 
 
 def deep(algorithm):
-    """Returns the printed result of a GEMM whose K is too long for one dispatch. The dtype is an integer, so that all
-    algorithms agree."""
+    """Returns the printed result of a GEMM whose K is so long that every algorithm uses split-K. The dtype is an
+    integer, so that all algorithms agree."""
     run = subprocess.run([command, "run", "matmul", "--device", "vulkan:0", "--dtype", "i8", "--shape", "65x65536", "--shape", "65536x65", "--repeat", "0"],
                          capture_output=True, text=True, check=False,
                          env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.path.dirname(library), "BACKPLANE_VULKAN_MATMUL": algorithm})

@@ -60,8 +60,8 @@ TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
   ASSERT_TRUE(rig.open(instance).ok());
   Device::Stream* const other = need(rig.device->create_stream({}));
   Device::Event* const event = need(rig.device->create_event(0));
-  // 20 executions precede each event, so that a wait usually finds its event pending, and the list
-  // of waits grows. If an event completes early, the list grows in a later round.
+  // 20 executions precede each event, so that a wait usually finds its event pending, and the list of waits grows. If
+  // an event completes early, the list grows in a later round, so kGrowths allocations are permitted from round 10 on.
   constexpr uint64_t kGrowths = 2;
   uint64_t made = 0;
   for (int round = 0; round < 50; ++round) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests shared memory and semaphores on a device. The cases runtime.external of the suite test handles. Mesa's CPU
-// driver exports no semaphores, so the tests of semaphores use one that stays in the process.
+// driver exports no semaphores, so the tests of semaphores use semaphores that are not exported.
 #include <gmock/gmock.h>
 
 #include <optional>
@@ -53,7 +53,7 @@ TEST(ImportedDescriptor, IsClosedUnlessTheDriverOwnsIt) {
   {
     auto closed = ImportedDescriptor::of("the test", file.get());
     copy = closed.value().get();
-    ::close(copy);  // as a driver that closes the descriptor, and fails
+    ::close(copy);  // simulates a driver that closes the descriptor and then fails
     ASSERT_EQ(::dup2(other.get(), copy), copy);
     EXPECT_EQ(closed.value().end("the test", failure).code(), BP_INVALID_ARGUMENT);
   }
@@ -114,7 +114,8 @@ TEST_F(ExternalTest, AWaitForAReachedValueNeedsNoQueueOfItsOwn) {
   EXPECT_TRUE(ends(*stream, kLong));
 }
 
-// One queue stays for new streams, so a device with one queue accepts no wait for a later value.
+// The plugin reserves no queue that is the last one for new streams. A device with a single queue therefore rejects a
+// wait for a value above the semaphore's current value.
 TEST_F(ExternalTest, AWaitNeedsAQueueOfItsOwn) {
   const auto semaphore = take(Semaphore::create(*device, 0, false));
   const auto stream = take(Stream::create(*device, *memory));

@@ -28,8 +28,8 @@ const std::set<std::string> kOfSemaphores = {"vkSignalSemaphore"};
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
-    // The plugin uses no timestamps on a CPU, because the timestamps of Mesa's CPU driver are 0. If
-    // the device claims to be a GPU, the plugin uses timestamps.
+    // The plugin uses no timestamps on a CPU, because the timestamps of Mesa's CPU driver are 0. The device therefore
+    // claims to be a GPU, so that the test covers the calls for timestamps.
     watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
       out.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     };
@@ -46,8 +46,8 @@ class Faults : public testing::Test {
     fs::remove_all(folder);
   }
 
-  // Stores a pipeline cache file as another process would. If `more` is true, the file has data
-  // that this process lacks.
+  // Stores a pipeline cache file as another process would. If `more` is true, the data differs from the data of a call
+  // with `more` = false, so the plugin must merge the file.
   void store_as_another(bool more) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     // No driver recognises the data, so an empty cache is created.
@@ -100,11 +100,10 @@ class Faults : public testing::Test {
     watched::disarm();
   }
 
-  // Makes each call fail in turn, and checks the outcome with `round(status, rig, second, name)`.
-  // `second` is a second open of the device, which happens only if work() succeeds. Cache files of
-  // another process appear before the first open and before the close, so that the plugin reads and
-  // merges caches. At the end, every call that is not in kOfInstance or kOfSemaphores must
-  // have failed once.
+  // Makes each call fail in turn, and checks the outcome with `round(status, rig, second, name)`. `second` is a second
+  // rig on the same device, which is opened only if work() succeeds. Cache files of another process appear before the
+  // first open and before the close, so that the plugin reads and merges caches. At the end, every fallible call except
+  // those in kOfInstance and kOfSemaphores must have failed once.
   template <class Round>
   void fail_each_call(VkResult result, bool forever, const Round& round) {
     works_again("before");
@@ -138,7 +137,7 @@ class Faults : public testing::Test {
     }
   }
 
-  // Checks a call that failed during the close. Only the log reports the failure. The file of the
+  // Checks the outcome if the call `name` failed during the close. Only the log reports such a failure. The file of the
   // other process is kept, except if the call is vkDeviceWaitIdle.
   void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& second) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
@@ -176,8 +175,8 @@ class Faults : public testing::Test {
         EXPECT_TRUE(second.enqueue().ok()) << name;
       }
     });
-    // Failures of these calls are not reported. The plugin polls timelines instead, compiles
-    // pipelines without a cache, and closes the device, which returns no status.
+    // The plugin reports no failure of these calls. Instead, the plugin polls timelines, compiles pipelines without a
+    // cache, or closes the device, which returns no status.
     EXPECT_THAT(silent, testing::IsSubsetOf({"vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkCreatePipelineCache",
                                              "vkDeviceWaitIdle"}));
   }

@@ -45,9 +45,8 @@ TEST(FloatControls, EachModeBringsItsCapability) {
   }
 }
 
-// Compilers may contract compensated sums and exact products unless these have the decoration
-// NoContraction. SPIR-V optimisers (2022) drop NoContraction when they unroll loops, so shaders are
-// embedded unoptimised.
+// Compilers may contract compensated sums and exact products unless these have the decoration NoContraction. SPIR-V
+// optimisers (2022) drop NoContraction when they unroll loops, so the build embeds the shaders without optimising them.
 TEST(FloatControls, PreciseExpressionsStayPreciseInTheModule) {
   constexpr uint32_t kOpDecorate = 71, kNoContraction = 42,
                      kArithmetic[] = {129, 131, 133, 136};  // add, sub, mul and div of floats

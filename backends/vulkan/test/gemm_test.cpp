@@ -107,7 +107,8 @@ TEST_F(GemmOnDevice, BatchesAreDivided) {
   }
 }
 
-// The tiles suffice for the kernels with wide tiles on every device. The last tiles are partial.
+// The output has enough tiles for the kernels with wide tiles on every device. The last tiles of rows, columns and K
+// are partial.
 TEST_F(GemmOnDevice, WideTilesOfAnyLayoutAreWhole) {
   constexpr int64_t kRows = 1410, kColumns = 1450, kDepth = 45;
   for (const bool transposed : {false, true}) {
@@ -146,7 +147,7 @@ TEST_F(GemmOnDevice, UncountableShapesHaveNoPlan) {
   }
 }
 
-// Checks that the slices of a GEMM contain every output exactly once.
+// Checks that the slices of a GEMM together have as many outputs as the GEMM, and that no slice exceeds the limits.
 void expect_whole(uint32_t matrices, uint32_t rows, uint32_t columns, uint32_t depth, int64_t splits,
                   double operations) {
   GemmParams params{};

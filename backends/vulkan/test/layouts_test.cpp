@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kRoom = 4096;  // number of elements per buffer
 constexpr float kUntouched = -1;
 
-// Strides of an operand. The row stride is columns * row_by_column + row_more. An immediate has no
-// strides.
+// Strides of an operand, in elements. The row stride is columns * row_by_column + row_more, and the column stride is
+// `column`. An immediate has no strides.
 struct Layout {
   const char* name;
   int64_t row_by_column, row_more, column;

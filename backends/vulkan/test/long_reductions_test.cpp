@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares reductions of at least 1,025 elements, and top-k, with results in double precision. The
-// cases cover each size of workgroup, full and partial workgroups, vec4 and single elements, and
-// splits. The build runs this test with BACKPLANE_VULKAN_ROWS=gpu and with
-// BACKPLANE_VULKAN_ROWS=cpu.
+// Compares reductions, mostly of more than 1,024 elements, and top-k with results in double precision. The cases cover
+// each size of workgroup, full and partial workgroups, vec4 and single elements, and splits. The build runs this test
+// with BACKPLANE_VULKAN_ROWS=gpu and with BACKPLANE_VULKAN_ROWS=cpu.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -53,7 +52,7 @@ double rounded(uint32_t dtype, double value) {
   return decode(bytes, dtype);
 }
 
-// Returns pseudo-random values from -1 to 1, which depend only on `seed`.
+// Returns pseudo-random values from -1 to 1. Equal arguments give equal values.
 Numbers drawn(uint32_t dtype, int64_t count, uint32_t seed) {
   Numbers out(static_cast<std::size_t>(count));
   for (double& value : out) {
@@ -446,8 +445,8 @@ TEST_F(LongReductions, BatchNormAndItsBackward) {
   }
 }
 
-// If elements are equal, topk selects the elements with the lowest indices. The first input has
-// k = BACKPLANE_TOPK_MAX elements.
+// If elements are equal, topk selects the elements with the lowest indices. The first width equals k, which is
+// BACKPLANE_TOPK_MAX.
 TEST_F(LongReductions, TopK) {
   constexpr int64_t kCount = BACKPLANE_TOPK_MAX;
   for (const int64_t width : {kCount, int64_t{5000}, int64_t{524288}}) {

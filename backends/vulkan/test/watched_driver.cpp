@@ -14,7 +14,7 @@ std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 namespace {
 
-// A function that functions.def does not contain.
+// The only intercepted function that functions.def does not contain.
 constexpr const char* kOfExtension = "vkGetMemoryHostPointerPropertiesEXT";
 
 PFN_vkGetInstanceProcAddr real_instance_lookup = nullptr;
@@ -64,7 +64,8 @@ void note_ended(const char* by, std::type_index type, const void* handle) {
   }
 }
 
-// Returns the owner of an object. The owner is null for instances and devices.
+// Returns the owner of the object that a call creates, from the call's first argument: the VkDevice, or null if the
+// call creates an instance or a device.
 template <class Owner>
 const void* owner_of(Owner handle) {
   return std::is_same_v<Owner, VkDevice> ? static_cast<const void*>(handle) : nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intercepts every driver call in functions.def. Tests can make calls fail, count objects, and
-// change what the driver returns. A semaphore appears signalled only after a wait for it, so that
-// the sequence of calls does not depend on timing. The state is global, because Vulkan functions
-// have no context argument. The state is not thread-safe.
+// Intercepts every driver call in functions.def. Tests can make calls fail, count objects, and change what the driver
+// returns. A semaphore appears signalled only after the host has waited for that semaphore, so that the sequence of
+// calls does not depend on timing. The state is global, because Vulkan functions have no context argument. The state is
+// not thread-safe.
 #pragma once
 
 #include <functional>

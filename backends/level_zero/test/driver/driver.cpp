@@ -52,7 +52,7 @@ ze_result_t give(uint32_t* count, Handle* out, const std::vector<T*>& all) {
   for (uint32_t i = 0; i < *count; ++i) out[i] = reinterpret_cast<Handle>(static_cast<void*>(all[i]));
   return ZE_RESULT_SUCCESS;
 }
-// Like give(), for properties.
+// Like give(), for properties of which there is one element. `fill` writes this element.
 template <class T, class Fill>
 ze_result_t give_one(uint32_t* count, T* out, const Fill& fill) {
   if (out != nullptr && *count != 0) fill(*out);

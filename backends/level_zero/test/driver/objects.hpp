@@ -137,7 +137,7 @@ struct List : User {
   }
 };
 
-// Detects that two threads use an object that the specification does not permit them to share.
+// Ends the process if two threads use one object at the same time, although the specification does not permit this.
 class Exclusive {
  public:
   Exclusive(std::atomic<bool>& busy, const char* function) : busy_(busy) {
@@ -168,8 +168,8 @@ void destroy(T* object) {
   delete object;
 }
 
-// ENTER begins each function. The function then fails if the test requests a failure, or if the
-// handle is null.
+// ENTER begins each function. The function then returns an error if the test requests a failure, or if `handle` is
+// null.
 #define ENTER(function, handle)                                                                   \
   if (const uint32_t requested = simt::test_driver::requested_failure(#function); requested != 0) \
     return static_cast<ze_result_t>(requested);                                                   \
