@@ -44,6 +44,20 @@ TEST(Error, ExceptionsStopAtTheBoundary) {
   EXPECT_EQ(fence(&error, []() -> Status { throw 1; }), BP_INTERNAL);
 }
 
+TEST(Error, NoResultIsLeftAfterANullHandle) {
+  bp_error error{};
+  error.struct_size = sizeof(error);
+  int made = 0;
+  int* out = &made;
+  const bp_device* none = nullptr;
+  EXPECT_EQ(fence_out(none, &out, &error, [&]() -> Result<int*> { return &made; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(out, nullptr);
+  EXPECT_STREQ(error.message, "plugin: the handle is null");
+  EXPECT_EQ(fence_out(&made, static_cast<int**>(nullptr), &error, [&]() -> Result<int*> { return &made; }),
+            BP_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message, "plugin: the pointer for the result is null");
+}
+
 // A struct at the end of a page, so that any access past its end faults.
 class Guarded {
  public:

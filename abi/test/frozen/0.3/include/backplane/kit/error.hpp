@@ -118,13 +118,14 @@ bp_status fence(bp_error* error, Body&& body) noexcept {
   }
 }
 
-// Like fence, for a slot of `owner` that returns an object. *out is null after a failure. `body`
-// returns Result<Value*>.
+// Like fence, for a slot that stores a new object in *out. Returns INVALID_ARGUMENT if `owner`, the
+// handle that the slot received, or `out` is null. *out is null after every failure. `body` returns
+// Result<Value*>.
 template <class Owner, class Handle, class Body>
 bp_status fence_out(const Owner* owner, Handle** out, bp_error* error, Body&& body) noexcept {
+  if (out != nullptr) *out = nullptr;
   if (owner == nullptr) return report(error, BP_INVALID_ARGUMENT, "plugin: the handle is null");
   if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "plugin: the pointer for the result is null");
-  *out = nullptr;
   return fence(error, [&]() -> Status {
     auto result = body();
     if (!result.ok()) return result.status();
