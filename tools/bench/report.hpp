@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common parts of the reports of `bench ops`, `model` and `memory`.
+// Common parts of the reports of `bench ops`, `bench model` and `bench memory`.
 #pragma once
 
 #include <optional>
@@ -45,7 +45,7 @@ struct Report {
 
 std::string time_text(double ns);                 // for example "12.3 µs"
 std::string spread_text(const Figure& figure);    // for example "11.9..13.0", in the unit of the median
-std::string memory_text(const Performance& one);  // for example "3 MiB, +1 MiB": on the device, and on the host
+std::string memory_text(const Performance& one);  // device memory, then growth of host memory: "3 MiB, +1 MiB"
 // Describes the target, the machine and the start time in `report`. Adds a note if the target does
 // not accept a number of threads.
 void describe_run(const Target& target, Report& report);
