@@ -34,7 +34,7 @@ class AttributeBlock {
   // Returns the struct, or null for an operator without attributes.
   const void* data() const { return size_ == 0 ? nullptr : bytes_.data(); }
   Json json() const;
-  // Returns the fields as text, for example "axis=0 mode=1", or "none".
+  // Returns the fields as text, for example "axis=0 mode=1". Returns "none" for an operator without attributes.
   std::string text() const;
 
  private:
