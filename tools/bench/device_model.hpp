@@ -31,7 +31,7 @@ class DeviceModel final : public Contestant {
     explicit Step(const Node& node) : attributes(node.attributes) {}
     AttributeBlock attributes;
     std::vector<bph_tensor> inputs, outputs;
-    std::vector<uint32_t> weights;  // indices of the inputs that are whole weights
+    std::vector<uint32_t> weights;  // indices of the inputs that view all elements of a weight
     bph_call call;
   };
   // Returns the tensor of a view. A view that is a number becomes a scalar that is broadcast to the extents `output`.

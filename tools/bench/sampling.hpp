@@ -19,7 +19,7 @@ Figure figure_of(std::vector<double> samples);
 // changes of the machine's speed.
 Figure ratio_of(const std::vector<double>& a, const std::vector<double>& b);
 
-// Does the work of one case. A contestant is prepared at construction, and one thread uses it.
+// A contestant does the work of one case. Its constructor prepares the case. Only one thread uses a contestant.
 class Contestant {
  public:
   virtual ~Contestant() = default;
