@@ -95,8 +95,8 @@ struct CertifyOptions {
   std::vector<std::string> filters;
   std::optional<uint64_t> seed;  // if absent, a random seed is chosen and logged
   unsigned jobs = 0;             // 0 means one job per processor
-  double timeout_s = 30;         // seconds per case
-  uint64_t memory_mib = 4096;    // MiB per worker process
+  double timeout_s = 30;         // time limit of a case, in seconds
+  uint64_t memory_mib = 4096;    // memory limit of a worker process, in MiB
   // Number of equal failures after which a group's remaining cases are skipped. 0 means no limit.
   int equal_failures = 8;
   std::string output = "certificates";
@@ -117,7 +117,7 @@ struct VerifyOptions {
   // Seed that selects the cases and their data. If absent, a random seed is chosen and logged.
   std::optional<uint64_t> seed;
   unsigned jobs = 0;      // 0 means one job per processor
-  double timeout_s = 30;  // seconds per case
+  double timeout_s = 30;  // time limit of a case, in seconds
   bool quiet = false;
 };
 int verify(Session& session, const VerifyOptions& options);

@@ -112,8 +112,8 @@ MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
         }
       });
     }
-    // If a thread cannot start, ends the threads that have started. They wait for parts_ arrivals at the barrier.
-    // arrive() counts for this thread and for the threads that did not start.
+    // If a thread cannot start, ends the threads that have started. These threads wait at begin_ for parts_ arrivals,
+    // so arrive() makes the arrivals of this thread and of the threads that did not start.
   } catch (...) {
     ended_ = true;
     (void)begin_.arrive(parts_ - static_cast<std::ptrdiff_t>(helpers_.size()));

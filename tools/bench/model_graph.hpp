@@ -36,7 +36,7 @@ struct View {
   Extents reshape = {};               // if empty, the value keeps its shape
   std::optional<Slice> slice = {};    // slice of a cache: the tokens so far, or the next token
   std::vector<int64_t> permute = {};  // if empty, the dimensions keep their order
-  Extents broadcast = {};             // if empty, the extents remain
+  Extents broadcast = {};             // if empty, the view is not broadcast
   std::optional<double> number = {};
 };
 

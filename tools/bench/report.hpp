@@ -56,9 +56,9 @@ std::string machine_text();
 std::string now_text();
 
 Json figure_json(const Figure& figure);
-// `flops` is the number of operations of one call.
+// Returns the results of a contestant. `flops` is the number of operations of one call, from which the rate follows.
 Json performance_json(const Performance& one, double flops);
-// Returns the report without its peers. `seconds_key` is the key for `seconds`.
+// Returns the fields of `report` except its peers. `seconds_key` is the JSON key for `seconds`.
 Json head_json(const Report& report, const char* schema, const char* seconds_key);
 
 // Escapes text for HTML.

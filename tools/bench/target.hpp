@@ -22,8 +22,8 @@ struct TargetOptions {
 
 class Target {
  public:
-  // Throws Failure if `plugin` and `device` are both given. Throws backplane::Error if the plugin cannot be loaded or the
-  // device cannot be opened.
+  // Throws Failure if `plugin` and `device` are both given. Throws backplane::Error if the plugin cannot be loaded or
+  // the device cannot be opened.
   Target(const Session& session, const TargetOptions& options);
 
   // Opens the device again. The new handle has its own plans, memory and statistics.

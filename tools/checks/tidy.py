@@ -115,7 +115,7 @@ groups.sort(key=lambda group: len(group[0]), reverse=True)  # groups with the mo
 def planted_findings(scratch, text):
     """Returns the findings for two units, each of one source. A source consists of `text` and of a function whose name
     clang-tidy must report."""
-    # As in a build, a unit names its source by a path through the directory of the build.
+    # As in a real build, each unit includes its source by a path that leads through the build directory.
     directory = os.path.join(scratch, "build")
     for folder in ("build", "core"):
         os.makedirs(os.path.join(scratch, folder), exist_ok=True)

@@ -172,8 +172,8 @@ repro("k_zero_unwritten", "numeric.matmul")
 repro("zero_size_stale", "numeric.reduce_max", "numeric.reduce_sum")
 repro("transposed_pitch", "numeric.matmul")
 
-# If many failures have one cause, the cause is printed once, on the first screen, and groups of
-# equal failures end early.
+# If many failures have one cause, the command prints the cause once, on the first screen. After eight equal failures,
+# the suite skips the remaining cases of a group.
 process = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT="signal_handler_changed")
 screen = "\n".join(process.stdout.splitlines()[:24])
 with open(work + "/one_cause/libbackplane_mutant.json", encoding="utf-8") as file:

@@ -131,7 +131,7 @@ class OnnxRuntime:
             mixed = emit("MatMul", [emit("Softmax", [scaled], axis=-1), value])
             return reshaped(mixed, queries) if grouped else mixed
 
-        # The form in which PyTorch exports group_norm.
+        # Builds group_norm from InstanceNormalization, as PyTorch's ONNX export does.
         def group_norm(given, shape, attributes):
             groups = int(attributes["groups"])
             one, zero = (constant(numpy.full(groups, value, numpy.float32)) for value in (1, 0))
